@@ -1,0 +1,258 @@
+/*
+ * fs.c - what is often done with files, in terms of struct fs.
+ *
+ * Owns the order of syncs that makes a replaced file or a new directory survive a crash. Calls
+ * the system only through the table. Must not know what a store is.
+ */
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+/* Enough for any tree we make; each level holds a descriptor while it is removed. */
+#define TREE_DEPTH_MAX 128
+/* Writers of one file that may overtake us before we give up. */
+#define REPLACE_TRIES 100
+
+int fs_write_all(const struct fs *fs, int fd, const void *p, size_t n)
+{
+        const char *at = p;
+
+        while (n > 0) {
+                ssize_t put = fs->write(fs, fd, at, n);
+                if (put == -EINTR)
+                        continue;
+                if (put < 0)
+                        return (int)put;
+                if (put == 0)
+                        return -EIO;
+                at += put;
+                n -= (size_t)put;
+        }
+        return 0;
+}
+
+int fs_pwrite_all(const struct fs *fs, int fd, const void *p, size_t n, off_t at)
+{
+        const char *from = p;
+
+        while (n > 0) {
+                ssize_t put = fs->pwrite(fs, fd, from, n, at);
+                if (put == -EINTR)
+                        continue;
+                if (put < 0)
+                        return (int)put;
+                if (put == 0)
+                        return -EIO;
+                from += put;
+                at += put;
+                n -= (size_t)put;
+        }
+        return 0;
+}
+
+ssize_t fs_pread_all(const struct fs *fs, int fd, void *p, size_t n, off_t at)
+{
+        char *to = p;
+        size_t have = 0;
+
+        while (have < n) {
+                ssize_t got = fs->pread(fs, fd, to + have, n - have, at + (off_t)have);
+                if (got == -EINTR)
+                        continue;
+                if (got < 0)
+                        return got;
+                if (got == 0)
+                        break;
+                have += (size_t)got;
+        }
+        return (ssize_t)have;
+}
+
+/*
+ * The temporary file has one fixed name, so that what a crash left is used up by the next writer,
+ * and writers take turns by its lock: *fd is locked and still what `tmp` names, or negative.
+ */
+static int open_temporary(const struct fs *fs, int dir, const char *tmp)
+{
+        for (int i = 0; i < REPLACE_TRIES; i++) {
+                struct stat mine;
+                struct stat named;
+                int fd = fs->open(fs, dir, tmp, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+                if (fd < 0)
+                        return fd;
+                int rc = fs->flock(fs, fd, LOCK_EX);
+                if (rc == 0)
+                        rc = fs->fstat(fs, fd, &mine);
+                if (rc == 0) {
+                        rc = fs->stat(fs, dir, tmp, &named);
+                        if (rc == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+                                return fd;
+                        if (rc == -ENOENT)
+                                rc = 0;
+                }
+                fs->close(fs, fd);
+                if (rc < 0)
+                        return rc;
+        }
+        return -EBUSY;
+}
+
+int fs_replace(const struct fs *fs, int dir, const char *name, const void *p, size_t n)
+{
+        char tmp[NAME_MAX + 1];
+
+        if (strchr(name, '/'))
+                return -EINVAL;
+        int len = snprintf(tmp, sizeof(tmp), ".%s.tmp", name);
+        if (len < 0 || (size_t)len >= sizeof(tmp))
+                return -ENAMETOOLONG;
+        int fd = open_temporary(fs, dir, tmp);
+        if (fd < 0)
+                return fd;
+        int rc = fs->ftruncate(fs, fd, 0);
+        if (rc == 0)
+                rc = fs_pwrite_all(fs, fd, p, n, 0);
+        if (rc == 0)
+                rc = fs->fdatasync(fs, fd);
+        if (rc == 0)
+                rc = fs->rename(fs, dir, tmp, dir, name);
+        if (rc < 0)
+                fs->unlink(fs, dir, tmp, 0);
+        else
+                rc = fs->fsync(fs, dir);
+        int closed = fs->close(fs, fd);
+        return rc < 0 ? rc : closed;
+}
+
+static int read_to_end(const struct fs *fs, int fd, size_t hint, size_t max, char **out, size_t *n)
+{
+        size_t cap = hint < max ? hint : max;
+        size_t have = 0;
+        char *p = NULL;
+
+        /* One byte more than expected, so that the usual file is known whole after one read. */
+        cap += 1;
+        for (;;) {
+                char *grown = realloc(p, cap + 1);
+                if (!grown) {
+                        free(p);
+                        return -ENOMEM;
+                }
+                p = grown;
+                ssize_t got = fs_pread_all(fs, fd, p + have, cap - have, (off_t)have);
+                if (got < 0 || have + (size_t)got > max) {
+                        free(p);
+                        return got < 0 ? (int)got : -EFBIG;
+                }
+                have += (size_t)got;
+                if (have < cap)
+                        break;
+                cap = cap < max / 2 ? cap * 2 : max + 1;
+        }
+        p[have] = '\0';
+        *out = p;
+        *n = have;
+        return 0;
+}
+
+int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **out, size_t *n)
+{
+        struct stat st;
+
+        /* O_NONBLOCK: a pipe somebody put there must not hold us. */
+        int fd = fs->open(fs, dir, name, O_RDONLY | O_NONBLOCK, 0);
+        if (fd < 0)
+                return fd;
+        int rc = fs->fstat(fs, fd, &st);
+        if (rc == 0 && S_ISDIR(st.st_mode))
+                rc = -EISDIR;
+        else if (rc == 0 && !S_ISREG(st.st_mode))
+                rc = -EINVAL;
+        else if (rc == 0 && (uint64_t)st.st_size > max)
+                rc = -EFBIG;
+        if (rc == 0)
+                rc = read_to_end(fs, fd, (size_t)st.st_size, max, out, n);
+        fs->close(fs, fd);
+        return rc;
+}
+
+int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create)
+{
+        if (create) {
+                int rc = fs->mkdir(fs, dir, name, 0700);
+                if (rc == 0) {
+                        rc = fs->fsync(fs, dir);
+                        /* Else the next caller would find it, and trust an entry that may go. */
+                        if (rc < 0)
+                                fs->unlink(fs, dir, name, AT_REMOVEDIR);
+                }
+                if (rc < 0 && rc != -EEXIST)
+                        return rc;
+        }
+        return fs->open(fs, dir, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
+struct removal {
+        const struct fs *fs;
+        int dir;
+        int depth;
+        bool found; /* this pass saw a name */
+};
+
+static int remove_entry(struct removal *r, const char *name);
+
+static int remove_each(void *ctx, const char *name, unsigned char d_type)
+{
+        struct removal *r = ctx;
+
+        (void)d_type;
+        r->found = true;
+        int rc = remove_entry(r, name);
+        return rc == -ENOENT ? 0 : rc;
+}
+
+/* Passes until one finds nothing: reading a directory while it shrinks may skip names. */
+static int remove_inside(const struct fs *fs, int dir, int depth)
+{
+        struct removal r = {fs, dir, depth, true};
+
+        while (r.found) {
+                r.found = false;
+                int rc = fs->list(fs, dir, remove_each, &r);
+                if (rc < 0)
+                        return rc;
+        }
+        return 0;
+}
+
+static int remove_entry(struct removal *r, const char *name)
+{
+        const struct fs *fs = r->fs;
+
+        int rc = fs->unlink(fs, r->dir, name, 0);
+        if (rc != -EISDIR && rc != -EPERM)
+                return rc;
+        if (r->depth >= TREE_DEPTH_MAX)
+                return -ENAMETOOLONG;
+        int fd = fs->open(fs, r->dir, name, O_RDONLY | O_DIRECTORY, 0);
+        if (fd < 0)
+                return fd == -ENOTDIR ? rc : fd;
+        rc = remove_inside(fs, fd, r->depth + 1);
+        fs->close(fs, fd);
+        if (rc < 0)
+                return rc;
+        return fs->unlink(fs, r->dir, name, AT_REMOVEDIR);
+}
+
+int fs_remove_tree(const struct fs *fs, int dir, const char *name)
+{
+        struct removal r = {fs, dir, 0, false};
+
+        return remove_entry(&r, name);
+}

@@ -1,0 +1,80 @@
+/*
+ * fs.h - every system call on files, behind one table.
+ *
+ * The store reaches the disk only through this, so that tests can crash, tear, fill and fail it
+ * at every call. Functions return what the system call does, or a negative errno: nobody reads
+ * `errno`. All paths are relative to a directory descriptor; the real implementation resolves
+ * them with openat2 (beneath, no symbolic links, no magic links), falling back to O_NOFOLLOW on
+ * one-component names where the kernel has no openat2.
+ *
+ * `self` is the table itself, so that a wrapper can embed it in its own state. Every slot is set;
+ * implementations are thread-safe.
+ */
+#ifndef BASE_FS_H
+#define BASE_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+
+struct fs {
+        /* Opens a store's root by path as given by the user (links allowed up to there). */
+        int (*open_root)(const struct fs *self, const char *path, bool create);
+        /* flags as for openat; O_CLOEXEC is added. */
+        int (*open)(const struct fs *self, int dir, const char *path, int flags, mode_t mode);
+        int (*close)(const struct fs *self, int fd);
+        ssize_t (*pread)(const struct fs *self, int fd, void *p, size_t n, off_t at);
+        ssize_t (*pwrite)(const struct fs *self, int fd, const void *p, size_t n, off_t at);
+        /* At the descriptor's position, or at the end with O_APPEND. */
+        ssize_t (*write)(const struct fs *self, int fd, const void *p, size_t n);
+        int (*fdatasync)(const struct fs *self, int fd);
+        int (*fsync)(const struct fs *self, int fd); /* directories too */
+        int (*ftruncate)(const struct fs *self, int fd, off_t n);
+        int (*fstat)(const struct fs *self, int fd, struct stat *st);
+        int (*stat)(const struct fs *self, int dir, const char *path, struct stat *st);
+        int (*mkdir)(const struct fs *self, int dir, const char *path, mode_t mode);
+        int (*rename)(const struct fs *self, int olddir, const char *oldpath, int newdir,
+            const char *newpath);
+        /* With RENAME_NOREPLACE: -EEXIST when the new name is taken. */
+        int (*rename_new)(const struct fs *self, int olddir, const char *oldpath, int newdir,
+            const char *newpath);
+        int (*unlink)(const struct fs *self, int dir, const char *path, int flags);
+        /* operation as for flock; LOCK_EX without LOCK_NB waits, through EINTR. */
+        int (*flock)(const struct fs *self, int fd, int operation);
+        /* Calls `each` for every name but . and ..; stops at its first non-zero return, which is
+         * returned. `dir` stays open and its position does not matter. */
+        int (*list)(const struct fs *self, int dir,
+            int (*each)(void *ctx, const char *name, unsigned char d_type), void *ctx);
+        /* f_type of statfs, or negative. */
+        long (*magic)(const struct fs *self, int fd);
+};
+
+/* The operating system's. */
+const struct fs *fs_real(void);
+/* The same, for tables that are constant expressions. */
+extern const struct fs fs_real_table;
+
+/* ---- in terms of the table ---- */
+
+/* Writes all of it; goes on after EINTR and short writes. 0 or negative errno. A failure may have
+ * written a part. */
+int fs_write_all(const struct fs *fs, int fd, const void *p, size_t n);
+int fs_pwrite_all(const struct fs *fs, int fd, const void *p, size_t n, off_t at);
+/* Reads until n bytes or the end; how many, or negative errno. Goes on after EINTR. */
+ssize_t fs_pread_all(const struct fs *fs, int fd, void *p, size_t n, off_t at);
+/* Replaces a small file: temporary, sync, rename, sync of the directory. 0 or negative errno. */
+int fs_replace(const struct fs *fs, int dir, const char *name, const void *p, size_t n);
+/* Reads a small file whole into *out (NUL added, freed with free()), at most `max` bytes, else
+ * -EFBIG. */
+int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **out, size_t *n);
+/* mkdir that is content with an existing directory and syncs `dir` when it made one; returns an
+ * open descriptor of it or negative errno. */
+int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create);
+/* Removes a directory and all in it. Does not follow links. 0 or negative errno. */
+int fs_remove_tree(const struct fs *fs, int dir, const char *name);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * id.c - ids that Steno makes, and file names for ids that others made.
+ *
+ * Owns the one piece of mutable state below the store: the last ULID of this process, so that
+ * ids grow however fast they are asked for and whatever the clock does.
+ */
+#include "base/env.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "steno.h"
+
+/* 128 bits: 48 of milliseconds, 80 of chance. */
+struct ulid {
+        uint64_t ms;
+        uint16_t high;
+        uint64_t low;
+};
+
+static struct {
+        pthread_mutex_t lock;
+        struct ulid ulid;
+} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void ulid_draw(const struct env *env, uint64_t ms, struct ulid *u)
+{
+        u->ms = ms;
+        env->random(env, &u->high, sizeof(u->high));
+        env->random(env, &u->low, sizeof(u->low));
+}
+
+/*
+ * The next one after *u in the same millisecond. The step is random because a forked child starts
+ * from its parent's state: by steps of one both would make the same ids.
+ */
+static void ulid_step(const struct env *env, struct ulid *u)
+{
+        uint64_t step;
+
+        env->random(env, &step, sizeof(step));
+        step = (step >> 24) + 1;
+        u->low += step;
+        if (u->low >= step)
+                return;
+        if (++u->high == 0)
+                ulid_draw(env, u->ms + 1, u);
+}
+
+static void ulid_text(const struct ulid *u, char *out)
+{
+        static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        uint64_t low = u->low;
+        uint64_t high = u->high | u->ms << 16; /* the upper 64 of the 128 bits */
+
+        for (int i = 25; i >= 0; i--) {
+                out[i] = digits[low & 31];
+                low = low >> 5 | high << 59;
+                high >>= 5;
+        }
+        out[26] = '\0';
+}
+
+void id_make(const struct env *env, const char *prefix, char *out)
+{
+        size_t n = strlen(prefix);
+        uint64_t now = (uint64_t)env->now(env) & UINT64_C(0xFFFFFFFFFFFF);
+
+        pthread_mutex_lock(&last.lock);
+        if (now > last.ulid.ms)
+                ulid_draw(env, now, &last.ulid);
+        else
+                ulid_step(env, &last.ulid);
+        struct ulid mine = last.ulid;
+        pthread_mutex_unlock(&last.lock);
+
+        memcpy(out, prefix, n);
+        ulid_text(&mine, out + n);
+}
+
+bool id_is_plain(struct str id)
+{
+        if (id.n < 1 || id.n > PLAIN_NAME_MAX)
+                return false;
+        for (size_t i = 0; i < id.n; i++) {
+                char c = id.p[i];
+                bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+                if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+                        return false;
+        }
+        return true;
+}
+
+int id_file_name(struct str id, char *out)
+{
+        char hex[SHA256_HEX];
+
+        if (id_is_plain(id)) {
+                memcpy(out, id.p, id.n);
+                out[id.n] = '\0';
+                return 0;
+        }
+        int rc = sha256_hex(id.p, id.n, hex);
+        if (rc < 0)
+                return rc;
+        out[0] = '~';
+        memcpy(out + 1, hex, 32);
+        out[33] = '\0';
+        return 0;
+}
+
+bool id_is_legal(struct str id, size_t max)
+{
+        if (id.n < 1 || id.n > max || !text_is_utf8(id.p, id.n))
+                return false;
+        for (size_t i = 0; i < id.n; i++) {
+                unsigned char c = (unsigned char)id.p[i];
+                if (c < 0x20 || c == 0x7f)
+                        return false;
+                /* U+0080 to U+009F, which terminals obey as well. */
+                if (c == 0xc2 && (unsigned char)id.p[i + 1] < 0xa0)
+                        return false;
+        }
+        return true;
+}
