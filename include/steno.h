@@ -1,0 +1,509 @@
+/*
+ * steno.h - the verbatim record of conversations with tools.
+ *
+ * This header is the manual. It needs nothing but the C library's types, it is usable from C++,
+ * and every call can be reached with dlopen: no macro is needed, and no struct that may grow is
+ * laid open except option structs, which begin with their own size.
+ *
+ *
+ * VOCABULARY
+ *
+ *   store         a folder of plain files (or a database), opened with steno_open().
+ *   project       the unit of isolation inside a store. "default" unless told otherwise.
+ *   conversation  an append-only log of records, numbered 1, 2, 3 ... without a gap: their seq.
+ *   record        a message exactly as it came, or an amendment (delete, meta, supersede).
+ *   batch         the messages of one append: all of them are stored, or none.
+ *   receipt       what an append answers: seqs, ids, and the durability that was reached.
+ *   output        what a tool printed. A large one becomes an artifact: a file of its own.
+ *   ref           the name of an artifact, "ctx_...". Opaque, stable, not a path.
+ *   stub          what a model sees in place of a large output: both ends, the errors, the ref.
+ *   view          a history in some format, edited, repaired, budgeted. Never changes the store.
+ *   run           one execution of the tool loop, with an event log of its own.
+ *
+ *
+ * GUARANTEES
+ *
+ *   1. What a receipt names is on the disk (STENO_FULL), in order, byte for byte, and stays
+ *      there through kills, power loss and a full disk. "Byte for byte" is about tokens: number
+ *      spellings, key order, duplicate keys and escapes survive; of the white space between
+ *      tokens, a raw CR or LF becomes a space.
+ *   2. A batch is never half there, for any reader, at any time.
+ *   3. The same message id with the same bytes is stored once, however often it is sent. With
+ *      other bytes it is refused.
+ *   4. Any number of threads and processes may append and read at the same time. Nobody gets
+ *      "busy", readers never wait for writers.
+ *   5. Damage is reported where it is and costs nothing else. Nothing is deleted to recover:
+ *      what cannot be read moves to the store's quarantine folder.
+ *   6. A ref that can be seen can be read, or says what became of it.
+ *   7. A view is always valid for its format: every call has one result, every result a call.
+ *
+ *
+ * CAVEATS
+ *
+ *   - The embedded store needs a local file system; network file systems are refused
+ *     (STENO_EUNSUPPORTED), because their locks and syncs do not hold what is promised here.
+ *   - After a failed sync nothing is known about what the disk holds. The conversation handle is
+ *     then poisoned: every call answers STENO_EPOISONED until it is closed and opened again.
+ *   - Do not use a handle in a child after fork(); open the store there.
+ *   - A reader in another process may see a record one sync before its writer has its receipt.
+ *
+ *
+ * CONVENTIONS
+ *
+ *   - Calls that can fail return 0 (or a count where they say so) or a negative enum steno_code,
+ *     and fill `err`, which may be NULL. Outputs are untouched on failure.
+ *   - An out pointer to a handle or a char * gives something the caller owns: handles have their
+ *     close or free call (NULL is accepted), text is freed with steno_free(). Returned const
+ *     pointers are borrowed and live as long as what they came from.
+ *   - Text is UTF-8. Ids are NUL-terminated (they cannot contain control characters); JSON is
+ *     pointer and length, and what comes back is also NUL-terminated.
+ *   - Rich answers are JSON with stable names, so that they can grow.
+ *   - Option structs: set `size` to sizeof the struct you were compiled with and leave what you
+ *     do not need zero. NULL means all defaults.
+ *   - struct steno_store and struct steno_conv may be shared by any number of threads. Receipts,
+ *     outputs, runs' writers, folds: one thread at a time each.
+ */
+#ifndef STENO_H
+#define STENO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef STENO_API
+#define STENO_API __attribute__((visibility("default")))
+#endif
+
+/* ------------------------------------------------------------------ errors */
+
+/* Only ever appended to. */
+enum steno_code {
+        STENO_OK = 0,
+        STENO_ENOMEM = -1,       /* out of memory; nothing happened */
+        STENO_EINVAL = -2,       /* the call itself is wrong: an option, an id, a format name */
+        STENO_EPROTO = -3,       /* what was sent is wrong: malformed JSON, a result with no call */
+        STENO_ECONFLICT = -4,    /* an id with other bytes, expected_seq, an id that is taken */
+        STENO_ENOTFOUND = -5,    /* no such conversation, ref, run or message */
+        STENO_ECORRUPT = -6,     /* what was read is damaged beyond this call's use */
+        STENO_EIO = -7,          /* the system failed; `sys` says how */
+        STENO_EFULL = -8,        /* no room: disk, quota or file size; nothing was kept */
+        STENO_ELIMIT = -9,       /* larger, deeper or more than a limit allows */
+        STENO_EPOISONED = -10,   /* a sync failed earlier on this handle */
+        STENO_EDENIED = -11,     /* permission */
+        STENO_ETIMEOUT = -12,    /* a deadline passed */
+        STENO_EINTERRUPTED = -13,/* stopped by the caller */
+        STENO_EUNSUPPORTED = -14,/* not possible here; the message gives advice */
+};
+
+struct steno_error {
+        int code;
+        int sys; /* an errno, or 0 */
+        char msg[240];
+};
+
+/* "not found", "conflict" ...: a word for a code. */
+STENO_API const char *steno_code_name(int code);
+
+STENO_API const char *steno_version(void);
+STENO_API void steno_free(void *p);
+
+/* Takes pieces of a streamed answer. A non-zero return stops the call, which then answers
+ * STENO_EINTERRUPTED. */
+typedef int (*steno_sink)(void *ctx, const void *p, size_t n);
+
+/* Told how far long work has come; total is 0 while unknown. Non-zero stops it. */
+typedef int (*steno_progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
+
+/* ------------------------------------------------------------------- store */
+
+struct steno_store;
+struct steno_conv;
+
+enum steno_open_flags {
+        STENO_OPEN_EXISTING = 1, /* do not make a store where there is none */
+};
+
+struct steno_open_options {
+        size_t size;
+        uint32_t flags;
+        steno_progress progress; /* for a rebuild of the index; may be NULL */
+        void *progress_ctx;
+};
+
+/*
+ * Opens a store; makes it on first use. `url` is a path or a file: URL. Cost does not depend on
+ * what is in it. STENO_EUNSUPPORTED: a network file system, a newer format, another kind of URL.
+ */
+STENO_API int steno_open(const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err);
+STENO_API void steno_close(struct steno_store *store);
+
+/*
+ * Makes a store with settings other than the defaults: {"profile":"default"|"runtime-store",
+ * "maxInlineChars":n,"maxInlineBytes":n}. On an existing store it changes them; data needs no
+ * migration.
+ */
+STENO_API int steno_init(const char *url, const char *settings_json, struct steno_error *err);
+STENO_API int steno_settings(struct steno_store *store, char **json, struct steno_error *err);
+
+/* Figures: conversations, messages, bytes, materialization (outputs.*), the trash. */
+STENO_API int steno_stats(struct steno_store *store, char **json, struct steno_error *err);
+
+/* ----------------------------------------------------------- conversations */
+
+/*
+ * Makes a conversation. `id` NULL makes one up; else 1 to 256 bytes of UTF-8 without control
+ * characters (it never becomes a path as it is). `meta_json` may be NULL or an object such as
+ * {"title":"...","configs":{...},"metadata":{...}}. STENO_ECONFLICT: the id is taken.
+ */
+STENO_API int steno_conv_create(struct steno_store *store, const char *project, const char *id,
+    const char *meta_json, struct steno_conv **out, struct steno_error *err);
+
+/* Opens one that exists; else STENO_ENOTFOUND. Bounded in time, whatever its length. */
+STENO_API int steno_conv_open(struct steno_store *store, const char *project, const char *id,
+    struct steno_conv **out, struct steno_error *err);
+STENO_API void steno_conv_close(struct steno_conv *conv);
+
+STENO_API const char *steno_conv_id(const struct steno_conv *conv);
+STENO_API const char *steno_conv_project(const struct steno_conv *conv);
+
+/* The last seq, 0 when empty. */
+STENO_API int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err);
+
+/* {"id","project","createdAt","title"?,"configs"?, ...}. */
+STENO_API int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err);
+/* Merges an object into it, member by member at the top level; null removes a member. */
+STENO_API int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json,
+    struct steno_error *err);
+
+/* Waits until a record behind `after_seq` is there (1), the time is over (0), or fails. */
+STENO_API int steno_conv_wait(struct steno_conv *conv, uint64_t after_seq, int timeout_ms,
+    struct steno_error *err);
+
+struct steno_list_options {
+        size_t size;
+        uint32_t limit;     /* 20 when 0, 1000 at most */
+        const char *cursor; /* next_cursor of the page before */
+        const char *query;  /* words that the title or id must contain; may be NULL */
+};
+
+/*
+ * Conversations of a project (NULL: of all), newest activity first:
+ * {"items":[{"id","project","title","createdAt","updatedAt","messages","lastSeq","bytes"}],
+ *  "next_cursor"?}
+ */
+STENO_API int steno_list(struct steno_store *store, const char *project,
+    const struct steno_list_options *opt, char **json, struct steno_error *err);
+
+/* ------------------------------------------------------------------ append */
+
+enum steno_durability {
+        STENO_FULL = 0,    /* acknowledged after the bytes are synced to the disk */
+        STENO_PROCESS = 1, /* survives the process; synced in the background */
+};
+
+enum steno_append_flags {
+        STENO_RECORD = 1,     /* take broken pairing and mark it, instead of refusing it */
+        STENO_EXPECT_SEQ = 2, /* expected_seq counts */
+        STENO_KEEP_OUTPUTS = 4, /* large tool outputs: out of line, but given back whole */
+};
+
+struct steno_append_options {
+        size_t size;
+        uint32_t flags;
+        int durability;
+        uint64_t expected_seq;       /* last seq the writer saw, 0 for empty; STENO_ECONFLICT else */
+        const char *format;          /* "openai" when NULL */
+        const char *idempotency_key; /* may be NULL */
+        const char *profile;         /* of materialization; NULL: the store's */
+        uint64_t max_inline_chars;   /* 0: the store's */
+        uint64_t max_inline_bytes;
+};
+
+struct steno_receipt;
+
+/*
+ * Appends one message (a JSON object) or one atomic batch (a non-empty array of objects).
+ *
+ * STENO_EPROTO   not JSON, no legal role, a result without a call or a second one (unless
+ *                STENO_RECORD); the message says which message of the batch and why
+ * STENO_ECONFLICT an id that is there with other bytes; expected_seq
+ * STENO_ELIMIT   over 1,000 messages, 64 MiB a message, 512 levels
+ * STENO_EFULL, STENO_EIO  nothing of the batch was kept
+ */
+STENO_API int steno_append(struct steno_conv *conv, const char *json, size_t n,
+    const struct steno_append_options *opt, struct steno_receipt **receipt,
+    struct steno_error *err);
+
+STENO_API uint64_t steno_receipt_first_seq(const struct steno_receipt *r);
+STENO_API uint64_t steno_receipt_last_seq(const struct steno_receipt *r);
+STENO_API size_t steno_receipt_count(const struct steno_receipt *r);
+STENO_API const char *steno_receipt_id(const struct steno_receipt *r, size_t i);
+STENO_API int steno_receipt_durability(const struct steno_receipt *r);
+/* Was this a replay: everything had been stored before? */
+STENO_API bool steno_receipt_replayed(const struct steno_receipt *r);
+/* {"conversation","first_seq","last_seq","ids":[...],"durability"} */
+STENO_API const char *steno_receipt_json(const struct steno_receipt *r);
+STENO_API void steno_receipt_free(struct steno_receipt *r);
+
+/*
+ * An amendment: `kind` "delete" (json NULL), "meta" (an object that is merged into the message's
+ * metadata; null removes) or "supersede" (the message that takes the target's place). The target
+ * must be a visible message: STENO_ENOTFOUND.
+ */
+STENO_API int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id,
+    const char *json, size_t n, const struct steno_append_options *opt,
+    struct steno_receipt **receipt, struct steno_error *err);
+
+/* ----------------------------------------------------------------- records */
+
+struct steno_record; /* borrowed, valid inside the callback */
+
+STENO_API uint64_t steno_record_seq(const struct steno_record *r);
+STENO_API const char *steno_record_id(const struct steno_record *r);
+STENO_API const char *steno_record_at(const struct steno_record *r);     /* ISO 8601 */
+STENO_API const char *steno_record_format(const struct steno_record *r); /* "openai", ... */
+/* "message", "delete", "meta", "supersede", "tombstone" (purged) or "damaged" */
+STENO_API const char *steno_record_kind(const struct steno_record *r);
+STENO_API const char *steno_record_target(const struct steno_record *r); /* of an amendment */
+/* What Steno says about it: {"role","calls":[...],"call","run","mode","ref", marks ...} */
+STENO_API const char *steno_record_about(const struct steno_record *r, size_t *n);
+/* The message, its large tokens spliced back. Freed with steno_free. */
+STENO_API int steno_record_message(const struct steno_record *r, char **json, size_t *n,
+    struct steno_error *err);
+
+typedef int (*steno_record_fn)(void *ctx, const struct steno_record *r);
+
+/*
+ * Records with seq > after_seq, oldest first, at most `limit` (0: all). A non-zero return of
+ * `each` ends the reading and is returned.
+ */
+STENO_API int steno_read(struct steno_conv *conv, uint64_t after_seq, uint64_t limit,
+    steno_record_fn each, void *ctx, struct steno_error *err);
+/* The one record (not amendment) with this id. */
+STENO_API int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
+    void *ctx, struct steno_error *err);
+
+/* ------------------------------------------------------------------- views */
+
+enum steno_outputs {
+        STENO_OUTPUTS_DEFAULT = 0, /* stub, or full where the client stored it in full */
+        STENO_OUTPUTS_STUB = 1,
+        STENO_OUTPUTS_FULL = 2,
+};
+
+struct steno_view_options {
+        size_t size;
+        const char *format;          /* openai, responses, anthropic, gemini, acontext,
+                                        toolmessage2, toolmessage, chat, legacy */
+        const char *edit_strategies; /* JSON array, or "auto" */
+        const char *pin;             /* message id: strategies see nothing behind it */
+        uint64_t budget;             /* tokens; 0: none */
+        uint64_t after_seq;          /* only messages behind it */
+        uint64_t before_seq;         /* only messages before it; 0: no bound */
+        uint64_t limit;              /* messages, oldest first; 0: all */
+        uint64_t last;               /* only the last n messages; 0: all */
+        int outputs;                 /* enum steno_outputs */
+        bool count_tokens;           /* fill "tokens" of the report (costs time) */
+        bool all_messages;           /* also those with includeInContext false */
+};
+
+/*
+ * Streams a JSON array of messages. *report (may be NULL) becomes {"repairs":[{"call","class",
+ * "seq",...}],"losses":[{"seq","field",...}],"damaged":[seq...],"tokens":n,"exact":bool,
+ * "edits":[...],"first_seq","last_seq","has_more","ids":[...]}. No page, limit or budget ever
+ * splits a call from its result.
+ */
+STENO_API int steno_view(struct steno_conv *conv, const struct steno_view_options *opt,
+    steno_sink sink, void *ctx, char **report, struct steno_error *err);
+
+/* A history (JSON array) from one format to another; `from` NULL detects it. */
+STENO_API int steno_convert(const char *from, const char *to, const char *json, size_t n,
+    steno_sink sink, void *ctx, char **report, struct steno_error *err);
+
+/*
+ * Is a history in the provider's own format acceptable to it ("openai", "anthropic", "gemini")?
+ * *violations is a JSON array of {"rule","message","call"?,"text"}, empty when it is.
+ */
+STENO_API int steno_check_history(const char *provider, const char *json, size_t n,
+    char **violations, struct steno_error *err);
+
+/* Tokens of a text (o200k_base); *exact is false where the build had no rank data. */
+STENO_API uint64_t steno_count_tokens(const char *text, size_t n, bool *exact);
+
+/*
+ * Folding: tool parts for a page, one message (openai or toolmessage2/toolmessage shaped) at a
+ * time. steno_fold_json answers the messages so far in `chat` format, the same bytes that the
+ * view of the whole history gives. A result with no call is STENO_EPROTO and changes nothing.
+ */
+struct steno_fold;
+STENO_API int steno_fold_new(struct steno_fold **out, struct steno_error *err);
+STENO_API int steno_fold_push(struct steno_fold *f, const char *json, size_t n,
+    struct steno_error *err);
+STENO_API int steno_fold_json(struct steno_fold *f, char **json, struct steno_error *err);
+STENO_API void steno_fold_free(struct steno_fold *f);
+
+/* ------------------------------------------------------------ tool outputs */
+
+struct steno_output;
+
+struct steno_output_options {
+        size_t size;
+        const char *tool;    /* name of the tool; must be given */
+        const char *call_id; /* the call it answers; must be given */
+        const char *server;  /* MCP server, may be NULL */
+        bool terminal;       /* a command's output: artifacts/terminal, always a file */
+        uint32_t flags;      /* STENO_RECORD */
+        const char *profile;
+        uint64_t max_inline_chars;
+        uint64_t max_inline_bytes;
+        bool context_tools; /* the model that will read the stub has the context_* tools */
+};
+
+/*
+ * A tool's output, stored as it comes: constant memory at any size, readable by others while it
+ * grows (once it has passed the inline limit it has a ref), what had arrived survives a kill.
+ */
+STENO_API int steno_output_begin(struct steno_conv *conv, const struct steno_output_options *opt,
+    struct steno_output **out, struct steno_error *err);
+STENO_API int steno_output_write(struct steno_output *o, const void *p, size_t n,
+    struct steno_error *err);
+/* The ref, or NULL while (or because) the output is inline. */
+STENO_API const char *steno_output_ref(const struct steno_output *o);
+
+/*
+ * Closes the artifact, synced, and answers the tool message {"id","role":"tool",...}, not yet
+ * appended. `fields_json` (may be NULL) is an object whose members are added to the message:
+ * isError, duration, invokedAt, steps, exitCode ...; exitCode also stands in the stub.
+ */
+STENO_API int steno_output_message(struct steno_output *o, const char *fields_json,
+    char **message, size_t *n, struct steno_error *err);
+/* The same, then appended: {"seq","id","content","ref"}. */
+STENO_API int steno_output_finish(struct steno_output *o, const char *fields_json, char **json,
+    struct steno_error *err);
+/* Frees. An output that was not finished stays, marked as unfinished. */
+STENO_API void steno_output_free(struct steno_output *o);
+
+/* ----------------------------------------------------------- context files */
+
+/*
+ * op is "list", "read", "tail" or "grep"; args a JSON object: {"kind"?,"limit"?},
+ * {"ref","offset","limit"} or {"ref","line","count"}, {"ref","lines"}, {"ref","pattern",
+ * "max_results","context_lines","case_sensitive"}. The answer is JSON. Reaches nothing but this
+ * conversation. Unknown and foreign refs are the same STENO_ENOTFOUND; a deleted one's message
+ * says when and by what. STENO_ELIMIT: "pattern too costly".
+ */
+STENO_API int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n,
+    char **json, struct steno_error *err);
+
+/* Streams an artifact's bytes from offset; length 0: to its end as it is now. */
+STENO_API int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset,
+    uint64_t length, steno_sink sink, void *ctx, struct steno_error *err);
+
+/* The context_* tools as JSON for "openai", "anthropic" or "mcp". */
+STENO_API int steno_context_tools(const char *flavour, char **json, struct steno_error *err);
+/* Is this name one of them (plain or dotted)? */
+STENO_API bool steno_is_context_tool(const char *name);
+/*
+ * Executes a model's call. Always answers text: mistakes of the model come back as words it can
+ * act on, with *is_error set. The answer is never materialized again.
+ */
+STENO_API int steno_context_call(struct steno_conv *conv, const char *name, const char *args,
+    size_t n, char **text, bool *is_error, struct steno_error *err);
+
+/* -------------------------------------------------------------------- runs */
+
+struct steno_run;
+
+/*
+ * A run's journal: numbered events, and the life of each tool call. The writer holds the run
+ * until it is closed or its process dies; then others see it as dead.
+ * `mode` is "chat", "agent" or "run". `id` NULL makes one up.
+ */
+STENO_API int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+    struct steno_run **out, struct steno_error *err);
+STENO_API const char *steno_run_id(const struct steno_run *run);
+
+/* Writes an event; `data` is a JSON object. Durable as asked when it returns. Events may be
+ * written from several threads. *seq may be NULL. */
+STENO_API int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
+    int durability, uint64_t *seq, struct steno_error *err);
+
+/* Before a tool's side effect: synced. The operation is (run, request, call_id). */
+STENO_API int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call_id,
+    const char *tool, const char *args, size_t n, struct steno_error *err);
+/* The whole tool message, synced, before anyone is told; steno_append it afterwards. */
+STENO_API int steno_run_outcome(struct steno_run *run, uint64_t request, const char *call_id,
+    const char *message, size_t n, struct steno_error *err);
+
+/* Frees; a run that has no run_finished event counts as dead from here on. */
+STENO_API void steno_run_close(struct steno_run *run);
+
+/* type "dispatch" and "outcome" are the lifecycle, everything else an event. */
+typedef int (*steno_event_fn)(void *ctx, uint64_t seq, const char *at, const char *type,
+    const char *data, size_t n);
+STENO_API int steno_run_read(struct steno_store *store, const char *project, const char *run_id,
+    uint64_t after_seq, steno_event_fn each, void *ctx, struct steno_error *err);
+/* Waits for an event behind after_seq: 1, 0 on time-out. */
+STENO_API int steno_run_wait(struct steno_store *store, const char *project, const char *run_id,
+    uint64_t after_seq, int timeout_ms, struct steno_error *err);
+/* {"id","conversation","project","mode","state":"running"|"finished"|"dead","lastSeq",
+ *  "reason"?} */
+STENO_API int steno_run_info(struct steno_store *store, const char *project, const char *run_id,
+    char **json, struct steno_error *err);
+/* A conversation's runs, newest first: {"items":[info...]}. */
+STENO_API int steno_run_list(struct steno_conv *conv, char **json, struct steno_error *err);
+
+/*
+ * After a crash: appends outcomes that never reached the log, and ends dead runs with run_error
+ * and run_finished. Safe at any time, from any process; live runs are left alone. *report:
+ * {"completed":[...],"ended":[run ids],"open":[{"call","class","run"}]}.
+ */
+STENO_API int steno_conv_recover(struct steno_conv *conv, char **report, struct steno_error *err);
+
+/* ------------------------------------------------------------- maintenance */
+
+/* To the trash: {"trash id"}; waits for a running append. */
+STENO_API int steno_remove(struct steno_store *store, const char *project, const char *id,
+    struct steno_error *err);
+/* {"items":[{"project","id","deletedAt","bytes"}]} */
+STENO_API int steno_trash_list(struct steno_store *store, char **json, struct steno_error *err);
+/* Back from the trash, the newest of that id. STENO_ECONFLICT: the id is in use again. */
+STENO_API int steno_trash_restore(struct steno_store *store, const char *project, const char *id,
+    struct steno_error *err);
+/* Gone for good: what was deleted more than `days` days ago (0: everything). *count: how many. */
+STENO_API int steno_trash_empty(struct steno_store *store, unsigned days, uint64_t *count,
+    struct steno_error *err);
+/*
+ * Drops the bytes of deleted and superseded messages, and their artifacts, from the disk; seqs
+ * stay as tombstones. A conversation that is in the trash is removed altogether. *report:
+ * {"messages":n,"bytes":n}.
+ */
+STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
+    char **report, struct steno_error *err);
+
+/* A finding: {"project","conversation","seq"?,"what","repaired"}. */
+typedef int (*steno_finding_fn)(void *ctx, const char *json);
+
+struct steno_check_options {
+        size_t size;
+        const char *project; /* NULL: all */
+        const char *id;      /* NULL: every conversation */
+        bool repair;         /* quarantine torn tails, rebuild derived files; deletes nothing */
+        steno_progress progress;
+        void *progress_ctx;
+};
+
+/* Verifies every checksum, pair and ref. The number of findings, or a negative code. */
+STENO_API int steno_check(struct steno_store *store, const struct steno_check_options *opt,
+    steno_finding_fn each, void *ctx, struct steno_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

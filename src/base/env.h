@@ -1,0 +1,46 @@
+/*
+ * env.h - what a store takes from the world: files, time, randomness. One value is passed down;
+ * nothing below reaches around it, so tests can replay a world exactly.
+ */
+#ifndef BASE_ENV_H
+#define BASE_ENV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fs.h"
+
+struct env {
+        const struct fs *fs;
+        /* Milliseconds since 1970, UTC. */
+        int64_t (*now)(const struct env *self);
+        /* Fills p with random bytes; never fails (aborting would be worse: falls back to the
+         * clock and a counter). */
+        void (*random)(const struct env *self, void *p, size_t n);
+        /* A word that changes when the machine boots. */
+        void (*boot)(const struct env *self, char out[40]);
+};
+
+const struct env *env_real(void);
+
+/* "2026-11-15T04:20:00.000Z" */
+#define TIME_TEXT 25
+void time_format(int64_t ms, char out[TIME_TEXT]);
+/* The inverse, for ISO 8601 with Z, an offset or neither; false when it is not a time. */
+bool time_parse(const char *p, size_t n, int64_t *ms);
+
+/* prefix + ULID (26 characters of Crockford's base 32, sorted by time; within one process and
+ * millisecond they still grow). `out` needs strlen(prefix) + 27 bytes. */
+void id_make(const struct env *env, const char *prefix, char *out);
+
+/*
+ * The file name for an id from outside: the id itself while it matches [A-Za-z0-9_-]{1,64}, else
+ * "~" and 32 hex digits of its SHA-256. `out` needs PLAIN_NAME_MAX + 1 bytes. Two ids never share
+ * a name. 0 or STENO_ENOMEM.
+ */
+int id_file_name(struct str id, char *out);
+bool id_is_plain(struct str id);
+/* 1 to `max` bytes of UTF-8 without control characters. */
+bool id_is_legal(struct str id, size_t max);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * limits.h - every maximum in one place. A number here has its reason beside it.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+#include <stddef.h>
+
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+
+/* JSON */
+#define JSON_DEPTH_MAX 512                 /* far beyond any message, far below the stack */
+#define JSON_SIZE_MAX ((size_t)0xF0000000) /* offsets in a tape are 32 bits */
+
+/* Buffers that nobody gave a smaller cap */
+#define BUF_MAX_DEFAULT (2 * GIB)
+
+/* The model (model.md) */
+#define MESSAGE_MAX (64 * MIB)
+#define BATCH_MAX 1000
+#define ID_MAX 256           /* bytes of a conversation, project or message id */
+#define CALL_ID_MAX 1024     /* bytes of a tool call id; longer ones are refused */
+#define PLAIN_NAME_MAX 64    /* an id of this many safe characters is its own file name */
+#define PAIRING_WINDOW 1000  /* records that a result may lie behind its call */
+#define TITLE_MAX (4 * KIB)
+#define META_MAX (1 * MIB)   /* meta.json */
+#define CALLS_MAX 1024       /* tool calls of one message */
+
+/* A log line; tokens beyond TOKEN_INLINE_MAX leave the line for artifacts/parts */
+#define LINE_MAX_BYTES (1 * MIB)
+#define TOKEN_INLINE_MAX (32 * KIB)
+
+/* Tool outputs (outputs.md) */
+#define INLINE_CHARS_DEFAULT 4000
+#define INLINE_BYTES_DEFAULT 16384
+#define INLINE_BYTES_FLOOR 2048 /* a stub needs this much to be of use */
+
+/* Context operations (outputs.md) */
+#define CONTEXT_LIST_DEFAULT 50
+#define CONTEXT_LIST_MAX 1000
+#define CONTEXT_READ_DEFAULT 8192
+#define CONTEXT_READ_MAX 12288
+#define CONTEXT_TAIL_LINES_DEFAULT 200
+#define CONTEXT_TAIL_LINES_MAX 2000
+#define CONTEXT_GREP_RESULTS_DEFAULT 50
+#define CONTEXT_GREP_RESULTS_MAX 1000
+#define CONTEXT_GREP_CONTEXT_MAX 20
+#define CONTEXT_LONG_LINE 2000 /* characters of a matching line before it becomes a window */
+#define CONTEXT_GREP_DEADLINE_MS 1500
+
+/* Open conversations a store handle keeps descriptors for */
+#define OPEN_CONVERSATIONS_MAX 512
+
+#endif

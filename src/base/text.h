@@ -1,0 +1,59 @@
+/*
+ * text.h - UTF-8: checking, counting, boundaries, and making text safe for a terminal.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Length of the longest valid UTF-8 prefix; == n when all of it is valid. Fast on ASCII. */
+size_t text_utf8_prefix(const char *p, size_t n);
+static inline bool text_is_utf8(const char *p, size_t n)
+{
+        return text_utf8_prefix(p, n) == n;
+}
+
+/*
+ * A validator for a stream: feed pieces in order, then finish. State survives any split.
+ */
+struct text_utf8 {
+        unsigned char pending[4];
+        unsigned char have;
+        bool bad;
+};
+void text_utf8_feed(struct text_utf8 *u, const char *p, size_t n);
+bool text_utf8_finish(const struct text_utf8 *u);
+
+/* Code points in a text; a byte that is not UTF-8 counts as one. */
+size_t text_count(const char *p, size_t n);
+/* Bytes of the first `chars` code points (n when there are fewer). */
+size_t text_bytes_of(const char *p, size_t n, size_t chars);
+
+/* The largest k <= at (resp. smallest k >= at) that does not fall inside a character of p[0,n). */
+size_t text_floor(const char *p, size_t n, size_t at);
+size_t text_ceil(const char *p, size_t n, size_t at);
+
+/* Decodes one code point; returns its length, 1 with *cp = 0xFFFD for a bad byte, 0 at the end. */
+size_t text_decode(const char *p, size_t n, uint32_t *cp);
+void text_encode(struct buf *b, uint32_t cp);
+
+/*
+ * Text from outside for a person's terminal: SGR colours pass when `colours`, every other control
+ * character or escape sequence is made visible (^[ and the like), bytes that are not UTF-8 become
+ * U+FFFD, and bidirectional overrides are shown as <U+202E>.
+ */
+void text_for_terminal(struct buf *b, struct str s, bool colours);
+/* Drops ANSI escape sequences (CSI, OSC and the rest); for snippets that a model reads. */
+void text_strip_ansi(struct buf *b, struct str s);
+
+/* "4.1 KB", "1.8 MB": decimal units, one digit. */
+void text_put_size(struct buf *b, uint64_t bytes);
+/* 1843220 as "1,843,220". */
+void text_put_grouped(struct buf *b, uint64_t n);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * pairing.h - which result answers which call. The one implementation of the rule, under strict
+ * appends, views, folds and checks alike.
+ *
+ * A block is a run of consecutive messages with calls and the results among them. A result
+ * belongs to the latest block, within PAIRING_WINDOW records, in which its id is still
+ * unanswered; inside a block to the earliest such call. Ids are never matched globally, because
+ * providers reuse them (`call_0` every turn). Memory is bounded by the window.
+ */
+#ifndef MODEL_PAIRING_H
+#define MODEL_PAIRING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/about.h"
+
+enum pairing_verdict {
+        PAIRING_OK,
+        PAIRING_ORPHAN,    /* no such call in the window */
+        PAIRING_DUPLICATE, /* the call is there and already answered */
+};
+
+struct pairing_match {
+        enum pairing_verdict verdict;
+        uint64_t call_seq;   /* of the call (OK, DUPLICATE) */
+        uint32_t call_index; /* its place among the calls of that message */
+        uint64_t block_seq;  /* first seq of the block it is in; for ORPHAN, of the latest block, or 0 */
+        uint64_t result_seq; /* DUPLICATE: who answered it first */
+};
+
+struct pairing;
+
+struct pairing *pairing_new(void); /* NULL: out of memory */
+void pairing_free(struct pairing *p);
+void pairing_clear(struct pairing *p);
+/* A copy to try a batch on; NULL: out of memory. */
+struct pairing *pairing_clone(const struct pairing *p);
+
+/*
+ * The next message: registers its calls, then looks up each of its answers. `matches` has room
+ * for about->answer_count entries. Messages without calls and answers must be given as well,
+ * because they end a block; amendments need not. 0 or STENO_ENOMEM (then nothing changed).
+ */
+int pairing_add(struct pairing *p, uint64_t seq, const struct about *about,
+    struct pairing_match *matches);
+
+/* Calls still open, oldest first: calls `each` until it returns non-zero. */
+int pairing_each_open(const struct pairing *p,
+    int (*each)(void *ctx, uint64_t call_seq, uint32_t call_index, struct str id), void *ctx);
+
+#endif
