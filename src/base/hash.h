@@ -12,8 +12,10 @@
 /* Castagnoli, as iSCSI and ext4 use it; hardware instructions where the machine has them.
  * Continue a sum by passing the previous result; start with 0. */
 uint32_t hash_crc32c(uint32_t crc, const void *p, size_t n);
+/* The same by tables, for machines without the instruction and to test against. */
+uint32_t hash_crc32c_portable(uint32_t crc, const void *p, size_t n);
 
-/* FNV-style with a strong finish; stable for ever, because ids.idx stores it. */
+/* FNV over words with a strong finish; stable for ever, because ids.idx stores it. */
 uint64_t hash_64(const void *p, size_t n);
 
 #define SHA256_SIZE 32

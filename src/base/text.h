@@ -41,11 +41,14 @@ size_t text_ceil(const char *p, size_t n, size_t at);
 /* Decodes one code point; returns its length, 1 with *cp = 0xFFFD for a bad byte, 0 at the end. */
 size_t text_decode(const char *p, size_t n, uint32_t *cp);
 void text_encode(struct buf *b, uint32_t cp);
+/* The same into memory; returns the length. A surrogate or a number beyond Unicode is U+FFFD. */
+size_t text_encode_to(uint32_t cp, char out[4]);
 
 /*
  * Text from outside for a person's terminal: SGR colours pass when `colours`, every other control
  * character or escape sequence is made visible (^[ and the like), bytes that are not UTF-8 become
- * U+FFFD, and bidirectional overrides are shown as <U+202E>.
+ * U+FFFD, and bidirectional overrides are shown as <U+202E>. Line feeds (also behind a CR) and tabs
+ * pass. Concealing text (SGR 8) does not, and a colour that is left on is reset at the end.
  */
 void text_for_terminal(struct buf *b, struct str s, bool colours);
 /* Drops ANSI escape sequences (CSI, OSC and the rest); for snippets that a model reads. */

@@ -1,0 +1,463 @@
+/*
+ * json_parse.c - the grammar: checking a text, building the tape over it, cutting a stream.
+ *
+ * One walk serves all three. It keeps its own stack of open containers (JSON_DEPTH_MAX deep), so
+ * nesting costs no machine stack. Strings are walked by scan.c without a look at UTF-8, which is
+ * checked afterwards over the bytes that were walked: quotes, backslashes and controls are never
+ * part of a longer character, and in one sweep the check is many times as fast.
+ */
+#include "base/json.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/scan.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum outcome {
+        WALK_DONE,
+        WALK_SHORT, /* right so far, but the bytes ran out */
+        WALK_FAULT,
+        WALK_LIMIT,
+        WALK_NOMEM,
+};
+
+#define COUNT_SHIFT 5
+#define COUNT_MAX (UINT32_MAX >> COUNT_SHIFT) /* json_count walks where this is reached */
+
+struct walk {
+        const char *text;
+        const char *end;
+        const char *at; /* behind the value when done, else where it went wrong */
+        const char *what;
+        struct json *tape;
+};
+
+static const char too_deep[] = "nested deeper than 512 levels";
+static const char too_large[] = "larger than a document may be";
+static const char not_utf8[] = "not UTF-8";
+static const char cut_short[] = "the text ends inside a value";
+
+_Static_assert(JSON_DEPTH_MAX == 512, "too_deep names the number");
+
+INLINE bool is_space(char c)
+{
+        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+INLINE const char *skip_space(const char *p, const char *end)
+{
+        while (p < end && is_space(*p))
+                p++;
+        return p;
+}
+
+INLINE bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+INLINE const char *skip_digits(const char *p, const char *end)
+{
+        while (p < end && is_digit(*p))
+                p++;
+        return p;
+}
+
+static enum outcome stop(struct walk *w, enum outcome how, const char *at, const char *what)
+{
+        w->at = at;
+        w->what = what;
+        return how;
+}
+
+/* At least one digit from `p` on. */
+INLINE enum outcome need_digits(struct walk *w, const char **p)
+{
+        if (*p == w->end)
+                return stop(w, WALK_SHORT, *p, cut_short);
+        if (!is_digit(**p))
+                return stop(w, WALK_FAULT, *p, "expected a digit");
+        *p = skip_digits(*p, w->end);
+        return WALK_DONE;
+}
+
+INLINE enum outcome walk_number(struct walk *w, const char **pp)
+{
+        const char *p = *pp;
+        const char *end = w->end;
+        enum outcome r;
+        if (*p == '-')
+                p++;
+        if (p < end && *p == '0') {
+                p++;
+                if (p < end && is_digit(*p))
+                        return stop(w, WALK_FAULT, p, "a number with a leading zero");
+        } else if ((r = need_digits(w, &p)) != WALK_DONE) {
+                return r;
+        }
+        if (p < end && *p == '.') {
+                p++;
+                if ((r = need_digits(w, &p)) != WALK_DONE)
+                        return r;
+        }
+        if (p < end && (*p | 0x20) == 'e') {
+                p++;
+                if (p < end && (*p == '+' || *p == '-'))
+                        p++;
+                if ((r = need_digits(w, &p)) != WALK_DONE)
+                        return r;
+        }
+        *pp = p;
+        return WALK_DONE;
+}
+
+INLINE enum outcome walk_word(struct walk *w, const char **pp, const char *word, size_t n)
+{
+        const char *p = *pp;
+        if ((size_t)(w->end - p) >= n && memcmp(p, word, n) == 0) {
+                *pp = p + n;
+                return WALK_DONE;
+        }
+        for (size_t i = 0; i < n; i++) {
+                if (p + i == w->end)
+                        return stop(w, WALK_SHORT, p + i, cut_short);
+                if (p[i] != word[i])
+                        return stop(w, WALK_FAULT, p, "expected a value");
+        }
+        return WALK_DONE;
+}
+
+static enum outcome string_stopped(struct walk *w, enum scan_stop why, const char *p)
+{
+        if (why == SCAN_END)
+                return stop(w, WALK_SHORT, w->end, "the text ends inside a string");
+        return stop(w, WALK_FAULT, p,
+            why == SCAN_CONTROL ? "a control character inside a string"
+                                : "an escape that does not exist");
+}
+
+/* *pp is at the opening quote and is left behind the closing one. */
+INLINE enum outcome walk_string(struct walk *w, const char **pp, bool *escaped)
+{
+        const char *p = *pp + 1;
+        enum scan_stop why = scan_string_body(&p, w->end, escaped);
+        if (why != SCAN_QUOTE)
+                return string_stopped(w, why, p);
+        *pp = p + 1;
+        return WALK_DONE;
+}
+
+static bool tape_grow(struct json *j)
+{
+        uint64_t cap = j->cap ? (uint64_t)j->cap * 2 : 64;
+        if (cap > UINT32_MAX)
+                cap = UINT32_MAX;
+        if (cap == j->cap)
+                return false;
+        struct json_node *nodes = realloc(j->nodes, cap * sizeof *nodes);
+        if (!nodes)
+                return false;
+        j->nodes = nodes;
+        j->cap = (uint32_t)cap;
+        return true;
+}
+
+INLINE bool tape_put(struct json *j, const char *from, const char *to, uint32_t info)
+{
+        if (j->count == j->cap && !tape_grow(j))
+                return false;
+        j->nodes[j->count] = (struct json_node){
+            .off = (uint32_t)(from - j->text),
+            .len = (uint32_t)(to - from),
+            .next = j->count + 1,
+            .info = info,
+        };
+        j->count++;
+        return true;
+}
+
+/*
+ * Walks one value from `p` on, which is not white space. With `build` the nodes go to w->tape.
+ * `held` is the number of children so far of the innermost open container; those of the outer
+ * ones wait in their nodes.
+ */
+INLINE enum outcome walk_value(struct walk *w, const char *p, bool build)
+{
+        const char *const end = w->end;
+        struct json *const j = w->tape;
+        bool object[JSON_DEPTH_MAX];
+        uint32_t open[JSON_DEPTH_MAX];
+        uint32_t depth = 0;
+        uint32_t held = 0;
+        enum outcome r;
+        const char *from;
+        uint32_t info;
+
+value:
+        from = p;
+        switch (*p) {
+        case '{':
+        case '[':
+                if (depth == JSON_DEPTH_MAX)
+                        return stop(w, WALK_LIMIT, p, too_deep);
+                object[depth] = *p == '{';
+                if (build) {
+                        if (depth)
+                                j->nodes[open[depth - 1]].info = held;
+                        open[depth] = j->count;
+                        held = 0;
+                        if (!tape_put(j, p, p, 0))
+                                return stop(w, WALK_NOMEM, p, NULL);
+                }
+                depth++;
+                p = skip_space(p + 1, end);
+                if (p == end)
+                        return stop(w, WALK_SHORT, p, cut_short);
+                if (*p == (object[depth - 1] ? '}' : ']'))
+                        goto close;
+                if (object[depth - 1])
+                        goto key;
+                goto value;
+        case '"':
+                info = JSON_STRING;
+                bool escaped = false;
+                if ((r = walk_string(w, &p, &escaped)) != WALK_DONE)
+                        return r;
+                if (escaped)
+                        info |= JSON_ESCAPED;
+                break;
+        case '-':
+        case '0':
+        case '1':
+        case '2':
+        case '3':
+        case '4':
+        case '5':
+        case '6':
+        case '7':
+        case '8':
+        case '9':
+                info = JSON_NUMBER;
+                if ((r = walk_number(w, &p)) != WALK_DONE)
+                        return r;
+                break;
+        case 't':
+                info = JSON_TRUE;
+                if ((r = walk_word(w, &p, "true", 4)) != WALK_DONE)
+                        return r;
+                break;
+        case 'f':
+                info = JSON_FALSE;
+                if ((r = walk_word(w, &p, "false", 5)) != WALK_DONE)
+                        return r;
+                break;
+        case 'n':
+                info = JSON_NULL;
+                if ((r = walk_word(w, &p, "null", 4)) != WALK_DONE)
+                        return r;
+                break;
+        default:
+                return stop(w, WALK_FAULT, p, "expected a value");
+        }
+        if (build && !tape_put(j, from, p, info))
+                return stop(w, WALK_NOMEM, p, NULL);
+
+after:
+        if (depth == 0) {
+                w->at = p;
+                return WALK_DONE;
+        }
+        if (build && held < COUNT_MAX)
+                held++;
+        p = skip_space(p, end);
+        if (p == end)
+                return stop(w, WALK_SHORT, p, cut_short);
+        if (*p == ',') {
+                p = skip_space(p + 1, end);
+                if (p == end)
+                        return stop(w, WALK_SHORT, p, cut_short);
+                if (object[depth - 1])
+                        goto key;
+                goto value;
+        }
+        if (*p != (object[depth - 1] ? '}' : ']'))
+                return stop(w, WALK_FAULT, p,
+                    object[depth - 1] ? "expected a comma or }" : "expected a comma or ]");
+
+close:
+        p++;
+        depth--;
+        if (build) {
+                struct json_node *node = &j->nodes[open[depth]];
+                node->len = (uint32_t)(p - j->text) - node->off;
+                node->next = j->count;
+                node->info = (object[depth] ? JSON_OBJECT : JSON_ARRAY) | held << COUNT_SHIFT;
+                held = depth ? j->nodes[open[depth - 1]].info : 0;
+        }
+        goto after;
+
+key:
+        if (*p != '"')
+                return stop(w, WALK_FAULT, p, "expected a key in quotes");
+        from = p;
+        bool key_escaped = false;
+        if ((r = walk_string(w, &p, &key_escaped)) != WALK_DONE)
+                return r;
+        if (build && !tape_put(j, from, p, JSON_STRING | (key_escaped ? JSON_ESCAPED : 0)))
+                return stop(w, WALK_NOMEM, p, NULL);
+        p = skip_space(p, end);
+        if (p == end)
+                return stop(w, WALK_SHORT, p, cut_short);
+        if (*p != ':')
+                return stop(w, WALK_FAULT, p, "expected a colon");
+        p = skip_space(p + 1, end);
+        if (p == end)
+                return stop(w, WALK_SHORT, p, cut_short);
+        goto value;
+}
+
+static enum outcome walk_checking(struct walk *w, const char *p)
+{
+        return walk_value(w, p, false);
+}
+
+static enum outcome walk_building(struct walk *w, const char *p)
+{
+        return walk_value(w, p, true);
+}
+
+/* A UTF-8 fault among the walked bytes comes before whatever ended the walk. */
+static enum outcome check_utf8(struct walk *w, enum outcome r, const char *from, const char *to)
+{
+        size_t n = (size_t)(to - from);
+        size_t good = scan_utf8(from, n);
+        return good == n ? r : stop(w, WALK_FAULT, from + good, not_utf8);
+}
+
+static enum outcome walk_document(struct walk *w, size_t n)
+{
+        if (n > JSON_SIZE_MAX)
+                return stop(w, WALK_LIMIT, w->text, too_large);
+        const char *p = skip_space(w->text, w->end);
+        if (p == w->end)
+                return stop(w, WALK_SHORT, p, "expected a value");
+        enum outcome r = w->tape ? walk_building(w, p) : walk_checking(w, p);
+        if (r == WALK_NOMEM)
+                return r;
+        const char *to = w->at;
+        if (r == WALK_DONE) {
+                w->at = skip_space(w->at, w->end);
+                if (w->at != w->end)
+                        r = stop(w, WALK_FAULT, w->at, "bytes behind the value");
+        }
+        return check_utf8(w, r, p, to);
+}
+
+static void give_fault(struct json_fault *fault, const struct walk *w, bool failed)
+{
+        if (!fault)
+                return;
+        *fault = (struct json_fault){0};
+        if (!failed)
+                return;
+        fault->offset = (size_t)(w->at - w->text);
+        fault->what = w->what;
+}
+
+static struct walk walk_over(const char *text, size_t n, struct json *tape)
+{
+        if (!text)
+                text = "";
+        return (struct walk){.text = text, .end = text + n, .tape = tape};
+}
+
+void json_init(struct json *j)
+{
+        *j = (struct json){0};
+}
+
+void json_release(struct json *j)
+{
+        if (!j)
+                return;
+        free(j->nodes);
+        json_init(j);
+}
+
+int json_parse(
+    struct json *j, const char *text, size_t n, struct json_fault *fault, struct steno_error *err)
+{
+        struct walk w = walk_over(text, n, j);
+        j->text = w.text;
+        j->size = n;
+        j->count = 0;
+        enum outcome r = walk_document(&w, n);
+        give_fault(fault, &w, r != WALK_DONE && r != WALK_NOMEM);
+        if (r == WALK_DONE)
+                return 0;
+        j->text = NULL;
+        j->size = 0;
+        j->count = 0;
+        if (r == WALK_NOMEM)
+                return error_nomem(err);
+        return error_set(err, r == WALK_LIMIT ? STENO_ELIMIT : STENO_EPROTO, "byte %zu: %s",
+            (size_t)(w.at - w.text), w.what);
+}
+
+bool json_valid(const char *text, size_t n, struct json_fault *fault)
+{
+        struct walk w = walk_over(text, n, NULL);
+        enum outcome r = walk_document(&w, n);
+        give_fault(fault, &w, r != WALK_DONE);
+        return r == WALK_DONE;
+}
+
+/* Could these bytes be the beginning of a character that is cut off by the end? */
+static bool is_cut_character(const unsigned char *p, size_t n)
+{
+        static const unsigned char fill[][3] = {
+            {0x80, 0x80, 0x80}, {0x90, 0x80, 0x80}, {0xA0, 0x80, 0x80}};
+        if (n == 0 || n > 3)
+                return false;
+        for (size_t i = 0; i < sizeof fill / sizeof *fill; i++) {
+                unsigned char whole[7];
+                memcpy(whole, p, n);
+                memcpy(whole + n, fill[i], 3);
+                if (scan_sequence(whole, n + 3) > n)
+                        return true;
+        }
+        return false;
+}
+
+ptrdiff_t json_scan_value(
+    const char *text, size_t n, bool eof, size_t *start, struct json_fault *fault)
+{
+        struct walk w = walk_over(text, n, NULL);
+        give_fault(fault, &w, false);
+        const char *p = skip_space(w.text, w.end);
+        *start = (size_t)(p - w.text);
+        if (p == w.end)
+                return 0;
+        enum outcome r = walk_checking(&w, p);
+        bool number = *p == '-' || is_digit(*p);
+        if (r == WALK_DONE && number && w.at == w.end && !eof)
+                r = WALK_SHORT;
+
+        const char *to = w.at;
+        size_t good = scan_utf8(p, (size_t)(to - p));
+        size_t rest = (size_t)(to - p) - good;
+        if (rest &&
+            (r != WALK_SHORT || eof || !is_cut_character((const unsigned char *)p + good, rest)))
+                r = stop(&w, WALK_FAULT, p + good, not_utf8);
+        if (r == WALK_DONE && (size_t)(w.at - p) > JSON_SIZE_MAX)
+                r = stop(&w, WALK_LIMIT, p, too_large);
+        if (r == WALK_DONE)
+                return w.at - w.text;
+        if (r == WALK_SHORT && !eof)
+                return 0;
+        give_fault(fault, &w, true);
+        return -1;
+}

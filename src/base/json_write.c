@@ -1,0 +1,161 @@
+/* json_write.c - writing JSON: see json.h */
+#include "base/json.h"
+
+#include "base/scan.h"
+
+static void put_control(struct buf *b, unsigned char c)
+{
+        static const char hex[] = "0123456789abcdef";
+        static const char brief[0x20] = {
+            ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+        char out[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        if (c == '"' || c == '\\' || (c < 0x20 && brief[c])) {
+                out[1] = c < 0x20 ? brief[c] : (char)c;
+                buf_put(b, out, 2);
+                return;
+        }
+        buf_put(b, out, sizeof out);
+}
+
+static void put_valid(struct buf *b, const char *p, const char *end)
+{
+        while (p < end) {
+                const char *q = scan_string(p, end);
+                buf_put(b, p, (size_t)(q - p));
+                if (q == end)
+                        return;
+                put_control(b, (unsigned char)*q);
+                p = q + 1;
+        }
+}
+
+void json_put_escaped(struct buf *b, struct str s)
+{
+        const char *p = s.p;
+        size_t n = s.n;
+        while (n > 0 && !b->failed) {
+                size_t good = scan_utf8(p, n);
+                put_valid(b, p, p + good);
+                if (good == n)
+                        return;
+                buf_puts(b, "\xEF\xBF\xBD");
+                p += good + 1;
+                n -= good + 1;
+        }
+}
+
+void json_put_string(struct buf *b, struct str s)
+{
+        buf_putc(b, '"');
+        json_put_escaped(b, s);
+        buf_putc(b, '"');
+}
+
+static void begin_value(struct jsonw *w)
+{
+        if (w->comma)
+                buf_putc(w->b, ',');
+        w->comma = true;
+}
+
+static void open_with(struct jsonw *w, char c)
+{
+        begin_value(w);
+        buf_putc(w->b, c);
+        w->comma = false;
+}
+
+static void close_with(struct jsonw *w, char c)
+{
+        buf_putc(w->b, c);
+        w->comma = true;
+}
+
+void jsonw_object(struct jsonw *w)
+{
+        open_with(w, '{');
+}
+
+void jsonw_object_end(struct jsonw *w)
+{
+        close_with(w, '}');
+}
+
+void jsonw_array(struct jsonw *w)
+{
+        open_with(w, '[');
+}
+
+void jsonw_array_end(struct jsonw *w)
+{
+        close_with(w, ']');
+}
+
+void jsonw_key(struct jsonw *w, const char *key)
+{
+        begin_value(w);
+        buf_putc(w->b, '"');
+        buf_puts(w->b, key);
+        buf_put(w->b, "\":", 2);
+        w->comma = false;
+}
+
+void jsonw_key_str(struct jsonw *w, struct str key)
+{
+        begin_value(w);
+        json_put_string(w->b, key);
+        buf_putc(w->b, ':');
+        w->comma = false;
+}
+
+void jsonw_str(struct jsonw *w, struct str s)
+{
+        begin_value(w);
+        json_put_string(w->b, s);
+}
+
+void jsonw_cstr(struct jsonw *w, const char *z)
+{
+        if (z)
+                jsonw_str(w, str_of(z));
+        else
+                jsonw_null(w);
+}
+
+void jsonw_u64(struct jsonw *w, uint64_t v)
+{
+        begin_value(w);
+        buf_put_u64(w->b, v);
+}
+
+void jsonw_i64(struct jsonw *w, int64_t v)
+{
+        begin_value(w);
+        if (v < 0)
+                buf_putc(w->b, '-');
+        buf_put_u64(w->b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void jsonw_bool(struct jsonw *w, bool v)
+{
+        jsonw_raw(w, v ? STR("true") : STR("false"));
+}
+
+void jsonw_null(struct jsonw *w)
+{
+        jsonw_raw(w, STR("null"));
+}
+
+void jsonw_raw(struct jsonw *w, struct str json)
+{
+        begin_value(w);
+        buf_put_str(w->b, json);
+}
+
+void json_single_line(char *text, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] == '\n' || text[i] == '\r')
+                        text[i] = ' ';
+        }
+}
