@@ -52,52 +52,53 @@ struct tool_call_ops;
 
 /* What a tool is given. */
 struct steno_tool_call {
-  const char *id;     /* the provider's call id */
-  const char *run_id; /* ids are unique only within (run, request) */
-  uint64_t request;
-  struct str args; /* exact bytes, a JSON object; args.p[args.n] is NUL */
-  struct steno_conv *conv;
-  const struct steno_stop *stop; /* never NULL */
-  int64_t deadline;              /* tool_clock_ms() at which it is over; 0: never */
-  const struct tool_call_ops *ops;
+        const char *id;     /* the provider's call id */
+        const char *run_id; /* ids are unique only within (run, request) */
+        uint64_t request;
+        struct str args; /* exact bytes, a JSON object; args.p[args.n] is NUL */
+        struct steno_conv *conv;
+        const struct steno_stop *stop; /* never NULL */
+        int64_t deadline;              /* tool_clock_ms() at which it is over; 0: never */
+        const struct tool_call_ops *ops;
 };
 
 /* How the loop (or a test) takes what a call gives. All slots are set. */
 struct tool_call_ops {
-  int (*write)(struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
-  int (*step)(struct steno_tool_call *call, const char *text, uint64_t done, uint64_t total,
-      struct steno_error *err);
-  /* The output's ref once it has one (a terminal's at once), else NULL: for telling whoever
-   * watches where to tail. Lives as long as the call. */
-  const char *(*ref)(struct steno_tool_call *call);
+        int (*write)(
+            struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
+        int (*step)(struct steno_tool_call *call, const char *text, uint64_t done, uint64_t total,
+            struct steno_error *err);
+        /* The output's ref once it has one (a terminal's at once), else NULL: for telling whoever
+         * watches where to tail. Lives as long as the call. */
+        const char *(*ref)(struct steno_tool_call *call);
 };
 
 /* What a tool answers beside its output. Zero is success. */
 struct tool_result {
-  bool is_error;
-  bool has_exit; /* exit_code counts; it also stands in the stub */
-  int exit_code;
-  int signal; /* that ended it, or 0 */
-  /* Further members of the tool message, as JSON: `"structuredContent":{...},"x":1`, without
-   * braces. Empty: none. Names the loop sets itself are refused: id, role, content,
-   * tool_call_id, toolName, serverName, duration, isError, steps, invokedAt, mode, runId,
-   * exitCode, signal. */
-  struct buf extra;
+        bool is_error;
+        bool has_exit; /* exit_code counts; it also stands in the stub */
+        int exit_code;
+        int signal; /* that ended it, or 0 */
+        /* Further members of the tool message, as JSON: `"structuredContent":{...},"x":1`, without
+         * braces. Empty: none. Names the loop sets itself are refused: id, role, content,
+         * tool_call_id, toolName, serverName, duration, isError, steps, invokedAt, mode, runId,
+         * exitCode, signal. */
+        struct buf extra;
 };
 
 struct tool {
-  const char *name;        /* offered to the model: [a-zA-Z0-9_-]{1,64}, unique in a set */
-  const char *alias;       /* another name a model may use for it, or NULL */
-  const char *raw_name;    /* its own name at its source; NULL: the same as `name` */
-  const char *server;      /* MCP server it belongs to, or NULL */
-  const char *description; /* may be NULL */
-  struct str schema;       /* JSON Schema of the arguments, an object; empty: any object */
-  uint32_t flags;          /* TOOL_* */
-  uint32_t limit_ms;       /* time limit of a call; 0: the loop's */
-  int (*call)(const struct tool *self, struct steno_tool_call *call, struct tool_result *result,
-      struct steno_error *err);
-  /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
-  void *ctx;
+        const char *name;        /* offered to the model: [a-zA-Z0-9_-]{1,64}, unique in a set */
+        const char *alias;       /* another name a model may use for it, or NULL */
+        const char *raw_name;    /* its own name at its source; NULL: the same as `name` */
+        const char *server;      /* MCP server it belongs to, or NULL */
+        const char *description; /* may be NULL */
+        struct str schema;       /* JSON Schema of the arguments, an object; empty: any object */
+        uint32_t flags;          /* TOOL_* */
+        uint32_t limit_ms;       /* time limit of a call; 0: the loop's */
+        int (*call)(const struct tool *self, struct steno_tool_call *call,
+            struct tool_result *result, struct steno_error *err);
+        /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
+        void *ctx;
 };
 
 /* ---- for tools ---- */
@@ -122,10 +123,10 @@ int64_t tool_clock_ms(void);
 struct toolset_owner; /* something closed with the set */
 
 struct steno_tools {
-  struct tool *list;
-  size_t count;
-  size_t cap;
-  struct toolset_owner *owners;
+        struct tool *list;
+        size_t count;
+        size_t cap;
+        struct toolset_owner *owners;
 };
 
 void toolset_init(struct steno_tools *set);
