@@ -12,17 +12,19 @@
 #include "model/about.h"
 
 struct format {
-        const char *name;
-        /*
-         * Checks one message of this format (a JSON object at `msg`) and says what it is: role,
-         * calls, answers, own id, marks. 0, or STENO_EPROTO with what is wrong with it ("role
-         * \"robot\" is not one of ...", "no role"). Strings live in `arena`.
-         */
-        int (*describe)(const struct json *j, json_ref msg, struct arena *arena,
-            struct about *out, struct steno_error *err);
+  const char *name;
+  /*
+   * Checks one message of this format (a JSON object at `msg`) and says what it is: role,
+   * calls, answers, own id, marks. 0, or STENO_EPROTO with what is wrong with it ("role
+   * \"robot\" is not one of ...", "no role"). Strings live in `arena`.
+   */
+  int (*describe)(const struct json *j, json_ref msg, struct arena *arena, struct about *out,
+      struct steno_error *err);
 };
 
 /* NULL: no such format. */
 const struct format *format_find(const char *name);
+
+extern const struct format format_openai;
 
 #endif
