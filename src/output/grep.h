@@ -1,0 +1,81 @@
+/*
+ * grep.h - searching an artifact for a pattern, a line at a time.
+ *
+ * A match lies within one line (lines end with LF; a CR before it belongs to the line's end).
+ * Patterns are PCRE2's; they see characters where the artifact is UTF-8, bytes where it is not.
+ * `^` and `$` are the line's ends.
+ *
+ * Nothing can hang it: matching has limits, and when they or CONTEXT_GREP_DEADLINE_MS are passed
+ * without real progress the answer is STENO_ELIMIT "pattern too costly: ...". Over a large file a
+ * pattern that does progress (GREP_RATE_FLOOR) may take longer than the deadline.
+ *
+ * The text may be a mapped file of any size; it is read once, front to back, nothing is copied
+ * but what is shown. Lines of any length are searched; in a line longer than GREP_LONG_SUBJECT a
+ * match is found as long as it spans less than that.
+ */
+#ifndef OUTPUT_GREP_H
+#define OUTPUT_GREP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "steno.h"
+
+#define GREP_PATTERN_MAX 8192         /* bytes of a pattern */
+#define GREP_LONG_SUBJECT (64 * 1024) /* a longer line is searched in windows */
+#define GREP_RATE_FLOOR (32u << 20)   /* bytes a second that count as progress */
+
+struct grep_options {
+  struct str pattern;
+  bool utf8; /* the text is (meant to be) UTF-8; bad bytes in it match nothing */
+  bool case_sensitive;
+  uint32_t max_results;   /* collected; 0: CONTEXT_GREP_RESULTS_DEFAULT */
+  uint32_t context_lines; /* before and after each, at most CONTEXT_GREP_CONTEXT_MAX */
+  uint32_t deadline_ms;   /* 0: CONTEXT_GREP_DEADLINE_MS */
+  size_t max_bytes;       /* of all content together; 0: no bound. At least one match is
+                             collected whatever its size */
+};
+
+/* A line, or a window of one. `text` lies in the searched text: valid as long as that is. */
+struct grep_line {
+  struct str text;
+  uint64_t byte_offset; /* of text's first byte in the searched text */
+  bool cut_before;      /* the line begins before `text` */
+  bool cut_after;       /* and goes on behind it */
+};
+
+struct grep_match {
+  uint64_t line;         /* 1-based */
+  uint64_t match_offset; /* of the match itself, and its length, in the searched text */
+  uint64_t match_size;
+  struct grep_line content; /* at most CONTEXT_LONG_LINE characters around the match */
+  struct grep_line *before; /* context, in the file's order */
+  uint32_t before_count;
+  struct grep_line *after;
+  uint32_t after_count;
+};
+
+struct grep_result {
+  struct grep_match *matches;
+  size_t count;
+  uint64_t total_matches;    /* matching lines of the whole text */
+  bool truncated;            /* count < total_matches */
+  struct grep_line *context; /* storage of before and after */
+};
+
+/*
+ * Searches text[0, n). 0, STENO_EPROTO (a bad pattern: the message has the position and the
+ * reason), STENO_ELIMIT (too costly, or too long a pattern), STENO_ENOMEM. On success `out` is
+ * released with grep_release; on failure it is empty.
+ */
+int grep_run(const char *text, size_t n, const struct grep_options *opt, struct grep_result *out,
+    struct steno_error *err);
+void grep_release(struct grep_result *r);
+
+/* Only: is it a pattern? 0, STENO_EPROTO or STENO_ELIMIT as above. */
+int grep_check(const struct grep_options *opt, struct steno_error *err);
+
+#endif
