@@ -1,0 +1,197 @@
+/*
+ * Exact token counts. The numbers are those of js-tiktoken; tokens.test asks it about far more.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "view/tokens.h"
+#include "view/tokens_data.h"
+#include "view/tokens_merge.h"
+#include "view/tokens_split.h"
+
+#define COUNT(literal) tokens_count(literal, sizeof(literal) - 1)
+
+/* The pieces of a text with a bar after each. */
+static const char *pieces(const char *text)
+{
+        static char out[256];
+        struct tokens_text rest = {(const unsigned char *)text, strlen(text)};
+        size_t at = 0;
+        while (rest.n > 0) {
+                bool damaged = false;
+                size_t len = tokens_split(rest, &damaged);
+                assert_in_range(len, 1, rest.n);
+                memcpy(out + at, rest.p, len);
+                at += len;
+                out[at++] = '|';
+                rest.p += len;
+                rest.n -= len;
+        }
+        out[at] = 0;
+        return out;
+}
+
+static void known_texts_have_known_counts(void **state)
+{
+        (void)state;
+        assert_int_equal(COUNT("a"), 1);
+        assert_int_equal(COUNT("hello world"), 2);
+        assert_int_equal(COUNT("I'll say it'S DON'T"), 5);
+        assert_int_equal(COUNT("12345678"), 3);
+        assert_int_equal(COUNT("ABCdef"), 2);
+        assert_int_equal(COUNT("\0"), 1);
+        assert_int_equal(
+            COUNT("\xe4\xbb\x8a\xe5\xa4\xa9\xe5\xa4\xa9\xe6\xb0\x94\xe5\xbe\x88\xe5\xa5\xbd"), 4);
+        assert_int_equal(COUNT("\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9"), 5);
+}
+
+static void special_tokens_are_plain_text(void **state)
+{
+        (void)state;
+        assert_int_equal(COUNT("<|endoftext|>"), 7);
+}
+
+static void words_numbers_signs_and_blanks_are_cut_as_the_pattern_says(void **state)
+{
+        (void)state;
+        assert_string_equal(pieces("I'll say it'S DON'T"), "I'll| say| it'S| DON'T|");
+        assert_string_equal(pieces("camelCaseHTTPServer"), "camel|Case|HTTPServer|");
+        assert_string_equal(pieces("12345678"), "123|456|78|");
+        assert_string_equal(pieces("a   b"), "a|  | b|");
+        assert_string_equal(pieces("  \n\n  x"), "  \n\n| | x|");
+        assert_string_equal(pieces("x \t "), "x| \t |");
+        assert_string_equal(pieces("//\n/\n!"), "//\n/\n|!|");
+        assert_string_equal(pieces("\tint\n"), "\tint|\n|");
+}
+
+static void a_mark_belongs_to_words_and_begins_them(void **state)
+{
+        (void)state;
+        assert_string_equal(pieces("\xcc\x81"
+                                   "ABC"),
+            "\xcc\x81|ABC|");
+        assert_string_equal(pieces("x\xcc\x81's"), "x\xcc\x81's|");
+        assert_string_equal(pieces("!\xcc\x81"), "!\xcc\x81|");
+        assert_string_equal(pieces("A\xcc\x81"
+                                   "BC"),
+            "A\xcc\x81|BC|");
+}
+
+static void bytes_that_are_not_utf8_count_as_replacement_characters(void **state)
+{
+        (void)state;
+        assert_int_equal(COUNT("\xff"), COUNT("\xef\xbf\xbd"));
+        assert_int_equal(COUNT("\xff"
+                               "a\x80\xc0"),
+            COUNT("\xef\xbf\xbd"
+                  "a\xef\xbf\xbd\xef\xbf\xbd"));
+        /* A surrogate is three, the start of an emoji one. */
+        assert_int_equal(
+            COUNT("x \xed\xa0\x80 y"), COUNT("x \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd y"));
+        assert_int_equal(COUNT("x \xf0\x9f\x98 y"), COUNT("x \xef\xbf\xbd y"));
+}
+
+static void a_long_damaged_piece_counts_as_its_mended_form(void **state)
+{
+        (void)state;
+        enum { N = 5000 };
+        char *damaged = malloc(N);
+        char *mended = malloc(3 * N);
+        assert_true(damaged && mended);
+        memset(damaged, 0x80, N);
+        for (size_t i = 0; i < N; i++)
+                memcpy(mended + 3 * i, "\xef\xbf\xbd", 3);
+        assert_int_equal(tokens_count(damaged, N), tokens_count(mended, 3 * N));
+        free(damaged);
+        free(mended);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+        *seed = *seed * 1664525u + 1013904223u;
+        return *seed >> 8;
+}
+
+static void chaining_and_merging_agree(void **state)
+{
+        (void)state;
+        const char *env = getenv("STENO_TEST_SEED");
+        uint32_t seed = env ? (uint32_t)strtoul(env, NULL, 10) : (uint32_t)time(NULL);
+        int rounds = getenv("STENO_TEST_LONG") ? 200000 : 10000;
+        static const char *const alphabets[] = {
+            "a", "ab", "etaoin shr", " ", " \n\t", "=-", "abcdefghijklmnopqrstuvwxyz", "_./<>{}()"};
+        printf("# seed %u\n", seed);
+        for (int round = 0; round < rounds; round++) {
+                unsigned char text[TOKENS_MERGE_MAX];
+                const char *from = alphabets[next_random(&seed) % 8];
+                size_t kinds = strlen(from);
+                size_t n = 1 + next_random(&seed) % TOKENS_MERGE_MAX;
+                for (size_t i = 0; i < n; i++)
+                        text[i] = (unsigned char)from[next_random(&seed) % kinds];
+                assert_int_equal(
+                    tokens_chain((struct tokens_text){text, n}), tokens_merge(text, n));
+        }
+}
+
+static void every_token_is_found_and_known_to_be_reachable_or_not(void **state)
+{
+        (void)state;
+        for (uint32_t rank = 0; rank < TOKENS_COUNT; rank += getenv("STENO_TEST_LONG") ? 1 : 20) {
+                const unsigned char *p = tokens_bytes + tokens_starts[rank];
+                size_t n = tokens_starts[rank + 1] - tokens_starts[rank];
+                assert_int_equal(tokens_rank(p, n), rank);
+                if (tokens_splits[rank] != TOKENS_UNREACHABLE)
+                        assert_int_equal(tokens_merge(p, n), 1);
+                else
+                        assert_true(tokens_merge(p, n) > 1);
+        }
+}
+
+static double seconds_for(char *text, size_t n)
+{
+        struct timespec a, b;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+        tokens_count(text, n);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+        return (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
+}
+
+static void time_grows_with_the_length_of_a_run_and_not_its_square(void **state)
+{
+        (void)state;
+        size_t n = 800000;
+        char *text = malloc(n);
+        assert_true(text);
+        memset(text, 'a', n);
+        double small = seconds_for(text, n / 16);
+        double large = seconds_for(text, n);
+        /* 16 times the text: 16 times the time, 256 were it the square. */
+        assert_true(large < 100 * small + 0.01);
+        assert_int_equal(tokens_count(text, n), n / 8);
+        free(text);
+}
+
+int main(void)
+{
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(known_texts_have_known_counts),
+            cmocka_unit_test(special_tokens_are_plain_text),
+            cmocka_unit_test(words_numbers_signs_and_blanks_are_cut_as_the_pattern_says),
+            cmocka_unit_test(a_mark_belongs_to_words_and_begins_them),
+            cmocka_unit_test(bytes_that_are_not_utf8_count_as_replacement_characters),
+            cmocka_unit_test(a_long_damaged_piece_counts_as_its_mended_form),
+            cmocka_unit_test(chaining_and_merging_agree),
+            cmocka_unit_test(every_token_is_found_and_known_to_be_reachable_or_not),
+            cmocka_unit_test(time_grows_with_the_length_of_a_run_and_not_its_square),
+        };
+        return cmocka_run_group_tests_name("tokens_exact", tests, NULL, NULL);
+}
