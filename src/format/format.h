@@ -1,29 +1,109 @@
 /*
- * format.h - the table of message formats. Adding one is adding a file and a line here.
+ * format.h - the table of message formats. Adding one is adding a file and a line in format.c.
  *
- * (The engineer of this module extends this header with reading and writing; `describe` is what
- * an append needs.)
+ * A format has a describer (what an append needs), a reader (JSON to the hub, model/message.h)
+ * and a writer (the hub to JSON). Converting a history is
+ *
+ *      format_read_history()    JSON array -> struct history
+ *      repair_history()         model/repair.h: pairs, moves, fills, leaves out (optional)
+ *      format_write_history()   struct history -> JSON array, with losses reported
+ *
+ * Rules that every pair of reader and writer keeps:
+ *
+ *   1. A message that was not touched comes back in its own format as it stood, token by token.
+ *   2. Rebuilt in its own format (`rebuild`, or after an edit) it has the same members with the
+ *      same values; only their order may differ.
+ *   3. Written in another format, whatever has no place there is reported with the source's name
+ *      for it. A string content and an array of one text are the same thing.
+ *   4. With `valid`, the output is acceptable to the provider if pairs are whole (repair sees to
+ *      that): roles alternate where they must, results stand where they must, nothing is empty
+ *      that may not be. What had to change for it is reported as well.
+ *
+ * Formats do not know each other, nor stores, nor how a history was chosen.
  */
 #ifndef FORMAT_FORMAT_H
 #define FORMAT_FORMAT_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/json.h"
 #include "model/about.h"
+#include "model/message.h"
+
+/* What was not carried over: told once for each member, in order of messages. `field` is the
+ * source's name for it, dotted where it stands inside ("tool_calls.extra_content"). */
+typedef void (*format_loss_fn)(void *ctx, uint64_t seq, struct str field, const char *why);
+
+struct writer {
+        struct buf *out;     /* JSON goes here */
+        struct arena *arena; /* for what has to be made on the way */
+        bool valid;          /* what the provider accepts; else as near to the source as can be */
+        bool rebuild;        /* never copy `raw`: for tests of rule 2 */
+        bool strip_own;      /* openai: leave Steno's own fields out */
+        format_loss_fn on_loss; /* may be NULL */
+        void *loss_ctx;
+        /* optional: told the seqs that each written message was made of, in order; a message of
+         * the output may be made of several of the history, and the other way round */
+        void (*on_message)(void *ctx, uint64_t seq);
+        void *message_ctx;
+        /* the rest is the writer's own */
+        const struct format *format;
+        size_t written;
+        struct steno_error *err;
+};
+
+enum format_flags {
+        FORMAT_PROVIDER = 1, /* a model reads it: open calls need a synthetic result */
+        FORMAT_ITEMS = 2,    /* a turn is several items: calls are messages of their own */
+        FORMAT_EMBEDS = 4,   /* results stand in the message of their call */
+};
 
 struct format {
-  const char *name;
-  /*
-   * Checks one message of this format (a JSON object at `msg`) and says what it is: role,
-   * calls, answers, own id, marks. 0, or STENO_EPROTO with what is wrong with it ("role
-   * \"robot\" is not one of ...", "no role"). Strings live in `arena`.
-   */
-  int (*describe)(const struct json *j, json_ref msg, struct arena *arena, struct about *out,
-      struct steno_error *err);
+        const char *name;
+        uint32_t flags;
+        /*
+         * Checks one message of this format (a JSON object at `msg`) and says what it is: role,
+         * calls, answers, own id, marks. 0, or STENO_EPROTO with what is wrong with it ("role
+         * \"robot\" is not one of ...", "no role"). Strings live in `arena`.
+         */
+        int (*describe)(const struct json *j, json_ref msg, struct arena *arena, struct about *out,
+            struct steno_error *err);
+        /*
+         * One message that `describe` accepts, as a hub message. `m` is cleared, with origin, raw
+         * and seq set. Strings point into j's text or the arena. 0 or STENO_ENOMEM: what is odd
+         * inside a message becomes PART_OPAQUE or an extra, never an error.
+         */
+        int (*read)(const struct json *j, json_ref msg, struct arena *arena, struct message *m);
+        /* Writes all of it, separated by commas, without the array's brackets. */
+        int (*write)(struct writer *w, const struct history *h);
+        /* How sure it is that a message is of this format: 0 no ... 100 certainly. */
+        int (*detect)(const struct json *j, json_ref msg);
 };
 
 /* NULL: no such format. */
 const struct format *format_find(const char *name);
+/* The i-th format, NULL behind the last. */
+const struct format *format_at(size_t i);
+
+/* The format that most of a JSON array's messages look like; openai when nothing speaks against
+ * it; NULL when no format knows them. `list` may be a single message. */
+const struct format *format_detect(const struct json *j, json_ref list);
+
+/*
+ * Reads a JSON array of messages, or a single one. seqs are 1, 2, 3 ... Everything lives in the
+ * arena and in j's text. STENO_EPROTO names the message that is wrong.
+ */
+int format_read_history(const struct format *f, const struct json *j, json_ref list,
+    struct arena *arena, struct history *out, struct steno_error *err);
+
+/* One message, checked and read. */
+int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+    struct arena *arena, struct message *out, struct steno_error *err);
+
+/* Writes "[...]" to w->out. Results that have no name or id take them from their peer. 0,
+ * STENO_ENOMEM or STENO_ELIMIT (w->out's cap). */
+int format_write_history(
+    const struct format *f, struct writer *w, const struct history *h, struct steno_error *err);
 
 extern const struct format format_openai;
 

@@ -1,0 +1,162 @@
+/*
+ * message.h - the hub: one message of any format as a role and ordered parts.
+ *
+ * A format's reader (format/format.h) makes it from JSON, its writer makes JSON of it; repair,
+ * fold, edits and budgets work on it and know no format. Nothing is lost by accident:
+ *
+ *   - `raw` is the message as it stood. A message that was not touched is written back in its own
+ *     format by copying that.
+ *   - What the hub has no field for stands in `extras`, of the message and of each part. The
+ *     writer of the same format puts them back; every other writer reports each as a loss.
+ *   - A part of a type that the hub does not know is PART_OPAQUE with its raw value.
+ *
+ * STRINGS. Every `struct str` called a *string* below is the inside of a JSON string token, its
+ * escapes as they stood: copying one between formats costs nothing and loses nothing. Absent is
+ * p == NULL; "" is present and empty. token.h decodes and makes them. *Raw* ones are whole JSON
+ * values. All are borrowed: from the text that was read or from the arena of the reading.
+ *
+ * EDITS. Use the message_* calls at the end: they clear `raw`, so that writers rebuild the
+ * message from its fields (members then come in the format's usual order, extras last).
+ */
+#ifndef MODEL_MESSAGE_H
+#define MODEL_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+struct format; /* only its address matters here: which format a message came in */
+
+enum role {
+        ROLE_NONE, /* an item that nobody says (responses: any other type) */
+        ROLE_SYSTEM,
+        ROLE_DEVELOPER,
+        ROLE_USER,
+        ROLE_ASSISTANT,
+        ROLE_TOOL, /* nothing but results */
+};
+
+enum part_kind {
+        PART_TEXT,     /* text */
+        PART_IMAGE,    /* media */
+        PART_AUDIO,    /* media */
+        PART_FILE,     /* media */
+        PART_CALL,     /* id, name, arguments */
+        PART_RESULT,   /* id, name, the output; assistant messages hold one where the call carries
+                          its own result (chat, legacy, openai entries with a result) */
+        PART_THINKING, /* text, signature */
+        PART_REDACTED, /* text: the opaque data */
+        PART_REFUSAL,  /* text */
+        PART_OPAQUE,   /* raw */
+};
+
+/* A member without a field in the hub. */
+struct extra {
+        struct str key;   /* raw: the token with its quotes */
+        struct str value; /* raw */
+        bool inner;       /* of the part's inner object: function{}, source{}, meta{}, result{} */
+        struct extra *next;
+};
+
+/* What an image, sound or file is made of; strings. */
+struct media {
+        struct str mime;    /* "image/png" */
+        struct str data;    /* base64 */
+        struct str url;     /* where it is, when there is no data */
+        struct str file_id; /* at the provider */
+        struct str name;    /* file name */
+        struct str detail;  /* openai's low | high | auto */
+};
+
+enum output_kind {
+        OUTPUT_NONE,  /* no member for it */
+        OUTPUT_TEXT,  /* output is a string */
+        OUTPUT_DATA,  /* output is a raw JSON value */
+        OUTPUT_PARTS, /* children: text, images, opaque blocks */
+};
+
+struct part {
+        enum part_kind kind;
+        struct str raw; /* the value it was read from, or absent when it was made */
+        struct str text;
+        struct str signature; /* thinking and calls: the provider's proof, opaque */
+        struct media media;
+
+        /* calls and results */
+        struct str id;        /* the call's id; absent: the format gave none (gemini) */
+        struct str name;      /* the tool's */
+        struct str arguments; /* a string when arguments_text, else a raw value */
+        bool arguments_text;
+        bool error;       /* the result is a failure */
+        bool interrupted; /* the result says that the call was stopped */
+        enum output_kind output_kind;
+        struct str output;
+        struct part *children;
+        size_t child_count;
+
+        /* what Steno and chat pages know of a call; raw values, mostly absent */
+        struct str duration, steps, invoked_at, ref, display;
+
+        struct extra *extras;
+
+        /* set by pairing (repair.h, fold.h): of a result its call, of a call its result */
+        struct part *peer;
+};
+
+/* How the content stood, for the formats that know both ways. */
+enum shape {
+        SHAPE_ANY, /* a string where it is one text */
+        SHAPE_ABSENT,
+        SHAPE_NULL,
+        SHAPE_STRING,
+        SHAPE_ARRAY,
+};
+
+struct message {
+        const struct format *origin; /* NULL: made here */
+        uint64_t seq;                /* of its record, or its place in the history from 1 */
+        enum role role;
+        struct str native_role; /* string: the role as it stood */
+        struct str raw;         /* the message as it stood; absent: touched or made */
+        struct str id;          /* string; the message's own */
+        struct str name;        /* string; the speaker's */
+        struct str created_at;  /* string */
+        enum shape shape;
+        struct part *parts;
+        size_t count;
+        struct extra *extras;
+        bool own_fields; /* carries fields of Steno's that providers do not have */
+};
+
+/* Messages in order. */
+struct history {
+        struct message *list;
+        size_t count;
+};
+
+/* ---- edits ---- */
+
+/* Marks a message as touched; call it after changing fields by hand. */
+static inline void message_touch(struct message *m)
+{
+        m->raw = (struct str){0};
+}
+
+/* Replaces what a result says by a text (a string, see above). */
+void message_set_output(struct message *m, struct part *result, struct str string);
+/* Replaces the arguments of a call by a raw JSON value such as {}. */
+void message_set_arguments(struct message *m, struct part *call, struct str raw);
+/* Takes part `i` out; the parts behind it move, their peers follow. */
+void message_drop_part(struct message *m, size_t i);
+
+/* Does it have a part of this kind? */
+bool message_has(const struct message *m, enum part_kind kind);
+size_t message_count(const struct message *m, enum part_kind kind);
+
+/* A made message with room for `count` parts, in the arena; NULL: out of memory. */
+struct message *message_new(struct arena *arena, enum role role, size_t count);
+
+#endif
