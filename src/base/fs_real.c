@@ -138,6 +138,23 @@ static int parent_close(struct parent *p, int rc)
         return rc < 0 ? -err : rc;
 }
 
+/* The name of a new directory lasts only once the directory that holds it is synced. */
+static int sync_parent(char *path)
+{
+        char *slash = strrchr(path, '/');
+        const char *parent = !slash ? "." : slash == path ? "/" : path;
+
+        if (slash && slash != path)
+                *slash = '\0';
+        int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+        if (fd >= 0)
+                close(fd);
+        if (slash)
+                *slash = '/';
+        return rc;
+}
+
 static int make_path(const char *path)
 {
         char *copy = strdup(path);
@@ -150,8 +167,12 @@ static int make_path(const char *path)
                         continue;
                 char was = *s;
                 *s = '\0';
-                if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-                        rc = -errno;
+                if (s[-1] != '/') {
+                        if (mkdir(copy, 0700) == 0)
+                                rc = sync_parent(copy);
+                        else if (errno != EEXIST)
+                                rc = -errno;
+                }
                 *s = was;
                 if (!was)
                         break;
