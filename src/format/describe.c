@@ -10,102 +10,104 @@
 
 int describe_refuse(struct describe *d, const char *fmt, ...)
 {
-  char text[200];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  return error_set(d->err, STENO_EPROTO, "%s", text);
+        char text[200];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof text, fmt, ap);
+        va_end(ap);
+        return error_set(d->err, STENO_EPROTO, "%s", text);
 }
 
 static int add(struct describe *d, struct str id, struct str **list, size_t *count, size_t *cap)
 {
-  if (d->arena->failed)
-    return error_nomem(d->err);
-  if (id.n > CALL_ID_MAX)
-    return error_set(d->err, STENO_ELIMIT, "a call id of %zu bytes, at most %d", id.n, CALL_ID_MAX);
-  if (*count == CALLS_MAX)
-    return error_set(d->err, STENO_ELIMIT, "more than %d calls in a message", CALLS_MAX);
-  if (*count == *cap) {
-    size_t grown = *cap ? *cap * 4 : 4;
-    struct str *to = arena_alloc(d->arena, grown * sizeof *to);
-    if (!to)
-      return error_nomem(d->err);
-    if (*count)
-      memcpy(to, *list, *count * sizeof *to);
-    *list = to;
-    *cap = grown;
-  }
-  (*list)[(*count)++] = id;
-  return 0;
+        if (d->arena->failed)
+                return error_nomem(d->err);
+        if (id.n > CALL_ID_MAX)
+                return error_set(
+                    d->err, STENO_ELIMIT, "a call id of %zu bytes, at most %d", id.n, CALL_ID_MAX);
+        if (*count == CALLS_MAX)
+                return error_set(
+                    d->err, STENO_ELIMIT, "more than %d calls in a message", CALLS_MAX);
+        if (*count == *cap) {
+                size_t grown = *cap ? *cap * 4 : 4;
+                struct str *to = arena_alloc(d->arena, grown * sizeof *to);
+                if (!to)
+                        return error_nomem(d->err);
+                if (*count)
+                        memcpy(to, *list, *count * sizeof *to);
+                *list = to;
+                *cap = grown;
+        }
+        (*list)[(*count)++] = id;
+        return 0;
 }
 
 int describe_call_text(struct describe *d, struct str id)
 {
-  return add(d, id, &d->out->calls, &d->out->call_count, &d->call_cap);
+        return add(d, id, &d->out->calls, &d->out->call_count, &d->call_cap);
 }
 
 int describe_answer_text(struct describe *d, struct str id)
 {
-  return add(d, id, &d->out->answers, &d->out->answer_count, &d->answer_cap);
+        return add(d, id, &d->out->answers, &d->out->answer_count, &d->answer_cap);
 }
 
 static int need_string(struct describe *d, json_ref id, const char *what)
 {
-  if (json_type(d->j, id) == JSON_STRING)
-    return 0;
-  return describe_refuse(d, id == JSON_NONE ? "%s is missing" : "%s is not a string", what);
+        if (json_type(d->j, id) == JSON_STRING)
+                return 0;
+        return describe_refuse(d, id == JSON_NONE ? "%s is missing" : "%s is not a string", what);
 }
 
 int describe_call(struct describe *d, json_ref id, const char *what)
 {
-  int rc = need_string(d, id, what);
-  return rc ? rc : describe_call_text(d, token_text(d->j, id, d->arena));
+        int rc = need_string(d, id, what);
+        return rc ? rc : describe_call_text(d, token_text(d->j, id, d->arena));
 }
 
 int describe_answer(struct describe *d, json_ref id, const char *what)
 {
-  int rc = need_string(d, id, what);
-  return rc ? rc : describe_answer_text(d, token_text(d->j, id, d->arena));
+        int rc = need_string(d, id, what);
+        return rc ? rc : describe_answer_text(d, token_text(d->j, id, d->arena));
 }
 
 int describe_id(struct describe *d, json_ref id)
 {
-  enum json_type type = json_type(d->j, id);
-  if (type == JSON_NOTHING || type == JSON_NULL)
-    return 0;
-  if (type != JSON_STRING)
-    return describe_refuse(d, "id is not a string");
-  struct str text = token_text(d->j, id, d->arena);
-  if (d->arena->failed)
-    return error_nomem(d->err);
-  if (text.n == 0 || text.n > ID_MAX)
-    return describe_refuse(d, "id has %zu bytes, not 1 to %d", text.n, ID_MAX);
-  for (size_t i = 0; i < text.n; i++)
-    if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
-      return describe_refuse(d, "id holds a control character");
-  d->out->id = text;
-  return 0;
+        enum json_type type = json_type(d->j, id);
+        if (type == JSON_NOTHING || type == JSON_NULL)
+                return 0;
+        if (type != JSON_STRING)
+                return describe_refuse(d, "id is not a string");
+        struct str text = token_text(d->j, id, d->arena);
+        if (d->arena->failed)
+                return error_nomem(d->err);
+        if (text.n == 0 || text.n > ID_MAX)
+                return describe_refuse(d, "id has %zu bytes, not 1 to %d", text.n, ID_MAX);
+        for (size_t i = 0; i < text.n; i++)
+                if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+                        return describe_refuse(d, "id holds a control character");
+        d->out->id = text;
+        return 0;
 }
 
 int describe_role(
     struct describe *d, json_ref role, const char *const *roles, const char *const *as)
 {
-  if (role == JSON_NONE)
-    return describe_refuse(d, "no role");
-  if (json_type(d->j, role) != JSON_STRING)
-    return describe_refuse(d, "role is not a string");
-  for (size_t i = 0; roles[i]; i++) {
-    if (json_is(d->j, role, roles[i])) {
-      d->out->role = str_of(as ? as[i] : roles[i]);
-      return 0;
-    }
-  }
-  char list[120];
-  size_t n = 0;
-  for (size_t i = 0; roles[i] && n < sizeof list; i++)
-    n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", roles[i]);
-  struct str raw = json_inner(d->j, role);
-  return describe_refuse(
-      d, "role \"%.*s\" is not one of %s", (int)(raw.n > 40 ? 40 : raw.n), raw.p, list);
+        if (role == JSON_NONE)
+                return describe_refuse(d, "no role");
+        if (json_type(d->j, role) != JSON_STRING)
+                return describe_refuse(d, "role is not a string");
+        for (size_t i = 0; roles[i]; i++) {
+                if (json_is(d->j, role, roles[i])) {
+                        d->out->role = str_of(as ? as[i] : roles[i]);
+                        return 0;
+                }
+        }
+        char list[120];
+        size_t n = 0;
+        for (size_t i = 0; roles[i] && n < sizeof list; i++)
+                n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", roles[i]);
+        struct str raw = json_inner(d->j, role);
+        return describe_refuse(
+            d, "role \"%.*s\" is not one of %s", (int)(raw.n > 40 ? 40 : raw.n), raw.p, list);
 }

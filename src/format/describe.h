@@ -10,12 +10,12 @@
 #include "model/about.h"
 
 struct describe {
-  const struct json *j;
-  struct arena *arena;
-  struct about *out;
-  struct steno_error *err;
-  size_t call_cap;
-  size_t answer_cap;
+        const struct json *j;
+        struct arena *arena;
+        struct about *out;
+        struct steno_error *err;
+        size_t call_cap;
+        size_t answer_cap;
 };
 
 /* Each returns 0 or a negative code with `err` filled. `what` names the id for the error text,

@@ -12,100 +12,105 @@
 /* The about object for a message, or "!" and the error. */
 static const char *about_of(const char *format, const char *json)
 {
-  static struct buf b;
-  struct json j;
-  struct arena arena;
-  struct about a;
-  struct steno_error err = {0};
-  json_init(&j);
-  arena_init(&arena);
-  if (!b.max)
-    buf_init(&b, 0);
-  buf_clear(&b);
-  assert_int_equal(json_parse(&j, json, strlen(json), NULL, &err), 0);
-  if (format_find(format)->describe(&j, 0, &arena, &a, &err))
-    buf_printf(&b, "!%s", err.msg);
-  else
-    about_write(&a, &b);
-  json_release(&j);
-  arena_release(&arena);
-  return buf_cstr(&b);
+        static struct buf b;
+        struct json j;
+        struct arena arena;
+        struct about a = {0};
+        struct steno_error err = {0};
+        json_init(&j);
+        arena_init(&arena);
+        if (!b.max)
+                buf_init(&b, 0);
+        buf_clear(&b);
+        assert_int_equal(json_parse(&j, json, strlen(json), NULL, &err), 0);
+        if (format_find(format)->describe(&j, 0, &arena, &a, &err))
+                buf_printf(&b, "!%s", err.msg);
+        else
+                about_write(&a, &b);
+        if (a.id.n)
+                buf_printf(&b, " id %.*s", (int)a.id.n, a.id.p);
+        json_release(&j);
+        arena_release(&arena);
+        return buf_cstr(&b);
 }
 
 #define SAYS(format, json, about) assert_string_equal(about_of(format, json), about)
 
 static void openai_messages_are_described(void **state)
 {
-  (void)state;
-  SAYS("openai", "{\"role\":\"user\",\"content\":\"hi\"}", "{\"role\":\"user\"}");
-  SAYS("openai", "{\"role\":\"developer\"}", "{\"role\":\"developer\"}");
-  SAYS("openai", "{\"role\":\"us\\u0065r\"}", "{\"role\":\"user\"}");
-  SAYS("openai", "{\"role\":\"user\",\"role\":\"system\"}", "{\"role\":\"system\"}");
-  SAYS("openai",
-      "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":"
-      "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}},{\"id\":\"b\",\"type\":"
-      "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}",
-      "{\"role\":\"assistant\",\"calls\":[\"a\",\"b\"]}");
-  SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":null}", "{\"role\":\"assistant\"}");
-  SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}",
-      "{\"role\":\"tool\",\"answers\":[\"a\"]}");
+        (void)state;
+        SAYS("openai", "{\"role\":\"user\",\"content\":\"hi\"}", "{\"role\":\"user\"}");
+        SAYS("openai", "{\"role\":\"developer\"}", "{\"role\":\"developer\"}");
+        SAYS("openai", "{\"role\":\"us\\u0065r\"}", "{\"role\":\"user\"}");
+        SAYS("openai", "{\"role\":\"user\",\"role\":\"system\"}", "{\"role\":\"system\"}");
+        SAYS("openai",
+            "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":"
+            "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}},{\"id\":\"b\","
+            "\"type\":"
+            "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"a\",\"b\"]}");
+        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":null}", "{\"role\":\"assistant\"}");
+        SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"]}");
 }
 
 static void openai_fields_of_our_own_are_noted(void **state)
 {
-  (void)state;
-  SAYS("openai",
-      "{\"id\":\"m1\",\"role\":\"tool\",\"tool_call_id\":\"a\",\"isError\":true,\"mode\":"
-      "\"agent\",\"runId\":\"r1\",\"ref\":\"ctx_1\"}",
-      "{\"role\":\"tool\",\"id\":\"m1\",\"answers\":[\"a\"],\"mode\":\"agent\",\"run\":\"r1\","
-      "\"ref\":\"ctx_1\",\"own\":true,\"error\":true}");
-  SAYS("openai", "{\"role\":\"assistant\",\"partType\":\"error\"}",
-      "{\"role\":\"assistant\",\"own\":true,\"error\":true}");
-  SAYS("openai", "{\"role\":\"user\",\"includeInContext\":false}",
-      "{\"role\":\"user\",\"own\":true,\"off\":true}");
-  SAYS("openai", "{\"role\":\"user\",\"createdAt\":\"x\"}", "{\"role\":\"user\",\"own\":true}");
-  SAYS("openai", "{\"role\":\"user\",\"reasoning_content\":\"x\"}", "{\"role\":\"user\"}");
+        (void)state;
+        SAYS("openai",
+            "{\"id\":\"m1\",\"role\":\"tool\",\"tool_call_id\":\"a\",\"isError\":true,\"mode\":"
+            "\"agent\",\"runId\":\"r1\",\"ref\":\"ctx_1\"}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"],\"mode\":\"agent\",\"run\":\"r1\","
+            "\"ref\":\"ctx_1\",\"own\":true,\"error\":true} id m1");
+        SAYS("openai", "{\"role\":\"assistant\",\"partType\":\"error\"}",
+            "{\"role\":\"assistant\",\"own\":true,\"error\":true}");
+        SAYS("openai", "{\"role\":\"user\",\"includeInContext\":false}",
+            "{\"role\":\"user\",\"own\":true,\"off\":true}");
+        SAYS("openai", "{\"role\":\"user\",\"createdAt\":\"x\"}",
+            "{\"role\":\"user\",\"own\":true}");
+        SAYS("openai", "{\"role\":\"user\",\"reasoning_content\":\"x\"}", "{\"role\":\"user\"}");
 }
 
 static void openai_entries_with_their_result_are_complete(void **state)
 {
-  (void)state;
-  SAYS("openai",
-      "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\",\"name\":\"f\",\"arguments\":{},"
-      "\"result\":\"x\"},{\"id\":\"b\",\"name\":\"f\",\"error\":\"no\"},{\"id\":\"c\",\"name\":"
-      "\"f\",\"result\":null}]}",
-      "{\"role\":\"assistant\",\"calls\":[\"a\",\"b\",\"c\"],\"answers\":[\"a\",\"b\"],"
-      "\"own\":true}");
+        (void)state;
+        SAYS("openai",
+            "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\",\"name\":\"f\",\"arguments\":{},"
+            "\"result\":\"x\"},{\"id\":\"b\",\"name\":\"f\",\"error\":\"no\"},{\"id\":\"c\","
+            "\"name\":"
+            "\"f\",\"result\":null}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"a\",\"b\",\"c\"],\"answers\":[\"a\",\"b\"],"
+            "\"own\":true}");
 }
 
 static void openai_mistakes_are_named(void **state)
 {
-  (void)state;
-  SAYS("openai", "[]", "!a message is not an object");
-  SAYS("openai", "{}", "!no role");
-  SAYS("openai", "{\"role\":1}", "!role is not a string");
-  SAYS("openai", "{\"role\":\"function\"}",
-      "!role \"function\" is not one of system, developer, user, assistant, tool");
-  SAYS("openai", "{\"role\":\"tool\"}", "!tool_call_id is missing");
-  SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":7}", "!tool_call_id is not a string");
-  SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":{}}", "!tool_calls is not an array");
-  SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[1]}",
-      "!a tool_calls entry is not an object");
-  SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":null}]}",
-      "!the id of a tool_calls entry is not a string");
-  SAYS("openai", "{\"role\":\"user\",\"id\":5}", "!id is not a string");
-  SAYS("openai", "{\"role\":\"user\",\"id\":\"\"}", "!id has 0 bytes, not 1 to 256");
-  SAYS("openai", "{\"role\":\"user\",\"id\":\"a\\nb\"}", "!id holds a control character");
+        (void)state;
+        SAYS("openai", "[]", "!a message is not an object");
+        SAYS("openai", "{}", "!no role");
+        SAYS("openai", "{\"role\":1}", "!role is not a string");
+        SAYS("openai", "{\"role\":\"function\"}",
+            "!role \"function\" is not one of system, developer, user, assistant, tool");
+        SAYS("openai", "{\"role\":\"tool\"}", "!tool_call_id is missing");
+        SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":7}", "!tool_call_id is not a string");
+        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":{}}", "!tool_calls is not an array");
+        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[1]}",
+            "!a tool_calls entry is not an object");
+        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":null}]}",
+            "!the id of a tool_calls entry is not a string");
+        SAYS("openai", "{\"role\":\"user\",\"id\":5}", "!id is not a string");
+        SAYS("openai", "{\"role\":\"user\",\"id\":\"\"}", "!id has 0 bytes, not 1 to 256");
+        SAYS("openai", "{\"role\":\"user\",\"id\":\"a\\nb\"}", "!id holds a control character");
 }
 
 int main(void)
 {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(openai_messages_are_described),
-      cmocka_unit_test(openai_fields_of_our_own_are_noted),
-      cmocka_unit_test(openai_entries_with_their_result_are_complete),
-      cmocka_unit_test(openai_mistakes_are_named),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(openai_messages_are_described),
+            cmocka_unit_test(openai_fields_of_our_own_are_noted),
+            cmocka_unit_test(openai_entries_with_their_result_are_complete),
+            cmocka_unit_test(openai_mistakes_are_named),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
 }
