@@ -20,8 +20,8 @@
 #include "loop/exec_shield.h"
 #include "steno.h"
 
-/* From SIGTERM to SIGKILL. */
-#define EXEC_GRACE_MS 2000
+/* From SIGTERM to SIGKILL; below the two seconds after which the loop leaves a call behind. */
+#define EXEC_GRACE_MS 1500
 
 struct exec_spec {
         const char *const *argv;   /* NULL-terminated; NULL when `shell` is set */
@@ -39,8 +39,8 @@ struct exec_process {
         int control; /* readable when there is something for exec_notice() */
         enum exec_shield shield;
         bool exited;
-        int status; /* as of waitpid, once exited */
-        bool gone;  /* no process of its tree is left */
+        int status;        /* as of waitpid, once exited */
+        bool gone;         /* no process of its tree is left */
         unsigned leftover; /* processes that were still there after it had exited, and were ended */
 };
 
