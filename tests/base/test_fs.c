@@ -1,6 +1,8 @@
 /* Files: paths stay beneath their directory, and the helpers do what fs.h says. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -315,6 +319,93 @@ static void the_file_system_names_its_kind(void **state)
         assert_int_equal(p->fs->magic(p->fs, -1), -EBADF);
 }
 
+/* From here on this process has an old kernel: no openat2, no flags for rename. */
+static int become_old(void)
+{
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return -1;
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* The number of the first expectation that an old kernel breaks, or 0. */
+static int old_kernel_fault(const struct place *p)
+{
+        const struct fs *fs = p->fs;
+        struct stat st;
+        int line = 0;
+
+        int fd = fs->open(fs, p->root, "dir/sub/f", O_CREAT | O_RDWR, 0600);
+        if (fd < 0 || !(fcntl(fd, F_GETFD) & FD_CLOEXEC) || fs_write_all(fs, fd, "x", 1) < 0)
+                line = __LINE__;
+        else if (fs->stat(fs, p->root, "dir/sub/f", &st) < 0 || st.st_size != 1)
+                line = __LINE__;
+        else if (fs->open(fs, p->root, "link/passwd", O_RDONLY, 0) >= 0)
+                line = __LINE__;
+        else if (fs->open(fs, p->root, "dir/../dir", O_RDONLY, 0) != -EXDEV)
+                line = __LINE__;
+        else if (fs->open(fs, p->root, "/etc/passwd", O_RDONLY, 0) != -EXDEV)
+                line = __LINE__;
+        else if (fs->open(fs, p->root, "link", O_RDONLY, 0) >= 0)
+                line = __LINE__;
+        else if (fs->rename_new(fs, p->root, "dir/sub/f", p->root, "taken") != -EEXIST)
+                line = __LINE__;
+        else if (fs->rename_new(fs, p->root, "dir/sub/f", p->root, "free") != 0)
+                line = __LINE__;
+        else if (fs->stat(fs, p->root, "dir/sub/f", &st) != -ENOENT)
+                line = __LINE__;
+        else if (fs->rename_new(fs, p->root, "dir/sub", p->root, "taken") != -EEXIST)
+                line = __LINE__;
+        else if (fs->rename_new(fs, p->root, "dir/sub", p->root, "moved") != 0)
+                line = __LINE__;
+        else if (fs->stat(fs, p->root, "moved", &st) < 0 || !S_ISDIR(st.st_mode))
+                line = __LINE__;
+        return line;
+}
+
+static void old_kernels_are_as_safe(void **state)
+{
+        const struct place *p = *state;
+        int status;
+        int line = 0;
+        int pipe_[2];
+
+        assert_int_equal(symlinkat("/etc", p->root, "link"), 0);
+        put(p, "taken", "stays");
+        assert_int_equal(p->fs->mkdir(p->fs, p->root, "dir", 0700), 0);
+        assert_int_equal(p->fs->mkdir(p->fs, p->root, "dir/sub", 0700), 0);
+        assert_int_equal(pipe(pipe_), 0);
+        pid_t child = fork();
+        if (child == 0) {
+                if (become_old() < 0)
+                        _exit(77);
+                line = old_kernel_fault(p);
+                _exit(write(pipe_[1], &line, sizeof(line)) != sizeof(line));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        close(pipe_[1]);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+                close(pipe_[0]);
+                skip();
+        }
+        assert_int_equal(status, 0);
+        assert_int_equal(read(pipe_[0], &line, sizeof(line)), sizeof(line));
+        close(pipe_[0]);
+        if (line != 0)
+                fail_msg("expectation at line %d", line);
+        expect(p, "taken", "stays");
+        expect(p, "free", "x");
+}
+
 #define IN_PLACE(f) cmocka_unit_test_setup_teardown(f, place_make, place_drop)
 
 int main(void)
@@ -335,6 +426,7 @@ int main(void)
             IN_PLACE(listing_can_be_repeated_and_stopped),
             IN_PLACE(a_lock_excludes_another_descriptor),
             IN_PLACE(the_file_system_names_its_kind),
+            IN_PLACE(old_kernels_are_as_safe),
         };
 
         cmocka_set_message_output(CM_OUTPUT_TAP);

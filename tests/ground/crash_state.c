@@ -470,13 +470,14 @@ void crashfs_describe(const struct crashfs *c, size_t k, int state, char *out, s
             op->name ? op->name : c->objects[op->object].name, state, words);
 }
 
-/* Memory rather than the disk, where there is such a place: a sweep makes thousands. */
+/* Memory rather than the disk, where there is such a place: a sweep makes thousands. The runner
+ * names one that it removes even when a test dies in the middle. */
 static int sweep_dir(char *out, size_t n)
 {
-        const char *given = getenv("STENO_TEST_TMP");
-        const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : given ? given : "/tmp";
+        const char *ram = getenv("STENO_TEST_RAM");
+        const char *shm = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 
-        snprintf(out, n, "%s/steno-crash-XXXXXX", base);
+        snprintf(out, n, "%s/steno-crash-XXXXXX", ram && *ram ? ram : shm);
         return mkdtemp(out) ? 0 : -errno;
 }
 
