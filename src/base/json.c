@@ -204,7 +204,7 @@ bool json_is(const struct json *j, json_ref r, const char *z)
 /* What is decoded is never longer than its escapes, so room for all is taken once. */
 void json_unescape(struct str inner, struct buf *out, bool *lossy)
 {
-        char *to = buf_reserve(out, inner.n);
+        char *to = inner.n ? buf_reserve(out, inner.n) : NULL;
         if (!to)
                 return;
         const char *p = inner.p;

@@ -143,6 +143,11 @@ static enum outcome string_stopped(struct walk *w, enum scan_stop why, const cha
 INLINE enum outcome walk_string(struct walk *w, const char **pp, bool *escaped)
 {
         const char *p = *pp + 1;
+        const char *quote = scan_short_string(p, w->end);
+        if (quote) {
+                *pp = quote + 1;
+                return WALK_DONE;
+        }
         enum scan_stop why = scan_string_body(&p, w->end, escaped);
         if (why != SCAN_QUOTE)
                 return string_stopped(w, why, p);

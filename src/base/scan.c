@@ -132,8 +132,9 @@ size_t scan_sequence(const unsigned char *p, size_t n)
         return n >= 4 && (p[3] & 0xC0) == 0x80 ? 4 : 0;
 }
 
-static size_t utf8_words(const unsigned char *p, size_t n)
+size_t scan_utf8_baseline(const char *text, size_t n)
 {
+        const unsigned char *p = (const unsigned char *)text;
         size_t i = 0;
         while (i < n) {
                 uint64_t w;
@@ -186,7 +187,7 @@ AVX2 INLINE const char *find_avx2(const char *p, const char *end)
         return find_sse2(p, end);
 }
 
-static enum scan_stop body_sse2(const char **p, const char *end, bool *escaped)
+enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped)
 {
         return walk_body(p, end, escaped, find_sse2);
 }
@@ -285,7 +286,7 @@ AVX2 static size_t utf8_avx2(const unsigned char *p, size_t n)
                 i += 32;
         }
         i = boundary_before(p, i);
-        return i + utf8_words(p + i, n - i);
+        return i + scan_utf8_baseline((const char *)p + i, n - i);
 }
 
 const char *scan_string(const char *p, const char *end)
@@ -297,14 +298,14 @@ enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
 {
         if (__builtin_cpu_supports("avx2"))
                 return body_avx2(p, end, escaped);
-        return body_sse2(p, end, escaped);
+        return scan_string_body_baseline(p, end, escaped);
 }
 
 size_t scan_utf8(const char *p, size_t n)
 {
         if (n >= 32 && __builtin_cpu_supports("avx2"))
                 return utf8_avx2((const unsigned char *)p, n);
-        return utf8_words((const unsigned char *)p, n);
+        return scan_utf8_baseline(p, n);
 }
 
 #else
@@ -314,14 +315,19 @@ const char *scan_string(const char *p, const char *end)
         return find_words(p, end);
 }
 
-enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
+enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped)
 {
         return walk_body(p, end, escaped, find_words);
 }
 
+enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
+{
+        return scan_string_body_baseline(p, end, escaped);
+}
+
 size_t scan_utf8(const char *p, size_t n)
 {
-        return utf8_words((const unsigned char *)p, n);
+        return scan_utf8_baseline(p, n);
 }
 
 #endif

@@ -102,6 +102,12 @@ static size_t sequence_length(struct str s, size_t i)
         return skip_kind(s, i + 2, kind) - i;
 }
 
+/* Two stray bytes that stood on both sides of a sequence must not become a control. */
+static bool joins_to_c1(const struct buf *b, unsigned char next)
+{
+        return b->n > 0 && (unsigned char)b->p[b->n - 1] == 0xC2 && next >= 0x80 && next <= 0x9F;
+}
+
 void text_strip_ansi(struct buf *b, struct str s)
 {
         size_t from = 0;
@@ -114,6 +120,8 @@ void text_strip_ansi(struct buf *b, struct str s)
                 }
                 buf_put(b, s.p + from, i - from);
                 i += len;
+                while (i < s.n && joins_to_c1(b, byte_at(s, i)))
+                        i++;
                 from = i;
         }
         if (from < s.n)

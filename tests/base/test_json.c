@@ -146,8 +146,7 @@ static void every_prefix_of_a_document_is_refused(void **state)
         static const char *const documents[] = {
             "{\"id\":\"m\",\"n\":[1,-2.5e+10,true,false,null],\"t\":\"a\\n\\u00e9\xe2\x82\xac\"}",
             "[[[[{\"a\":{\"b\":[\"\\ud83d\\ude00\"]}}]]]]",
-            "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\\\\\\"\xf0\x9f\x98\x80"
-            "\"",
+            "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\\\\\\"\xf0\x9f\x98\x80\"",
             "false",
         };
         for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {

@@ -332,6 +332,10 @@ static void sequences_are_stripped_whole(void **state)
             {"a\x1b\xc3\xa9", "a\xc3\xa9"},
             {"a\x1b[3\nb", "a\nb"},
             {"\xc2\xa0\xc2", "\xc2\xa0\xc2"},
+            {"\xc2\x1b[m\x9b\x1b[m\x9b"
+             "31m",
+                "\xc2"
+                "31m"},
         };
         check_table(t, COUNT(t), 2);
 }
