@@ -1,0 +1,331 @@
+/* Permission rules: exact, in order, and not to be talked round. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "loop/permission.h"
+#include "loop/tool.h"
+#include "permission_bypass.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+static struct permission_rules rules_of(const char *text)
+{
+        struct permission_rules rules;
+        struct steno_error err = {0};
+        struct json j;
+
+        permission_rules_init(&rules);
+        json_init(&j);
+        assert_int_equal(json_parse(&j, text, strlen(text), NULL, &err), 0);
+        if (permission_rules_read(&rules, &j, 0, "permissions", &err) != 0)
+                fail_msg("%s", err.msg);
+        json_release(&j);
+        return rules;
+}
+
+static enum steno_permission ask(const struct permission_rules *rules, const char *tool,
+    const char *server, const char *raw, struct str args)
+{
+        char approval[65];
+        struct steno_permission_request q = {.size = sizeof(q),
+            .tool = tool,
+            .server = server,
+            .raw_name = raw,
+            .args = args.p,
+            .args_n = args.n,
+            .approval = approval};
+
+        assert_int_equal(tool_approval(str_of(tool), args, approval), 0);
+        return permission_check(rules, &q, NULL);
+}
+
+static enum steno_permission execute(const struct permission_rules *rules, const char *args)
+{
+        return ask(rules, "execute_command", NULL, NULL, str_of(args));
+}
+
+static const char fence[] =
+    "[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[\"git\",\"status\"]},"
+    "{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[\"ls\"]},"
+    "{\"tool\":\"execute_command\",\"action\":\"allow\",\"shell\":\"make test\"}]";
+
+static void what_the_rules_name_is_allowed(void **state)
+{
+        (void)state;
+        struct permission_rules rules = rules_of(fence);
+        static const char *const good[] = {
+            "{\"argv\":[\"git\",\"status\"]}",
+            " { \"argv\" : [ \"git\" , \"status\" ] } ",
+            "{\"argv\":[\"git\",\"status\",\"--short\"]}",
+            "{\"argv\":[\"git\",\"status\",\"; rm -rf /\"]}",
+            "{\"argv\":[\"\\u0067it\",\"status\"]}",
+            "{\"\\u0061rgv\":[\"ls\"]}",
+            "{\"argv\":[\"ls\",\"-la\"],\"directory\":\"src\"}",
+            "{\"argv\":[\"ls\"],\"directory\":\"./a..b/...\"}",
+            "{\"argv\":[\"ls\"],\"timeout_seconds\":5}",
+            "{\"shell\":\"make test\"}",
+            "{\"shell\":\"make\\u0020test\",\"directory\":\"sub\"}",
+        };
+
+        for (size_t i = 0; i < COUNT(good); i++)
+                if (execute(&rules, good[i]) != STENO_ALLOW)
+                        fail_msg("not allowed: %s", good[i]);
+        permission_rules_release(&rules);
+}
+
+/* The shapes a payload is put into. %s is the payload as a JSON string. */
+static const char *const shapes[] = {
+    "{\"shell\":%s}",
+    "{\"argv\":[%s]}",
+    "{\"argv\":[\"git\",%s]}",
+    "{\"argv\":[%s,\"status\"]}",
+    "{\"argv\":[\"sh\",\"-c\",%s]}",
+    "{\"argv\":[\"git\",\"status\"],\"shell\":%s}",
+    "{\"argv\":[\"git\",\"status\"],%s:1}",
+};
+
+static void put_shape(struct buf *b, const char *shape, const char *payload)
+{
+        const char *at = strstr(shape, "%s");
+
+        buf_clear(b);
+        buf_put(b, shape, (size_t)(at - shape));
+        json_put_string(b, str_of(payload));
+        buf_puts(b, at + 2);
+}
+
+static void no_trick_gets_past_the_rules(void **state)
+{
+        (void)state;
+        struct permission_rules rules = rules_of(fence);
+        struct buf b;
+        size_t tried = 0;
+
+        buf_init(&b, 0);
+        for (size_t i = 0; i < COUNT(payloads); i++)
+                for (size_t s = 0; s < COUNT(shapes); s++, tried++) {
+                        put_shape(&b, shapes[s], payloads[i]);
+                        if (execute(&rules, buf_cstr(&b)) == STENO_ALLOW)
+                                fail_msg("allowed: %s", buf_cstr(&b));
+                }
+        for (size_t i = 0; i < COUNT(whole); i++, tried++)
+                if (execute(&rules, whole[i]) == STENO_ALLOW)
+                        fail_msg("allowed: %s", whole[i]);
+        print_message("# %zu payloads, %zu calls in full, %zu calls tried\n", COUNT(payloads),
+            COUNT(whole), tried);
+        assert_true(COUNT(payloads) + COUNT(whole) >= 300);
+        buf_release(&b);
+        permission_rules_release(&rules);
+}
+
+static void no_unreadable_call_is_allowed_by_a_rule_for_the_tool(void **state)
+{
+        (void)state;
+        struct permission_rules rules =
+            rules_of("[{\"tool\":\"execute_command\",\"action\":\"allow\"}]");
+
+        assert_int_equal(execute(&rules, "{\"shell\":\"anything\"}"), STENO_ALLOW);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"a\"],\"argv\":[\"b\"]}"), STENO_ASK);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"a\"]"), STENO_ASK);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"a\\u0000\"]}"), STENO_ASK);
+        assert_int_equal(execute(&rules, "[]"), STENO_ASK);
+        assert_int_equal(
+            ask(&rules, "execute_command", NULL, NULL, str_span("{\"argv\":[\"a\"]}\0{}", 17)),
+            STENO_ASK);
+        permission_rules_release(&rules);
+}
+
+static void a_deny_holds_for_unreadable_calls_too(void **state)
+{
+        (void)state;
+        struct permission_rules rules =
+            rules_of("[{\"tool\":\"execute_command\",\"action\":\"deny\"},"
+                     "{\"tool\":\"*\",\"action\":\"allow\"}]");
+
+        assert_int_equal(execute(&rules, "garbage"), STENO_DENY);
+        assert_int_equal(execute(&rules, "{\"shell\":\"x\"}"), STENO_DENY);
+        assert_int_equal(ask(&rules, "other", NULL, NULL, STR("{}")), STENO_ALLOW);
+        permission_rules_release(&rules);
+}
+
+static void the_first_match_wins_and_the_default_is_ask(void **state)
+{
+        (void)state;
+        struct permission_rules rules = rules_of(
+            "[{\"tool\":\"execute_command\",\"action\":\"deny\",\"argvPrefix\":[\"git\",\"push\"]},"
+            "{\"tool\":\"execute_command\",\"action\":\"ask\",\"argvPrefix\":[\"git\",\"fetch\"]},"
+            "{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[\"git\"]},"
+            "{\"tool\":\"execute_command\",\"action\":\"deny\",\"argvPrefix\":[\"git\",\"log\"]}]");
+
+        assert_int_equal(execute(&rules, "{\"argv\":[\"git\",\"push\",\"-f\"]}"), STENO_DENY);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"git\",\"fetch\"]}"), STENO_ASK);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"git\",\"log\"]}"), STENO_ALLOW);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"make\"]}"), STENO_ASK);
+        assert_int_equal(ask(&rules, "other", NULL, NULL, STR("{}")), STENO_ASK);
+        assert_int_equal(
+            execute(&rules, "{\"argv\":[\"git\",\"push\"],\"directory\":\"/\"}"), STENO_DENY);
+        permission_rules_release(&rules);
+}
+
+static void a_shell_string_is_asked_where_a_prefix_denies(void **state)
+{
+        (void)state;
+        struct permission_rules rules =
+            rules_of("[{\"tool\":\"execute_command\",\"action\":\"deny\",\"argvPrefix\":[\"rm\"]},"
+                     "{\"tool\":\"execute_command\",\"action\":\"allow\"}]");
+
+        assert_int_equal(execute(&rules, "{\"argv\":[\"ls\"]}"), STENO_ALLOW);
+        assert_int_equal(execute(&rules, "{\"argv\":[\"rm\",\"x\"]}"), STENO_DENY);
+        assert_int_equal(execute(&rules, "{\"shell\":\"rm x\"}"), STENO_ASK);
+        assert_int_equal(execute(&rules, "{\"shell\":\"ls\"}"), STENO_ASK);
+        permission_rules_release(&rules);
+}
+
+static void a_server_rule_covers_its_tools_and_no_others(void **state)
+{
+        (void)state;
+        struct permission_rules rules =
+            rules_of("[{\"server\":\"fs\",\"tool\":\"write.file\",\"action\":\"deny\"},"
+                     "{\"server\":\"fs\",\"action\":\"allow\"},"
+                     "{\"tool\":\"mcp__web__get\",\"action\":\"allow\"}]");
+
+        assert_int_equal(
+            ask(&rules, "mcp__fs__write_file", "fs", "write.file", STR("{}")), STENO_DENY);
+        assert_int_equal(ask(&rules, "mcp__fs__read", "fs", "read", STR("{}")), STENO_ALLOW);
+        assert_int_equal(ask(&rules, "mcp__fs__read", "fs__", "read", STR("{}")), STENO_ASK);
+        assert_int_equal(ask(&rules, "mcp__fs__read", NULL, NULL, STR("{}")), STENO_ASK);
+        assert_int_equal(ask(&rules, "mcp__web__get", "web", "get", STR("{}")), STENO_ALLOW);
+        assert_int_equal(ask(&rules, "mcp__web__get", "web", "get", STR("nonsense")), STENO_ASK);
+        permission_rules_release(&rules);
+}
+
+static void a_server_cannot_pose_as_execute_command(void **state)
+{
+        (void)state;
+        struct permission_rules rules = rules_of(fence);
+
+        assert_int_equal(ask(&rules, "execute_command", "evil", "execute_command",
+                             STR("{\"argv\":[\"git\",\"status\"]}")),
+            STENO_ASK);
+        permission_rules_release(&rules);
+}
+
+static void an_approval_is_for_the_exact_bytes(void **state)
+{
+        (void)state;
+        struct permission p = {0};
+        char approval[65], other[65], reason[240] = "";
+        const char *args = "{\"shell\":\"make\"}";
+        struct steno_permission_request q = {.size = sizeof(q),
+            .tool = "execute_command",
+            .args = args,
+            .args_n = strlen(args),
+            .approval = approval};
+
+        tool_approval(STR("execute_command"), str_of(args), approval);
+        assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
+        assert_int_equal(permission_approve(&p.approvals, approval, NULL), 0);
+        assert_int_equal(permission_decide(&p, &q, reason), STENO_ALLOW);
+
+        static const char *const near[] = {"{\"shell\": \"make\"}", "{\"shell\":\"make\"} ",
+            "{\"shell\":\"mak\\u0065\"}", "{\"shell\":\"make \"}", ""};
+        for (size_t i = 0; i < COUNT(near); i++) {
+                tool_approval(STR("execute_command"), str_of(near[i]), other);
+                q.args = near[i];
+                q.args_n = strlen(near[i]);
+                q.approval = other;
+                assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
+        }
+        tool_approval(STR("execute_commanD"), str_of(args), other);
+        q.approval = other;
+        assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
+        permission_release(&p);
+}
+
+static void an_approval_does_not_overrule_a_deny(void **state)
+{
+        (void)state;
+        struct permission p = {
+            .rules = rules_of("[{\"tool\":\"execute_command\",\"action\":\"deny\"}]")};
+        char approval[65], reason[240] = "";
+        struct steno_permission_request q = {.size = sizeof(q),
+            .tool = "execute_command",
+            .args = "{}",
+            .args_n = 2,
+            .approval = approval};
+
+        tool_approval(STR("execute_command"), STR("{}"), approval);
+        permission_approve(&p.approvals, approval, NULL);
+        assert_int_equal(permission_decide(&p, &q, reason), STENO_DENY);
+        assert_non_null(strstr(reason, "rule 1"));
+        permission_release(&p);
+}
+
+static void bad_rules_are_refused_with_their_place(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *text;
+                const char *says;
+        } bad[] = {
+            {"[{\"tool\":\"x\",\"action\":\"permit\"}]", "permissions[0]: \"action\""},
+            {"[{\"tool\":\"x\"}]", "\"action\" must be"},
+            {"[{\"action\":\"deny\"}]", "needs \"tool\""},
+            {"[{\"tool\":\"x\",\"action\":\"deny\"},{\"tool\":\"x\",\"acton\":\"deny\"}]",
+                "permissions[1]: unknown key \"acton\", did you mean \"action\"?"},
+            {"[{\"tool\":\"x\",\"action\":\"deny\",\"argv_prefix\":[]}]",
+                "did you mean \"argvPrefix\"?"},
+            {"[{\"tool\":\"x\",\"action\":\"deny\",\"action\":\"allow\"}]", "stands twice"},
+            {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[]}]",
+                "match everything"},
+            {"[{\"tool\":\"x\",\"action\":\"allow\",\"argvPrefix\":[\"ls\"]}]", "only for"},
+            {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":\"ls\"}]",
+                "list of strings"},
+            {"{\"tool\":\"x\"}", "must be a list"},
+            {"[[]]", "not an object"},
+        };
+
+        for (size_t i = 0; i < COUNT(bad); i++) {
+                struct permission_rules rules;
+                struct steno_error err = {0};
+                struct json j;
+                permission_rules_init(&rules);
+                json_init(&j);
+                assert_int_equal(json_parse(&j, bad[i].text, strlen(bad[i].text), NULL, &err), 0);
+                assert_int_equal(
+                    permission_rules_read(&rules, &j, 0, "permissions", &err), STENO_EINVAL);
+                if (!strstr(err.msg, bad[i].says))
+                        fail_msg("%s: %s", bad[i].text, err.msg);
+                assert_int_equal(rules.count, 0);
+                json_release(&j);
+                permission_rules_release(&rules);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(what_the_rules_name_is_allowed),
+            cmocka_unit_test(no_trick_gets_past_the_rules),
+            cmocka_unit_test(no_unreadable_call_is_allowed_by_a_rule_for_the_tool),
+            cmocka_unit_test(a_deny_holds_for_unreadable_calls_too),
+            cmocka_unit_test(the_first_match_wins_and_the_default_is_ask),
+            cmocka_unit_test(a_shell_string_is_asked_where_a_prefix_denies),
+            cmocka_unit_test(a_server_rule_covers_its_tools_and_no_others),
+            cmocka_unit_test(a_server_cannot_pose_as_execute_command),
+            cmocka_unit_test(an_approval_is_for_the_exact_bytes),
+            cmocka_unit_test(an_approval_does_not_overrule_a_deny),
+            cmocka_unit_test(bad_rules_are_refused_with_their_place),
+        };
+
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
