@@ -122,12 +122,9 @@ void json_edit_add_member(
         add(e, off, 0, member);
 }
 
-/* An insertion stands before a replacement of what follows it. */
 static bool is_before(const struct json_edit *a, const struct json_edit *b)
 {
-        if (a->off != b->off)
-                return a->off < b->off;
-        return a->len == 0 && b->len != 0;
+        return a->off < b->off;
 }
 
 static bool is_sorted(const struct json_edits *e)
