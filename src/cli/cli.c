@@ -1,0 +1,235 @@
+/*
+ * cli.c - what every command shares: errors as one line, the store that is meant, and asking
+ * before something is lost.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/term.h"
+
+int cli_exit_code(int code)
+{
+        switch (code) {
+        case STENO_OK:
+                return EXIT_DONE;
+        case STENO_ENOTFOUND:
+                return EXIT_NOT_FOUND;
+        case STENO_EINVAL:
+                return EXIT_USAGE;
+        case STENO_EPROTO:
+        case STENO_ECONFLICT:
+        case STENO_ELIMIT:
+        case STENO_EDENIED:
+        case STENO_EUNSUPPORTED:
+                return EXIT_REFUSED;
+        case STENO_ECORRUPT:
+                return EXIT_CORRUPT;
+        case STENO_EINTERRUPTED:
+                return EXIT_INTERRUPTED;
+        default:
+                return EXIT_IO;
+        }
+}
+
+/* One line on standard error. What it quotes came from outside, so nothing in it can move a
+ * cursor or begin a second line. */
+static void report(struct cli *c, const char *msg, const char *hint)
+{
+        struct buf raw, line;
+
+        buf_init(&raw, 0);
+        buf_init(&line, 0);
+        buf_puts(&raw, msg);
+        for (size_t i = 0; i < raw.n; i++) {
+                if (raw.p[i] == '\n')
+                        raw.p[i] = ' ';
+        }
+        buf_puts(&line, "steno: ");
+        if (c->cmd != NULL)
+                buf_printf(&line, "%s: ", c->cmd->name);
+        text_for_terminal(&line, buf_str(&raw), false);
+        buf_puts(&line, hint);
+        buf_putc(&line, '\n');
+        if (!line.failed)
+                term_stderr(buf_str(&line));
+        buf_release(&line);
+        buf_release(&raw);
+}
+
+static void report_v(struct cli *c, const char *fmt, va_list ap, const char *hint)
+{
+        char msg[1200];
+
+        vsnprintf(msg, sizeof(msg), fmt, ap);
+        report(c, msg, hint);
+}
+
+int cli_fail(struct cli *c, const struct steno_error *err)
+{
+        /* A call that was stopped because its answer could not be printed: main says why. */
+        if (c->out.sys != 0)
+                return EXIT_IO;
+        if (interrupt_pending() && err->code == STENO_EINTERRUPTED)
+                return EXIT_INTERRUPTED;
+        report(c, err->msg[0] ? err->msg : steno_code_name(err->code), "");
+        return cli_exit_code(err->code);
+}
+
+int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        report_v(c, fmt, ap, "");
+        va_end(ap);
+        return exit_code;
+}
+
+int cli_usage(struct cli *c, const char *fmt, ...)
+{
+        char hint[96];
+        va_list ap;
+
+        snprintf(hint, sizeof(hint), " (steno %s%s--help shows how)", c->cmd ? c->cmd->name : "",
+            c->cmd ? " " : "");
+        va_start(ap, fmt);
+        report_v(c, fmt, ap, hint);
+        va_end(ap);
+        return EXIT_USAGE;
+}
+
+void cli_say(struct cli *c, const char *fmt, ...)
+{
+        char msg[1200];
+        struct buf line;
+        va_list ap;
+
+        if (c->quiet)
+                return;
+        va_start(ap, fmt);
+        vsnprintf(msg, sizeof(msg), fmt, ap);
+        va_end(ap);
+        buf_init(&line, 0);
+        text_for_terminal(&line, str_of(msg), false);
+        buf_putc(&line, '\n');
+        if (!line.failed)
+                term_stderr(buf_str(&line));
+        buf_release(&line);
+}
+
+/* Makes the folders above a default store; a path that the user gave is taken as it is. */
+static void make_parents(char *path)
+{
+        for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+                *slash = 0;
+                mkdir(path, 0700);
+                *slash = '/';
+        }
+}
+
+const char *cli_store_url(struct cli *c)
+{
+        const char *env = getenv("STENO_STORE");
+        const char *base = getenv("XDG_DATA_HOME");
+        const char *home = getenv("HOME");
+        struct buf path;
+
+        if (c->store_url != NULL)
+                return c->store_url;
+        if (env != NULL && env[0] != 0)
+                return env;
+        if (home == NULL || home[0] != '/') {
+                struct passwd *pw = getpwuid(getuid());
+                home = pw ? pw->pw_dir : "/";
+        }
+        buf_init(&path, 0);
+        if (base != NULL && base[0] == '/')
+                buf_printf(&path, "%s/steno", base);
+        else
+                buf_printf(&path, "%s/.local/share/steno", home);
+        c->default_url = buf_take(&path, NULL);
+        if (c->default_url != NULL)
+                make_parents(c->default_url);
+        return c->default_url;
+}
+
+int cli_open_store(struct cli *c, enum cli_open how)
+{
+        struct steno_open_options opt = {.size = sizeof(opt)};
+        struct steno_error err = {0};
+        struct term_progress bar;
+
+        if (c->store != NULL)
+                return 0;
+        const char *url = cli_store_url(c);
+        if (url == NULL)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        if (url[0] == 0)
+                return cli_usage(c, "--store: an empty path");
+        opt.flags = how == CLI_MUST_EXIST ? STENO_OPEN_EXISTING : 0;
+        term_progress_init(&bar, c->quiet);
+        opt.progress = term_progress_step;
+        opt.progress_ctx = &bar;
+        int rc = steno_open(url, &opt, &c->store, &err);
+        term_progress_end(&bar);
+        return rc < 0 ? cli_fail(c, &err) : 0;
+}
+
+int cli_open_conv(struct cli *c, const char *id)
+{
+        struct steno_error err = {0};
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
+
+        if (rc != 0)
+                return rc;
+        if (steno_conv_open(c->store, c->project, id, &c->conv, &err) < 0)
+                return cli_fail(c, &err);
+        return 0;
+}
+
+int cli_confirm(struct cli *c, const char *question, ...)
+{
+        char msg[600];
+        char answer[16];
+        va_list ap;
+
+        if (c->yes)
+                return 0;
+        va_start(ap, question);
+        vsnprintf(msg, sizeof(msg), question, ap);
+        va_end(ap);
+        if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+                return cli_refuse(c, EXIT_REFUSED, "%s: this cannot be undone; say --yes", msg);
+        struct buf line;
+        buf_init(&line, 0);
+        text_for_terminal(&line, str_of(msg), false);
+        buf_puts(&line, "? This cannot be undone. [y/N] ");
+        if (!line.failed)
+                term_stderr(buf_str(&line));
+        buf_release(&line);
+        ssize_t n = read(STDIN_FILENO, answer, sizeof(answer));
+        if (interrupt_pending()) {
+                term_stderr(STR("\n"));
+                return EXIT_INTERRUPTED;
+        }
+        if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
+                return 0;
+        return cli_refuse(c, EXIT_REFUSED, "nothing was changed");
+}
+
+int cli_print_json(struct cli *c, char *json)
+{
+        out_text(&c->out, str_of(json));
+        out_puts(&c->out, "\n");
+        steno_free(json);
+        return EXIT_DONE;
+}

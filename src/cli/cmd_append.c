@@ -1,0 +1,182 @@
+/*
+ * cmd_append.c - steno append: a stream of JSON values, each stored before the next is awaited.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+
+struct append_opts {
+        struct opt_number expect;
+        struct opt_number max_chars;
+        struct opt_number max_bytes;
+        const char *durability;
+        const char *profile;
+        const char *format;
+        const char *key;
+        bool record;
+};
+
+struct appending {
+        struct cli *c;
+        const struct append_opts *o;
+        struct steno_append_options opt;
+        uint64_t values;   /* appended so far */
+        uint64_t messages; /* in them */
+        char key[320];     /* of the value at hand */
+};
+
+static void prepare(struct appending *a)
+{
+        const struct append_opts *o = a->o;
+
+        a->opt.size = sizeof(a->opt);
+        a->opt.flags = (o->record ? STENO_RECORD : 0) | (o->expect.set ? STENO_EXPECT_SEQ : 0);
+        a->opt.expected_seq = o->expect.v;
+        a->opt.durability =
+            o->durability && strcmp(o->durability, "process") == 0 ? STENO_PROCESS : STENO_FULL;
+        a->opt.format = o->format;
+        a->opt.profile = o->profile;
+        a->opt.max_inline_chars = o->max_chars.v;
+        a->opt.max_inline_bytes = o->max_bytes.v;
+}
+
+/* A key names one batch. Those behind the first get names that the same stream gives again. */
+static const char *key_of(struct appending *a)
+{
+        if (a->o->key == NULL || a->values == 0)
+                return a->o->key;
+        snprintf(a->key, sizeof(a->key), "%s#%llu", a->o->key, (unsigned long long)a->values + 1);
+        return a->key;
+}
+
+static int fail_value(struct appending *a, struct str value, const struct steno_error *err)
+{
+        unsigned long long first = a->messages + 1, k = 0;
+        int skip = 0;
+
+        if (a->c->out.sys != 0)
+                return EXIT_IO;
+        /* The library counts in the batch; the person counts in the stream. */
+        if (sscanf(err->msg, "message %llu: %n", &k, &skip) == 1 && skip > 0)
+                first += k - 1;
+        else if (value.p[0] == '[' && json_valid(value.p, value.n, NULL))
+                return cli_refuse(
+                    a->c, cli_exit_code(err->code), "batch at message %llu: %s", first, err->msg);
+        return cli_refuse(
+            a->c, cli_exit_code(err->code), "message %llu: %s", first, err->msg + skip);
+}
+
+static int append_value(struct appending *a, struct str value)
+{
+        struct steno_receipt *receipt = NULL;
+        struct steno_error err = {0};
+
+        a->opt.idempotency_key = key_of(a);
+        if (steno_append(a->c->conv, value.p, value.n, &a->opt, &receipt, &err) < 0)
+                return fail_value(a, value, &err);
+        a->values++;
+        a->messages += steno_receipt_count(receipt);
+        a->opt.expected_seq = steno_receipt_last_seq(receipt);
+        out_text(&a->c->out, str_of(steno_receipt_json(receipt)));
+        out_puts(&a->c->out, "\n");
+        steno_receipt_free(receipt);
+        return out_flush(&a->c->out) != 0 ? EXIT_IO : 0;
+}
+
+static int append_file(struct appending *a, const char *path)
+{
+        struct input_values in;
+        struct str value;
+        uint64_t at = 0;
+        const char *what = NULL;
+        int fd = input_open(a->c, path);
+        int rc = 0;
+
+        if (fd < 0)
+                return EXIT_IO;
+        input_values_init(&in, fd);
+        while (rc == 0) {
+                enum input_next next = input_values_next(&in, &value, &at, &what);
+                if (next == INPUT_END)
+                        break;
+                if (next == INPUT_VALUE)
+                        rc = append_value(a, value);
+                else if (next == INPUT_FAULT)
+                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: byte %llu: %s",
+                            (unsigned long long)a->messages + 1, input_name(path),
+                            (unsigned long long)at, what);
+                else if (next == INPUT_TOO_BIG)
+                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: too large",
+                            (unsigned long long)a->messages + 1, input_name(path));
+                else if (errno == EINTR)
+                        rc = EXIT_INTERRUPTED;
+                else
+                        rc = cli_refuse(a->c, EXIT_IO, "%s: %s", input_name(path), strerror(errno));
+        }
+        input_values_release(&in);
+        if (fd != STDIN_FILENO)
+                close(fd);
+        return rc;
+}
+
+static int run_append(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct appending a = {.c = c, .o = opts};
+        int rc = cli_open_conv(c, argv[0]);
+
+        if (rc != 0)
+                return rc;
+        prepare(&a);
+        if (argc == 1)
+                rc = append_file(&a, NULL);
+        for (int i = 1; i < argc && rc == 0; i++)
+                rc = append_file(&a, argv[i]);
+        if (rc == 0 && a.values == 0)
+                return cli_refuse(c, EXIT_REFUSED, "%s: there is no message in it",
+                    input_name(argc == 1 ? NULL : argv[1]));
+        return rc;
+}
+
+static const struct opt append_table[] = {
+    {"expect", 0, OPT_NUMBER, "SEQ", offsetof(struct append_opts, expect),
+        "refuse when someone else appended behind this seq (0: empty)"},
+    {"record", 0, OPT_FLAG, NULL, offsetof(struct append_opts, record),
+        "take a result that answers no call, and mark it"},
+    {"durability", 0, OPT_CHOICE, "full|process", offsetof(struct append_opts, durability),
+        "full (default): synced to the disk before the receipt"},
+    {"format", 0, OPT_TEXT, "F", offsetof(struct append_opts, format),
+        "what the messages are: openai (default), anthropic, ..."},
+    {"key", 0, OPT_TEXT, "KEY", offsetof(struct append_opts, key),
+        "an idempotency key: the same stream is stored once"},
+    {"profile", 0, OPT_TEXT, "P", offsetof(struct append_opts, profile),
+        "of materialization: default or runtime-store"},
+    {"max-inline-chars", 0, OPT_NUMBER, "N", offsetof(struct append_opts, max_chars),
+        "larger tool outputs get a file of their own"},
+    {"max-inline-bytes", 0, OPT_NUMBER, "N", offsetof(struct append_opts, max_bytes),
+        "the same, in bytes"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_append = {
+    .name = "append",
+    .group = GROUP_RECORD,
+    .usage = "CONV [FILE...]",
+    .summary = "appends a stream of JSON messages from files or standard input",
+    .detail =
+        "An object is one message, an array is one batch that is stored whole or not at all.\n"
+        "Each is stored as soon as its last byte has come, and its receipt is printed at\n"
+        "once: a line of JSON. After a value that is refused, nothing more is read.",
+    .example = "echo '{\"role\":\"user\",\"content\":\"Hello\"}' | steno append demo\n"
+               "steno append demo --expect 1 reply.json",
+    .opts = append_table,
+    .opts_size = sizeof(struct append_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = run_append,
+};

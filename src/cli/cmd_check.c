@@ -1,0 +1,110 @@
+/*
+ * cmd_check.c - steno check: verifies every checksum, pair and ref.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/term.h"
+
+struct check_opts {
+        bool repair;
+};
+
+struct checking {
+        struct cli *c;
+        uint64_t open; /* findings that were not repaired */
+};
+
+static void put_finding(struct cli *c, const struct json *j)
+{
+        struct buf b;
+        uint64_t seq;
+        bool repaired = json_bool(j, json_get(j, 0, "repaired"), false);
+
+        buf_init(&b, 0);
+        json_string(j, json_get(j, 0, "project"), &b, NULL);
+        buf_putc(&b, '/');
+        json_string(j, json_get(j, 0, "conversation"), &b, NULL);
+        if (json_u64(j, json_get(j, 0, "seq"), &seq))
+                buf_printf(&b, " seq %llu", (unsigned long long)seq);
+        buf_puts(&b, ": ");
+        json_string(j, json_get(j, 0, "what"), &b, NULL);
+        if (repaired)
+                buf_puts(&b, " (repaired)");
+        out_style(&c->out, repaired ? "33" : "31");
+        out_text(&c->out, buf_str(&b));
+        out_plain(&c->out);
+        out_puts(&c->out, "\n");
+        buf_release(&b);
+}
+
+static int take_finding(void *ctx, const char *json)
+{
+        struct checking *k = ctx;
+        struct json j;
+
+        json_init(&j);
+        if (json_parse(&j, json, strlen(json), NULL, NULL) == 0) {
+                if (!json_bool(&j, json_get(&j, 0, "repaired"), false))
+                        k->open++;
+                if (!k->c->json)
+                        put_finding(k->c, &j);
+        }
+        json_release(&j);
+        if (k->c->json) {
+                out_text(&k->c->out, str_of(json));
+                out_puts(&k->c->out, "\n");
+        }
+        return k->c->out.sys != 0 || interrupt_pending();
+}
+
+static int run_check(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct check_opts *o = opts;
+        struct steno_check_options opt = {.size = sizeof(opt)};
+        struct checking k = {.c = c};
+        struct steno_error err = {0};
+        struct term_progress bar;
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
+
+        if (rc != 0)
+                return rc;
+        term_progress_init(&bar, c->quiet);
+        opt.project = argc > 0 ? c->project : NULL;
+        opt.id = argc > 0 ? argv[0] : NULL;
+        opt.repair = o->repair;
+        opt.progress = term_progress_step;
+        opt.progress_ctx = &bar;
+        rc = steno_check(c->store, &opt, take_finding, &k, &err);
+        term_progress_end(&bar);
+        if (rc < 0)
+                return cli_fail(c, &err);
+        if (rc == 0)
+                cli_say(c, "everything is in order");
+        else if (k.open > 0 && !o->repair)
+                cli_say(c, "%d finding%s; steno check --repair quarantines what is damaged", rc,
+                    rc == 1 ? "" : "s");
+        return k.open > 0 ? EXIT_CORRUPT : EXIT_DONE;
+}
+
+static const struct opt check_table[] = {
+    {"repair", 0, OPT_FLAG, NULL, offsetof(struct check_opts, repair),
+        "quarantine what is torn and rebuild what is derived; deletes nothing"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_check = {
+    .name = "check",
+    .group = GROUP_KEEP,
+    .usage = "[CONV]",
+    .summary = "verifies every checksum, pair and ref; each finding is a line",
+    .detail = "Exit code 4 when something is damaged and was not repaired.",
+    .example = "steno check\n"
+               "steno check --repair",
+    .opts = check_table,
+    .opts_size = sizeof(struct check_opts),
+    .max_args = 1,
+    .run = run_check,
+};

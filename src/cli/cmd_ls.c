@@ -1,0 +1,210 @@
+/*
+ * cmd_ls.c - steno ls: conversations, newest activity first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/term.h"
+
+#define LS_DEFAULT 20
+#define PAGE_MAX 1000 /* of steno_list */
+#define ID_COLUMN_MIN 12
+#define TITLE_COLUMN_MIN 16
+
+struct ls_opts {
+        struct opt_number n;
+        const char *query;
+        bool all;
+};
+
+struct listing {
+        struct cli *c;
+        struct buf json; /* the items of all pages, comma-separated */
+        uint64_t left;
+        char *cursor;
+};
+
+/* One page into l->json. 1 when another follows, 0 at the end, or a negative code. */
+static int take_page(struct listing *l, const struct ls_opts *o, struct steno_error *err)
+{
+        struct steno_list_options opt = {.size = sizeof(opt)};
+        struct json j;
+        char *page = NULL;
+        int rc;
+
+        json_init(&j);
+        opt.limit = (uint32_t)(l->left < PAGE_MAX ? l->left : PAGE_MAX);
+        opt.cursor = l->cursor;
+        opt.query = o->query;
+        rc = steno_list(l->c->store, o->all ? NULL : l->c->project, &opt, &page, err);
+        if (rc == 0)
+                rc = json_parse(&j, page, strlen(page), NULL, err);
+        if (rc < 0)
+                goto out;
+        json_ref items = json_get(&j, 0, "items");
+        struct str inside = json_raw(&j, items);
+        uint32_t count = json_count(&j, items);
+        if (count > 0 && inside.n > 2) {
+                if (l->json.n > 0)
+                        buf_putc(&l->json, ',');
+                buf_put(&l->json, inside.p + 1, inside.n - 2);
+        }
+        l->left -= count < l->left ? count : l->left;
+        free(l->cursor);
+        l->cursor = json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+        rc = l->cursor != NULL && l->left > 0 && count > 0;
+out:
+        json_release(&j);
+        steno_free(page);
+        return rc;
+}
+
+static void put_row(struct buf *b, const struct json *j, json_ref item, unsigned id_width,
+    unsigned title_width, int64_t now)
+{
+        struct buf text;
+        uint64_t number = 0;
+
+        buf_init(&text, 0);
+        json_string(j, json_get(j, item, "id"), &text, NULL);
+        term_cell(b, buf_str(&text), id_width);
+        buf_puts(b, "  ");
+        buf_clear(&text);
+        json_string(j, json_get(j, item, "title"), &text, NULL);
+        term_cell(b, buf_str(&text), title_width);
+        buf_clear(&text);
+        json_u64(j, json_get(j, item, "messages"), &number);
+        text_put_grouped(&text, number);
+        buf_puts(b, "  ");
+        term_cell_right(b, buf_str(&text), 8);
+        buf_clear(&text);
+        number = 0;
+        json_u64(j, json_get(j, item, "bytes"), &number);
+        text_put_size(&text, number);
+        buf_puts(b, "  ");
+        term_cell_right(b, buf_str(&text), 9);
+        buf_puts(b, "  ");
+        term_ago(b, json_inner(j, json_get(j, item, "updatedAt")), now);
+        buf_putc(b, '\n');
+        buf_release(&text);
+}
+
+/* Ids are shown whole, because they are there to be copied; titles take what is left. */
+static unsigned widest_id(const struct json *j, json_ref items)
+{
+        unsigned widest = ID_COLUMN_MIN;
+
+        for (json_ref i = json_child(j, items); i != JSON_NONE; i = json_next(j, items, i)) {
+                struct buf id, safe;
+                buf_init(&id, 0);
+                buf_init(&safe, 0);
+                json_string(j, json_get(j, i, "id"), &id, NULL);
+                text_for_terminal(&safe, buf_str(&id), false);
+                unsigned columns = term_columns(buf_str(&safe));
+                widest = columns > widest ? columns : widest;
+                buf_release(&safe);
+                buf_release(&id);
+        }
+        return widest;
+}
+
+static void put_table(struct cli *c, const struct json *j)
+{
+        const struct env *env = env_real();
+        json_ref items = json_get(j, 0, "items");
+        unsigned id_width = widest_id(j, items);
+        unsigned taken = id_width + 2 + 10 + 11 + 2 + 12;
+        unsigned title =
+            term_width() > taken + TITLE_COLUMN_MIN ? term_width() - taken : TITLE_COLUMN_MIN;
+        struct buf b;
+
+        buf_init(&b, 0);
+        term_cell(&b, STR("ID"), id_width);
+        buf_puts(&b, "  ");
+        term_cell(&b, STR("TITLE"), title);
+        buf_puts(&b, "  MESSAGES       SIZE  ACTIVITY");
+        out_style(&c->out, "1");
+        out_str(&c->out, buf_str(&b));
+        out_plain(&c->out);
+        out_puts(&c->out, "\n");
+        buf_clear(&b);
+        for (json_ref i = json_child(j, items); i != JSON_NONE; i = json_next(j, items, i))
+                put_row(&b, j, i, id_width, title, env->now(env));
+        out_str(&c->out, buf_str(&b));
+        buf_release(&b);
+}
+
+static int put_listing(struct cli *c, struct listing *l)
+{
+        struct steno_error err = {0};
+        struct json j;
+        struct buf doc;
+        int rc;
+
+        json_init(&j);
+        buf_init(&doc, 0);
+        buf_puts(&doc, "{\"items\":[");
+        buf_put_str(&doc, buf_str(&l->json));
+        buf_puts(&doc, "]");
+        if (l->cursor != NULL) {
+                buf_puts(&doc, ",\"next_cursor\":");
+                json_put_string(&doc, str_of(l->cursor));
+        }
+        buf_puts(&doc, "}");
+        rc = buf_check(&doc, &err);
+        if (rc == 0 && c->json) {
+                out_text(&c->out, buf_str(&doc));
+                out_puts(&c->out, "\n");
+        } else if (rc == 0 && l->json.n == 0) {
+                cli_say(c, "no conversations here yet; steno new makes one");
+        } else if (rc == 0 && (rc = json_parse(&j, doc.p, doc.n, NULL, &err)) == 0) {
+                put_table(c, &j);
+        }
+        buf_release(&doc);
+        json_release(&j);
+        return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
+}
+
+static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct ls_opts *o = opts;
+        struct listing l = {.c = c, .left = o->n.set ? o->n.v : LS_DEFAULT};
+        struct steno_error err = {0};
+        int rc = cli_open_store(c, CLI_CREATE);
+
+        (void)argc, (void)argv;
+        if (rc != 0)
+                return rc;
+        buf_init(&l.json, 0);
+        rc = l.left > 0;
+        while (rc == 1)
+                rc = take_page(&l, o, &err);
+        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l);
+        buf_release(&l.json);
+        free(l.cursor);
+        return rc;
+}
+
+static const struct opt ls_table[] = {
+    {"number", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 unless told"},
+    {"query", 'q', OPT_TEXT, "WORDS", offsetof(struct ls_opts, query),
+        "only where title or id contain these words"},
+    {"all", 'a', OPT_FLAG, NULL, offsetof(struct ls_opts, all), "of every project"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_ls = {
+    .name = "ls",
+    .group = GROUP_READ,
+    .usage = "",
+    .summary = "lists conversations, newest activity first",
+    .example = "steno ls -n 5\n"
+               "steno ls -q build --json | jq -r '.items[].id'",
+    .opts = ls_table,
+    .opts_size = sizeof(struct ls_opts),
+    .run = run_ls,
+};

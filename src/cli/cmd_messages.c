@@ -1,0 +1,142 @@
+/*
+ * cmd_messages.c - steno messages: a view of a conversation as JSON.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/term.h"
+
+struct messages_opts {
+        const char *format;
+        struct opt_list edit;
+        const char *pin;
+        const char *outputs;
+        struct opt_number budget;
+        struct opt_number last;
+        struct opt_number after;
+        struct opt_number before;
+        struct opt_number limit;
+        bool report;
+        bool all;
+};
+
+/* Several --edit become one array: each is an object, an array of them, or "auto". */
+static const char *join_edits(const struct opt_list *edit, struct buf *b)
+{
+        if (edit->n == 0)
+                return NULL;
+        if (edit->n == 1 && edit->v[0][0] != '{')
+                return edit->v[0];
+        buf_putc(b, '[');
+        for (size_t i = 0; i < edit->n; i++) {
+                struct str s = str_of(edit->v[i]);
+                if (s.n >= 2 && s.p[0] == '[' && s.p[s.n - 1] == ']')
+                        s = str_span(s.p + 1, s.n - 2);
+                if (b->n > 1 && s.n > 0)
+                        buf_putc(b, ',');
+                buf_put_str(b, s);
+        }
+        buf_putc(b, ']');
+        return buf_cstr(b);
+}
+
+/* Damage is never passed over in silence, also where nobody asked for a report. */
+static void say_damage(struct cli *c, const char *report)
+{
+        struct json j;
+
+        json_init(&j);
+        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0) {
+                json_ref damaged = json_get(&j, 0, "damaged");
+                uint32_t n = json_count(&j, damaged);
+                if (n > 0)
+                        cli_refuse(c, 0, "%u damaged record%s left out: seq %.*s (steno check)", n,
+                            n == 1 ? "" : "s", (int)json_raw(&j, damaged).n,
+                            json_raw(&j, damaged).p);
+        }
+        json_release(&j);
+}
+
+static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct messages_opts *o = opts;
+        struct steno_view_options opt = {.size = sizeof(opt)};
+        struct steno_error err = {0};
+        struct buf edits;
+        char *report = NULL;
+        int rc = cli_open_conv(c, argv[0]);
+
+        (void)argc;
+        if (rc != 0)
+                return rc;
+        buf_init(&edits, 0);
+        opt.format = o->format;
+        opt.edit_strategies = join_edits(&o->edit, &edits);
+        opt.pin = o->pin;
+        opt.budget = o->budget.v;
+        opt.after_seq = o->after.v;
+        opt.before_seq = o->before.v;
+        opt.limit = o->limit.v;
+        opt.last = o->last.v;
+        opt.count_tokens = o->report;
+        opt.all_messages = o->all;
+        if (o->outputs != NULL)
+                opt.outputs =
+                    strcmp(o->outputs, "full") == 0 ? STENO_OUTPUTS_FULL : STENO_OUTPUTS_STUB;
+        rc = steno_view(c->conv, &opt, out_sink, &c->out, &report, &err);
+        buf_release(&edits);
+        if (rc < 0)
+                return cli_fail(c, &err);
+        out_text_end(&c->out);
+        out_puts(&c->out, "\n");
+        out_flush(&c->out);
+        if (o->report) {
+                term_stderr(str_of(report));
+                term_stderr(STR("\n"));
+        } else {
+                say_damage(c, report);
+        }
+        steno_free(report);
+        return EXIT_DONE;
+}
+
+static const struct opt messages_table[] = {
+    {"format", 0, OPT_TEXT, "F", offsetof(struct messages_opts, format),
+        "openai (default), responses, anthropic, gemini, acontext, toolmessage2, chat, ..."},
+    {"edit", 0, OPT_LIST, "JSON", offsetof(struct messages_opts, edit),
+        "an edit strategy, an array of them, or auto; may be given again"},
+    {"pin", 0, OPT_TEXT, "MSG", offsetof(struct messages_opts, pin),
+        "edits see nothing behind this message, so that a prompt cache holds"},
+    {"budget", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, budget), "at most N tokens"},
+    {"last", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, last), "only the last N messages"},
+    {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, after),
+        "only messages behind this seq"},
+    {"before", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, before),
+        "only messages before this seq"},
+    {"limit", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, limit),
+        "at most N messages, oldest first"},
+    {"outputs", 0, OPT_CHOICE, "stub|full", offsetof(struct messages_opts, outputs),
+        "large tool outputs as a model sees them, or whole"},
+    {"all", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, all),
+        "also messages that are kept out of contexts"},
+    {"report", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, report),
+        "repairs, losses and tokens as JSON on standard error"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_messages = {
+    .name = "messages",
+    .group = GROUP_READ,
+    .usage = "CONV",
+    .summary = "prints a view of a conversation: a JSON array of messages",
+    .detail = "A view is always valid for its format: each call has one result, each result a\n"
+              "call. What had to be repaired for that, --report says.",
+    .example = "steno messages demo\n"
+               "steno messages demo --format anthropic --budget 8000 --report",
+    .opts = messages_table,
+    .opts_size = sizeof(struct messages_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_messages,
+};

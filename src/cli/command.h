@@ -1,0 +1,159 @@
+/*
+ * command.h - what a command is, and what every command may use.
+ *
+ * A command is a row: its name, its options, an example, and a function of about fifty lines that
+ * makes one call of the library and prints the answer. Help, option parsing, usage errors and the
+ * manual page are made from the row. Adding a command is adding a file with its row and one line
+ * to commands.c.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "cli/out.h"
+#include "steno.h"
+
+enum exit_code {
+        EXIT_DONE = 0,
+        EXIT_NOT_FOUND = 1, /* an unknown conversation or ref, or no match */
+        EXIT_USAGE = 2,
+        EXIT_REFUSED = 3, /* permission, conflict, protocol */
+        EXIT_CORRUPT = 4,
+        EXIT_IO = 5,
+        EXIT_INTERRUPTED = 130,
+};
+
+/* ---- options ---- */
+
+enum opt_type {
+        OPT_FLAG,   /* bool */
+        OPT_TEXT,   /* const char * */
+        OPT_CHOICE, /* const char *, one of the words in `arg` */
+        OPT_NUMBER, /* struct opt_number */
+        OPT_LIST,   /* struct opt_list: may be given again */
+};
+
+struct opt_number {
+        bool set;
+        uint64_t v;
+};
+
+#define OPT_LIST_MAX 32
+struct opt_list {
+        const char *v[OPT_LIST_MAX];
+        size_t n;
+};
+
+struct opt {
+        const char *name; /* without the dashes; NULL ends a table */
+        char letter;      /* or 0 */
+        enum opt_type type;
+        const char *arg; /* how help names the value: "ID", "full|process" */
+        size_t at;       /* offsetof the field in the command's struct of options */
+        const char *help;
+};
+
+/* ---- commands ---- */
+
+struct cli;
+
+enum command_group {
+        GROUP_RECORD,
+        GROUP_READ,
+        GROUP_CONTEXT,
+        GROUP_RUN,
+        GROUP_SERVE,
+        GROUP_KEEP,
+        GROUP_COUNT,
+};
+
+struct command {
+        const char *name; /* one word, or two: "context read" */
+        enum command_group group;
+        const char *usage;      /* the arguments: "CONV [FILE...]" */
+        const char *summary;    /* one line, no full stop */
+        const char *detail;     /* paragraphs, or NULL */
+        const char *example;    /* lines that work as they stand */
+        const struct opt *opts; /* NULL: none */
+        size_t opts_size;       /* sizeof the struct that the table fills, zeroed before */
+        int min_args;
+        int max_args; /* -1: any number */
+        /* `opts` points to the filled struct. Returns an exit code. */
+        int (*run)(struct cli *c, const void *opts, int argc, char **argv);
+};
+
+/* The table, in the order of the help; *n rows. commands.c */
+const struct command *const *commands_all(size_t *n);
+
+/* ---- what a command works with ---- */
+
+struct cli {
+        const struct command *cmd; /* NULL before one is known */
+        const char *store_url;
+        const char *project;
+        const char *color;
+        bool json;
+        bool quiet;
+        bool raw;
+        bool yes;
+        bool help;
+        bool version;
+        bool help_man;
+        struct out out; /* standard output */
+        struct steno_store *store;
+        struct steno_conv *conv;
+        char *default_url; /* owned */
+};
+
+/* Splits argv into the struct of options and the positional arguments, which are moved to the
+ * front of argv; *argc becomes their number. Flags of `globals` are accepted everywhere. 0 or
+ * EXIT_USAGE, reported. `stop_at_word` ends at the first positional. */
+int opt_parse(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
+    bool stop_at_word, int *argc, char **argv);
+extern const struct opt cli_globals[];
+
+/* Help on `out`: general, of one command, and all of it as a manual page. */
+void help_general(struct out *o);
+void help_command(struct out *o, const struct command *cmd);
+/* For the first word of commands of two words; false when there is none. `out` NULL: only asks. */
+bool help_family(struct out *o, const char *word);
+void help_man(struct out *o);
+/* The command whose name comes closest to a misspelt one, or NULL. */
+const char *help_nearest(const char *word);
+
+/* ---- reporting; all to standard error ---- */
+
+/* "steno: append: ..." from an error of the library. Returns the exit code that belongs to it. */
+int cli_fail(struct cli *c, const struct steno_error *err);
+int cli_exit_code(int steno_code);
+/* The same line from a sentence, with the exit code given. */
+int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int cli_usage(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* For a person, unless --quiet. */
+void cli_say(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- doors to the library ---- */
+
+/* --store, else $STENO_STORE, else the default one's path; NULL when memory is out. */
+const char *cli_store_url(struct cli *c);
+
+enum cli_open {
+        CLI_MUST_EXIST, /* reading makes no store */
+        CLI_CREATE,
+};
+/* Into c->store and c->conv; main closes them. 0, or an exit code, reported. */
+int cli_open_store(struct cli *c, enum cli_open how);
+int cli_open_conv(struct cli *c, const char *id);
+
+/* A destructive step: asks on a terminal, needs --yes elsewhere. 0 to go on, or an exit code. */
+int cli_confirm(struct cli *c, const char *question, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints a JSON answer and a line feed; frees it. Returns EXIT_DONE. */
+int cli_print_json(struct cli *c, char *json);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * commands.c - the list of commands. One line each, in the order of the help.
+ */
+#include "cli/command.h"
+
+#define COMMANDS(X)                                                                                \
+        X(cmd_new)                                                                                 \
+        X(cmd_append)                                                                              \
+        X(cmd_output)                                                                              \
+        X(cmd_ls)                                                                                  \
+        X(cmd_log)                                                                                 \
+        X(cmd_messages)                                                                            \
+        X(cmd_convert)                                                                             \
+        X(cmd_check_history)                                                                       \
+        X(cmd_context_list)                                                                        \
+        X(cmd_context_read)                                                                        \
+        X(cmd_context_tail)                                                                        \
+        X(cmd_context_grep)                                                                        \
+        X(cmd_init)                                                                                \
+        X(cmd_stats)                                                                               \
+        X(cmd_check)                                                                               \
+        X(cmd_rm)                                                                                  \
+        X(cmd_trash)                                                                               \
+        X(cmd_purge)
+
+#define DECLARE(name) extern const struct command name;
+#define ROW(name) &name,
+
+COMMANDS(DECLARE)
+
+static const struct command *const rows[] = {COMMANDS(ROW)};
+
+const struct command *const *commands_all(size_t *n)
+{
+        *n = sizeof(rows) / sizeof(rows[0]);
+        return rows;
+}

@@ -1,0 +1,51 @@
+/*
+ * interrupt.c - see interrupt.h. The flag is the one thing a signal handler can reach, which is
+ * why it is a static of this file.
+ */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+static volatile sig_atomic_t pending;
+
+static void on_signal(int sig)
+{
+        (void)sig;
+        if (pending)
+                _exit(EXIT_INTERRUPTED);
+        pending = 1;
+}
+
+void interrupt_install(void)
+{
+        static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+        struct sigaction sa;
+
+        memset(&sa, 0, sizeof(sa));
+        sa.sa_handler = on_signal; /* no SA_RESTART: a read of a silent pipe has to end */
+        sigemptyset(&sa.sa_mask);
+        for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+                struct sigaction old;
+                /* nohup and background jobs of a shell ignore them on purpose. */
+                if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+                        continue;
+                sigaction(signals[i], &sa, NULL);
+        }
+        /* Writers see EPIPE, so that a store is closed in order before the process ends. */
+        signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupt_pending(void)
+{
+        return pending != 0;
+}
+
+void interrupt_ignore(void)
+{
+        signal(SIGINT, SIG_IGN);
+}

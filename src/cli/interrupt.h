@@ -1,0 +1,18 @@
+/*
+ * interrupt.h - Ctrl-C, noticed between steps.
+ *
+ * The first SIGINT, SIGTERM or SIGHUP sets a flag and makes a waiting read return; commands look
+ * at the flag where they can stop. The second one ends the process at once, which a store
+ * survives like any other kill.
+ */
+#ifndef CLI_INTERRUPT_H
+#define CLI_INTERRUPT_H
+
+#include <stdbool.h>
+
+void interrupt_install(void);
+bool interrupt_pending(void);
+/* While a pager has the terminal, Ctrl-C is the pager's. */
+void interrupt_ignore(void);
+
+#endif
