@@ -7,9 +7,6 @@
 
 #include "base/text.h"
 
-#define COUNT_SHIFT 5
-#define COUNT_MAX (UINT32_MAX >> COUNT_SHIFT)
-
 static const struct json_node *node_of(const struct json *j, json_ref r)
 {
         return r < j->count ? &j->nodes[r] : NULL;
@@ -50,8 +47,8 @@ uint32_t json_count(const struct json *j, json_ref r)
 {
         if (!is_container(j, r))
                 return 0;
-        uint32_t n = j->nodes[r].info >> COUNT_SHIFT;
-        if (n < COUNT_MAX)
+        uint32_t n = j->nodes[r].info >> JSON_COUNT_SHIFT;
+        if (n < JSON_COUNT_MAX)
                 return n;
         n = 0;
         for (json_ref c = json_child(j, r); c != JSON_NONE; c = json_next(j, r, c))

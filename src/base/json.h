@@ -45,6 +45,8 @@ struct json_node {
         uint32_t info; /* type in the low 4 bits, JSON_ESCAPED, children count above */
 };
 #define JSON_ESCAPED 0x10u /* a string with at least one backslash */
+#define JSON_COUNT_SHIFT 5
+#define JSON_COUNT_MAX (UINT32_MAX >> JSON_COUNT_SHIFT) /* from here on json_count walks */
 
 struct json {
         const char *text;

@@ -24,9 +24,6 @@ enum outcome {
         WALK_NOMEM,
 };
 
-#define COUNT_SHIFT 5
-#define COUNT_MAX (UINT32_MAX >> COUNT_SHIFT) /* json_count walks where this is reached */
-
 struct walk {
         const char *text;
         const char *end;
@@ -184,6 +181,43 @@ INLINE bool tape_put(struct json *j, const char *from, const char *to, uint32_t 
         return true;
 }
 
+/* A value that holds no others; *pp is left behind it. */
+INLINE enum outcome walk_scalar(struct walk *w, const char **pp, uint32_t *info)
+{
+        bool escaped = false;
+        enum outcome r;
+        switch (**pp) {
+        case '"':
+                r = walk_string(w, pp, &escaped);
+                *info = JSON_STRING | (escaped ? JSON_ESCAPED : 0);
+                return r;
+        case '-':
+        case '0':
+        case '1':
+        case '2':
+        case '3':
+        case '4':
+        case '5':
+        case '6':
+        case '7':
+        case '8':
+        case '9':
+                *info = JSON_NUMBER;
+                return walk_number(w, pp);
+        case 't':
+                *info = JSON_TRUE;
+                return walk_word(w, pp, "true", 4);
+        case 'f':
+                *info = JSON_FALSE;
+                return walk_word(w, pp, "false", 5);
+        case 'n':
+                *info = JSON_NULL;
+                return walk_word(w, pp, "null", 4);
+        default:
+                return stop(w, WALK_FAULT, *pp, "expected a value");
+        }
+}
+
 /*
  * Walks one value from `p` on, which is not white space. With `build` the nodes go to w->tape.
  * `held` is the number of children so far of the innermost open container; those of the outer
@@ -197,76 +231,16 @@ INLINE enum outcome walk_value(struct walk *w, const char *p, bool build)
         uint32_t open[JSON_DEPTH_MAX];
         uint32_t depth = 0;
         uint32_t held = 0;
-        enum outcome r;
+        uint32_t info = 0;
         const char *from;
-        uint32_t info;
+        enum outcome r;
 
 value:
+        if (*p == '{' || *p == '[')
+                goto begin;
         from = p;
-        switch (*p) {
-        case '{':
-        case '[':
-                if (depth == JSON_DEPTH_MAX)
-                        return stop(w, WALK_LIMIT, p, too_deep);
-                object[depth] = *p == '{';
-                if (build) {
-                        if (depth)
-                                j->nodes[open[depth - 1]].info = held;
-                        open[depth] = j->count;
-                        held = 0;
-                        if (!tape_put(j, p, p, 0))
-                                return stop(w, WALK_NOMEM, p, NULL);
-                }
-                depth++;
-                p = skip_space(p + 1, end);
-                if (p == end)
-                        return stop(w, WALK_SHORT, p, cut_short);
-                if (*p == (object[depth - 1] ? '}' : ']'))
-                        goto close;
-                if (object[depth - 1])
-                        goto key;
-                goto value;
-        case '"':
-                info = JSON_STRING;
-                bool escaped = false;
-                if ((r = walk_string(w, &p, &escaped)) != WALK_DONE)
-                        return r;
-                if (escaped)
-                        info |= JSON_ESCAPED;
-                break;
-        case '-':
-        case '0':
-        case '1':
-        case '2':
-        case '3':
-        case '4':
-        case '5':
-        case '6':
-        case '7':
-        case '8':
-        case '9':
-                info = JSON_NUMBER;
-                if ((r = walk_number(w, &p)) != WALK_DONE)
-                        return r;
-                break;
-        case 't':
-                info = JSON_TRUE;
-                if ((r = walk_word(w, &p, "true", 4)) != WALK_DONE)
-                        return r;
-                break;
-        case 'f':
-                info = JSON_FALSE;
-                if ((r = walk_word(w, &p, "false", 5)) != WALK_DONE)
-                        return r;
-                break;
-        case 'n':
-                info = JSON_NULL;
-                if ((r = walk_word(w, &p, "null", 4)) != WALK_DONE)
-                        return r;
-                break;
-        default:
-                return stop(w, WALK_FAULT, p, "expected a value");
-        }
+        if ((r = walk_scalar(w, &p, &info)) != WALK_DONE)
+                return r;
         if (build && !tape_put(j, from, p, info))
                 return stop(w, WALK_NOMEM, p, NULL);
 
@@ -275,7 +249,7 @@ after:
                 w->at = p;
                 return WALK_DONE;
         }
-        if (build && held < COUNT_MAX)
+        if (build && held < JSON_COUNT_MAX)
                 held++;
         p = skip_space(p, end);
         if (p == end)
@@ -299,10 +273,31 @@ close:
                 struct json_node *node = &j->nodes[open[depth]];
                 node->len = (uint32_t)(p - j->text) - node->off;
                 node->next = j->count;
-                node->info = (object[depth] ? JSON_OBJECT : JSON_ARRAY) | held << COUNT_SHIFT;
+                node->info = (object[depth] ? JSON_OBJECT : JSON_ARRAY) | held << JSON_COUNT_SHIFT;
                 held = depth ? j->nodes[open[depth - 1]].info : 0;
         }
         goto after;
+
+begin:
+        if (depth == JSON_DEPTH_MAX)
+                return stop(w, WALK_LIMIT, p, too_deep);
+        object[depth] = *p == '{';
+        if (build) {
+                if (depth)
+                        j->nodes[open[depth - 1]].info = held;
+                open[depth] = j->count;
+                held = 0;
+                if (!tape_put(j, p, p, 0))
+                        return stop(w, WALK_NOMEM, p, NULL);
+        }
+        depth++;
+        p = skip_space(p + 1, end);
+        if (p == end)
+                return stop(w, WALK_SHORT, p, cut_short);
+        if (*p == (object[depth - 1] ? '}' : ']'))
+                goto close;
+        if (!object[depth - 1])
+                goto value;
 
 key:
         if (*p != '"')
