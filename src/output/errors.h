@@ -12,26 +12,27 @@
 #include <stddef.h>
 
 #include "base/str.h"
+#include "output/finder.h"
 
 /* How telling a line is. 0: not at all. */
 enum errors_score {
-  ERRORS_NONE = 0,
-  ERRORS_MENTION = 20, /* the word, in no known form */
-  ERRORS_LIKELY = 45,  /* "error:" and the like somewhere in the line */
-  ERRORS_FRAME = 60,   /* a build step or wrapper that reports somebody else's failure */
-  ERRORS_SUMMARY = 75, /* counts of failed tests, "build failed" */
-  ERRORS_FAILED = 85,  /* one test that failed */
-  ERRORS_CAUSE = 100,  /* a diagnostic, an exception with its message, a crash */
+        ERRORS_NONE = 0,
+        ERRORS_MENTION = 20, /* the word, in no known form */
+        ERRORS_LIKELY = 45,  /* "error:" and the like somewhere in the line */
+        ERRORS_FRAME = 60,   /* a build step or wrapper that reports somebody else's failure */
+        ERRORS_SUMMARY = 75, /* counts of failed tests, "build failed" */
+        ERRORS_FAILED = 85,  /* one test that failed */
+        ERRORS_CAUSE = 100,  /* a diagnostic, an exception with its message, a crash */
 };
 
-/* `line` has no line feed; a trailing CR and escape sequences are looked through by the caller. */
+/* `line` has no line feed and no escape sequences. */
 int errors_score(struct str line);
 
 /* Does a line continue the report that an error line began: a stack frame, a caret, a note? */
 bool errors_continues(struct str line);
 
-/* A cheap test that no line without it has a score: false means errors_score would be 0. Looks at
- * many lines at once; `p` may hold line feeds. */
-bool errors_may_be_in(const char *p, size_t n);
+/* Fills a finder with words of which every line with a score has at least one, so that the rest of
+ * an output need not be looked at line by line. */
+void errors_filter(struct finder *f);
 
 #endif

@@ -36,8 +36,8 @@
 struct excerpt;
 
 struct excerpt_options {
-  size_t lines; /* of head and tail each; 0: EXCERPT_LINES */
-  size_t bytes; /* of head and tail each; 0: EXCERPT_BYTES */
+        size_t lines; /* of head and tail each; 0: EXCERPT_LINES */
+        size_t bytes; /* of head and tail each; 0: EXCERPT_BYTES */
 };
 
 /* NULL when memory is out. `opt` may be NULL. */
@@ -50,11 +50,12 @@ void excerpt_feed(struct excerpt *e, const void *p, size_t n);
 void excerpt_finish(struct excerpt *e);
 
 struct excerpt_figures {
-  uint64_t bytes;
-  uint64_t chars; /* code points; a bad byte counts as one */
-  uint64_t lines; /* line feeds, and one more when the last line has none */
-  bool utf8;      /* all of it is valid UTF-8 */
-  bool binary;    /* not UTF-8, or UTF-8 with NUL bytes */
+        uint64_t bytes;
+        uint64_t chars; /* code points; a bad byte counts as one */
+        uint64_t lines; /* line feeds, and one more when the last line has none */
+        bool utf8;      /* all of it is valid UTF-8 */
+        bool binary;    /* not UTF-8, and with NULs or mostly bytes that no text has; a log with
+                           a few bad bytes is text */
 };
 
 void excerpt_figures(const struct excerpt *e, struct excerpt_figures *out);
@@ -63,10 +64,10 @@ struct str excerpt_first_bytes(const struct excerpt *e);
 
 /* Lines of a snippet. `text` ends with a line feed unless it is empty. */
 struct snippet {
-  struct buf text;
-  uint64_t first_line; /* 1-based, 0 when empty */
-  uint64_t last_line;
-  uint64_t raw_end; /* head: bytes of the output that lie before what is not shown */
+        struct buf text;
+        uint64_t first_line; /* 1-based, 0 when empty */
+        uint64_t last_line;
+        uint64_t raw_end; /* head: bytes of the output that lie before what is not shown */
 };
 
 void snippet_init(struct snippet *s);
@@ -83,9 +84,9 @@ void excerpt_tail(
 #define EXCERPT_ERROR_LINES 16 /* line numbers that are named */
 
 struct error_snippet {
-  struct buf text;
-  uint64_t lines[EXCERPT_ERROR_LINES]; /* of the telling lines, ascending */
-  size_t count;
+        struct buf text;
+        uint64_t lines[EXCERPT_ERROR_LINES]; /* of the telling lines, ascending */
+        size_t count;
 };
 
 void error_snippet_init(struct error_snippet *s);

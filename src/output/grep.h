@@ -29,41 +29,41 @@
 #define GREP_RATE_FLOOR (32u << 20)   /* bytes a second that count as progress */
 
 struct grep_options {
-  struct str pattern;
-  bool utf8; /* the text is (meant to be) UTF-8; bad bytes in it match nothing */
-  bool case_sensitive;
-  uint32_t max_results;   /* collected; 0: CONTEXT_GREP_RESULTS_DEFAULT */
-  uint32_t context_lines; /* before and after each, at most CONTEXT_GREP_CONTEXT_MAX */
-  uint32_t deadline_ms;   /* 0: CONTEXT_GREP_DEADLINE_MS */
-  size_t max_bytes;       /* of all content together; 0: no bound. At least one match is
-                             collected whatever its size */
+        struct str pattern;
+        bool utf8; /* the text is (meant to be) UTF-8; bad bytes in it match nothing */
+        bool case_sensitive;
+        uint32_t max_results;   /* collected; 0: CONTEXT_GREP_RESULTS_DEFAULT */
+        uint32_t context_lines; /* before and after each, at most CONTEXT_GREP_CONTEXT_MAX */
+        uint32_t deadline_ms;   /* 0: CONTEXT_GREP_DEADLINE_MS */
+        size_t max_bytes;       /* of all content together; 0: no bound. At least one match is
+                                   collected whatever its size */
 };
 
 /* A line, or a window of one. `text` lies in the searched text: valid as long as that is. */
 struct grep_line {
-  struct str text;
-  uint64_t byte_offset; /* of text's first byte in the searched text */
-  bool cut_before;      /* the line begins before `text` */
-  bool cut_after;       /* and goes on behind it */
+        struct str text;
+        uint64_t byte_offset; /* of text's first byte in the searched text */
+        bool cut_before;      /* the line begins before `text` */
+        bool cut_after;       /* and goes on behind it */
 };
 
 struct grep_match {
-  uint64_t line;         /* 1-based */
-  uint64_t match_offset; /* of the match itself, and its length, in the searched text */
-  uint64_t match_size;
-  struct grep_line content; /* at most CONTEXT_LONG_LINE characters around the match */
-  struct grep_line *before; /* context, in the file's order */
-  uint32_t before_count;
-  struct grep_line *after;
-  uint32_t after_count;
+        uint64_t line;         /* 1-based */
+        uint64_t match_offset; /* of the match itself, and its length, in the searched text */
+        uint64_t match_size;
+        struct grep_line content; /* at most CONTEXT_LONG_LINE characters around the match */
+        struct grep_line *before; /* context, in the file's order */
+        uint32_t before_count;
+        struct grep_line *after;
+        uint32_t after_count;
 };
 
 struct grep_result {
-  struct grep_match *matches;
-  size_t count;
-  uint64_t total_matches;    /* matching lines of the whole text */
-  bool truncated;            /* count < total_matches */
-  struct grep_line *context; /* storage of before and after */
+        struct grep_match *matches;
+        size_t count;
+        uint64_t total_matches;    /* matching lines of the whole text */
+        bool truncated;            /* count < total_matches */
+        struct grep_line *context; /* storage of before and after */
 };
 
 /*

@@ -27,10 +27,10 @@ typedef int (*lines_read)(void *ctx, uint64_t at, void *p, size_t n, struct sten
 uint64_t lines_count(const char *p, size_t n);
 
 struct lines_span {
-  uint64_t offset; /* first byte */
-  uint64_t size;   /* up to the end of the file */
-  uint64_t lines;  /* how many lines that is; the first may be a line's end only */
-  bool cut;        /* the first line begins before `offset` */
+        uint64_t offset; /* first byte */
+        uint64_t size;   /* up to the end of the file */
+        uint64_t lines;  /* how many lines that is; the first may be a line's end only */
+        bool cut;        /* the first line begins before `offset` */
 };
 
 /*
@@ -54,10 +54,10 @@ int lines_tail(lines_read read, void *ctx, uint64_t size, uint64_t lines, uint64
  * its offset; at the end UINT64_MAX, total lines, total bytes. All little-endian.
  */
 struct lines_writer {
-  struct buf *out;
-  uint64_t offset;
-  uint64_t feeds; /* line feeds so far */
-  bool partial;   /* the last byte was not a line feed */
+        struct buf *out;
+        uint64_t offset;
+        uint64_t feeds; /* line feeds so far */
+        bool partial;   /* the last byte was not a line feed */
 };
 
 void lines_writer_init(struct lines_writer *w, struct buf *out);
@@ -66,11 +66,11 @@ void lines_writer_finish(struct lines_writer *w);
 
 /* A view of an index file's bytes. */
 struct lines_index {
-  const unsigned char *p;
-  size_t count; /* entries */
-  bool has_totals;
-  uint64_t total_lines;
-  uint64_t total_bytes;
+        const unsigned char *p;
+        size_t count; /* entries */
+        bool has_totals;
+        uint64_t total_lines;
+        uint64_t total_bytes;
 };
 
 /*

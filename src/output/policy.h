@@ -28,17 +28,17 @@
 #include "base/str.h"
 
 enum policy_profile {
-  POLICY_DEFAULT,       /* "default" */
-  POLICY_RUNTIME_STORE, /* "runtime-store" */
+        POLICY_DEFAULT,       /* "default" */
+        POLICY_RUNTIME_STORE, /* "runtime-store" */
 };
 
 #define POLICY_RUNTIME_STORE_BYTES 51200
 #define POLICY_RUNTIME_STORE_PREVIEW 500 /* characters */
 
 struct policy {
-  enum policy_profile profile;
-  uint64_t max_chars; /* UINT64_MAX: no bound */
-  uint64_t max_bytes;
+        enum policy_profile profile;
+        uint64_t max_chars; /* UINT64_MAX: no bound */
+        uint64_t max_bytes;
 };
 
 /* Fills a policy. 0 for a limit means the profile's own; what lies below INLINE_BYTES_FLOOR is
@@ -55,10 +55,10 @@ const char *policy_profile_name(enum policy_profile profile);
  * UTF-8 sequence counts as one character. The sum does not depend on how the stream was cut.
  */
 struct policy_count {
-  uint64_t bytes;
-  uint64_t chars; /* of whole characters so far; policy_count_chars adds the rest */
-  unsigned char pending[4];
-  unsigned char have;
+        uint64_t bytes;
+        uint64_t chars; /* of whole characters so far; policy_count_chars adds the rest */
+        unsigned char pending[4];
+        unsigned char have;
 };
 
 void policy_count_feed(struct policy_count *c, const void *p, size_t n);

@@ -37,32 +37,32 @@
 #define STUB_MAX 12288
 
 enum stub_kind {
-  STUB_TEXT,
-  STUB_JSON,
-  STUB_BINARY,
+        STUB_TEXT,
+        STUB_JSON,
+        STUB_BINARY,
 };
 
 /* Tools the model really has. */
 enum stub_tools {
-  STUB_HAS_LIST = 1,
-  STUB_HAS_READ = 2,
-  STUB_HAS_TAIL = 4,
-  STUB_HAS_GREP = 8,
-  STUB_HAS_ALL = 15,
+        STUB_HAS_LIST = 1,
+        STUB_HAS_READ = 2,
+        STUB_HAS_TAIL = 4,
+        STUB_HAS_GREP = 8,
+        STUB_HAS_ALL = 15,
 };
 
 struct stub_meta {
-  struct str ref;    /* "ctx_..." */
-  struct str server; /* may be empty */
-  struct str tool;
-  struct str call;     /* call id; may be empty: then it is left out */
-  enum stub_kind kind; /* STUB_BINARY is also taken when the excerpt's figures say so */
-  bool has_exit;
-  int64_t exit_code;
-  bool unfinished; /* the tool was killed or still runs */
-  uint32_t tools;  /* enum stub_tools */
-  /* JSON: the document's shape (outline.h), lines ending with line feeds; else empty. */
-  struct str outline;
+        struct str ref;    /* "ctx_..." */
+        struct str server; /* may be empty */
+        struct str tool;
+        struct str call;     /* call id; may be empty: then it is left out */
+        enum stub_kind kind; /* STUB_BINARY is also taken when the excerpt's figures say so */
+        bool has_exit;
+        int64_t exit_code;
+        bool unfinished; /* the tool was killed or still runs */
+        uint32_t tools;  /* enum stub_tools */
+        /* JSON: the document's shape (outline.h), lines ending with line feeds; else empty. */
+        struct str outline;
 };
 
 /*

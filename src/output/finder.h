@@ -1,0 +1,60 @@
+/*
+ * finder.h - finding one of a few literals in bytes, as fast as memory delivers them.
+ *
+ * One literal is found by its two rarest bytes, several by a table of nibbles over their first
+ * bytes (the scheme known as Teddy); both have AVX2 forms and portable ones, chosen at run time.
+ * With `fold` ASCII letters match in either case. Knows nothing of lines or patterns.
+ */
+#ifndef OUTPUT_FINDER_H
+#define OUTPUT_FINDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+#define FINDER_LITERALS 64
+#define FINDER_LITERAL_MAX 48 /* bytes that are compared; a longer literal is cut to its first */
+
+struct finder {
+        size_t count;
+        size_t shortest;
+        bool fold;
+        unsigned char text[FINDER_LITERALS][FINDER_LITERAL_MAX]; /* lower case when folding */
+        unsigned char size[FINDER_LITERALS];
+        /* one literal: places and values of the two bytes that are looked for first */
+        unsigned char at[2];
+        unsigned char byte[2];
+        unsigned char bits[2]; /* 0x20 where the byte is a letter and case is folded */
+        /* several: for each of the first `depth` bytes, which buckets a nibble may belong to */
+        unsigned depth;
+        unsigned char low[3][16];
+        unsigned char high[3][16];
+        uint64_t bucket[8]; /* literals of each bucket */
+        unsigned char first[256];
+        bool wide; /* this machine has AVX2 */
+};
+
+/* False when there is nothing to look for: no literal, an empty one, or too many. */
+bool finder_init(struct finder *f, const struct str *literals, size_t count, bool fold);
+
+/* The first place >= from where a literal stands in p[0, n), or n. *which (may be NULL) is its
+ * index; where several begin at one place, any of them. */
+size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which);
+
+/* Rough cost of looking for this literal: how common its rarest bytes are in tool outputs and
+ * logs. Smaller is better. */
+unsigned finder_cost(struct str literal, bool fold);
+
+/* ---- between the two halves of the implementation ---- */
+
+/* Does a literal stand at p? Its index or -1. */
+int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t literals);
+/* AVX2 loops: they stop at a hit or where fewer than a vector is left; *from is where. */
+bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from);
+bool finder_many_avx2(const struct finder *f, const char *p, size_t n, size_t *from, size_t *which);
+uint64_t finder_count_avx2(const char *p, size_t n, char c);
+bool finder_has_avx2(void);
+
+#endif
