@@ -83,20 +83,20 @@ extern "C" {
 /* Only ever appended to. */
 enum steno_code {
         STENO_OK = 0,
-        STENO_ENOMEM = -1,       /* out of memory; nothing happened */
-        STENO_EINVAL = -2,       /* the call itself is wrong: an option, an id, a format name */
-        STENO_EPROTO = -3,       /* what was sent is wrong: malformed JSON, a result with no call */
-        STENO_ECONFLICT = -4,    /* an id with other bytes, expected_seq, an id that is taken */
-        STENO_ENOTFOUND = -5,    /* no such conversation, ref, run or message */
-        STENO_ECORRUPT = -6,     /* what was read is damaged beyond this call's use */
-        STENO_EIO = -7,          /* the system failed; `sys` says how */
-        STENO_EFULL = -8,        /* no room: disk, quota or file size; nothing was kept */
-        STENO_ELIMIT = -9,       /* larger, deeper or more than a limit allows */
-        STENO_EPOISONED = -10,   /* a sync failed earlier on this handle */
-        STENO_EDENIED = -11,     /* permission */
-        STENO_ETIMEOUT = -12,    /* a deadline passed */
-        STENO_EINTERRUPTED = -13,/* stopped by the caller */
-        STENO_EUNSUPPORTED = -14,/* not possible here; the message gives advice */
+        STENO_ENOMEM = -1,     /* out of memory; nothing happened */
+        STENO_EINVAL = -2,     /* the call itself is wrong: an option, an id, a format name */
+        STENO_EPROTO = -3,     /* what was sent is wrong: malformed JSON, a result with no call */
+        STENO_ECONFLICT = -4,  /* an id with other bytes, expected_seq, an id that is taken */
+        STENO_ENOTFOUND = -5,  /* no such conversation, ref, run or message */
+        STENO_ECORRUPT = -6,   /* what was read is damaged beyond this call's use */
+        STENO_EIO = -7,        /* the system failed; `sys` says how */
+        STENO_EFULL = -8,      /* no room: disk, quota or file size; nothing was kept */
+        STENO_ELIMIT = -9,     /* larger, deeper or more than a limit allows */
+        STENO_EPOISONED = -10, /* a sync failed earlier on this handle */
+        STENO_EDENIED = -11,   /* permission */
+        STENO_ETIMEOUT = -12,  /* a deadline passed */
+        STENO_EINTERRUPTED = -13, /* stopped by the caller */
+        STENO_EUNSUPPORTED = -14, /* not possible here; the message gives advice */
 };
 
 struct steno_error {
@@ -177,12 +177,12 @@ STENO_API int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct
 /* {"id","project","createdAt","title"?,"configs"?, ...}. */
 STENO_API int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err);
 /* Merges an object into it, member by member at the top level; null removes a member. */
-STENO_API int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json,
-    struct steno_error *err);
+STENO_API int steno_conv_set_meta(
+    struct steno_conv *conv, const char *patch_json, struct steno_error *err);
 
 /* Waits until a record behind `after_seq` is there (1), the time is over (0), or fails. */
-STENO_API int steno_conv_wait(struct steno_conv *conv, uint64_t after_seq, int timeout_ms,
-    struct steno_error *err);
+STENO_API int steno_conv_wait(
+    struct steno_conv *conv, uint64_t after_seq, int timeout_ms, struct steno_error *err);
 
 struct steno_list_options {
         size_t size;
@@ -207,8 +207,8 @@ enum steno_durability {
 };
 
 enum steno_append_flags {
-        STENO_RECORD = 1,     /* take broken pairing and mark it, instead of refusing it */
-        STENO_EXPECT_SEQ = 2, /* expected_seq counts */
+        STENO_RECORD = 1,       /* take broken pairing and mark it, instead of refusing it */
+        STENO_EXPECT_SEQ = 2,   /* expected_seq counts */
         STENO_KEEP_OUTPUTS = 4, /* large tool outputs: out of line, but given back whole */
 };
 
@@ -216,8 +216,8 @@ struct steno_append_options {
         size_t size;
         uint32_t flags;
         int durability;
-        uint64_t expected_seq;       /* last seq the writer saw, 0 for empty; STENO_ECONFLICT else */
-        const char *format;          /* "openai" when NULL */
+        uint64_t expected_seq; /* last seq the writer saw, 0 for empty; STENO_ECONFLICT else */
+        const char *format;    /* "openai" when NULL */
         const char *idempotency_key; /* may be NULL */
         const char *profile;         /* of materialization; NULL: the store's */
         uint64_t max_inline_chars;   /* 0: the store's */
@@ -273,8 +273,8 @@ STENO_API const char *steno_record_target(const struct steno_record *r); /* of a
 /* What Steno says about it: {"role","calls":[...],"call","run","mode","ref", marks ...} */
 STENO_API const char *steno_record_about(const struct steno_record *r, size_t *n);
 /* The message, its large tokens spliced back. Freed with steno_free. */
-STENO_API int steno_record_message(const struct steno_record *r, char **json, size_t *n,
-    struct steno_error *err);
+STENO_API int steno_record_message(
+    const struct steno_record *r, char **json, size_t *n, struct steno_error *err);
 
 typedef int (*steno_record_fn)(void *ctx, const struct steno_record *r);
 
@@ -329,8 +329,8 @@ STENO_API int steno_convert(const char *from, const char *to, const char *json, 
  * Is a history in the provider's own format acceptable to it ("openai", "anthropic", "gemini")?
  * *violations is a JSON array of {"rule","message","call"?,"text"}, empty when it is.
  */
-STENO_API int steno_check_history(const char *provider, const char *json, size_t n,
-    char **violations, struct steno_error *err);
+STENO_API int steno_check_history(
+    const char *provider, const char *json, size_t n, char **violations, struct steno_error *err);
 
 /* Tokens of a text (o200k_base); *exact is false where the build had no rank data. */
 STENO_API uint64_t steno_count_tokens(const char *text, size_t n, bool *exact);
@@ -342,8 +342,8 @@ STENO_API uint64_t steno_count_tokens(const char *text, size_t n, bool *exact);
  */
 struct steno_fold;
 STENO_API int steno_fold_new(struct steno_fold **out, struct steno_error *err);
-STENO_API int steno_fold_push(struct steno_fold *f, const char *json, size_t n,
-    struct steno_error *err);
+STENO_API int steno_fold_push(
+    struct steno_fold *f, const char *json, size_t n, struct steno_error *err);
 STENO_API int steno_fold_json(struct steno_fold *f, char **json, struct steno_error *err);
 STENO_API void steno_fold_free(struct steno_fold *f);
 
@@ -370,8 +370,8 @@ struct steno_output_options {
  */
 STENO_API int steno_output_begin(struct steno_conv *conv, const struct steno_output_options *opt,
     struct steno_output **out, struct steno_error *err);
-STENO_API int steno_output_write(struct steno_output *o, const void *p, size_t n,
-    struct steno_error *err);
+STENO_API int steno_output_write(
+    struct steno_output *o, const void *p, size_t n, struct steno_error *err);
 /* The ref, or NULL while (or because) the output is inline. */
 STENO_API const char *steno_output_ref(const struct steno_output *o);
 
@@ -380,11 +380,11 @@ STENO_API const char *steno_output_ref(const struct steno_output *o);
  * appended. `fields_json` (may be NULL) is an object whose members are added to the message:
  * isError, duration, invokedAt, steps, exitCode ...; exitCode also stands in the stub.
  */
-STENO_API int steno_output_message(struct steno_output *o, const char *fields_json,
-    char **message, size_t *n, struct steno_error *err);
+STENO_API int steno_output_message(struct steno_output *o, const char *fields_json, char **message,
+    size_t *n, struct steno_error *err);
 /* The same, then appended: {"seq","id","content","ref"}. */
-STENO_API int steno_output_finish(struct steno_output *o, const char *fields_json, char **json,
-    struct steno_error *err);
+STENO_API int steno_output_finish(
+    struct steno_output *o, const char *fields_json, char **json, struct steno_error *err);
 /* Frees. An output that was not finished stays, marked as unfinished. */
 STENO_API void steno_output_free(struct steno_output *o);
 
@@ -444,8 +444,8 @@ STENO_API int steno_run_outcome(struct steno_run *run, uint64_t request, const c
 STENO_API void steno_run_close(struct steno_run *run);
 
 /* type "dispatch" and "outcome" are the lifecycle, everything else an event. */
-typedef int (*steno_event_fn)(void *ctx, uint64_t seq, const char *at, const char *type,
-    const char *data, size_t n);
+typedef int (*steno_event_fn)(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n);
 STENO_API int steno_run_read(struct steno_store *store, const char *project, const char *run_id,
     uint64_t after_seq, steno_event_fn each, void *ctx, struct steno_error *err);
 /* Waits for an event behind after_seq: 1, 0 on time-out. */
@@ -468,16 +468,16 @@ STENO_API int steno_conv_recover(struct steno_conv *conv, char **report, struct 
 /* ------------------------------------------------------------- maintenance */
 
 /* To the trash: {"trash id"}; waits for a running append. */
-STENO_API int steno_remove(struct steno_store *store, const char *project, const char *id,
-    struct steno_error *err);
+STENO_API int steno_remove(
+    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
 /* {"items":[{"project","id","deletedAt","bytes"}]} */
 STENO_API int steno_trash_list(struct steno_store *store, char **json, struct steno_error *err);
 /* Back from the trash, the newest of that id. STENO_ECONFLICT: the id is in use again. */
-STENO_API int steno_trash_restore(struct steno_store *store, const char *project, const char *id,
-    struct steno_error *err);
+STENO_API int steno_trash_restore(
+    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
 /* Gone for good: what was deleted more than `days` days ago (0: everything). *count: how many. */
-STENO_API int steno_trash_empty(struct steno_store *store, unsigned days, uint64_t *count,
-    struct steno_error *err);
+STENO_API int steno_trash_empty(
+    struct steno_store *store, unsigned days, uint64_t *count, struct steno_error *err);
 /*
  * Drops the bytes of deleted and superseded messages, and their artifacts, from the disk; seqs
  * stay as tombstones. A conversation that is in the trash is removed altogether. *report:

@@ -63,8 +63,8 @@ int error_sys(struct steno_error *err, int sys, const char *fmt, ...)
                 char why[64];
                 vsnprintf(text, sizeof text, fmt, ap);
                 va_end(ap);
-                snprintf(err->msg, sizeof err->msg, "%s: %s", text,
-                    strerror_r(sys, why, sizeof why));
+                snprintf(
+                    err->msg, sizeof err->msg, "%s: %s", text, strerror_r(sys, why, sizeof why));
                 trim_partial_character(err->msg);
         }
         return code;

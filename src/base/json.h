@@ -72,8 +72,8 @@ void json_release(struct json *j);
  * the byte position in the message, STENO_ELIMIT (depth, size) or STENO_ENOMEM. `fault` may be
  * NULL. On failure the tape is empty.
  */
-int json_parse(struct json *j, const char *text, size_t n, struct json_fault *fault,
-    struct steno_error *err);
+int json_parse(
+    struct json *j, const char *text, size_t n, struct json_fault *fault, struct steno_error *err);
 
 /* Is it one JSON document? Builds no tape, allocates nothing. */
 bool json_valid(const char *text, size_t n, struct json_fault *fault);
@@ -85,8 +85,8 @@ bool json_valid(const char *text, size_t n, struct json_fault *fault);
  * fault, and a number that ends at the end is whole. *start is where the value begins; only white
  * space: returns 0 with *start == n.
  */
-ptrdiff_t json_scan_value(const char *text, size_t n, bool eof, size_t *start,
-    struct json_fault *fault);
+ptrdiff_t json_scan_value(
+    const char *text, size_t n, bool eof, size_t *start, struct json_fault *fault);
 
 /* ---- reading ---- */
 
@@ -156,12 +156,12 @@ void json_edits_clear(struct json_edits *e);
 /* `with` must live until json_edits_apply. */
 void json_edit_replace(struct json_edits *e, const struct json *j, json_ref r, struct str with);
 /* Removes every member whose key is in the NULL-terminated list `keys`, commas included. */
-void json_edit_remove_members(struct json_edits *e, const struct json *j, json_ref obj,
-    const char *const *keys);
+void json_edit_remove_members(
+    struct json_edits *e, const struct json *j, json_ref obj, const char *const *keys);
 /* Adds `"key":value` (both already JSON text, one span: `member`) as an object's last member. Not
  * to be combined with json_edit_remove_members on the same object. */
-void json_edit_add_member(struct json_edits *e, const struct json *j, json_ref obj,
-    struct str member);
+void json_edit_add_member(
+    struct json_edits *e, const struct json *j, json_ref obj, struct str member);
 /* Writes the span of `r` with the edits applied. 0 or the sticky error. */
 int json_edits_apply(struct json_edits *e, const struct json *j, json_ref r, struct buf *out);
 

@@ -20,13 +20,13 @@
 /* The model (model.md) */
 #define MESSAGE_MAX (64 * MIB)
 #define BATCH_MAX 1000
-#define ID_MAX 256           /* bytes of a conversation, project or message id */
-#define CALL_ID_MAX 1024     /* bytes of a tool call id; longer ones are refused */
-#define PLAIN_NAME_MAX 64    /* an id of this many safe characters is its own file name */
-#define PAIRING_WINDOW 1000  /* records that a result may lie behind its call */
+#define ID_MAX 256          /* bytes of a conversation, project or message id */
+#define CALL_ID_MAX 1024    /* bytes of a tool call id; longer ones are refused */
+#define PLAIN_NAME_MAX 64   /* an id of this many safe characters is its own file name */
+#define PAIRING_WINDOW 1000 /* records that a result may lie behind its call */
 #define TITLE_MAX (4 * KIB)
-#define META_MAX (1 * MIB)   /* meta.json */
-#define CALLS_MAX 1024       /* tool calls of one message */
+#define META_MAX (1 * MIB) /* meta.json */
+#define CALLS_MAX 1024     /* tool calls of one message */
 
 /* A log line; tokens beyond TOKEN_INLINE_MAX leave the line for artifacts/parts */
 #define LINE_MAX_BYTES (1 * MIB)

@@ -10,198 +10,221 @@
 
 static void put_text(struct jsonw *w, const char *key, struct str s)
 {
-  if (!s.n)
-    return;
-  jsonw_key(w, key);
-  jsonw_str(w, s);
+        if (!s.n)
+                return;
+        jsonw_key(w, key);
+        jsonw_str(w, s);
 }
 
 static void put_list(struct jsonw *w, const char *key, const struct str *list, size_t count)
 {
-  if (!count)
-    return;
-  jsonw_key(w, key);
-  jsonw_array(w);
-  for (size_t i = 0; i < count; i++)
-    jsonw_str(w, list[i]);
-  jsonw_array_end(w);
+        if (!count)
+                return;
+        jsonw_key(w, key);
+        jsonw_array(w);
+        for (size_t i = 0; i < count; i++)
+                jsonw_str(w, list[i]);
+        jsonw_array_end(w);
 }
 
 static void put_mark(struct jsonw *w, const char *key, bool set)
 {
-  if (!set)
-    return;
-  jsonw_key(w, key);
-  jsonw_bool(w, true);
+        if (!set)
+                return;
+        jsonw_key(w, key);
+        jsonw_bool(w, true);
 }
 
 static void put_parts(struct jsonw *w, const struct about *a)
 {
-  if (!a->part_count)
-    return;
-  jsonw_key(w, "parts");
-  jsonw_array(w);
-  for (size_t i = 0; i < a->part_count; i++) {
-    jsonw_array(w);
-    jsonw_u64(w, a->parts[i].at);
-    jsonw_u64(w, a->parts[i].size);
-    jsonw_str(w, a->parts[i].name);
-    jsonw_array_end(w);
-  }
-  jsonw_array_end(w);
+        if (!a->part_count)
+                return;
+        jsonw_key(w, "parts");
+        jsonw_array(w);
+        for (size_t i = 0; i < a->part_count; i++) {
+                jsonw_array(w);
+                jsonw_u64(w, a->parts[i].at);
+                jsonw_u64(w, a->parts[i].size);
+                jsonw_str(w, a->parts[i].name);
+                jsonw_array_end(w);
+        }
+        jsonw_array_end(w);
 }
 
 void about_write(const struct about *a, struct buf *out)
 {
-  struct jsonw w = jsonw_to(out);
-  jsonw_object(&w);
-  put_text(&w, "kind", a->kind);
-  put_text(&w, "target", a->target);
-  put_text(&w, "role", a->role);
-  put_text(&w, "id", a->id);
-  put_list(&w, "calls", a->calls, a->call_count);
-  put_list(&w, "answers", a->answers, a->answer_count);
-  put_text(&w, "mode", a->mode);
-  put_text(&w, "run", a->run);
-  put_text(&w, "ref", a->ref);
-  put_text(&w, "key", a->key);
-  put_text(&w, "sha", a->sha);
-  put_parts(&w, a);
-  put_mark(&w, "own", a->own_fields);
-  put_mark(&w, "off", a->off_context);
-  put_mark(&w, "error", a->error);
-  put_mark(&w, "orphan", a->orphan);
-  put_mark(&w, "duplicate", a->duplicate);
-  put_mark(&w, "keep", a->keep_output);
-  jsonw_object_end(&w);
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        put_text(&w, "kind", a->kind);
+        put_text(&w, "target", a->target);
+        put_text(&w, "role", a->role);
+        put_list(&w, "calls", a->calls, a->call_count);
+        put_list(&w, "answers", a->answers, a->answer_count);
+        put_text(&w, "mode", a->mode);
+        put_text(&w, "run", a->run);
+        put_text(&w, "ref", a->ref);
+        put_text(&w, "key", a->key);
+        if (a->prev) {
+                jsonw_key(&w, "prev");
+                jsonw_u64(&w, a->prev);
+        }
+        put_text(&w, "sha", a->sha);
+        put_parts(&w, a);
+        put_mark(&w, "own", a->own_fields);
+        put_mark(&w, "off", a->off_context);
+        put_mark(&w, "error", a->error);
+        put_mark(&w, "orphan", a->orphan);
+        put_mark(&w, "duplicate", a->duplicate);
+        put_mark(&w, "keep", a->keep_output);
+        jsonw_object_end(&w);
 }
 
 /* ---- reading ---- */
 
 struct reader {
-  const struct json *j;
-  struct arena *arena;
-  const char *bad; /* the member that is not what it should be */
+        const struct json *j;
+        struct arena *arena;
+        const char *bad; /* the member that is not what it should be */
 };
 
 static void get_text(struct reader *r, json_ref v, const char *key, struct str *out)
 {
-  if (json_type(r->j, v) != JSON_STRING)
-    r->bad = key;
-  else
-    *out = token_text(r->j, v, r->arena);
+        if (json_type(r->j, v) != JSON_STRING)
+                r->bad = key;
+        else
+                *out = token_text(r->j, v, r->arena);
 }
 
 static void get_list(
     struct reader *r, json_ref v, const char *key, struct str **list, size_t *count)
 {
-  if (json_type(r->j, v) != JSON_ARRAY) {
-    r->bad = key;
-    return;
-  }
-  uint32_t n = json_count(r->j, v);
-  struct str *to = arena_zalloc(r->arena, n * sizeof *to);
-  if (!to)
-    return;
-  size_t i = 0;
-  for (json_ref e = json_child(r->j, v); e != JSON_NONE; e = json_next(r->j, v, e))
-    get_text(r, e, key, &to[i++]);
-  *list = to;
-  *count = n;
+        if (json_type(r->j, v) != JSON_ARRAY) {
+                r->bad = key;
+                return;
+        }
+        uint32_t n = json_count(r->j, v);
+        struct str *to = arena_zalloc(r->arena, n * sizeof *to);
+        if (!to)
+                return;
+        size_t i = 0;
+        for (json_ref e = json_child(r->j, v); e != JSON_NONE; e = json_next(r->j, v, e))
+                get_text(r, e, key, &to[i++]);
+        *list = to;
+        *count = n;
 }
 
 static void get_parts(struct reader *r, json_ref v, struct about *out)
 {
-  if (json_type(r->j, v) != JSON_ARRAY) {
-    r->bad = "parts";
-    return;
-  }
-  uint32_t n = json_count(r->j, v);
-  struct about_part *to = arena_zalloc(r->arena, n * sizeof *to);
-  if (!to)
-    return;
-  size_t i = 0;
-  for (json_ref e = json_child(r->j, v); e != JSON_NONE; e = json_next(r->j, v, e), i++) {
-    if (!json_u64(r->j, json_at(r->j, e, 0), &to[i].at) ||
-        !json_u64(r->j, json_at(r->j, e, 1), &to[i].size))
-      r->bad = "parts";
-    get_text(r, json_at(r->j, e, 2), "parts", &to[i].name);
-  }
-  out->parts = to;
-  out->part_count = n;
+        if (json_type(r->j, v) != JSON_ARRAY) {
+                r->bad = "parts";
+                return;
+        }
+        uint32_t n = json_count(r->j, v);
+        struct about_part *to = arena_zalloc(r->arena, n * sizeof *to);
+        if (!to)
+                return;
+        size_t i = 0;
+        for (json_ref e = json_child(r->j, v); e != JSON_NONE; e = json_next(r->j, v, e), i++) {
+                if (!json_u64(r->j, json_at(r->j, e, 0), &to[i].at) ||
+                    !json_u64(r->j, json_at(r->j, e, 1), &to[i].size))
+                        r->bad = "parts";
+                get_text(r, json_at(r->j, e, 2), "parts", &to[i].name);
+        }
+        out->parts = to;
+        out->part_count = n;
 }
 
 static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct about *out)
 {
-  const struct {
-    const char *key;
-    struct str *to;
-  } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode}, {"run", &out->run},
-      {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target}, {"key", &out->key},
-      {"sha", &out->sha}};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (!json_is(r->j, key, texts[i].key))
-      continue;
-    get_text(r, v, texts[i].key, texts[i].to);
-    return true;
-  }
-  return false;
+        const struct {
+                const char *key;
+                struct str *to;
+        } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode},
+            {"run", &out->run}, {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target},
+            {"key", &out->key}, {"sha", &out->sha}};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+                if (!json_is(r->j, key, texts[i].key))
+                        continue;
+                get_text(r, v, texts[i].key, texts[i].to);
+                return true;
+        }
+        return false;
 }
 
 static void get_mark(struct reader *r, json_ref key, json_ref v, struct about *out)
 {
-  const struct {
-    const char *key;
-    bool *to;
-  } marks[] = {{"own", &out->own_fields}, {"off", &out->off_context}, {"error", &out->error},
-      {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output}};
-  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-    if (json_is(r->j, key, marks[i].key))
-      *marks[i].to = json_bool(r->j, v, false);
+        const struct {
+                const char *key;
+                bool *to;
+        } marks[] = {{"own", &out->own_fields}, {"off", &out->off_context}, {"error", &out->error},
+            {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output}};
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+                if (json_is(r->j, key, marks[i].key))
+                        *marks[i].to = json_bool(r->j, v, false);
 }
 
 static void get_members(struct reader *r, struct about *out)
 {
-  const struct json *j = r->j;
-  for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key)) {
-    json_ref v = json_value(j, key);
-    if (get_string_member(r, key, v, out))
-      continue;
-    if (json_is(j, key, "calls"))
-      get_list(r, v, "calls", &out->calls, &out->call_count);
-    else if (json_is(j, key, "answers"))
-      get_list(r, v, "answers", &out->answers, &out->answer_count);
-    else if (json_is(j, key, "parts"))
-      get_parts(r, v, out);
-    else
-      get_mark(r, key, v, out);
-  }
+        const struct json *j = r->j;
+        for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key)) {
+                json_ref v = json_value(j, key);
+                if (get_string_member(r, key, v, out))
+                        continue;
+                if (json_is(j, key, "calls"))
+                        get_list(r, v, "calls", &out->calls, &out->call_count);
+                else if (json_is(j, key, "answers"))
+                        get_list(r, v, "answers", &out->answers, &out->answer_count);
+                else if (json_is(j, key, "parts"))
+                        get_parts(r, v, out);
+                else if (json_is(j, key, "prev"))
+                        json_u64(j, v, &out->prev);
+                else
+                        get_mark(r, key, v, out);
+        }
 }
 
 int about_read(struct str json, struct arena *arena, struct about *out, struct steno_error *err)
 {
-  struct json j;
-  json_init(&j);
-  struct steno_error why = {0};
-  int rc = json_parse(&j, json.p, json.n, NULL, &why);
-  if (rc == STENO_ENOMEM) {
-    error_nomem(err);
-    goto out;
-  }
-  if (rc || json_type(&j, 0) != JSON_OBJECT) {
-    rc = error_set(err, STENO_ECORRUPT, "x is not an object: %s", why.msg);
-    goto out;
-  }
-  struct reader r = {&j, arena, NULL};
-  struct about a = {0};
-  get_members(&r, &a);
-  if (arena->failed)
-    rc = error_nomem(err);
-  else if (r.bad)
-    rc = error_set(err, STENO_ECORRUPT, "x.%s is not of its type", r.bad);
-  else
-    *out = a;
+        struct json j;
+        json_init(&j);
+        struct steno_error why = {0};
+        int rc = json_parse(&j, json.p, json.n, NULL, &why);
+        if (rc == STENO_ENOMEM) {
+                error_nomem(err);
+                goto out;
+        }
+        if (rc || json_type(&j, 0) != JSON_OBJECT) {
+                rc = error_set(err, STENO_ECORRUPT, "x is not an object: %s", why.msg);
+                goto out;
+        }
+        struct reader r = {&j, arena, NULL};
+        struct about a = {0};
+        get_members(&r, &a);
+        if (arena->failed)
+                rc = error_nomem(err);
+        else if (r.bad)
+                rc = error_set(err, STENO_ECORRUPT, "x.%s is not of its type", r.bad);
+        else
+                *out = a;
 out:
-  json_release(&j);
-  return rc;
+        json_release(&j);
+        return rc;
+}
+
+bool about_key(struct str json, struct str *key)
+{
+        /* Inside a string the quotes would be escaped, so this can only be the member. */
+        static const char MEMBER[] = "\"key\":\"";
+        const char *at = memmem(json.p, json.n, MEMBER, sizeof MEMBER - 1);
+        if (!at)
+                return false;
+        const char *start = at + sizeof MEMBER - 1;
+        const char *p = start;
+        const char *end = json.p + json.n;
+        while (p < end && *p != '"')
+                p += *p == '\\' ? 2 : 1;
+        if (p >= end)
+                return false;
+        *key = str_span(start, (size_t)(p - start));
+        return true;
 }

@@ -28,8 +28,8 @@ struct about_part {
 struct about {
         struct str kind;   /* "" for a message; "delete", "meta", "supersede", "tombstone" */
         struct str target; /* id of the message an amendment is about */
-        struct str role;   /* system, developer, user, assistant, tool; "" for items of other types */
-        struct str id;     /* the id that the message itself carries, or "" */
+        struct str role; /* system, developer, user, assistant, tool; "" for items of other types */
+        struct str id;   /* the id that the message itself carries, or "" */
         struct str *calls; /* ids of the calls it makes, in order */
         size_t call_count;
         struct str *answers; /* ids of the calls it answers, in order; a call that carries its own
@@ -39,6 +39,7 @@ struct about {
         struct str run;  /* run id, or "" */
         struct str ref;  /* artifact that holds the whole output, or "" */
         struct str key;  /* idempotency key, on a batch's first record */
+        uint64_t prev;   /* of an amendment: seq of the amendment before it, 0 for the first */
         struct str sha;  /* sha256 hex of the message as it came, when parts were taken out */
         struct about_part *parts;
         size_t part_count;
@@ -55,5 +56,8 @@ void about_write(const struct about *a, struct buf *out);
 
 /* Reads it back. Unknown members are skipped. 0, STENO_ECORRUPT or STENO_ENOMEM. */
 int about_read(struct str json, struct arena *arena, struct about *out, struct steno_error *err);
+
+/* Only the idempotency key, as it stands (escaped), without parsing; false when there is none. */
+bool about_key(struct str json, struct str *key);
 
 #endif

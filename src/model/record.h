@@ -24,9 +24,9 @@ struct record {
         struct str fmt;
         uint32_t batch_index;
         uint32_t batch_count;
-        uint64_t group; /* bytes from the start of the write this batch was part of */
-        struct str x;   /* the about object */
-        struct str m;   /* the message */
+        uint64_t group;  /* bytes from the start of the write this batch was part of */
+        struct str x;    /* the about object */
+        struct str m;    /* the message */
         struct str line; /* all of it, without its line feed */
 };
 

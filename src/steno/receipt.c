@@ -1,0 +1,122 @@
+/* receipt.c - see receipt.h */
+#include "steno/receipt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+
+struct steno_receipt {
+        uint64_t first_seq;
+        uint64_t last_seq;
+        int durability;
+        bool replayed;
+        size_t count;
+        char **ids;
+        char *json;
+};
+
+static char *write_json(const struct steno_receipt *r, const char *conversation)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "conversation");
+        jsonw_cstr(&w, conversation);
+        jsonw_key(&w, "first_seq");
+        jsonw_u64(&w, r->first_seq);
+        jsonw_key(&w, "last_seq");
+        jsonw_u64(&w, r->last_seq);
+        jsonw_key(&w, "ids");
+        jsonw_array(&w);
+        for (size_t i = 0; i < r->count; i++)
+                jsonw_cstr(&w, r->ids[i]);
+        jsonw_array_end(&w);
+        jsonw_key(&w, "durability");
+        jsonw_cstr(&w, r->durability == STENO_FULL ? "full" : "process");
+        jsonw_object_end(&w);
+        char *json = buf_take(&b, NULL);
+        buf_release(&b);
+        return json;
+}
+
+int receipt_new(const char *conversation, const struct files_batch *batch,
+    struct files_receipt *from, struct steno_receipt **out, struct steno_error *err)
+{
+        struct steno_receipt *r = calloc(1, sizeof *r);
+        if (!r)
+                return error_nomem(err);
+        *r = (struct steno_receipt){.first_seq = from->first_seq,
+            .last_seq = from->last_seq,
+            .durability = from->durability,
+            .replayed = from->replayed,
+            .count = batch->count,
+            .ids = from->ids};
+        from->ids = NULL;
+        if (!r->ids) {
+                r->ids = calloc(r->count, sizeof *r->ids);
+                for (size_t i = 0; r->ids && i < r->count; i++) {
+                        struct str id = batch->entries[i].id;
+                        r->ids[i] = strndup(id.p, id.n);
+                        if (!r->ids[i])
+                                goto fail;
+                }
+        }
+        r->json = r->ids ? write_json(r, conversation) : NULL;
+        if (!r->json)
+                goto fail;
+        *out = r;
+        return 0;
+fail:
+        steno_receipt_free(r);
+        return error_nomem(err);
+}
+
+void steno_receipt_free(struct steno_receipt *r)
+{
+        if (!r)
+                return;
+        for (size_t i = 0; r->ids && i < r->count; i++)
+                free(r->ids[i]);
+        free(r->ids);
+        free(r->json);
+        free(r);
+}
+
+uint64_t steno_receipt_first_seq(const struct steno_receipt *r)
+{
+        return r->first_seq;
+}
+
+uint64_t steno_receipt_last_seq(const struct steno_receipt *r)
+{
+        return r->last_seq;
+}
+
+size_t steno_receipt_count(const struct steno_receipt *r)
+{
+        return r->count;
+}
+
+const char *steno_receipt_id(const struct steno_receipt *r, size_t i)
+{
+        return i < r->count ? r->ids[i] : NULL;
+}
+
+int steno_receipt_durability(const struct steno_receipt *r)
+{
+        return r->durability;
+}
+
+bool steno_receipt_replayed(const struct steno_receipt *r)
+{
+        return r->replayed;
+}
+
+const char *steno_receipt_json(const struct steno_receipt *r)
+{
+        return r->json;
+}

@@ -1,0 +1,234 @@
+/*
+ * store.c - opening a store, its settings, and the small calls that need none.
+ */
+#include "steno/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+static const char *const PROFILES[] = {"default", "runtime-store"};
+
+const char *steno_version(void)
+{
+        return STENO_VERSION;
+}
+
+void steno_free(void *p)
+{
+        free(p);
+}
+
+const char *steno_code_name(int code)
+{
+        static const char *const NAMES[] = {"ok", "out of memory", "invalid", "protocol",
+            "conflict", "not found", "corrupt", "i/o", "full", "limit", "poisoned", "denied",
+            "timeout", "interrupted", "unsupported"};
+        size_t i = (size_t)-code;
+        return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
+}
+
+/* A path out of a path or file: URL. */
+static int path_of(const char *url, const char **path, struct steno_error *err)
+{
+        if (!url || !*url)
+                return error_set(err, STENO_EINVAL, "no store was named");
+        if (strncmp(url, "file://", 7) == 0)
+                *path = url + 7;
+        else if (strncmp(url, "file:", 5) == 0)
+                *path = url + 5;
+        else if (strstr(url, "://"))
+                return error_set(err, STENO_EUNSUPPORTED,
+                    "\"%.60s\": this build knows only the embedded store, a path or a file: URL",
+                    url);
+        else
+                *path = url;
+        return **path ? 0 : error_set(err, STENO_EINVAL, "no store was named");
+}
+
+/* ---- settings ---- */
+
+static int known_profile(struct str name, struct steno_error *err)
+{
+        for (size_t i = 0; i < sizeof PROFILES / sizeof *PROFILES; i++)
+                if (str_is(name, PROFILES[i]))
+                        return 0;
+        return error_set(err, STENO_EINVAL,
+            "there is no profile \"%.*s\"; there are default and runtime-store",
+            (int)(name.n > 40 ? 40 : name.n), name.p);
+}
+
+/* Reads what is set in `json` over what is in `s`. */
+static int apply_settings(
+    const char *json, size_t n, struct store_settings *s, struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, json, n, NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = error_set(err, STENO_EINVAL, "settings must be an object");
+        for (json_ref k = rc ? JSON_NONE : json_child(&j, 0); k != JSON_NONE && rc == 0;
+             k = json_next_key(&j, 0, k)) {
+                json_ref v = json_value(&j, k);
+                bool ok = true;
+                if (json_is(&j, k, "profile")) {
+                        struct str name = json_inner(&j, v);
+                        rc = known_profile(name, err);
+                        if (rc == 0)
+                                snprintf(
+                                    s->profile, sizeof s->profile, "%.*s", (int)name.n, name.p);
+                } else if (json_is(&j, k, "maxInlineChars")) {
+                        ok = json_u64(&j, v, &s->max_inline_chars);
+                } else if (json_is(&j, k, "maxInlineBytes")) {
+                        ok = json_u64(&j, v, &s->max_inline_bytes);
+                } else if (!json_is(&j, k, "version")) {
+                        rc = error_set(err, STENO_EINVAL, "unknown setting %.*s",
+                            (int)(json_raw(&j, k).n > 60 ? 60 : json_raw(&j, k).n),
+                            json_raw(&j, k).p);
+                }
+                if (!ok)
+                        rc = error_set(err, STENO_EINVAL, "setting %.*s must be a whole number",
+                            (int)json_raw(&j, k).n, json_raw(&j, k).p);
+        }
+        json_release(&j);
+        return rc;
+}
+
+static void write_settings(const struct store_settings *s, struct buf *out)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_key(&w, "version");
+        jsonw_u64(&w, 1);
+        jsonw_key(&w, "profile");
+        jsonw_cstr(&w, s->profile);
+        if (s->max_inline_chars) {
+                jsonw_key(&w, "maxInlineChars");
+                jsonw_u64(&w, s->max_inline_chars);
+        }
+        if (s->max_inline_bytes) {
+                jsonw_key(&w, "maxInlineBytes");
+                jsonw_u64(&w, s->max_inline_bytes);
+        }
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+}
+
+static int load_settings(struct steno_store *store, struct steno_error *err)
+{
+        char *json = NULL;
+        int rc = files_settings(store->files, &json, err);
+        snprintf(store->settings.profile, sizeof store->settings.profile, "default");
+        if (rc == 0)
+                rc = apply_settings(json, strlen(json), &store->settings, err);
+        if (rc == STENO_EINVAL || rc == STENO_EPROTO)
+                rc = error_prefix(err, STENO_ECORRUPT, "store.json");
+        free(json);
+        return rc;
+}
+
+int steno_init(const char *url, const char *settings_json, struct steno_error *err)
+{
+        struct steno_store *store;
+        struct buf out;
+        buf_init(&out, 64 * KIB);
+        int rc = steno_open(url, NULL, &store, err);
+        if (rc)
+                return rc;
+        struct store_settings s = store->settings;
+        rc = apply_settings(settings_json, strlen(settings_json), &s, err);
+        if (rc == 0) {
+                write_settings(&s, &out);
+                rc = buf_check(&out, err);
+        }
+        if (rc == 0)
+                rc = files_set_settings(store->files, out.p, out.n, err);
+        buf_release(&out);
+        steno_close(store);
+        return rc;
+}
+
+int steno_settings(struct steno_store *store, char **json, struct steno_error *err)
+{
+        struct buf out;
+        buf_init(&out, 64 * KIB);
+        write_settings(&store->settings, &out);
+        char *text = buf_take(&out, NULL);
+        buf_release(&out);
+        if (!text)
+                return error_nomem(err);
+        *json = text;
+        return 0;
+}
+
+/* ---- opening ---- */
+
+int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err)
+{
+        const char *path;
+        uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
+        int rc = path_of(url, &path, err);
+        if (rc)
+                return rc;
+        struct steno_store *store = calloc(1, sizeof *store);
+        if (!store)
+                return error_nomem(err);
+        store->env = env;
+        store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
+        store->progress_ctx = OPTION(opt, struct steno_open_options, progress_ctx, NULL);
+        pthread_mutex_init(&store->mutex, NULL);
+        rc = files_open(env, path, !(flags & STENO_OPEN_EXISTING), &store->files, err);
+        if (rc == 0)
+                rc = load_settings(store, err);
+        if (rc) {
+                steno_close(store);
+                return rc;
+        }
+        *out = store;
+        return 0;
+}
+
+int steno_open(const char *url, const struct steno_open_options *opt, struct steno_store **out,
+    struct steno_error *err)
+{
+        return store_open_in(env_real(), url, opt, out, err);
+}
+
+void steno_close(struct steno_store *store)
+{
+        if (!store)
+                return;
+        index_close(store->index);
+        files_close(store->files);
+        pthread_mutex_destroy(&store->mutex);
+        free(store);
+}
+
+int store_index(struct steno_store *store, struct index **out, struct steno_error *err)
+{
+        pthread_mutex_lock(&store->mutex);
+        int rc = 0;
+        if (!store->index)
+                rc = index_open(store->files, &store->index, err);
+        if (rc == 0)
+                rc = index_catch_up(store->index, store->progress, store->progress_ctx, err);
+        pthread_mutex_unlock(&store->mutex);
+        if (rc == 0)
+                *out = store->index;
+        return rc;
+}
+
+int store_project(const char *project, struct str *out, struct steno_error *err)
+{
+        struct str p = str_of(project ? project : "default");
+        if (!id_is_legal(p, ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "a project is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        *out = p;
+        return 0;
+}

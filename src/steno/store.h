@@ -1,0 +1,51 @@
+/*
+ * store.h - what the files of this folder share: the handles behind include/steno.h.
+ */
+#ifndef STENO_STORE_H
+#define STENO_STORE_H
+
+#include <pthread.h>
+
+#include "base/env.h"
+#include "steno.h"
+#include "store/files/files.h"
+#include "store/index/index.h"
+
+/* Settings of a store (store.json). */
+struct store_settings {
+        char profile[32];
+        uint64_t max_inline_chars; /* 0: the profile's */
+        uint64_t max_inline_bytes;
+};
+
+struct steno_store {
+        const struct env *env;
+        struct files_store *files;
+        struct index *index; /* opened when first needed, under `mutex` */
+        pthread_mutex_t mutex;
+        struct store_settings settings;
+        steno_progress progress;
+        void *progress_ctx;
+};
+
+struct steno_conv {
+        struct steno_store *store;
+        struct files_conv *files;
+};
+
+/* steno_open with a world of one's own: for tests. */
+int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err);
+
+/* The index, caught up. Under no lock of the caller's. */
+int store_index(struct steno_store *store, struct index **out, struct steno_error *err);
+
+/* "default" for NULL; refused when it is not legal. */
+int store_project(const char *project, struct str *out, struct steno_error *err);
+
+/* Copies a member of an options struct that the caller's compiler may not have known. */
+#define OPTION(opt, type, field, fallback)                                                         \
+        ((opt) && (opt)->size >= offsetof(type, field) + sizeof((opt)->field) ? (opt)->field       \
+                                                                              : (fallback))
+
+#endif

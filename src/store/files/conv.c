@@ -1,0 +1,264 @@
+/*
+ * conv.c - an open conversation: taking turns, the lock, and knowing what the files say now.
+ */
+#include "store/files/conv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+const char *files_conv_id(const struct files_conv *c)
+{
+        return c->id;
+}
+
+const char *files_conv_project(const struct files_conv *c)
+{
+        return c->project_id;
+}
+
+struct files_store *files_conv_store(const struct files_conv *c)
+{
+        return c->store;
+}
+
+int files_conv_dir(const struct files_conv *c)
+{
+        return c->dir;
+}
+
+/* ---- turns and the lock ---- */
+
+void conv_enter(struct files_conv *c)
+{
+        pthread_mutex_lock(&c->mutex);
+        while (c->busy)
+                pthread_cond_wait(&c->turn, &c->mutex);
+        c->busy = true;
+        pthread_mutex_unlock(&c->mutex);
+}
+
+void conv_leave(struct files_conv *c)
+{
+        pthread_mutex_lock(&c->mutex);
+        c->busy = false;
+        pthread_cond_broadcast(&c->turn);
+        pthread_mutex_unlock(&c->mutex);
+}
+
+int conv_flock(struct files_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        int rc = fs->flock(fs, c->dir, LOCK_EX);
+        if (rc)
+                return error_sys(err, rc, "locking conversation \"%.100s\"", c->id);
+        rc = fs->stat(fs, c->project->conversations, c->folder, &st);
+        if (rc == 0 && st.st_ino == c->dir_ino && st.st_dev == c->dir_dev)
+                return 0;
+        fs->flock(fs, c->dir, LOCK_UN);
+        if (rc == 0 || rc == -ENOENT)
+                return error_set(
+                    err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
+        return error_sys(err, rc, "looking for conversation \"%.100s\"", c->id);
+}
+
+void conv_funlock(struct files_conv *c)
+{
+        const struct fs *fs = c->store->env->fs;
+        fs->flock(fs, c->dir, LOCK_UN);
+}
+
+int files_conv_lock(struct files_conv *c, struct steno_error *err)
+{
+        conv_enter(c);
+        int rc = c->poisoned
+                     ? error_set(err, STENO_EPOISONED,
+                           "a sync failed earlier on conversation \"%.100s\"; open it again", c->id)
+                     : conv_flock(c, err);
+        if (rc)
+                conv_leave(c);
+        return rc;
+}
+
+void files_conv_unlock(struct files_conv *c)
+{
+        conv_funlock(c);
+        conv_leave(c);
+}
+
+/* ---- what the files say ---- */
+
+void conv_forget(struct files_conv *c)
+{
+        c->known = false;
+        if (c->pairing)
+                pairing_free(c->pairing);
+        c->pairing = NULL;
+}
+
+/* Opens the log, making it where a folder has none; keeps the open one while it is the same. */
+static int open_log(struct files_conv *c, struct stat *st, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        int rc = fs->stat(fs, c->dir, "messages.jsonl", st);
+        if (rc == 0 && c->log >= 0 && st->st_ino == c->log_ino)
+                return 0;
+        if (rc && rc != -ENOENT)
+                return error_sys(err, rc, "opening messages.jsonl");
+        bool made = rc == -ENOENT;
+        conv_forget(c);
+        ids_close(&c->ids);
+        if (c->log >= 0)
+                fs->close(fs, c->log);
+        c->log = fs->open(fs, c->dir, "messages.jsonl", O_RDWR | (made ? O_CREAT : 0), 0600);
+        rc = c->log < 0 ? c->log : fs->fstat(fs, c->log, st);
+        if (rc == 0 && made)
+                rc = fs->fsync(fs, c->dir); /* S3 */
+        if (rc)
+                return error_sys(err, rc, "opening messages.jsonl");
+        c->log_ino = st->st_ino;
+        return 0;
+}
+
+/* Adds records behind what is known to the pairing window. */
+static int follow_pairing(struct files_conv *c, uint64_t from, uint64_t to, struct steno_error *err)
+{
+        struct log_cursor cursor;
+        struct log_line line;
+        struct arena arena;
+        int rc;
+        arena_init(&arena);
+        log_cursor_init(&cursor, c->store->env->fs, c->log, from, to);
+        while ((rc = log_next(&cursor, &line, err)) == 1) {
+                struct about about;
+                if (line.damaged || about_read(line.rec.x, &arena, &about, NULL))
+                        continue;
+                bool message = about.kind.n == 0 || str_is(about.kind, "supersede");
+                struct pairing_match *m = arena_alloc(&arena, (about.answer_count + 1) * sizeof *m);
+                rc = !m        ? STENO_ENOMEM
+                     : message ? pairing_add(c->pairing, line.rec.seq, &about, m)
+                               : 0;
+                if (rc)
+                        break;
+                arena_reset(&arena);
+        }
+        if (rc == STENO_ENOMEM)
+                error_nomem(err);
+        log_cursor_release(&cursor);
+        arena_release(&arena);
+        return rc;
+}
+
+int conv_load_pairing(struct files_conv *c, struct steno_error *err)
+{
+        uint64_t from;
+        if (c->pairing)
+                return 0;
+        c->pairing = pairing_new();
+        if (!c->pairing)
+                return error_nomem(err);
+        int rc = log_seek_last(c->store->env->fs, c->log, c->at.end, PAIRING_WINDOW, &from, err);
+        if (rc == 0)
+                rc = follow_pairing(c, from, c->at.end, err);
+        if (rc) {
+                pairing_free(c->pairing);
+                c->pairing = NULL;
+        }
+        return rc;
+}
+
+/* A torn tail goes to the quarantine; then the log ends where it is whole. */
+static int cut_tail(struct files_conv *c, struct log_end *e, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        int rc = quarantine_log(c, e->end, e->size, "torn tail", err);
+        if (rc)
+                return rc;
+        rc = fs->ftruncate(fs, c->log, (off_t)e->end);
+        if (rc == 0)
+                rc = fs->fdatasync(fs, c->log);
+        if (rc)
+                return error_sys(err, rc, "cutting a torn tail off messages.jsonl");
+        e->size = e->end;
+        return 0;
+}
+
+int conv_refresh(struct files_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        int rc = open_log(c, &st, err);
+        if (rc)
+                return rc;
+        if (c->known && (uint64_t)st.st_size == c->at.end)
+                return 0;
+        uint64_t known_end = c->known && (uint64_t)st.st_size > c->at.end ? c->at.end : 0;
+        struct log_end e;
+        ids_close(&c->ids);
+        ids_open(&c->ids, c->store->env, c->dir);
+        rc = log_find_end(fs, c->log, (uint64_t)st.st_size, c->ids.mark, &e, err);
+        if (rc == 0 && e.end < e.size)
+                rc = cut_tail(c, &e, err);
+        if (rc)
+                return rc;
+        if (ids_covered(&c->ids) > e.end || c->ids.mark.size > e.end)
+                ids_reset(&c->ids, c->ids.mark.size <= e.end);
+        if (c->pairing) {
+                /* Others appended: their records may hold calls and results. */
+                if (known_end == 0 || known_end > e.end ||
+                    follow_pairing(c, known_end, e.end, NULL) != 0) {
+                        pairing_free(c->pairing);
+                        c->pairing = NULL;
+                }
+        }
+        c->at = e;
+        c->known = true;
+        return 0;
+}
+
+int conv_cover_ids(struct files_conv *c, struct steno_error *err)
+{
+        uint64_t from = ids_covered(&c->ids);
+        if (from == c->at.end)
+                return 0;
+        struct log_cursor cursor;
+        struct log_line line;
+        struct buf id;
+        int rc;
+        buf_init(&id, 0);
+        log_cursor_init(&cursor, c->store->env->fs, c->log, from, c->at.end);
+        while ((rc = log_next(&cursor, &line, err)) == 1) {
+                if (line.damaged)
+                        continue;
+                buf_clear(&id);
+                json_unescape(line.rec.id, &id, NULL);
+                if (id.failed) {
+                        rc = buf_check(&id, err);
+                        break;
+                }
+                ids_add(&c->ids, ids_hash_id(buf_str(&id)), line.at);
+                if (str_starts(line.rec.x, "{\"kind\":"))
+                        ids_set_amend(&c->ids, line.rec.seq);
+                struct str key;
+                if (about_key(line.rec.x, &key)) {
+                        buf_clear(&id);
+                        json_unescape(key, &id, NULL);
+                        ids_add(&c->ids, ids_hash_key(buf_str(&id)), line.at);
+                }
+                ids_cover(&c->ids, line.at + line.rec.line.n + 1);
+        }
+        if (rc == 0) {
+                ids_cover(&c->ids, c->at.end);
+                ids_flush(&c->ids);
+        }
+        log_cursor_release(&cursor);
+        buf_release(&id);
+        return rc;
+}

@@ -1,0 +1,103 @@
+/*
+ * conv.h - an open conversation, as the files of this folder share it. Nobody else includes it.
+ */
+#ifndef STORE_FILES_CONV_H
+#define STORE_FILES_CONV_H
+
+#include <pthread.h>
+
+#include "model/pairing.h"
+#include "store/files/files.h"
+#include "store/files/ids.h"
+#include "store/files/log.h"
+
+struct files_project {
+        struct files_project *next;
+        char folder[65];
+        int conversations; /* descriptor */
+};
+
+struct append_request;
+
+struct files_conv {
+        struct files_store *store;
+        struct files_project *project;
+        struct files_conv *next; /* in the store's table */
+        unsigned refs;           /* under the store's mutex */
+        uint64_t used;           /* for the LRU */
+        char *id;
+        char *project_id;
+        char folder[65];
+        int dir;
+        dev_t dir_dev;
+        ino_t dir_ino;
+
+        /* The queue of the group commit. */
+        pthread_mutex_t mutex;
+        pthread_cond_t turn;
+        struct append_request *queue;
+        struct append_request **queue_end;
+        bool busy; /* someone leads a group, or holds the conversation with files_conv_lock */
+
+        /* What the leader knows; touched only while `busy`, and trusted only under flock. */
+        int log;
+        ino_t log_ino;
+        bool known;        /* the four below describe the file */
+        struct log_end at; /* end, last_seq */
+        struct ids ids;
+        struct pairing *pairing; /* NULL: not loaded */
+        ino_t recent_ino;        /* the `recent` file that has our name */
+        bool poisoned;
+        bool dirty; /* process-durable appends wait for the store's syncer */
+        struct buf out;
+};
+
+struct files_store {
+        const struct env *env;
+        char *path;
+        int root;
+        pthread_mutex_t mutex; /* the table, the projects, the syncer */
+        struct files_conv *convs;
+        unsigned conv_count;
+        uint64_t clock;
+        unsigned open_max;
+        struct files_project *projects;
+        int projects_dir;
+
+        pthread_cond_t wake;
+        pthread_t syncer;
+        bool syncer_runs;
+        bool closing;
+};
+
+/* Takes the turn in this process (waits), without flock. */
+void conv_enter(struct files_conv *conv);
+void conv_leave(struct files_conv *conv);
+
+/* flock and S2. STENO_ENOTFOUND: it was removed. */
+int conv_flock(struct files_conv *conv, struct steno_error *err);
+void conv_funlock(struct files_conv *conv);
+
+/* Under flock: brings log, at, ids up to date; moves a torn tail to the quarantine. */
+int conv_refresh(struct files_conv *conv, struct steno_error *err);
+/* Under flock and fresh: all ids before the end can be found. */
+int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
+/* Under flock and fresh: the pairing window is loaded. */
+int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
+/* Forgets what is known, so that the next conv_refresh looks again. */
+void conv_forget(struct files_conv *conv);
+
+/* Under flock, before a commit: the name is in `recent` (recent.c). */
+int recent_note(struct files_conv *conv, struct steno_error *err);
+
+/* Moves bytes [from, to) of the log aside, with a note (quarantine.c). Synced. */
+int quarantine_log(
+    struct files_conv *conv, uint64_t from, uint64_t to, const char *why, struct steno_error *err);
+
+/* Syncs process-durable appends of all conversations from now on (syncer.c). */
+void syncer_want(struct files_store *store);
+void syncer_stop(struct files_store *store);
+/* Syncs one conversation's log and moves its mark. Takes turn and flock itself. */
+int conv_sync(struct files_conv *conv, struct steno_error *err);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * files.h - the embedded store: conversations as folders of plain files.
+ *
+ *   <root>/store.json                    version, profile, limits
+ *   <root>/projects/<project>/conversations/<conversation>/
+ *            messages.jsonl              the log (log.h), append-only
+ *            meta.json                   id, project, title, configs ...
+ *            ids.idx                     derived (ids.h)
+ *            runs/<run>.jsonl            run.h
+ *            artifacts/...               artifact.h
+ *   <root>/recent, recent.old            which conversations changed (recent.h)
+ *   <root>/index.db                      derived (store/index)
+ *   <root>/trash/  <root>/quarantine/
+ *
+ * A folder is the id itself while that is plain, else "~" and a hash (base/env.h); then meta.json
+ * has the id. This header speaks of batches, seqs and ids, never of offsets or descriptors, so
+ * that another kind of store can stand beside this one.
+ *
+ *   S1  A conversation's folder appears whole (made aside, synced, renamed), and goes whole.
+ *   S2  Whoever changes a conversation holds flock on its folder, and has checked after taking it
+ *       that the path still names the folder it locked.
+ *   S3  A new name is synced in its directory before anyone is told of it.
+ *   S4  What a record refers to is synced before the record is written.
+ *   S5  After a failed sync the handle is poisoned: what the disk holds is unknown.
+ */
+#ifndef STORE_FILES_FILES_H
+#define STORE_FILES_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "model/about.h"
+#include "model/record.h"
+#include "steno.h"
+
+struct files_store;
+struct files_conv;
+
+/* ---- the store ---- */
+
+int files_open(const struct env *env, const char *path, bool create, struct files_store **out,
+    struct steno_error *err);
+void files_close(struct files_store *store);
+const struct env *files_env(const struct files_store *store);
+int files_root(const struct files_store *store);
+const char *files_path(const struct files_store *store);
+/* store.json as it is; freed with free(). */
+int files_settings(struct files_store *store, char **json, struct steno_error *err);
+int files_set_settings(
+    struct files_store *store, const char *json, size_t n, struct steno_error *err);
+
+/* ---- conversations ---- */
+
+/* `meta` is the whole meta.json. STENO_ECONFLICT: the id is taken. */
+int files_conv_create(struct files_store *store, struct str project, struct str id, struct str meta,
+    struct files_conv **out, struct steno_error *err);
+int files_conv_open(struct files_store *store, struct str project, struct str id,
+    struct files_conv **out, struct steno_error *err);
+/* By the names of its folders, for walks over a store. */
+int files_conv_open_folder(struct files_store *store, const char *project_folder,
+    const char *folder, struct files_conv **out, struct steno_error *err);
+void files_conv_release(struct files_conv *conv);
+
+const char *files_conv_id(const struct files_conv *conv);
+const char *files_conv_project(const struct files_conv *conv);
+struct files_store *files_conv_store(const struct files_conv *conv);
+/* The folder's descriptor, for artifact.c and run.c. */
+int files_conv_dir(const struct files_conv *conv);
+
+/* meta.json; "{}" where there is none. Freed with free(). */
+int files_conv_meta(struct files_conv *conv, char **json, size_t *n, struct steno_error *err);
+/* Rewrites it under the lock: `change` gets the old text and makes the new one. */
+int files_conv_change_meta(struct files_conv *conv,
+    int (*change)(void *ctx, struct str old, struct buf *out, struct steno_error *err), void *ctx,
+    struct steno_error *err);
+
+/* Holds the conversation's lock (S2) for work of one's own: artifacts, purge. */
+int files_conv_lock(struct files_conv *conv, struct steno_error *err);
+void files_conv_unlock(struct files_conv *conv);
+
+/* Calls `each` with every conversation's folder names. */
+int files_each_conv(struct files_store *store,
+    int (*each)(void *ctx, const char *project_folder, const char *folder), void *ctx,
+    struct steno_error *err);
+
+/* ---- append ---- */
+
+struct files_entry {
+        struct str id; /* decoded; the caller's or made */
+        bool made_id;  /* made by Steno: cannot be there yet */
+        struct str fmt;
+        struct about about; /* may get marks */
+        struct str m;       /* one line of JSON */
+};
+
+struct files_batch {
+        struct files_entry *entries;
+        size_t count;
+        bool record; /* take broken pairing and mark it */
+        bool expect;
+        uint64_t expected_seq;
+        struct str key; /* idempotency key, or "" */
+        int durability; /* enum steno_durability */
+};
+
+struct files_receipt {
+        uint64_t first_seq;
+        uint64_t last_seq;
+        int durability;
+        bool replayed;
+        char **ids; /* of a replay: what was stored then, `count` of them; else NULL */
+};
+
+void files_receipt_release(struct files_receipt *r, size_t count);
+
+/* Thread-safe; appends of one process to one conversation share a write and a sync. */
+int files_append(struct files_conv *conv, struct files_batch *batch, struct files_receipt *out,
+    struct steno_error *err);
+
+/* ---- reading ---- */
+
+struct files_record {
+        struct record rec; /* spans live until the callback returns */
+        bool damaged;
+        uint64_t first_seq; /* what damage stood for; 0: for nothing */
+        uint64_t last_seq;
+};
+
+typedef int (*files_record_fn)(void *ctx, const struct files_record *r);
+
+/* seq > after, oldest first; stops at the first non-zero return of `each`, which it returns. */
+int files_read(struct files_conv *conv, uint64_t after, files_record_fn each, void *ctx,
+    struct steno_error *err);
+/* The last `lines` records. */
+int files_read_last(struct files_conv *conv, uint64_t lines, files_record_fn each, void *ctx,
+    struct steno_error *err);
+/* The record with this id (amendments have ids of their own). STENO_ENOTFOUND. */
+int files_read_id(struct files_conv *conv, struct str id, files_record_fn each, void *ctx,
+    struct steno_error *err);
+/* Amendments, newest first, without reading the log between them. */
+int files_read_amendments(
+    struct files_conv *conv, files_record_fn each, void *ctx, struct steno_error *err);
+/* Last seq and size of the visible log. */
+int files_last(struct files_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
+/* Waits for a record behind `after`: 1, 0 when the time is over. */
+int files_wait(struct files_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * ids.h - ids.idx: from the hash of an id or idempotency key to the record that has it.
+ *
+ * Derived from the log: disposable, unsynced, rebuilt where it is missing or contradicts. It also
+ * carries the synced mark of the log (log.h, L5), which is written only after a sync and is
+ * therefore a lower bound whatever a crash did to this file.
+ *
+ *   bytes 0..95   the header below, little endian, with a CRC-32C of itself
+ *   then          `slots` entries of {u64 hash, u64 offset + 1}, open addressing, linear probing
+ *
+ *   I1  Entries are written before the header that covers them, so whoever trusts `covered` finds
+ *       every record before it.
+ *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
+ *   I3  A hit is only a candidate: the record itself is read and compared.
+ *
+ * Writers hold the conversation's lock. Readers need none: they look, then walk the log from
+ * `covered` on.
+ */
+#ifndef STORE_FILES_IDS_H
+#define STORE_FILES_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/str.h"
+#include "store/files/log.h"
+
+#define IDS_PENDING 256
+
+struct ids_entry {
+        uint64_t hash;
+        uint64_t at; /* offset + 1; 0: free */
+};
+
+struct ids {
+        const struct env *env;
+        int dir; /* the conversation's folder, borrowed */
+        int fd;  /* -1: there is none (yet) */
+        uint64_t boot;
+        uint64_t slots;
+        uint64_t count;
+        uint64_t covered; /* bytes of the log that the entries cover */
+        struct log_mark mark;
+        uint64_t last_amend; /* seq of the last amendment in the covered part, 0: none */
+        struct ids_entry pending[IDS_PENDING]; /* behind what the file has */
+        unsigned pending_count;
+        uint64_t pending_covered;
+};
+
+/* Opens what is there. Never fails: without a usable file it is empty and covers nothing. */
+void ids_open(struct ids *ids, const struct env *env, int dir);
+void ids_close(struct ids *ids);
+
+/* The hash of a message id, and of an idempotency key: they do not meet. */
+uint64_t ids_hash_id(struct str id);
+uint64_t ids_hash_key(struct str key);
+
+/* How much of the log can be found here. */
+uint64_t ids_covered(const struct ids *ids);
+
+/* Calls `each` with the offset of every candidate; stops at its first non-zero return, which is
+ * returned. Negative: the file could not be read (the index is empty from then on). */
+int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx);
+
+/* Adds an entry for a record at `at`; ids_cover says that all before `covered` are in. Failures
+ * make the index forget everything: it is rebuilt later. */
+void ids_add(struct ids *ids, uint64_t hash, uint64_t at);
+void ids_cover(struct ids *ids, uint64_t covered);
+void ids_set_amend(struct ids *ids, uint64_t seq);
+/* Everything up to this mark is synced. */
+void ids_set_mark(struct ids *ids, struct log_mark mark);
+/* Writes what is pending. */
+void ids_flush(struct ids *ids);
+/* Forgets all entries, and the mark too when the log was rewritten. */
+void ids_reset(struct ids *ids, bool keep_mark);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * quarantine.c - what cannot be read is moved aside, never deleted.
+ *
+ *   quarantine/<id>.bytes   the bytes as they were
+ *   quarantine/<id>.json    where they came from: project, conversation, file, offset, why, when
+ */
+#include "store/files/conv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+static int copy_range(const struct fs *fs, int from_fd, uint64_t from, uint64_t to, int to_fd)
+{
+        char block[65536];
+        while (from < to) {
+                size_t want = to - from < sizeof block ? (size_t)(to - from) : sizeof block;
+                ssize_t got = fs_pread_all(fs, from_fd, block, want, (off_t)from);
+                if (got <= 0)
+                        return got < 0 ? (int)got : -EIO;
+                int rc = fs_write_all(fs, to_fd, block, (size_t)got);
+                if (rc)
+                        return rc;
+                from += (uint64_t)got;
+        }
+        return 0;
+}
+
+static void describe(
+    struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct buf *out)
+{
+        char at[TIME_TEXT];
+        struct jsonw w = jsonw_to(out);
+        time_format(c->store->env->now(c->store->env), at);
+        jsonw_object(&w);
+        jsonw_key(&w, "project");
+        jsonw_cstr(&w, c->project_id);
+        jsonw_key(&w, "conversation");
+        jsonw_cstr(&w, c->id);
+        jsonw_key(&w, "file");
+        jsonw_cstr(&w, "messages.jsonl");
+        jsonw_key(&w, "offset");
+        jsonw_u64(&w, from);
+        jsonw_key(&w, "bytes");
+        jsonw_u64(&w, to - from);
+        jsonw_key(&w, "why");
+        jsonw_cstr(&w, why);
+        jsonw_key(&w, "at");
+        jsonw_cstr(&w, at);
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+}
+
+int quarantine_log(
+    struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        char id[40], name[64];
+        struct buf note;
+        int fd = -1;
+        buf_init(&note, 64 * KIB);
+        id_make(c->store->env, "", id);
+        int dir = fs_open_dir(fs, c->store->root, "quarantine", true);
+        int rc = dir < 0 ? dir : 0;
+        if (rc == 0) {
+                snprintf(name, sizeof name, "%s.bytes", id);
+                fd = fs->open(fs, dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+                rc = fd < 0 ? fd : copy_range(fs, c->log, from, to, fd);
+        }
+        if (rc == 0)
+                rc = fs->fsync(fs, fd);
+        if (rc == 0) {
+                describe(c, from, to, why, &note);
+                snprintf(name, sizeof name, "%s.json", id);
+                rc = note.failed ? -ENOMEM : fs_replace(fs, dir, name, note.p, note.n);
+        }
+        if (rc && fd >= 0) {
+                snprintf(name, sizeof name, "%s.bytes", id);
+                fs->unlink(fs, dir, name, 0);
+        }
+        if (fd >= 0)
+                fs->close(fs, fd);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        buf_release(&note);
+        return rc ? error_sys(err, rc, "moving a torn tail to quarantine") : 0;
+}

@@ -1,0 +1,333 @@
+/*
+ * read.c - reading a conversation. Takes no lock and waits for nobody: a reader opens the log,
+ * finds its visible end, and walks.
+ */
+#include "store/files/conv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+struct reader {
+        const struct fs *fs;
+        int fd;
+        struct log_end at;
+        struct ids ids;
+};
+
+static int reader_open(struct files_conv *c, struct reader *r, struct steno_error *err)
+{
+        struct stat st;
+        *r = (struct reader){.fs = c->store->env->fs};
+        r->fd = r->fs->open(r->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
+        if (r->fd == -ENOENT) {
+                ids_open(&r->ids, c->store->env, c->dir);
+                return 0; /* a folder without a log: empty */
+        }
+        int rc = r->fd < 0 ? r->fd : r->fs->fstat(r->fs, r->fd, &st);
+        if (rc) {
+                if (r->fd >= 0)
+                        r->fs->close(r->fs, r->fd);
+                return error_sys(err, rc, "reading messages.jsonl");
+        }
+        /* The mark before the size would be older; the size is of an open file, so both are of
+         * one log even when it is being rewritten: a mark of another one is out of its range or
+         * still a lower bound of what that rewrite synced. */
+        ids_open(&r->ids, c->store->env, c->dir);
+        rc = log_find_end(r->fs, r->fd, (uint64_t)st.st_size, r->ids.mark, &r->at, err);
+        if (rc) {
+                ids_close(&r->ids);
+                r->fs->close(r->fs, r->fd);
+        }
+        return rc;
+}
+
+static void reader_close(struct reader *r)
+{
+        ids_close(&r->ids);
+        if (r->fd >= 0)
+                r->fs->close(r->fs, r->fd);
+}
+
+static void record_of(const struct log_line *line, struct files_record *out)
+{
+        *out = (struct files_record){.rec = line->rec,
+            .damaged = line->damaged,
+            .first_seq = line->first_seq,
+            .last_seq = line->last_seq};
+}
+
+static int walk(struct reader *r, uint64_t from, uint64_t after, files_record_fn each, void *ctx,
+    struct steno_error *err)
+{
+        struct log_cursor cursor;
+        struct log_line line;
+        int rc;
+        log_cursor_init(&cursor, r->fs, r->fd, from, r->at.end);
+        if (after) {
+                cursor.seq = after;
+                cursor.seq_known = true;
+        }
+        while ((rc = log_next(&cursor, &line, err)) == 1) {
+                struct files_record rec;
+                record_of(&line, &rec);
+                rc = each(ctx, &rec);
+                if (rc)
+                        break;
+        }
+        log_cursor_release(&cursor);
+        return rc;
+}
+
+int files_read(
+    struct files_conv *c, uint64_t after, files_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct reader r;
+        uint64_t from = 0;
+        int rc = reader_open(c, &r, err);
+        if (rc)
+                return rc;
+        if (after < r.at.last_seq) {
+                rc = log_seek_after(r.fs, r.fd, r.at.end, after, &from, err);
+                if (rc == 0)
+                        rc = walk(&r, from, after, each, ctx, err);
+        }
+        reader_close(&r);
+        return rc;
+}
+
+int files_read_last(
+    struct files_conv *c, uint64_t lines, files_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct reader r;
+        uint64_t from = 0;
+        int rc = reader_open(c, &r, err);
+        if (rc)
+                return rc;
+        if (r.at.end && lines)
+                rc = log_seek_last(r.fs, r.fd, r.at.end, lines, &from, err);
+        if (rc == 0 && r.at.end && lines)
+                rc = walk(&r, from, 0, each, ctx, err);
+        reader_close(&r);
+        return rc;
+}
+
+int files_last(struct files_conv *c, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
+{
+        struct reader r;
+        int rc = reader_open(c, &r, err);
+        if (rc)
+                return rc;
+        if (seq)
+                *seq = r.at.last_seq;
+        if (bytes)
+                *bytes = r.at.end;
+        reader_close(&r);
+        return 0;
+}
+
+/* ---- by id ---- */
+
+struct by_id {
+        struct reader *r;
+        struct str want;
+        struct buf line;
+        struct buf id;
+        struct record rec;
+        bool found;
+        int rc;
+        struct steno_error *err;
+};
+
+static bool is_wanted(struct by_id *b, const struct record *rec)
+{
+        buf_clear(&b->id);
+        json_unescape(rec->id, &b->id, NULL);
+        return !b->id.failed && str_eq(buf_str(&b->id), b->want);
+}
+
+static int try_offset(void *ctx, uint64_t at)
+{
+        struct by_id *b = ctx;
+        if (at >= b->r->at.end)
+                return 0;
+        b->rc = log_read_at(b->r->fs, b->r->fd, b->r->at.end, at, &b->line, &b->rec, b->err);
+        if (b->rc == STENO_ECORRUPT)
+                b->rc = 0;
+        else if (b->rc == 0)
+                b->found = is_wanted(b, &b->rec);
+        return b->rc || b->found;
+}
+
+static int try_walked(void *ctx, const struct files_record *r)
+{
+        struct by_id *b = ctx;
+        if (r->damaged || !is_wanted(b, &r->rec))
+                return 0;
+        buf_clear(&b->line);
+        buf_put_str(&b->line, r->rec.line);
+        b->found = !b->line.failed && record_peek(buf_str(&b->line), &b->rec);
+        if (!b->found)
+                b->rc = error_nomem(b->err);
+        return 1;
+}
+
+int files_read_id(
+    struct files_conv *c, struct str id, files_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct reader r;
+        int rc = reader_open(c, &r, err);
+        if (rc)
+                return rc;
+        struct by_id b = {.r = &r, .want = id, .err = err};
+        buf_init(&b.line, 0);
+        buf_init(&b.id, 0);
+        ids_lookup(&r.ids, ids_hash_id(id), try_offset, &b);
+        uint64_t covered = ids_covered(&r.ids);
+        if (!b.rc && !b.found && covered < r.at.end) {
+                rc = walk(&r, covered, 0, try_walked, &b, err);
+                if (rc < 0)
+                        b.rc = rc;
+        }
+        rc = b.rc;
+        if (rc == 0 && b.found) {
+                struct files_record rec = {
+                    .rec = b.rec, .first_seq = b.rec.seq, .last_seq = b.rec.seq};
+                rc = each(ctx, &rec);
+        } else if (rc == 0) {
+                rc = error_set(err, STENO_ENOTFOUND, "no message \"%.*s\"",
+                    (int)(id.n > 100 ? 100 : id.n), id.p);
+        }
+        buf_release(&b.line);
+        buf_release(&b.id);
+        reader_close(&r);
+        return rc;
+}
+
+/* ---- amendments ---- */
+
+struct recent_amendments {
+        uint64_t *seqs;
+        size_t count;
+        size_t cap;
+};
+
+static int note_amendment(void *ctx, const struct files_record *r)
+{
+        struct recent_amendments *a = ctx;
+        if (r->damaged || !str_starts(r->rec.x, "{\"kind\":"))
+                return 0;
+        if (a->count == a->cap) {
+                size_t cap = a->cap ? a->cap * 2 : 16;
+                uint64_t *seqs = realloc(a->seqs, cap * sizeof *seqs);
+                if (!seqs)
+                        return STENO_ENOMEM;
+                a->seqs = seqs;
+                a->cap = cap;
+        }
+        a->seqs[a->count++] = r->rec.seq;
+        return 0;
+}
+
+/* Hands out the amendment at `seq`; *prev is the one before it. */
+static int amendment_at(struct reader *r, uint64_t seq, struct buf *line, files_record_fn each,
+    void *ctx, uint64_t *prev, struct steno_error *err)
+{
+        uint64_t at;
+        struct record rec;
+        struct about about;
+        struct arena arena;
+        *prev = 0;
+        int rc = log_seek_after(r->fs, r->fd, r->at.end, seq - 1, &at, err);
+        if (rc == 0)
+                rc = log_read_at(r->fs, r->fd, r->at.end, at, line, &rec, err);
+        if (rc == STENO_ECORRUPT || (rc == 0 && rec.seq != seq))
+                return 0; /* damaged: reported by whoever walks the log */
+        if (rc)
+                return rc;
+        arena_init(&arena);
+        rc = about_read(rec.x, &arena, &about, err);
+        arena_release(&arena);
+        if (rc)
+                return rc;
+        *prev = about.prev < seq ? about.prev : 0;
+        struct files_record out = {.rec = rec, .first_seq = seq, .last_seq = seq};
+        return each(ctx, &out);
+}
+
+int files_read_amendments(
+    struct files_conv *c, files_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct reader r;
+        struct recent_amendments recent = {0};
+        struct buf line;
+        int rc = reader_open(c, &r, err);
+        if (rc)
+                return rc;
+        buf_init(&line, 0);
+        uint64_t covered = ids_covered(&r.ids);
+        uint64_t next = r.ids.last_amend <= r.at.last_seq ? r.ids.last_amend : 0;
+        if (covered < r.at.end)
+                rc = walk(&r, covered, 0, note_amendment, &recent, err);
+        if (rc == STENO_ENOMEM)
+                error_nomem(err);
+        while (rc == 0 && (recent.count || next)) {
+                uint64_t prev;
+                uint64_t seq = recent.count ? recent.seqs[--recent.count] : next;
+                bool chained = recent.count == 0;
+                rc = amendment_at(&r, seq, &line, each, ctx, &prev, err);
+                if (chained)
+                        next = seq == next || prev ? prev : next;
+        }
+        free(recent.seqs);
+        buf_release(&line);
+        reader_close(&r);
+        return rc;
+}
+
+/* ---- following ---- */
+
+int files_wait(struct files_conv *c, uint64_t after, int timeout_ms, struct steno_error *err)
+{
+        char path[64];
+        uint64_t seq;
+        int rc = files_last(c, &seq, NULL, err);
+        if (rc || seq > after || timeout_ms == 0)
+                return rc ? rc : seq > after;
+        /* Watched through the descriptor, so that a rename of the folder above does not matter. */
+        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", c->dir);
+        if (watch < 0 || inotify_add_watch(watch, path, IN_MODIFY | IN_MOVED_TO | IN_CREATE) < 0) {
+                rc = error_sys(err, errno, "watching a conversation");
+                if (watch >= 0)
+                        close(watch);
+                return rc;
+        }
+        const struct env *env = c->store->env;
+        int64_t deadline = timeout_ms < 0 ? INT64_MAX : env->now(env) + timeout_ms;
+        for (;;) {
+                rc = files_last(c, &seq, NULL, err);
+                if (rc || seq > after) {
+                        rc = rc ? rc : 1;
+                        break;
+                }
+                int64_t left = deadline == INT64_MAX ? 60000 : deadline - env->now(env);
+                if (left <= 0)
+                        break;
+                struct pollfd p = {.fd = watch, .events = POLLIN};
+                poll(&p, 1, left > 60000 ? 60000 : (int)left);
+                char drain[4096];
+                while (read(watch, drain, sizeof drain) > 0)
+                        ;
+        }
+        close(watch);
+        return rc;
+}

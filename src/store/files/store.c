@@ -1,0 +1,534 @@
+/*
+ * store.c - the root of an embedded store: making and opening it, its settings, its projects, and
+ * the table of open conversations.
+ */
+#include "store/files/conv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+#define SETTINGS_MAX (1 * MIB)
+
+/* Magic numbers of statfs for file systems whose locks or syncs end at this machine. */
+static const struct {
+        long magic;
+        const char *name;
+} NETWORK[] = {
+    {0x6969, "NFS"},
+    {0xFF534D42, "CIFS"},
+    {0xFE534D42, "SMB"},
+    {0x517B, "SMB"},
+    {0x01021997, "9P"},
+    {0x5346414F, "AFS"},
+    {0x00C36400, "Ceph"},
+    {0x47504653, "GPFS"},
+    {0x0BD00BD0, "Lustre"},
+    {0x7461636F, "OCFS2"},
+    {0x19830326, "BeeGFS"},
+};
+
+static int refuse_network(
+    const struct env *env, int root, const char *path, struct steno_error *err)
+{
+        long magic = env->fs->magic(env->fs, root);
+        for (size_t i = 0; i < sizeof NETWORK / sizeof *NETWORK; i++)
+                if (magic == NETWORK[i].magic)
+                        return error_set(err, STENO_EUNSUPPORTED,
+                            "%s is on a network file system (%s), where locks and syncs do not "
+                            "hold; "
+                            "use a local disk",
+                            path, NETWORK[i].name);
+        return 0;
+}
+
+/* store.json: is it ours, and not from the future? */
+static int check_settings(const char *json, size_t n, struct steno_error *err)
+{
+        struct json j;
+        uint64_t version;
+        json_init(&j);
+        int rc = json_parse(&j, json, n, NULL, err);
+        if (rc)
+                rc = rc == STENO_ENOMEM ? rc : error_prefix(err, STENO_ECORRUPT, "store.json");
+        else if (!json_u64(&j, json_get(&j, 0, "version"), &version))
+                rc = error_set(err, STENO_ECORRUPT, "store.json has no version");
+        else if (version != 1)
+                rc = error_set(err, STENO_EUNSUPPORTED,
+                    "the store has format version %llu; this program knows version 1",
+                    (unsigned long long)version);
+        json_release(&j);
+        return rc;
+}
+
+static int read_settings(struct files_store *s, char **json, size_t *n, struct steno_error *err)
+{
+        int rc = fs_slurp(s->env->fs, s->root, "store.json", SETTINGS_MAX, json, n);
+        if (rc == -ENOENT)
+                return STENO_ENOTFOUND;
+        if (rc)
+                return error_sys(err, rc, "reading store.json");
+        return 0;
+}
+
+int files_settings(struct files_store *s, char **json, struct steno_error *err)
+{
+        size_t n;
+        return read_settings(s, json, &n, err);
+}
+
+int files_set_settings(struct files_store *s, const char *json, size_t n, struct steno_error *err)
+{
+        int rc = check_settings(json, n, err);
+        if (rc)
+                return rc;
+        rc = fs_replace(s->env->fs, s->root, "store.json", json, n);
+        return rc ? error_sys(err, rc, "writing store.json") : 0;
+}
+
+/* Makes what a store needs, or checks that it is there. Two may do it at once. */
+static int prepare(struct files_store *s, bool create, struct steno_error *err)
+{
+        static const char DEFAULTS[] = "{\"version\":1,\"profile\":\"default\"}\n";
+        char *json = NULL;
+        size_t n = 0;
+        int rc = read_settings(s, &json, &n, err);
+        if (rc == 0)
+                rc = check_settings(json, n, err);
+        else if (rc == STENO_ENOTFOUND && create)
+                rc = files_set_settings(s, DEFAULTS, sizeof DEFAULTS - 1, err);
+        else if (rc == STENO_ENOTFOUND)
+                error_set(err, rc, "there is no store at %s", s->path);
+        free(json);
+        if (rc)
+                return rc;
+        s->projects_dir = fs_open_dir(s->env->fs, s->root, "projects", true);
+        if (s->projects_dir < 0)
+                return error_sys(err, s->projects_dir, "opening projects/");
+        return 0;
+}
+
+static unsigned descriptor_budget(void)
+{
+        struct rlimit lim;
+        unsigned max = OPEN_CONVERSATIONS_MAX;
+        /* A conversation keeps three; leave most of them to the program. */
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur / 8 < max)
+                max = (unsigned)(lim.rlim_cur / 8);
+        return max < 16 ? 16 : max;
+}
+
+int files_open(const struct env *env, const char *path, bool create, struct files_store **out,
+    struct steno_error *err)
+{
+        struct files_store *s = calloc(1, sizeof *s);
+        if (!s)
+                return error_nomem(err);
+        int rc;
+        s->env = env;
+        s->root = s->projects_dir = -1;
+        s->open_max = descriptor_budget();
+        pthread_mutex_init(&s->mutex, NULL);
+        pthread_cond_init(&s->wake, NULL);
+        s->path = strdup(path);
+        if (!s->path) {
+                rc = error_nomem(err);
+                goto fail;
+        }
+        s->root = env->fs->open_root(env->fs, path, create);
+        if (s->root == -ENOENT && !create) {
+                rc = error_set(err, STENO_ENOTFOUND, "there is no store at %s", path);
+                goto fail;
+        }
+        if (s->root < 0) {
+                rc = error_sys(err, s->root, "opening the store %s", path);
+                goto fail;
+        }
+        rc = refuse_network(env, s->root, path, err);
+        if (rc == 0)
+                rc = prepare(s, create, err);
+        if (rc)
+                goto fail;
+        *out = s;
+        return 0;
+fail:
+        files_close(s);
+        return rc;
+}
+
+static void conv_destroy(struct files_conv *conv)
+{
+        const struct fs *fs = conv->store->env->fs;
+        if (conv->pairing)
+                pairing_free(conv->pairing);
+        if (conv->ids.env && conv->ids.pending_count && !conv->poisoned)
+                ids_flush(&conv->ids);
+        ids_close(&conv->ids);
+        if (conv->log >= 0)
+                fs->close(fs, conv->log);
+        if (conv->dir >= 0)
+                fs->close(fs, conv->dir);
+        buf_release(&conv->out);
+        pthread_mutex_destroy(&conv->mutex);
+        pthread_cond_destroy(&conv->turn);
+        free(conv->id);
+        free(conv->project_id);
+        free(conv);
+}
+
+void files_close(struct files_store *s)
+{
+        if (!s)
+                return;
+        const struct fs *fs = s->env->fs;
+        syncer_stop(s);
+        for (struct files_conv *c = s->convs, *next; c; c = next) {
+                next = c->next;
+                conv_destroy(c);
+        }
+        for (struct files_project *p = s->projects, *next; p; p = next) {
+                next = p->next;
+                fs->close(fs, p->conversations);
+                free(p);
+        }
+        if (s->projects_dir >= 0)
+                fs->close(fs, s->projects_dir);
+        if (s->root >= 0)
+                fs->close(fs, s->root);
+        pthread_mutex_destroy(&s->mutex);
+        pthread_cond_destroy(&s->wake);
+        free(s->path);
+        free(s);
+}
+
+const struct env *files_env(const struct files_store *s)
+{
+        return s->env;
+}
+
+int files_root(const struct files_store *s)
+{
+        return s->root;
+}
+
+const char *files_path(const struct files_store *s)
+{
+        return s->path;
+}
+
+/* ---- projects ---- */
+
+/* Under the store's mutex. STENO_ENOTFOUND without `create` when there is none. */
+static int project_open(struct files_store *s, const char *folder, bool create,
+    struct files_project **out, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        for (struct files_project *p = s->projects; p; p = p->next) {
+                if (strcmp(p->folder, folder) == 0) {
+                        *out = p;
+                        return 0;
+                }
+        }
+        int dir = fs_open_dir(fs, s->projects_dir, folder, create);
+        int conversations = dir < 0 ? dir : fs_open_dir(fs, dir, "conversations", create);
+        /* Another process may have made them a moment ago and not yet synced their names (S3). */
+        int rc = 0;
+        if (create && conversations >= 0 && (rc = fs->fsync(fs, dir)) == 0)
+                rc = fs->fsync(fs, s->projects_dir);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        if (rc) {
+                fs->close(fs, conversations);
+                return error_sys(err, rc, "syncing project %s", folder);
+        }
+        if (conversations == -ENOENT)
+                return STENO_ENOTFOUND;
+        if (conversations < 0)
+                return error_sys(err, conversations, "opening project %s", folder);
+        struct files_project *p = calloc(1, sizeof *p);
+        if (!p) {
+                fs->close(fs, conversations);
+                return error_nomem(err);
+        }
+        snprintf(p->folder, sizeof p->folder, "%s", folder);
+        p->conversations = conversations;
+        p->next = s->projects;
+        s->projects = p;
+        *out = p;
+        return 0;
+}
+
+/* ---- the table of open conversations ---- */
+
+/* Closes idle ones beyond the budget, least recently used first. Under the store's mutex. */
+static void evict(struct files_store *s)
+{
+        while (s->conv_count > s->open_max) {
+                struct files_conv **oldest = NULL;
+                for (struct files_conv **at = &s->convs; *at; at = &(*at)->next)
+                        if ((*at)->refs == 0 && !(*at)->dirty &&
+                            (!oldest || (*at)->used < (*oldest)->used))
+                                oldest = at;
+                if (!oldest)
+                        return;
+                struct files_conv *gone = *oldest;
+                *oldest = gone->next;
+                s->conv_count--;
+                conv_destroy(gone);
+        }
+}
+
+static struct files_conv *conv_new(
+    struct files_store *s, struct files_project *project, const char *folder, int dir)
+{
+        struct files_conv *c = calloc(1, sizeof *c);
+        if (!c)
+                return NULL;
+        c->store = s;
+        c->project = project;
+        c->dir = dir;
+        c->log = -1;
+        c->ids.fd = -1;
+        c->queue_end = &c->queue;
+        snprintf(c->folder, sizeof c->folder, "%s", folder);
+        pthread_mutex_init(&c->mutex, NULL);
+        pthread_cond_init(&c->turn, NULL);
+        buf_init(&c->out, 0);
+        return c;
+}
+
+static int names_from_meta(struct files_conv *c, struct steno_error *err)
+{
+        char *meta = NULL;
+        size_t n = 0;
+        struct json j;
+        json_init(&j);
+        int rc = files_conv_meta(c, &meta, &n, err);
+        if (rc == 0 && json_parse(&j, meta, n, NULL, NULL) == 0) {
+                c->id = json_dup_string(&j, json_get(&j, 0, "id"));
+                c->project_id = json_dup_string(&j, json_get(&j, 0, "project"));
+        }
+        /* A folder without its meta.json still opens: a plain name is the id. */
+        if (rc == 0 && !c->id)
+                c->id = strdup(c->folder);
+        if (rc == 0 && !c->project_id)
+                c->project_id = strdup(c->project->folder);
+        if (rc == 0 && (!c->id || !c->project_id))
+                rc = error_nomem(err);
+        json_release(&j);
+        free(meta);
+        return rc;
+}
+
+/* Finds it in the table or on the disk; takes a reference. Under the store's mutex. */
+static int table_open(struct files_store *s, struct files_project *project, const char *folder,
+    struct files_conv **out, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        struct stat st;
+        int rc = fs->stat(fs, project->conversations, folder, &st);
+        if (rc == -ENOENT || (rc == 0 && !S_ISDIR(st.st_mode)))
+                return STENO_ENOTFOUND;
+        if (rc)
+                return error_sys(err, rc, "opening conversation %s", folder);
+        for (struct files_conv *c = s->convs; c; c = c->next) {
+                /* A folder that was removed and made again is another conversation; a poisoned
+                 * handle is never handed out again (S5). */
+                if (c->project == project && c->dir_ino == st.st_ino && c->dir_dev == st.st_dev &&
+                    !c->poisoned && strcmp(c->folder, folder) == 0) {
+                        c->refs++;
+                        c->used = ++s->clock;
+                        *out = c;
+                        return 0;
+                }
+        }
+        int dir = fs->open(fs, project->conversations, folder, O_RDONLY | O_DIRECTORY, 0);
+        if (dir == -ENOENT)
+                return STENO_ENOTFOUND;
+        if (dir < 0)
+                return error_sys(err, dir, "opening conversation %s", folder);
+        struct files_conv *c = conv_new(s, project, folder, dir);
+        if (!c) {
+                fs->close(fs, dir);
+                return error_nomem(err);
+        }
+        rc = fs->fstat(fs, dir, &st);
+        if (rc)
+                rc = error_sys(err, rc, "opening conversation %s", folder);
+        else
+                rc = names_from_meta(c, err);
+        if (rc) {
+                conv_destroy(c);
+                return rc;
+        }
+        c->dir_dev = st.st_dev;
+        c->dir_ino = st.st_ino;
+        c->refs = 1;
+        c->used = ++s->clock;
+        c->next = s->convs;
+        s->convs = c;
+        s->conv_count++;
+        evict(s);
+        *out = c;
+        return 0;
+}
+
+int files_conv_open_folder(struct files_store *s, const char *project_folder, const char *folder,
+    struct files_conv **out, struct steno_error *err)
+{
+        struct files_project *project;
+        pthread_mutex_lock(&s->mutex);
+        int rc = project_open(s, project_folder, false, &project, err);
+        if (rc == 0)
+                rc = table_open(s, project, folder, out, err);
+        pthread_mutex_unlock(&s->mutex);
+        return rc;
+}
+
+int files_conv_open(struct files_store *s, struct str project, struct str id,
+    struct files_conv **out, struct steno_error *err)
+{
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        if (id_file_name(project, project_folder) || id_file_name(id, folder))
+                return error_nomem(err);
+        int rc = files_conv_open_folder(s, project_folder, folder, out, err);
+        if (rc == STENO_ENOTFOUND)
+                error_set(err, rc, "no conversation \"%.*s\" in project \"%.*s\"", (int)id.n, id.p,
+                    (int)project.n, project.p);
+        return rc;
+}
+
+/* Makes the folder aside and renames it into place (S1, S3). */
+static int make_folder(struct files_store *s, struct files_project *project, const char *folder,
+    struct str meta, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        char aside[64] = ".new-";
+        id_make(s->env, ".new-", aside);
+        int rc = fs->mkdir(fs, project->conversations, aside, 0700);
+        if (rc)
+                return error_sys(err, rc, "making a conversation");
+        int dir = fs->open(fs, project->conversations, aside, O_RDONLY | O_DIRECTORY, 0);
+        int log = -1;
+        rc = dir < 0 ? dir : fs_replace(fs, dir, "meta.json", meta.p, meta.n);
+        if (rc == 0) {
+                log = fs->open(fs, dir, "messages.jsonl", O_RDWR | O_CREAT | O_EXCL, 0600);
+                rc = log < 0 ? log : fs->fsync(fs, log);
+        }
+        if (rc == 0)
+                rc = fs->fsync(fs, dir);
+        if (rc == 0)
+                rc = fs->rename_new(
+                    fs, project->conversations, aside, project->conversations, folder);
+        if (rc == 0)
+                rc = fs->fsync(fs, project->conversations);
+        else
+                fs_remove_tree(fs, project->conversations, aside);
+        if (log >= 0)
+                fs->close(fs, log);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        if (rc == -EEXIST || rc == -ENOTEMPTY)
+                return STENO_ECONFLICT;
+        return rc ? error_sys(err, rc, "making a conversation") : 0;
+}
+
+int files_conv_create(struct files_store *s, struct str project_id, struct str id, struct str meta,
+    struct files_conv **out, struct steno_error *err)
+{
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        struct files_project *project;
+        struct files_conv *conv = NULL;
+        if (id_file_name(project_id, project_folder) || id_file_name(id, folder))
+                return error_nomem(err);
+        pthread_mutex_lock(&s->mutex);
+        int rc = project_open(s, project_folder, true, &project, err);
+        pthread_mutex_unlock(&s->mutex);
+        if (rc == 0)
+                rc = make_folder(s, project, folder, meta, err);
+        if (rc == STENO_ECONFLICT)
+                return error_set(err, rc, "conversation \"%.*s\" exists already", (int)id.n, id.p);
+        if (rc == 0)
+                rc = files_conv_open(s, project_id, id, &conv, err);
+        if (rc)
+                return rc;
+        /* Listed even before its first message. Best effort: a full scan finds it as well. */
+        conv_enter(conv);
+        if (conv_flock(conv, NULL) == 0) {
+                recent_note(conv, NULL);
+                conv_funlock(conv);
+        }
+        conv_leave(conv);
+        *out = conv;
+        return 0;
+}
+
+void files_conv_release(struct files_conv *conv)
+{
+        if (!conv)
+                return;
+        struct files_store *s = conv->store;
+        pthread_mutex_lock(&s->mutex);
+        conv->refs--;
+        if (conv->refs == 0 && conv->poisoned) {
+                struct files_conv **at = &s->convs;
+                while (*at != conv)
+                        at = &(*at)->next;
+                *at = conv->next;
+                s->conv_count--;
+                conv_destroy(conv);
+        } else {
+                evict(s);
+        }
+        pthread_mutex_unlock(&s->mutex);
+}
+
+/* ---- walking the store ---- */
+
+struct each_conv {
+        struct files_store *store;
+        int (*each)(void *ctx, const char *project_folder, const char *folder);
+        void *ctx;
+        const char *project;
+        struct steno_error *err;
+};
+
+static int each_folder(void *ctx, const char *name, unsigned char type)
+{
+        struct each_conv *w = ctx;
+        (void)type;
+        /* Half-made conversations begin with a dot. */
+        return name[0] == '.' ? 0 : w->each(w->ctx, w->project, name);
+}
+
+static int each_project(void *ctx, const char *name, unsigned char type)
+{
+        struct each_conv *w = ctx;
+        struct files_project *project;
+        (void)type;
+        if (name[0] == '.' || strlen(name) > PLAIN_NAME_MAX)
+                return 0;
+        pthread_mutex_lock(&w->store->mutex);
+        int rc = project_open(w->store, name, false, &project, w->err);
+        pthread_mutex_unlock(&w->store->mutex);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        const struct fs *fs = w->store->env->fs;
+        w->project = project->folder;
+        return fs->list(fs, project->conversations, each_folder, w);
+}
+
+int files_each_conv(struct files_store *s,
+    int (*each)(void *ctx, const char *project_folder, const char *folder), void *ctx,
+    struct steno_error *err)
+{
+        struct each_conv w = {.store = s, .each = each, .ctx = ctx, .err = err};
+        return s->env->fs->list(s->env->fs, s->projects_dir, each_project, &w);
+}

@@ -1,0 +1,99 @@
+/*
+ * syncer.c - the background sync of appends with `process` durability. One thread a store, made
+ * when the first such append comes.
+ */
+#include "store/files/conv.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/error.h"
+
+#define SYNC_EVERY_MS 200
+
+int conv_sync(struct files_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        int rc = files_conv_lock(c, err);
+        if (rc)
+                return rc;
+        rc = conv_refresh(c, err);
+        if (rc == 0 && c->ids.mark.size != c->at.end) {
+                int sys = fs->fdatasync(fs, c->log);
+                if (sys) {
+                        c->poisoned = true;
+                        rc = error_sys(err, sys, "syncing messages.jsonl");
+                } else {
+                        ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
+                }
+        }
+        c->dirty = false;
+        files_conv_unlock(c);
+        return rc;
+}
+
+/* Takes a reference to a dirty conversation, or NULL. Under the store's mutex. */
+static struct files_conv *next_dirty(struct files_store *s)
+{
+        for (struct files_conv *c = s->convs; c; c = c->next) {
+                if (__atomic_load_n(&c->dirty, __ATOMIC_RELAXED)) {
+                        c->refs++;
+                        return c;
+                }
+        }
+        return NULL;
+}
+
+static void sync_dirty(struct files_store *s)
+{
+        for (;;) {
+                pthread_mutex_lock(&s->mutex);
+                struct files_conv *c = next_dirty(s);
+                pthread_mutex_unlock(&s->mutex);
+                if (!c)
+                        return;
+                /* A conversation that was removed meanwhile has nothing to sync. */
+                if (conv_sync(c, NULL))
+                        __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
+                files_conv_release(c);
+        }
+}
+
+static void *run(void *arg)
+{
+        struct files_store *s = arg;
+        pthread_mutex_lock(&s->mutex);
+        while (!s->closing) {
+                struct timespec until;
+                clock_gettime(CLOCK_REALTIME, &until);
+                until.tv_nsec += SYNC_EVERY_MS * 1000000L;
+                until.tv_sec += until.tv_nsec / 1000000000L;
+                until.tv_nsec %= 1000000000L;
+                pthread_cond_timedwait(&s->wake, &s->mutex, &until);
+                pthread_mutex_unlock(&s->mutex);
+                sync_dirty(s);
+                pthread_mutex_lock(&s->mutex);
+        }
+        pthread_mutex_unlock(&s->mutex);
+        return NULL;
+}
+
+void syncer_want(struct files_store *s)
+{
+        pthread_mutex_lock(&s->mutex);
+        if (!s->syncer_runs && !s->closing)
+                s->syncer_runs = pthread_create(&s->syncer, NULL, run, s) == 0;
+        pthread_mutex_unlock(&s->mutex);
+}
+
+void syncer_stop(struct files_store *s)
+{
+        pthread_mutex_lock(&s->mutex);
+        s->closing = true;
+        bool joins = s->syncer_runs;
+        pthread_cond_signal(&s->wake);
+        pthread_mutex_unlock(&s->mutex);
+        if (joins)
+                pthread_join(s->syncer, NULL);
+        sync_dirty(s);
+}

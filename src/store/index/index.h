@@ -1,0 +1,48 @@
+/*
+ * index.h - index.db: which conversations there are, by activity, title and project.
+ *
+ * SQLite, derived from the files, never on the path of a commit; it can be deleted at any time.
+ * It is caught up before each use: from `recent` (store/files/recent.c) while the machine has not
+ * booted since, from a scan of all folders else. Several processes may do so at once.
+ */
+#ifndef STORE_INDEX_INDEX_H
+#define STORE_INDEX_INDEX_H
+
+#include <stdint.h>
+
+#include "steno.h"
+#include "store/files/files.h"
+
+struct index;
+
+int index_open(struct files_store *store, struct index **out, struct steno_error *err);
+void index_close(struct index *index);
+
+/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew. */
+int index_catch_up(
+    struct index *index, steno_progress progress, void *progress_ctx, struct steno_error *err);
+
+struct index_query {
+        const char *project; /* NULL: all */
+        uint32_t limit;      /* 20 when 0 */
+        const char *cursor;  /* NULL: from the newest */
+        const char *words;   /* all must occur in the title or id; NULL: any */
+};
+
+/* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours. */
+int index_list(
+    struct index *index, const struct index_query *q, char **json, struct steno_error *err);
+
+/* Totals: conversations, messages, bytes. */
+struct index_totals {
+        uint64_t conversations;
+        uint64_t messages;
+        uint64_t bytes;
+};
+int index_totals(struct index *index, struct index_totals *out, struct steno_error *err);
+
+/* The conversation that a run belongs to, by its folders' names. STENO_ENOTFOUND. */
+int index_find_run(struct index *index, const char *project, const char *run, char folder[65],
+    struct steno_error *err);
+
+#endif
