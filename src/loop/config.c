@@ -1,0 +1,453 @@
+/*
+ * config.c - the layers of a configuration, read strictly and laid over each other.
+ *
+ * Each file is read into a configuration of its own first, so that what an untrusted file must not
+ * say can be taken out of it before anything of it counts.
+ */
+#include "loop/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "loop/config_key.h"
+#include "loop/trust.h"
+
+static const char *const known[] = {"provider", "baseUrl", "apiKey", "model", "system", "params",
+    "mcpServers", "permissions", "environment", "limits", "$schema", NULL};
+
+static const char *const known_limits[] = {"turns", "seconds", "tokens", "toolSeconds",
+    "commandSeconds", "commandMemoryMb", "commandCpuSeconds", NULL};
+
+const char *config_getenv(const char *const *env, const char *name)
+{
+        size_t n = strlen(name);
+
+        for (size_t i = 0; env && env[i]; i++)
+                if (strncmp(env[i], name, n) == 0 && env[i][n] == '=')
+                        return env[i] + n + 1;
+        return NULL;
+}
+
+int config_home(const char *const *env, char **path, struct steno_error *err)
+{
+        const char *xdg = config_getenv(env, "XDG_CONFIG_HOME");
+        const char *home = config_getenv(env, "HOME");
+        int n = -1;
+
+        /* The XDG rules: a relative path is to be ignored. */
+        if (xdg && xdg[0] == '/')
+                n = asprintf(path, "%s/steno", xdg);
+        else if (home && home[0] == '/')
+                n = asprintf(path, "%s/.config/steno", home);
+        else
+                return error_set(
+                    err, STENO_ENOTFOUND, "neither XDG_CONFIG_HOME nor HOME names a directory");
+        return n < 0 ? error_nomem(err) : 0;
+}
+
+static int read_all(int fd, const char *path, char **text, size_t *n, struct steno_error *err)
+{
+        char *p = malloc(CONFIG_FILE_MAX + 1);
+        size_t have = 0;
+
+        if (!p)
+                return error_nomem(err);
+        while (have <= CONFIG_FILE_MAX) {
+                ssize_t got = read(fd, p + have, CONFIG_FILE_MAX + 1 - have);
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0) {
+                        int sys = errno;
+                        free(p);
+                        return error_sys(err, sys, "%.160s", path);
+                }
+                if (got == 0)
+                        break;
+                have += (size_t)got;
+        }
+        if (have > CONFIG_FILE_MAX) {
+                free(p);
+                return error_set(err, STENO_ELIMIT, "%.160s: larger than 1 MiB", path);
+        }
+        p[have] = '\0';
+        *text = p;
+        *n = have;
+        return 0;
+}
+
+int config_slurp(const char *path, char **text, size_t *n, struct steno_error *err)
+{
+        struct stat st;
+        /* A pipe or a device in its place must not hold us up. */
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+                return error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path);
+        if (fd < 0)
+                return error_sys(err, errno, "%.160s", path);
+        int rc;
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                rc = error_set(err, STENO_EINVAL, "%.160s: not a file", path);
+        else
+                rc = read_all(fd, path, text, n, err);
+        close(fd);
+        return rc;
+}
+
+/* ---- one file ---- */
+
+static int read_limits(struct config_limits *l, const struct json *j, json_ref obj,
+    const char *where, struct steno_error *err)
+{
+        const struct {
+                const char *key;
+                uint64_t max;
+                uint64_t *out;
+        } members[] = {
+            {"turns", 1000000, &l->turns},
+            {"seconds", 365 * 86400, &l->seconds},
+            {"tokens", UINT64_MAX / 2, &l->tokens},
+            {"toolSeconds", 86400, &l->tool_seconds},
+            {"commandSeconds", 86400, &l->command_seconds},
+            {"commandMemoryMb", 1 << 24, &l->command_memory_mb},
+            {"commandCpuSeconds", 365 * 86400, &l->command_cpu_seconds},
+        };
+        int rc = config_key_check(j, obj, known_limits, where, err);
+
+        for (size_t i = 0; rc == 0 && i < sizeof(members) / sizeof(*members); i++)
+                rc = config_key_number(
+                    j, obj, members[i].key, where, members[i].max, members[i].out, err);
+        return rc;
+}
+
+static int read_params(
+    struct config *c, const struct json *j, const char *where, struct steno_error *err)
+{
+        json_ref r = json_get(j, 0, "params");
+
+        if (r == JSON_NONE)
+                return 0;
+        if (json_type(j, r) != JSON_OBJECT)
+                return error_set(err, STENO_EINVAL, "%s: \"params\" must be an object", where);
+        struct str raw = json_raw(j, r);
+        c->params = strndup(raw.p, raw.n);
+        return c->params ? 0 : error_nomem(err);
+}
+
+/* `env` NULL: do not expand variables. */
+static int read_document(struct config *c, const struct json *j, const char *const *env,
+    const char *path, struct steno_error *err)
+{
+        char where[160];
+        json_ref r;
+        int rc = config_key_check(j, 0, known, path, err);
+
+        if (rc == 0)
+                rc = config_key_string(j, 0, "provider", path, &c->provider, err);
+        if (rc == 0)
+                rc = config_key_string(j, 0, "baseUrl", path, &c->base_url, err);
+        if (rc == 0)
+                rc = config_key_string(j, 0, "apiKey", path, &c->api_key, err);
+        if (rc == 0)
+                rc = config_key_string(j, 0, "model", path, &c->model, err);
+        if (rc == 0)
+                rc = config_key_string(j, 0, "system", path, &c->system, err);
+        if (rc == 0)
+                rc = read_params(c, j, path, err);
+        if (rc == 0)
+                rc = config_key_strings(j, 0, "environment", path, &c->environment, err);
+        snprintf(where, sizeof(where), "%.120s: limits", path);
+        if (rc == 0 && (r = json_get(j, 0, "limits")) != JSON_NONE)
+                rc = read_limits(&c->limits, j, r, where, err);
+        snprintf(where, sizeof(where), "%.120s: permissions", path);
+        if (rc == 0 && (r = json_get(j, 0, "permissions")) != JSON_NONE)
+                rc = permission_rules_read(&c->rules, j, r, where, err);
+        snprintf(where, sizeof(where), "%.120s: mcpServers", path);
+        if (rc == 0 && (r = json_get(j, 0, "mcpServers")) != JSON_NONE)
+                rc = config_servers_read(c, j, r, env, where, err);
+        return rc;
+}
+
+static int read_text(struct config *c, struct str text, const char *const *env, const char *path,
+    struct steno_error *err)
+{
+        struct json j;
+
+        json_init(&j);
+        int rc = json_parse(&j, text.p, text.n, NULL, err);
+        if (rc < 0)
+                rc = error_prefix(err, STENO_EINVAL, "%.100s", path);
+        if (rc == 0)
+                rc = read_document(c, &j, env, path, err);
+        json_release(&j);
+        return rc;
+}
+
+/* ---- laying layers over each other ---- */
+
+static void replace(char **into, char **from)
+{
+        if (!*from)
+                return;
+        free(*into);
+        *into = *from;
+        *from = NULL;
+}
+
+static void replace_number(uint64_t *into, uint64_t from)
+{
+        if (from != UINT64_MAX)
+                *into = from;
+}
+
+static int add_names(struct config *c, struct config *from, struct steno_error *err)
+{
+        size_t have = 0, more = 0;
+
+        while (c->environment && c->environment[have])
+                have++;
+        while (from->environment && from->environment[more])
+                more++;
+        if (more == 0)
+                return 0;
+        char **list = realloc(c->environment, (have + more + 1) * sizeof(*list));
+        if (!list)
+                return error_nomem(err);
+        memcpy(list + have, from->environment, (more + 1) * sizeof(*list));
+        c->environment = list;
+        free(from->environment);
+        from->environment = NULL;
+        return 0;
+}
+
+/* The stronger layer's rules first: the first match wins. */
+static int put_rules_first(struct config *c, struct config *from, struct steno_error *err)
+{
+        size_t n = from->rules.count, m = c->rules.count;
+
+        if (n == 0)
+                return 0;
+        struct permission_rule *list = realloc(from->rules.list, (n + m) * sizeof(*list));
+        if (!list)
+                return error_nomem(err);
+        if (m)
+                memcpy(list + n, c->rules.list, m * sizeof(*list));
+        free(c->rules.list);
+        c->rules.list = list;
+        c->rules.count = n + m;
+        permission_rules_init(&from->rules);
+        return 0;
+}
+
+static int lay_over(struct config *c, struct config *from, struct steno_error *err)
+{
+        const struct config_limits *l = &from->limits;
+
+        replace(&c->provider, &from->provider);
+        replace(&c->base_url, &from->base_url);
+        replace(&c->api_key, &from->api_key);
+        replace(&c->model, &from->model);
+        replace(&c->system, &from->system);
+        replace(&c->params, &from->params);
+        replace_number(&c->limits.turns, l->turns);
+        replace_number(&c->limits.seconds, l->seconds);
+        replace_number(&c->limits.tokens, l->tokens);
+        replace_number(&c->limits.tool_seconds, l->tool_seconds);
+        replace_number(&c->limits.command_seconds, l->command_seconds);
+        replace_number(&c->limits.command_memory_mb, l->command_memory_mb);
+        replace_number(&c->limits.command_cpu_seconds, l->command_cpu_seconds);
+        int rc = add_names(c, from, err);
+        if (rc == 0)
+                rc = put_rules_first(c, from, err);
+        if (rc == 0)
+                rc = config_servers_take(c, from, err);
+        return rc;
+}
+
+static void layer_init(struct config *c)
+{
+        memset(c, 0, sizeof(*c));
+        memset(&c->limits, 0xFF, sizeof(c->limits));
+}
+
+static int add_file(struct config *c, const char *path, struct str text, const char *const *env,
+    struct steno_error *err)
+{
+        struct config layer;
+
+        layer_init(&layer);
+        int rc = read_text(&layer, text, env, path, err);
+        if (rc == 0)
+                rc = lay_over(c, &layer, err);
+        config_release(&layer);
+        return rc;
+}
+
+/* ---- a file that nobody has vouched for ---- */
+
+static void forget(char **text, const char *key, struct buf *names)
+{
+        if (!*text)
+                return;
+        buf_printf(names, "%s%s", names->n ? ", " : "", key);
+        free(*text);
+        *text = NULL;
+}
+
+static int disarm(struct config *layer, const char *path, char **warnings, struct steno_error *err)
+{
+        struct buf names;
+
+        buf_init(&names, 4096);
+        forget(&layer->provider, "provider", &names);
+        forget(&layer->base_url, "baseUrl", &names);
+        forget(&layer->api_key, "apiKey", &names);
+        if (layer->server_count)
+                buf_printf(&names, "%smcpServers", names.n ? ", " : "");
+        config_servers_release(layer);
+        if (layer->rules.count)
+                buf_printf(&names, "%spermissions", names.n ? ", " : "");
+        permission_rules_release(&layer->rules);
+        if (layer->environment)
+                buf_printf(&names, "%senvironment", names.n ? ", " : "");
+        config_key_free_list(layer->environment);
+        layer->environment = NULL;
+        const char *list = buf_cstr(&names);
+        int n = 0;
+        if (list && names.n)
+                n = asprintf(warnings,
+                    "%s is not trusted: its %s are ignored; look at it, then run `steno trust`",
+                    path, list);
+        bool failed = !list || n < 0;
+        buf_release(&names);
+        return failed ? error_nomem(err) : 0;
+}
+
+static int add_project(
+    struct config *c, const struct config_sources *from, const char *home, struct steno_error *err)
+{
+        struct config layer;
+        struct steno_error ignored;
+        char *path = NULL, *text = NULL;
+        size_t n;
+        bool trusted = false;
+
+        if (asprintf(&path, "%s/steno.json", from->directory) < 0)
+                return error_nomem(err);
+        layer_init(&layer);
+        /* Read once: what is hashed is what is parsed. */
+        int rc = config_slurp(path, &text, &n, err);
+        if (rc == 0 && home)
+                trusted = trust_holds(home, path, str_span(text, n), &ignored);
+        if (rc == 0)
+                rc = read_text(&layer, str_span(text, n), trusted ? from->env : NULL, path, err);
+        if (rc == 0 && !trusted)
+                rc = disarm(&layer, path, &c->warnings, err);
+        if (rc == 0)
+                rc = lay_over(c, &layer, err);
+        config_release(&layer);
+        free(text);
+        free(path);
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+/* ---- all of it ---- */
+
+static int add_user(
+    struct config *c, const struct config_sources *from, const char *home, struct steno_error *err)
+{
+        char *path = NULL, *text = NULL;
+        size_t n;
+
+        if (asprintf(&path, "%s/config.json", home) < 0)
+                return error_nomem(err);
+        int rc = config_slurp(path, &text, &n, err);
+        if (rc == 0)
+                rc = add_file(c, path, str_span(text, n), from->env, err);
+        free(text);
+        free(path);
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+static int add_environment(struct config *c, const char *const *env, struct steno_error *err)
+{
+        static const char *const names[][2] = {{"OPENAI_BASE_URL", "baseUrl"},
+            {"OPENAI_API_KEY", "apiKey"}, {"STENO_MODEL", "model"}, {"STENO_PROVIDER", "provider"}};
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                const char *value = config_getenv(env, names[i][0]);
+                int rc = value && *value ? config_override(c, names[i][1], value, err) : 0;
+                if (rc < 0)
+                        return rc;
+        }
+        return 0;
+}
+
+int config_load(struct config *c, const struct config_sources *from, struct steno_error *err)
+{
+        struct config loaded = {
+            .limits = {.turns = 50,
+                .tool_seconds = 600,
+                .command_seconds = 600,
+                .command_memory_mb = 4096},
+        };
+        char *home = NULL;
+        int rc = config_home(from->env, &home, err);
+
+        if (rc == STENO_ENOTFOUND)
+                rc = 0;
+        if (rc == 0 && home)
+                rc = add_user(&loaded, from, home, err);
+        if (rc == 0 && from->directory)
+                rc = add_project(&loaded, from, home, err);
+        if (rc == 0)
+                rc = add_environment(&loaded, from->env, err);
+        if (rc == 0)
+                *c = loaded;
+        else
+                config_release(&loaded);
+        free(home);
+        return rc;
+}
+
+int config_override(struct config *c, const char *key, const char *value, struct steno_error *err)
+{
+        struct {
+                const char *key;
+                char **slot;
+        } slots[] = {{"provider", &c->provider}, {"baseUrl", &c->base_url}, {"apiKey", &c->api_key},
+            {"model", &c->model}, {"system", &c->system}};
+
+        for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+                if (strcmp(key, slots[i].key) != 0)
+                        continue;
+                char *copy = strdup(value);
+                if (!copy)
+                        return error_nomem(err);
+                free(*slots[i].slot);
+                *slots[i].slot = copy;
+                return 0;
+        }
+        return error_set(err, STENO_EINVAL, "%.60s cannot be set by a flag", key);
+}
+
+void config_release(struct config *c)
+{
+        free(c->provider);
+        free(c->base_url);
+        free(c->api_key);
+        free(c->model);
+        free(c->system);
+        free(c->params);
+        config_servers_release(c);
+        permission_rules_release(&c->rules);
+        config_key_free_list(c->environment);
+        free(c->warnings);
+        memset(c, 0, sizeof(*c));
+}

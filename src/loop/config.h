@@ -1,0 +1,107 @@
+/*
+ * config.h - what a person set up: model, MCP servers, permissions, limits.
+ *
+ * Weakest first: built in, $XDG_CONFIG_HOME/steno/config.json (~/.config/steno), steno.json in the
+ * working directory, the environment, flags. A value of a stronger layer replaces a weaker one; a
+ * server replaces the server of the same name; permission rules of a stronger layer stand before
+ * those of a weaker one.
+ *
+ *   {
+ *     "provider": "openai", "baseUrl": "https://...", "apiKey": "...", "model": "...",
+ *     "system": "...", "params": {"temperature": 0},
+ *     "mcpServers": {"files": {"command": "npx", "args": ["..."], "env": {"A": "b"}, "cwd": "..."},
+ *                    "web": {"type": "http", "url": "https://...", "headers": {"A": "${TOKEN}"}}},
+ *     "permissions": [...],              permission.h
+ *     "environment": ["NAME", ...],      more variables that commands and servers may see
+ *     "limits": {"turns": 50, "seconds": 0, "tokens": 0, "toolSeconds": 600,
+ *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0}
+ *   }
+ *
+ * Environment: OPENAI_BASE_URL, OPENAI_API_KEY, STENO_MODEL, STENO_PROVIDER. In a server's command,
+ * args, env, url and headers, ${NAME} and ${NAME:-default} are replaced from the environment.
+ *
+ * A steno.json may have come with a cloned repository. Until it is trusted (trust.h) its
+ * mcpServers, permissions, environment, provider, baseUrl and apiKey are ignored, and
+ * config->warnings says so.
+ */
+#ifndef LOOP_CONFIG_H
+#define LOOP_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "loop/permission.h"
+#include "steno.h"
+
+struct config_server {
+        char *name;
+        char *command;       /* stdio; NULL for HTTP */
+        char **args;         /* NULL-terminated, may be NULL */
+        char **env;          /* NAME=VALUE */
+        char *directory;     /* may be NULL */
+        char *url;           /* streamable HTTP */
+        char **headers;      /* "Name: value" */
+        uint64_t timeout_ms; /* of a call; 0: the loop's */
+        bool disabled;
+};
+
+struct config_limits {
+        uint64_t turns;
+        uint64_t seconds;
+        uint64_t tokens;
+        uint64_t tool_seconds;
+        uint64_t command_seconds;
+        uint64_t command_memory_mb;
+        uint64_t command_cpu_seconds;
+};
+
+struct config {
+        char *provider;
+        char *base_url;
+        char *api_key;
+        char *model;
+        char *system;
+        char *params; /* JSON object */
+        struct config_server *servers;
+        size_t server_count;
+        struct permission_rules rules;
+        char **environment; /* names, NULL-terminated, may be NULL */
+        struct config_limits limits;
+        char *warnings; /* lines for the person at the terminal, or NULL */
+};
+
+struct config_sources {
+        const char *const *env; /* the process's environment */
+        const char *directory;  /* where steno.json is looked for; NULL: nowhere */
+};
+
+/* STENO_EINVAL: a file says something that is not understood; the message has file and key. */
+int config_load(struct config *c, const struct config_sources *from, struct steno_error *err);
+void config_release(struct config *c);
+
+/* A flag of the command line: "provider", "baseUrl", "apiKey", "model" or "system". */
+int config_override(struct config *c, const char *key, const char *value, struct steno_error *err);
+
+/* Steno's directory in the user's configuration, freed with free(). STENO_ENOTFOUND: neither
+ * XDG_CONFIG_HOME nor HOME is set. */
+int config_home(const char *const *env, char **path, struct steno_error *err);
+
+/* A variable's value, or NULL. */
+const char *config_getenv(const char *const *env, const char *name);
+
+/* A small file whole, freed with free(); STENO_ENOTFOUND when there is none. */
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+int config_slurp(const char *path, char **text, size_t *n, struct steno_error *err);
+
+/* ---- servers; config_server.c ---- */
+
+/* Reads a mcpServers object into c. Without `expand` ${NAME} stays as it is. */
+int config_servers_read(struct config *c, const struct json *j, json_ref obj,
+    const char *const *expand, const char *where, struct steno_error *err);
+void config_servers_release(struct config *c);
+/* Takes all servers of `from`, which replace those of the same name. */
+int config_servers_take(struct config *c, struct config *from, struct steno_error *err);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * trust.h - which steno.json files a person has looked at.
+ *
+ * trusted.json in Steno's configuration directory (0600) holds {"files":{PATH:SHA256}}. Trust is in
+ * these very bytes at this very path: a file that was changed, moved or copied is a stranger again.
+ */
+#ifndef LOOP_TRUST_H
+#define LOOP_TRUST_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+#include "steno.h"
+
+/* Is `text`, found at `path`, trusted? `home` is what config_home() gave. No on any doubt. */
+bool trust_holds(const char *home, const char *path, struct str text, struct steno_error *err);
+
+/* Trusts a file as it is now; with *hash (may be NULL, freed with free()) the sum it has. */
+int trust_record(const char *home, const char *path, char **hash, struct steno_error *err);
+/* Takes it back; content when there was none. */
+int trust_forget(const char *home, const char *path, struct steno_error *err);
+
+#endif
