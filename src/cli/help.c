@@ -2,6 +2,7 @@
  * help.c - everything that describes the commands, made from their rows: the general help, the
  * help of one command, and the manual page.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,18 @@ static const char *const group_titles[GROUP_COUNT] = {
 };
 
 static const char exit_codes[] =
-    "0 done, 1 not found or no match, 2 usage, 3 refused (permission, conflict, protocol), "
-    "4 corrupt, 5 I/O or full disk, 130 interrupted";
+    "0 done, 1 not found or no match, 2 usage, 3 refused (permission, conflict,\n"
+    "protocol), 4 corrupt, 5 I/O or full disk, 130 interrupted";
+
+/* A summary is a phrase in the list and a sentence on its own. */
+static void put_sentence(struct out *o, const char *phrase)
+{
+        char first = (char)toupper((unsigned char)phrase[0]);
+
+        out_put(o, &first, 1);
+        out_puts(o, phrase + 1);
+        out_puts(o, ".\n");
+}
 
 static void put_option(struct out *o, const struct opt *opt)
 {
@@ -100,8 +111,9 @@ static void put_indented(struct out *o, const char *text)
 
 void help_command(struct out *o, const struct command *cmd)
 {
-        out_printf(o, "usage: steno %s%s%s%s\n\n%s.\n", cmd->name, cmd->opts ? " [options]" : "",
-            cmd->usage[0] ? " " : "", cmd->usage, cmd->summary);
+        out_printf(o, "usage: steno %s%s%s%s\n\n", cmd->name, cmd->opts ? " [options]" : "",
+            cmd->usage[0] ? " " : "", cmd->usage);
+        put_sentence(o, cmd->summary);
         if (cmd->detail != NULL)
                 out_printf(o, "\n%s\n", cmd->detail);
         put_options(o, "Options", cmd->opts);
@@ -225,8 +237,7 @@ static void man_command(struct out *o, const struct command *cmd)
         out_puts(o, " ");
         put_roff(o, cmd->usage);
         out_puts(o, "\n");
-        put_roff(o, cmd->summary);
-        out_puts(o, ".\n");
+        put_sentence(o, cmd->summary);
         if (cmd->detail != NULL) {
                 out_puts(o, ".PP\n");
                 put_roff(o, cmd->detail);

@@ -34,7 +34,7 @@ unsigned term_width(void)
 {
         struct winsize ws;
         const char *columns = getenv("COLUMNS");
-        int n = columns ? atoi(columns) : 0;
+        long n = columns ? strtol(columns, NULL, 10) : 0;
 
         if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20)
                 return ws.ws_col;

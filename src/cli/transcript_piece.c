@@ -15,7 +15,7 @@
 #define RESULT_ROWS 8
 #define SECTION_ROWS 5 /* of each end of a stub */
 #define THINKING_ROWS 4
-#define SYSTEM_ROWS 12
+#define SYSTEM_ROWS 6
 
 /* ---- which call a result answers ---- */
 
@@ -49,7 +49,7 @@ static void put_left(struct transcript *t, const char *corner, struct wrap_left 
         buf_init(&b, 0);
         if (left.lines > 0) {
                 text_put_grouped(&b, left.lines);
-                buf_puts(&b, left.lines == 1 ? " line more" : " lines more");
+                buf_puts(&b, left.lines == 1 ? " more line" : " more lines");
         } else {
                 text_put_size(&b, left.bytes);
                 buf_puts(&b, " more");
@@ -68,7 +68,8 @@ static void put_prose(struct transcript_entry *e, const struct piece *p)
         struct wrap w = {
             .o = &e->t->c->out,
             .width = e->t->width,
-            .prefix = INDENT,
+            .prefix = thinking ? INDENT "┊ " : INDENT,
+            .prefix_style = thinking ? "2" : NULL,
             .style = thinking ? "2;3"
                      : e->dim ? "2"
                               : NULL,
@@ -152,6 +153,30 @@ static void put_label(struct transcript *t, struct str line)
         out_puts(o, "\n");
 }
 
+/* Bytes of a section of a stub: up to the next one, or to the last line. */
+static size_t section_length(struct str rest)
+{
+        struct str look = rest;
+
+        while (look.n > 0 && !str_starts(look, "--- ") && !str_starts(look, "More: "))
+                next_line(&look);
+        return rest.n - look.n;
+}
+
+/* Only the last `rows` lines: of a tail, the end is what matters. */
+static struct str last_rows(struct str s, size_t rows)
+{
+        size_t at = s.n;
+
+        while (at > 0 && s.p[at - 1] == '\n')
+                at--;
+        for (; at > 0; at--) {
+                if (s.p[at - 1] == '\n' && --rows == 0)
+                        break;
+        }
+        return str_span(s.p + at, s.n - at);
+}
+
 /* A stub for a person: some rows of each of its sections, the errors in red. */
 static void put_stub(struct transcript *t, struct str body)
 {
@@ -166,14 +191,13 @@ static void put_stub(struct transcript *t, struct str body)
                         break;
                 if (!str_starts(line, "--- "))
                         continue;
+                struct str section = str_span(rest.p, section_length(rest));
+                rest = str_span(rest.p + section.n, rest.n - section.n);
                 put_label(t, line);
-                const char *from = rest.p;
-                struct str look = rest;
-                while (look.n > 0 && !str_starts(look, "--- ") && !str_starts(look, "More: "))
-                        next_line(&look);
+                if (str_starts(line, "--- tail"))
+                        section = last_rows(section, SECTION_ROWS);
                 w.style = str_starts(line, "--- errors") ? "31" : NULL;
-                put_left(t, "│", wrap_put(&w, str_span(from, (size_t)(look.p - from))));
-                rest = look;
+                put_left(t, "│", wrap_put(&w, section));
         }
 }
 
