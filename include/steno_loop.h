@@ -176,7 +176,7 @@ struct steno_loop_options {
         const char *script_json; /* of provider "script" */
         uint32_t connect_ms;     /* 10,000 when 0 */
         uint32_t idle_ms;        /* no byte for so long: 120,000 when 0 */
-        uint32_t retries;        /* 4 when 0; UINT32_MAX: none */
+        uint32_t retries;        /* 3 when 0; UINT32_MAX: none */
         uint64_t budget;         /* tokens of a request, steno_view's; 0: none */
         const char *edit_strategies; /* steno_view's */
 

@@ -1,0 +1,90 @@
+/*
+ * job.h - one tool call being carried out, on a thread of its own.
+ *
+ * The loop starts jobs, waits for them on a board, and lets go of those that neither finish nor
+ * notice a stop: such a job goes on alone, and its writes are refused. So a job and its board are
+ * counted, and nothing of the loop's own is reached by a job once it was let go.
+ */
+#ifndef LOOP_JOB_H
+#define LOOP_JOB_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "loop/journal.h"
+#include "loop/tool.h"
+
+#define JOB_GRACE_MS 2000 /* between a stop or a deadline and letting go */
+#define JOB_STEPS_MAX 200 /* kept in the tool message; events have all */
+
+/* Where jobs say that they are done. */
+struct job_board {
+        pthread_mutex_t lock;
+        int refs;
+        int fd; /* eventfd: a job has returned */
+        struct steno_stop
+            *stop; /* what jobs see: it lives as long as they do, the caller's may not */
+};
+
+struct job {
+        struct steno_tool_call call; /* first: the tool's view of it */
+        struct job_board *board;
+        int refs;      /* under the board's lock */
+        bool returned; /* the same */
+
+        pthread_mutex_t lock; /* for what follows, while it runs */
+        bool over;            /* let go: output and journal are no longer reached */
+        struct steno_output *output;
+        struct journal *journal;
+        const char *message_id;
+        char *id;
+        char *run_id;
+        char *args;
+        char *ref;
+        size_t written;
+        struct buf steps; /* members of a JSON array */
+        unsigned step_count;
+        struct steno_error store_failed; /* code 0 while all is well */
+
+        /* the thread's; to be read by others once `returned` */
+        struct tool tool;
+        struct tool_result result;
+        int rc;
+        struct steno_error err;
+};
+
+/* NULL: no memory or descriptors. */
+struct job_board *job_board_new(void);
+void job_board_unref(struct job_board *b);
+
+/* What a job is made of; `id` and `args` are copied, the rest is borrowed until it is let go. */
+struct job_plan {
+        const struct tool *tool;
+        const char *id;
+        struct str args;
+        const char *run_id;
+        uint64_t request;
+        struct steno_conv *conv;
+        int64_t deadline;
+        struct steno_output *output; /* the caller frees it, after letting go */
+        struct journal *journal;
+        const char *message_id;
+};
+
+/* Starts it. */
+int job_start(
+    struct job_board *b, const struct job_plan *plan, struct job **out, struct steno_error *err);
+
+/* Waits until a job has returned, `stop` (may be NULL) was requested, which is passed on to the
+ * jobs, or `until` (tool_clock_ms(); 0: for ever). May return early. */
+void job_wait(struct job_board *b, const struct steno_stop *stop, int64_t until);
+bool job_returned(struct job *job);
+
+/* The loop is done with it: no write comes through from here on. */
+void job_let_go(struct job *job);
+/* Frees, or leaves that to the thread that still runs. */
+void job_unref(struct job *job);
+
+#endif

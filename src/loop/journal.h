@@ -1,0 +1,65 @@
+/*
+ * journal.h - the loop's events: written to the run's log, then told to whoever listens.
+ *
+ * Pieces of text are merged over at most JOURNAL_MERGE_MS and written with `process` durability;
+ * every other event is synced first, and pending text goes out before it, so that the order in
+ * the log is the order in which things happened. A write that fails is remembered: from then on
+ * nothing is told, because nothing would be stored (journal_check).
+ *
+ * Events may come from any thread; listeners are called one at a time, in the order of seq.
+ */
+#ifndef LOOP_JOURNAL_H
+#define LOOP_JOURNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "loop/assemble.h"
+#include "steno_loop.h"
+
+#define JOURNAL_MERGE_MS 50
+
+struct journal {
+        struct steno_run *run;
+        void (*on_event)(void *ctx, uint64_t seq, const char *type, const char *data, size_t n);
+        void *ctx;
+        pthread_mutex_t lock;
+        /* pending text, and whose it is */
+        struct buf text;
+        enum assemble_piece kind;
+        char message_id[64];
+        int64_t since;
+        struct steno_error failed; /* code 0 while all is well */
+};
+
+/* `run` must outlive it. */
+void journal_init(struct journal *j, struct steno_run *run);
+void journal_release(struct journal *j);
+
+/* An event under construction: `{"runId":...,"messageId":...` is there, members may follow. */
+struct event {
+        const char *type;
+        struct buf data;
+        struct jsonw w;
+};
+/* `message_id` may be NULL. */
+void event_begin(
+    struct event *e, const struct journal *j, const char *type, const char *message_id);
+/* Closes, stores, tells and releases it. 0 or the store's failure. */
+int event_end(struct event *e, struct journal *j);
+
+/* From here on pieces belong to this message. */
+void journal_message(struct journal *j, const char *message_id);
+int journal_piece(struct journal *j, enum assemble_piece kind, struct str text);
+/* Writes pending text when it is due. In how many milliseconds it wants to be called again, -1
+ * when nothing is pending. */
+int journal_tick(struct journal *j);
+int journal_flush(struct journal *j);
+
+/* 0, or the first failure. */
+int journal_check(struct journal *j, struct steno_error *err);
+
+#endif

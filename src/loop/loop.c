@@ -1,0 +1,348 @@
+/*
+ * loop.c - steno_chat_loop: options, the order of turns, limits, and how a run ends.
+ *
+ * Whatever happens after the run has begun ends in finish(), so that run_finished is the last
+ * event of every run whose store still takes writes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "loop/chat.h"
+
+/* ---- options ---- */
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+        return value ? value : fallback;
+}
+
+static int check_mode(const char *mode, struct steno_error *err)
+{
+        if (strcmp(mode, "chat") == 0 || strcmp(mode, "agent") == 0 || strcmp(mode, "run") == 0)
+                return 0;
+        return error_set(err, STENO_EINVAL, "mode \"%.40s\" is not chat, agent or run", mode);
+}
+
+static int check_json_object(const char *what, const char *json, struct steno_error *err)
+{
+        if (!json)
+                return 0;
+        size_t n = strlen(json);
+        size_t at = strspn(json, " \t\r\n");
+        if (json[at] == '{' && json_valid(json, n, NULL))
+                return 0;
+        return error_set(err, STENO_EINVAL, "%s is not a JSON object", what);
+}
+
+static int take_options(
+    struct chat *c, const struct steno_loop_options *opt, struct steno_error *err)
+{
+        struct steno_loop_options *o = &c->opt;
+        if (!opt || opt->size < offsetof(struct steno_loop_options, prompt))
+                return error_set(err, STENO_EINVAL, "options: size is not set");
+        memcpy(o, opt, opt->size < sizeof(*o) ? opt->size : sizeof(*o));
+        if (!o->store || !o->conv)
+                return error_set(
+                    err, STENO_EINVAL, "options: a store and a conversation are needed");
+        bool prompted = o->prompt || o->message_json;
+        if (prompted == !!(o->flags & STENO_LOOP_CONTINUE) || (o->prompt && o->message_json))
+                return error_set(err, STENO_EINVAL,
+                    "options: give a prompt, or a message, or continue: one of them");
+        o->mode = o->mode ? o->mode : "chat";
+        o->provider = o->provider ? o->provider : "openai";
+        o->connect_ms = or_default(o->connect_ms, 10000);
+        o->idle_ms = or_default(o->idle_ms, 120000);
+        o->retries = o->retries == UINT32_MAX ? 0 : or_default(o->retries, 3);
+        o->tool_ms = or_default(o->tool_ms, 600000);
+        o->max_turns = or_default(o->max_turns, 50);
+        int rc = check_mode(o->mode, err);
+        if (rc == 0)
+                rc = check_json_object("params", o->params_json, err);
+        if (rc == 0)
+                rc = check_json_object("the message", o->message_json, err);
+        return rc;
+}
+
+static int make_provider(struct chat *c, struct steno_error *err)
+{
+        const struct steno_loop_options *o = &c->opt;
+        if (strcmp(o->provider, "script") == 0)
+                return provider_script_new(o->script_json, &c->provider, err);
+        if (strcmp(o->provider, "openai") != 0)
+                return error_set(err, STENO_EINVAL, "provider \"%.40s\" is not known", o->provider);
+        if (!o->model || !o->model[0])
+                return error_set(err, STENO_EINVAL, "options: a model is needed");
+        struct provider_openai_options p = {
+            o->base_url, o->api_key, o->connect_ms, o->idle_ms, o->retries};
+        return provider_openai_new(&p, &c->provider, err);
+}
+
+static int make_tools(struct chat *c, struct steno_error *err)
+{
+        const struct steno_tools *given = c->opt.tools;
+        for (size_t i = 0; given && i < given->count; i++) {
+                int rc = toolset_add(&c->tools, &given->list[i], err);
+                if (rc)
+                        return rc;
+        }
+        int rc = 0;
+        if (!(c->opt.flags & STENO_LOOP_NO_CONTEXT_TOOLS))
+                rc = steno_tools_add_context(&c->tools, err);
+        const char *want = c->opt.require_tool;
+        if (rc == 0 && want && strcmp(want, "any") != 0 && !toolset_find(&c->tools, str_of(want)))
+                rc = error_set(
+                    err, STENO_EINVAL, "the required tool \"%.80s\" is not offered", want);
+        if (rc == 0) {
+                toolset_put_openai(&c->tools, &c->tools_json);
+                rc = buf_check(&c->tools_json, err);
+        }
+        return rc;
+}
+
+/* ---- limits ---- */
+
+/* Stores the reason and ends the run when a limit is reached or someone said stop. */
+static int check_limits(struct chat *c, struct steno_error *err)
+{
+        char words[200];
+        const struct steno_loop_options *o = &c->opt;
+        if (steno_stop_requested(o->stop))
+                return chat_store_end(c, "interrupted", "INTERRUPTED", "stopped by the user", err);
+        if (c->repeats >= CHAT_REPEATS_STOPPED) {
+                snprintf(words, sizeof(words),
+                    "stopped: the model made the same call %u times in a row", c->repeats);
+                return chat_store_end(c, "repeated_calls", "LIMIT_REPEATED", words, err);
+        }
+        if (c->turns >= o->max_turns) {
+                snprintf(words, sizeof(words), "stopped: the limit of %u model calls is reached",
+                    o->max_turns);
+                return chat_store_end(c, "max_turns", "LIMIT_TURNS", words, err);
+        }
+        if (c->deadline && tool_clock_ms() >= c->deadline) {
+                snprintf(words, sizeof(words), "stopped: the time limit of %.1f s is reached",
+                    o->max_ms / 1000.0);
+                return chat_store_end(c, "max_time", "LIMIT_TIME", words, err);
+        }
+        if (o->max_tokens && c->tokens >= o->max_tokens) {
+                snprintf(words, sizeof(words), "stopped: %llu tokens were used, the limit is %llu",
+                    (unsigned long long)c->tokens, (unsigned long long)o->max_tokens);
+                return chat_store_end(c, "max_tokens", "LIMIT_TOKENS", words, err);
+        }
+        return 0;
+}
+
+/* ---- turns ---- */
+
+static const char *reason_of(enum reply_finish finish)
+{
+        if (finish == FINISH_LENGTH)
+                return "length";
+        return finish == FINISH_FILTER ? "content_filter" : "stop";
+}
+
+/* A reply without calls is the last one. */
+static int take_final(struct chat *c, const struct reply *reply, struct steno_error *err)
+{
+        buf_put_str(&c->final_text, buf_str(&reply->text));
+        struct event e;
+        event_begin(&e, &c->journal, "final_message", c->message_id);
+        jsonw_key(&e.w, "text");
+        jsonw_str(&e.w, buf_str(&reply->text));
+        jsonw_key(&e.w, "toolCalls");
+        jsonw_array(&e.w);
+        if (!c->calls_json.failed) /* past its limit it would be half a list */
+                buf_put_str(&e.data, buf_str(&c->calls_json));
+        jsonw_array_end(&e.w);
+        event_end(&e, &c->journal);
+        c->reason = reason_of(reply->finish);
+        if (c->opt.require_tool && !c->required_met) {
+                c->reason = "required_tool";
+                llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
+                    "the model did not call the required tool \"%s\"", c->opt.require_tool);
+                event_begin(&e, &c->journal, "run_error", c->message_id);
+                jsonw_key(&e.w, "code");
+                jsonw_cstr(&e.w, c->fault.code);
+                jsonw_key(&e.w, "message");
+                jsonw_cstr(&e.w, c->fault.message);
+                jsonw_key(&e.w, "retryable");
+                jsonw_bool(&e.w, false);
+                event_end(&e, &c->journal);
+        }
+        return journal_check(&c->journal, err);
+}
+
+static int take_turns(struct chat *c, struct steno_error *err)
+{
+        struct reply reply;
+        reply_init(&reply);
+        int rc = 0;
+        while (rc == 0 && !c->reason) {
+                rc = check_limits(c, err);
+                if (rc || c->reason)
+                        break;
+                rc = chat_turn(c, &reply, err);
+                if (rc || c->reason)
+                        break;
+                c->nudge = false;
+                rc = chat_store_reply(c, &reply, err);
+                if (rc)
+                        break;
+                rc = reply.count ? chat_carry_out(c, &reply, err) : take_final(c, &reply, err);
+        }
+        reply_release(&reply);
+        return rc;
+}
+
+/* ---- the run ---- */
+
+static int begin_run(struct chat *c, struct steno_error *err)
+{
+        int rc = steno_run_begin(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
+        if (rc)
+                return rc;
+        journal_init(&c->journal, c->run);
+        c->journal.on_event = c->opt.on_event;
+        c->journal.ctx = c->opt.ctx;
+        c->deadline = c->opt.max_ms ? tool_clock_ms() + c->opt.max_ms : 0;
+        struct event e;
+        event_begin(&e, &c->journal, "run_started", NULL);
+        jsonw_key(&e.w, "mode");
+        jsonw_cstr(&e.w, c->opt.mode);
+        jsonw_key(&e.w, "model");
+        jsonw_cstr(&e.w, c->opt.model);
+        jsonw_key(&e.w, "conversation");
+        jsonw_cstr(&e.w, steno_conv_id(c->opt.conv));
+        event_end(&e, &c->journal);
+        return journal_check(&c->journal, err);
+}
+
+static void put_end(struct jsonw *w, const struct chat *c)
+{
+        jsonw_key(w, "reason");
+        jsonw_cstr(w, c->reason);
+        jsonw_key(w, "turns");
+        jsonw_u64(w, c->turns);
+        jsonw_key(w, "usage");
+        jsonw_object(w);
+        jsonw_key(w, "totalTokens");
+        jsonw_u64(w, c->tokens);
+        jsonw_object_end(w);
+}
+
+/* `rc` is a failure of the store, or 0: then the run has its reason. */
+static int finish(struct chat *c, int rc, struct steno_error *err)
+{
+        struct event e;
+        if (rc) {
+                c->reason = "error";
+                llm_fault_set(&c->fault, "STORE_ERROR", false, "%s", err->msg);
+                event_begin(&e, &c->journal, "run_error", NULL);
+                jsonw_key(&e.w, "code");
+                jsonw_cstr(&e.w, c->fault.code);
+                jsonw_key(&e.w, "message");
+                jsonw_cstr(&e.w, c->fault.message);
+                jsonw_key(&e.w, "retryable");
+                jsonw_bool(&e.w, false);
+                event_end(&e, &c->journal);
+        }
+        event_begin(&e, &c->journal, "run_finished", NULL);
+        put_end(&e.w, c);
+        event_end(&e, &c->journal);
+        return rc ? rc : journal_check(&c->journal, err);
+}
+
+static int put_result(const struct chat *c, char **result, struct steno_error *err)
+{
+        struct buf json;
+        buf_init(&json, 0);
+        struct jsonw w = jsonw_to(&json);
+        jsonw_object(&w);
+        jsonw_key(&w, "runId");
+        jsonw_cstr(&w, steno_run_id(c->run));
+        if (c->message_id[0]) {
+                jsonw_key(&w, "messageId");
+                jsonw_cstr(&w, c->message_id);
+        }
+        put_end(&w, c);
+        if (c->final_text.n) {
+                jsonw_key(&w, "text");
+                jsonw_str(&w, buf_str(&c->final_text));
+        }
+        if (c->fault.code) {
+                jsonw_key(&w, "error");
+                jsonw_object(&w);
+                jsonw_key(&w, "code");
+                jsonw_cstr(&w, c->fault.code);
+                jsonw_key(&w, "message");
+                jsonw_cstr(&w, c->fault.message);
+                jsonw_key(&w, "retryable");
+                jsonw_bool(&w, c->fault.retryable);
+                jsonw_object_end(&w);
+        }
+        jsonw_object_end(&w);
+        int rc = buf_check(&json, err);
+        if (rc == 0)
+                *result = buf_take(&json, NULL);
+        buf_release(&json);
+        return rc;
+}
+
+static int run(struct chat *c, char **result, struct steno_error *err)
+{
+        int rc = begin_run(c, err);
+        if (!c->run)
+                return rc;
+        if (rc == 0 && !(c->opt.flags & STENO_LOOP_CONTINUE))
+                rc = chat_store_user(c, err);
+        if (rc == 0)
+                rc = take_turns(c, err);
+        rc = finish(c, rc, err);
+        if (rc == 0 && result)
+                rc = put_result(c, result, err);
+        journal_release(&c->journal);
+        steno_run_close(c->run);
+        return rc;
+}
+
+static int prepare(struct chat *c, const struct steno_loop_options *opt, struct steno_error *err)
+{
+        int rc = take_options(c, opt, err);
+        if (rc == 0)
+                rc = make_tools(c, err);
+        if (rc == 0)
+                rc = make_provider(c, err);
+        if (rc)
+                return rc;
+        c->board = job_board_new();
+        if (!c->board)
+                return error_nomem(err);
+        rc = rescue_conversation(c->opt.store, c->opt.conv, err);
+        c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
+        if (rc == 0 && c->nudge)
+                rc = rescue_check_continue(c->opt.conv, err);
+        return rc;
+}
+
+int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct steno_error *err)
+{
+        struct steno_error own = {0};
+        struct steno_error *why = err ? err : &own; /* run_error tells it, whoever listens */
+        struct chat c = {0};
+        toolset_init(&c.tools);
+        buf_init(&c.tools_json, 0);
+        buf_init(&c.calls_json, MESSAGE_MAX);
+        buf_init(&c.final_text, MESSAGE_MAX);
+        int rc = prepare(&c, opt, why);
+        if (rc == 0)
+                rc = run(&c, result, why);
+        job_board_unref(c.board);
+        if (c.provider)
+                c.provider->free(c.provider);
+        toolset_release(&c.tools);
+        buf_release(&c.tools_json);
+        buf_release(&c.calls_json);
+        buf_release(&c.final_text);
+        return rc;
+}
