@@ -42,6 +42,11 @@ ssize_t input_read(int fd, void *p, size_t n)
                 }
                 k = read(fd, p, n);
         } while (k < 0 && errno == EINTR);
+        /* Ctrl-C ends the writer of a pipe as well, and its end may be seen first. */
+        if (k == 0 && interrupt_pending()) {
+                errno = EINTR;
+                return -1;
+        }
         return k;
 }
 
