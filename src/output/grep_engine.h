@@ -1,0 +1,49 @@
+/*
+ * grep_engine.h - what grep needs from a regular expression library. For grep.c and the engines.
+ */
+#ifndef OUTPUT_GREP_ENGINE_H
+#define OUTPUT_GREP_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+#include "steno.h"
+
+struct grep_code;
+
+struct grep_mode {
+        bool utf8;
+        bool case_sensitive;
+};
+
+/* What one call may spend. */
+enum grep_effort {
+        GREP_LIGHT, /* for thousands of starting points at once */
+        GREP_HARD,  /* for a few, where GREP_LIGHT was not enough */
+};
+
+struct grep_subject {
+        const char *p;
+        size_t n;
+        size_t from;     /* a match begins at or behind this */
+        size_t stop;     /* and before this; n + 1: no bound */
+        bool cut_before; /* p is not where the line begins */
+        bool cut_after;  /* p + n is not where it ends */
+        enum grep_effort effort;
+};
+
+struct grep_engine {
+        /* Compiles. 0; STENO_EPROTO with position and reason; STENO_ELIMIT; STENO_ENOMEM. */
+        int (*compile)(struct str pattern, const struct grep_mode *mode, struct grep_code **out,
+            struct steno_error *err);
+        /* The first match; lines end with LF, `^` and `$` are theirs. 1: [*start, *end) relative to
+         * s->p; 0: none; STENO_ELIMIT: the effort was not enough; other codes as usual. */
+        int (*next)(struct grep_code *code, const struct grep_subject *s, size_t *start,
+            size_t *end, struct steno_error *err);
+        void (*free)(struct grep_code *code); /* accepts NULL */
+};
+
+const struct grep_engine *grep_pcre2(void);
+
+#endif

@@ -1,0 +1,523 @@
+/* pattern.c - see pattern.h */
+#include "output/pattern.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/scan.h"
+
+#define NESTING 32
+
+/* What is known about a part of a pattern. */
+struct part {
+        bool exact;    /* matches the strings of `set` and nothing else */
+        bool required; /* every match contains one of `set` */
+        bool zero_width;
+        struct pattern_set set;
+};
+
+struct reader {
+        const char *p;
+        const char *end;
+        bool utf8;
+        bool fold;
+        bool wide_fold;
+        bool opaque; /* something was not understood */
+        bool line_bound;
+        bool dollar;
+        bool absolute;
+        bool ascii;
+        bool zero_width; /* there is an assertion: a literal alone is not a match */
+};
+
+/* ---- sets ---- */
+
+static bool set_add(struct pattern_set *s, const char *p, size_t n)
+{
+        for (unsigned i = 0; i < s->count; i++) {
+                if (s->item[i].size == n && memcmp(s->item[i].text, p, n) == 0)
+                        return true;
+        }
+        if (s->count == PATTERN_LITERALS || n > PATTERN_LITERAL)
+                return false;
+        s->item[s->count].size = (unsigned char)n;
+        memcpy(s->item[s->count].text, p, n);
+        s->count++;
+        return true;
+}
+
+static bool set_union(struct pattern_set *s, const struct pattern_set *other)
+{
+        for (unsigned i = 0; i < other->count; i++) {
+                if (!set_add(s, other->item[i].text, other->item[i].size))
+                        return false;
+        }
+        return true;
+}
+
+/* Every string of `a` followed by every string of `b`. */
+static bool set_cross(struct pattern_set *a, const struct pattern_set *b)
+{
+        struct pattern_set r = {0};
+        for (unsigned i = 0; i < a->count; i++) {
+                for (unsigned k = 0; k < b->count; k++) {
+                        char text[2 * PATTERN_LITERAL];
+                        size_t n = a->item[i].size;
+                        memcpy(text, a->item[i].text, n);
+                        memcpy(text + n, b->item[k].text, b->item[k].size);
+                        if (!set_add(&r, text, n + b->item[k].size))
+                                return false;
+                }
+        }
+        *a = r;
+        return true;
+}
+
+static uint64_t set_cost(const struct pattern_set *s, bool fold)
+{
+        uint64_t cost = 0;
+        for (unsigned i = 0; i < s->count; i++) {
+                if (s->item[i].size == 0)
+                        return UINT64_MAX;
+                cost += finder_cost(str_span(s->item[i].text, s->item[i].size), fold);
+        }
+        return s->count ? cost : UINT64_MAX;
+}
+
+/* ---- atoms ---- */
+
+static void part_unknown(struct part *t)
+{
+        t->exact = t->required = t->zero_width = false;
+        t->set.count = 0;
+}
+
+static void part_zero(struct reader *r, struct part *t)
+{
+        part_unknown(t);
+        t->zero_width = true;
+        r->zero_width = true;
+}
+
+static void part_literal(struct reader *r, const char *p, size_t n, struct part *t)
+{
+        char c = p[0];
+        part_unknown(t);
+        if ((unsigned char)c >= 0x80)
+                r->ascii = false;
+        if (r->fold && (unsigned char)c >= 0x80)
+                return;
+        if (r->fold && c >= 'A' && c <= 'Z')
+                c |= 0x20;
+        if (r->wide_fold && (c == 'k' || c == 's'))
+                return;
+        t->exact = true;
+        if (n == 1)
+                set_add(&t->set, &c, 1);
+        else
+                set_add(&t->set, p, n);
+}
+
+static int hex_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        c |= 0x20;
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* \xhh below 0x80; anything else is left alone. */
+static bool read_hex(struct reader *r, char *out)
+{
+        if (r->end - r->p < 2)
+                return false;
+        int high = hex_value(r->p[0]);
+        int low = hex_value(r->p[1]);
+        if (high < 0 || low < 0 || high > 7)
+                return false;
+        *out = (char)(high * 16 + low);
+        r->p += 2;
+        return *out != '\n';
+}
+
+/* Escapes that stand for one character. */
+static bool escaped_char(struct reader *r, char c, char *out)
+{
+        static const char names[] = "trfea";
+        static const char values[] = "\t\r\f\x1b\a";
+        const char *at = c ? strchr(names, c) : NULL;
+        if (c == 'x')
+                return read_hex(r, out);
+        if (at) {
+                *out = values[at - names];
+                return true;
+        }
+        bool word = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+        *out = c;
+        return !word && (unsigned char)c < 0x80 && c != '\n' && c != 0;
+}
+
+static void read_escape(struct reader *r, struct part *t)
+{
+        part_unknown(t);
+        if (r->p >= r->end) {
+                r->opaque = true;
+                return;
+        }
+        char c = *r->p++;
+        char value;
+        if (c == 'b' || c == 'B') {
+                part_zero(r, t);
+        } else if (c && strchr("AzZGK", c)) {
+                part_zero(r, t);
+                r->absolute = true;
+                r->line_bound = false;
+        } else if (c && strchr("dwSVhN", c)) {
+                if (c == 'N' && r->p < r->end && *r->p == '{')
+                        r->opaque = true;
+        } else if (c && strchr("DWsHv", c)) {
+                r->line_bound = false;
+        } else if (c >= '1' && c <= '9') {
+                while (r->p < r->end && *r->p >= '0' && *r->p <= '9')
+                        r->p++;
+        } else if (escaped_char(r, c, &value)) {
+                part_literal(r, &value, 1, t);
+        } else {
+                r->opaque = true;
+        }
+}
+
+/* [:alpha:] inside a class, behind its "[:". */
+static bool read_posix(struct reader *r)
+{
+        static const char *const harmless[] = {"alpha:]", "digit:]", "alnum:]", "upper:]",
+            "lower:]", "xdigit:]", "punct:]", "word:]", NULL};
+        struct str rest = {r->p, (size_t)(r->end - r->p)};
+        for (const char *const *z = harmless; *z; z++) {
+                if (str_starts(rest, *z)) {
+                        r->p += strlen(*z);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* One member of a class. 0: a set of characters; 1: one character, in *out; -1: not understood. */
+static int class_member(struct reader *r, char *out)
+{
+        char c = *r->p++;
+        if (c == '[' && r->p < r->end && *r->p == ':') {
+                r->p++;
+                return read_posix(r) ? 0 : -1;
+        }
+        if (c == '[' && r->p < r->end && (*r->p == '.' || *r->p == '='))
+                return -1;
+        *out = c;
+        if ((unsigned char)c >= 0x80) {
+                r->ascii = false;
+                return 0;
+        }
+        if (c == '\n')
+                return -1;
+        if (c != '\\')
+                return 1;
+        if (r->p >= r->end)
+                return -1;
+        c = *r->p++;
+        if (c && strchr("dwSVh", c))
+                return 0;
+        if (c && strchr("DWsHv", c)) {
+                r->line_bound = false;
+                return 0;
+        }
+        return escaped_char(r, c, out) ? 1 : -1;
+}
+
+static bool class_range(struct reader *r, char from)
+{
+        char to = 0;
+        r->p++;
+        if (from <= '\n')
+                r->line_bound = false;
+        return class_member(r, &to) >= 0;
+}
+
+static void read_class(struct reader *r, struct part *t)
+{
+        bool small = true;
+        bool first = true;
+        part_unknown(t);
+        if (r->p < r->end && *r->p == '^') {
+                r->p++;
+                r->line_bound = false;
+                small = false;
+        }
+        for (; r->p < r->end && (first || *r->p != ']'); first = false) {
+                char c = 0;
+                int kind = class_member(r, &c);
+                struct part one;
+                if (kind < 0) {
+                        r->opaque = true;
+                        return;
+                }
+                if (kind == 1 && r->end - r->p >= 2 && r->p[0] == '-' && r->p[1] != ']') {
+                        small = false;
+                        if (!class_range(r, c))
+                                r->opaque = true;
+                        continue;
+                }
+                if (kind != 1) {
+                        small = false;
+                        continue;
+                }
+                part_literal(r, &c, 1, &one);
+                small = small && one.exact && set_union(&t->set, &one.set) && t->set.count <= 4;
+        }
+        if (r->p >= r->end) {
+                r->opaque = true;
+                return;
+        }
+        r->p++;
+        t->exact = small && t->set.count > 0;
+        if (!t->exact)
+                t->set.count = 0;
+}
+
+/* ---- groups, sequences, alternatives ---- */
+
+static void read_alternatives(struct reader *r, unsigned depth, struct part *out);
+
+/* Behind "(?": what kind of group. 1: like a plain one, 2: an assertion, 0: not understood. */
+static int group_kind(struct reader *r)
+{
+        struct str rest = {r->p, (size_t)(r->end - r->p)};
+        if (str_starts(rest, ":") || str_starts(rest, ">")) {
+                r->p++;
+                return 1;
+        }
+        if (str_starts(rest, "=") || str_starts(rest, "!")) {
+                r->p++;
+                return 2;
+        }
+        if (str_starts(rest, "<=") || str_starts(rest, "<!")) {
+                r->p += 2;
+                return 2;
+        }
+        if (str_starts(rest, "<") || str_starts(rest, "P<")) {
+                const char *close = memchr(r->p, '>', rest.n);
+                r->p = close ? close + 1 : r->end;
+                return close ? 1 : 0;
+        }
+        return 0;
+}
+
+static void read_group(struct reader *r, unsigned depth, struct part *t)
+{
+        int kind = 1;
+        part_unknown(t);
+        if (r->p < r->end && *r->p == '?') {
+                r->p++;
+                kind = group_kind(r);
+        } else if (r->p < r->end && *r->p == '*') {
+                kind = 0;
+        }
+        if (kind == 0 || depth >= NESTING) {
+                r->opaque = true;
+                return;
+        }
+        read_alternatives(r, depth + 1, t);
+        if (r->p >= r->end || *r->p != ')') {
+                r->opaque = true;
+                return;
+        }
+        r->p++;
+        if (kind == 2)
+                part_zero(r, t);
+}
+
+static void read_atom(struct reader *r, unsigned depth, struct part *t)
+{
+        char c = *r->p;
+        part_unknown(t);
+        if ((unsigned char)c >= 0x80) {
+                size_t n = r->utf8
+                               ? scan_sequence((const unsigned char *)r->p, (size_t)(r->end - r->p))
+                               : 1;
+                n = n ? n : 1;
+                part_literal(r, r->p, n, t);
+                r->p += n;
+                return;
+        }
+        r->p++;
+        switch (c) {
+        case '(':
+                read_group(r, depth, t);
+                return;
+        case '[':
+                read_class(r, t);
+                return;
+        case '\\':
+                read_escape(r, t);
+                return;
+        case '.':
+                return;
+        case '$':
+                r->dollar = true;
+                part_zero(r, t);
+                return;
+        case '^':
+                part_zero(r, t);
+                return;
+        case '*':
+        case '+':
+        case '?':
+        case '{':
+        case '\n':
+        case 0:
+                r->opaque = true;
+                return;
+        default:
+                part_literal(r, &c, 1, t);
+        }
+}
+
+/* A quantifier's least count; *once stays true where there is none. */
+static unsigned read_quantifier(struct reader *r, bool *once)
+{
+        unsigned least = 1;
+        char c = r->p < r->end ? *r->p : 0;
+        if (c == '*' || c == '?' || c == '+') {
+                least = c == '+';
+                r->p++;
+        } else if (c == '{') {
+                const char *p = r->p + 1;
+                least = 0;
+                while (p < r->end && *p >= '0' && *p <= '9')
+                        least = least < 1000 ? least * 10 + (unsigned)(*p++ - '0') : (p++, least);
+                bool digits = p > r->p + 1;
+                while (p < r->end && (*p == ',' || (*p >= '0' && *p <= '9')))
+                        p++;
+                /* A brace that is no quantifier is a literal, in ways that differ by version. */
+                if (!digits || p >= r->end || *p != '}') {
+                        r->opaque = true;
+                        return 0;
+                }
+                r->p = p + 1;
+        } else {
+                return 1;
+        }
+        *once = false;
+        if (r->p < r->end && (*r->p == '?' || *r->p == '+'))
+                r->p++;
+        return least;
+}
+
+static void quantify(struct part *t, char quantifier, unsigned least)
+{
+        if (least == 0) {
+                if (quantifier == '?' && t->exact && set_add(&t->set, "", 0))
+                        return;
+                part_unknown(t);
+                return;
+        }
+        t->required = t->exact || t->required;
+        t->exact = false;
+}
+
+/* The better of what is known so far and another set. */
+static void consider(const struct reader *r, struct part *best, const struct pattern_set *s)
+{
+        uint64_t cost = set_cost(s, r->fold);
+        if (cost == UINT64_MAX || (best->required && cost >= set_cost(&best->set, r->fold)))
+                return;
+        best->required = true;
+        best->set = *s;
+}
+
+static void read_sequence(struct reader *r, unsigned depth, struct part *out)
+{
+        struct pattern_set run = {.count = 1};
+        struct part best = {0};
+        bool whole = true;
+        while (r->p < r->end && *r->p != '|' && *r->p != ')' && !r->opaque) {
+                struct part t;
+                bool once = true;
+                read_atom(r, depth, &t);
+                char mark = r->p < r->end ? *r->p : 0;
+                unsigned least = read_quantifier(r, &once);
+                if (t.zero_width)
+                        continue;
+                if (!once)
+                        quantify(&t, mark, least);
+                if (t.exact && set_cross(&run, &t.set))
+                        continue;
+                consider(r, &best, &run);
+                whole = false;
+                run = (struct pattern_set){.count = 1};
+                if (t.exact)
+                        run = t.set;
+                else if (t.required)
+                        consider(r, &best, &t.set);
+        }
+        *out = best;
+        if (whole) {
+                out->exact = true;
+                out->required = false;
+                out->set = run;
+        } else {
+                consider(r, out, &run);
+        }
+}
+
+static void read_alternatives(struct reader *r, unsigned depth, struct part *out)
+{
+        read_sequence(r, depth, out);
+        while (r->p < r->end && *r->p == '|' && !r->opaque) {
+                struct part other;
+                r->p++;
+                read_sequence(r, depth, &other);
+                bool known = (out->exact || out->required) && (other.exact || other.required);
+                if (!known || !set_union(&out->set, &other.set)) {
+                        part_unknown(out);
+                        continue;
+                }
+                out->required = !(out->exact && other.exact);
+                out->exact = out->exact && other.exact;
+        }
+}
+
+void pattern_read(
+    struct str pattern, bool utf8, bool fold, bool wide_fold, struct pattern_info *out)
+{
+        struct reader r = {.p = pattern.p,
+            .end = pattern.p + pattern.n,
+            .utf8 = utf8,
+            .fold = fold,
+            .wide_fold = wide_fold,
+            .line_bound = true,
+            .ascii = true};
+        struct part all;
+        memset(out, 0, sizeof(*out));
+        read_alternatives(&r, 0, &all);
+        if (r.opaque || r.p != r.end) {
+                out->absolute = true;
+                return;
+        }
+        out->line_bound = r.line_bound;
+        out->dollar = r.dollar;
+        out->absolute = r.absolute;
+        out->ascii = r.ascii;
+        out->literals = all.set;
+        out->has_literals = (all.exact || all.required) && set_cost(&all.set, fold) != UINT64_MAX;
+        out->exact = out->has_literals && all.exact && !r.zero_width;
+}
+
+bool pattern_finder(const struct pattern_info *info, bool fold, struct finder *f)
+{
+        struct str list[PATTERN_LITERALS];
+        if (!info->has_literals)
+                return false;
+        for (unsigned i = 0; i < info->literals.count; i++)
+                list[i] = str_span(info->literals.item[i].text, info->literals.item[i].size);
+        return finder_init(f, list, info->literals.count, fold);
+}

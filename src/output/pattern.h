@@ -1,0 +1,54 @@
+/*
+ * pattern.h - what can be said about a pattern without running it.
+ *
+ * A conservative reading of PCRE2's syntax, for speed only: literals of which every match
+ * contains at least one, and whether a match could ever see a line feed. What is not understood
+ * makes the answer "nothing is known", never a wrong one. Whether a pattern is legal is for the
+ * engine to say, before this is asked.
+ */
+#ifndef OUTPUT_PATTERN_H
+#define OUTPUT_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+#include "output/finder.h"
+
+#define PATTERN_LITERALS 32
+#define PATTERN_LITERAL 32 /* bytes */
+
+struct pattern_set {
+        unsigned count;
+        struct {
+                unsigned char size;
+                char text[PATTERN_LITERAL];
+        } item[PATTERN_LITERALS];
+};
+
+struct pattern_info {
+        /* Every match contains one of these (ASCII letters in lower case when folding). */
+        bool has_literals;
+        struct pattern_set literals;
+        /* The pattern is nothing but these literals: finding one is a match. */
+        bool exact;
+        /* Nothing in it can consume or look at a line feed, so searching many lines at once finds
+         * what searching each alone would. */
+        bool line_bound;
+        bool dollar;   /* has `$`, so a CR at a line's end matters */
+        bool absolute; /* has \A, \z and the like, or was not understood */
+        bool ascii;    /* means the same to text that is ASCII, whether bytes or characters */
+};
+
+/*
+ * `utf8`: the pattern is characters. `fold`: case does not matter. `wide_fold`: the text may hold
+ * the characters beyond ASCII that fold to `k` and `s` (U+212A, U+017F), so those two are no
+ * literals.
+ */
+void pattern_read(
+    struct str pattern, bool utf8, bool fold, bool wide_fold, struct pattern_info *out);
+
+/* Looks for the literals; false when there are none. */
+bool pattern_finder(const struct pattern_info *info, bool fold, struct finder *f);
+
+#endif
