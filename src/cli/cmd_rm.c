@@ -9,6 +9,26 @@
 #include "cli/command.h"
 #include "cli/term.h"
 
+/* {"removed":"c"} with --json, else a remark. */
+static void say_done(struct cli *c, const char *word, const char *id, const char *remark)
+{
+        struct buf b;
+        struct jsonw w = jsonw_to(&b);
+
+        if (!c->json) {
+                cli_say(c, "%s %s", id, remark);
+                return;
+        }
+        buf_init(&b, 0);
+        jsonw_object(&w);
+        jsonw_key(&w, word);
+        jsonw_cstr(&w, id);
+        jsonw_object_end(&w);
+        buf_putc(&b, '\n');
+        out_text(&c->out, buf_str(&b));
+        buf_release(&b);
+}
+
 static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct steno_error err = {0};
@@ -19,8 +39,8 @@ static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
                 if (steno_remove(c->store, c->project, argv[i], &err) < 0)
                         rc = cli_fail(c, &err);
                 else
-                        cli_say(c, "%s is in the trash; steno trash --restore %s brings it back",
-                            argv[i], argv[i]);
+                        say_done(c, "removed", argv[i],
+                            "is in the trash; steno trash --restore brings it back");
         }
         return rc;
 }
@@ -142,7 +162,7 @@ static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
                 return list_trash(c);
         if (steno_trash_restore(c->store, c->project, o->restore, &err) < 0)
                 return cli_fail(c, &err);
-        cli_say(c, "%s is back", o->restore);
+        say_done(c, "restored", o->restore, "is back");
         return EXIT_DONE;
 }
 

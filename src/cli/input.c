@@ -23,8 +23,11 @@ int input_open(struct cli *c, const char *path)
 {
         int fd;
 
-        if (path == NULL || strcmp(path, "-") == 0)
+        if (path == NULL || strcmp(path, "-") == 0) {
+                if (isatty(STDIN_FILENO))
+                        cli_say(c, "reading from the terminal; Ctrl-D ends it");
                 return STDIN_FILENO;
+        }
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 cli_refuse(c, EXIT_IO, "%s: %s", path, strerror(errno));

@@ -129,7 +129,8 @@ void out_text_piece(struct out *o, struct str s)
         size_t n = whole.n - held;
         /* Colours could be cut by the end of a piece as well, so none pass here. */
         text_for_terminal(&o->b, str_span(whole.p, n), false);
-        memcpy(o->tail, whole.p + n, held);
+        if (held > 0)
+                memcpy(o->tail, whole.p + n, held);
         o->tail_n = (unsigned)held;
         buf_release(&whole);
         out_put(o, "", 0);
