@@ -414,43 +414,48 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
         return journal_check(j, err);
 }
 
+/* Decides about one call; `words` say why it is not to be run. */
+static int decide(struct work *w, struct slot *s, struct buf *words, struct steno_error *err)
+{
+        char reason[240];
+        object(w, s, words);
+        if (words->n)
+                return 0;
+        bool allowed;
+        int rc = permit(w, s, &allowed, reason, err);
+        if (rc == 0 && !allowed)
+                buf_printf(words, "Permission denied: the call was not run.%s%s",
+                    reason[0] ? " Reason: " : "", reason);
+        return rc;
+}
+
+/* Makes room for the call beside those that run. */
+static int make_room(struct work *w, const struct slot *s, bool *alone, struct steno_error *err)
+{
+        bool parallel = s->tool->flags & TOOL_PARALLEL;
+        int rc = wait_for(w, parallel && !*alone ? CALLS_AT_ONCE - 1 : 0, err);
+        *alone = !parallel;
+        return rc;
+}
+
 static int begin_call(struct work *w, struct slot *s, bool *alone, struct steno_error *err)
 {
         struct buf words;
-        char reason[240];
         buf_init(&words, 64 * KIB);
         int rc = tell_start(w, s, err);
         if (rc == 0 && count_repeats(w->c, s->call) != 0)
                 rc = error_nomem(err);
-        if (rc)
-                goto out;
-        object(w, s, &words);
-        bool allowed = words.n == 0;
-        if (allowed) {
-                rc = permit(w, s, &allowed, reason, err);
-                if (rc)
-                        goto out;
-                if (!allowed)
-                        buf_printf(&words, "Permission denied: the call was not run.%s%s",
-                            reason[0] ? " Reason: " : "", reason);
-                else /* asking may have taken long, and been answered by a stop */
-                        object(w, s, &words);
-        }
-        const char *z = buf_cstr(&words);
-        if (!z) {
-                rc = error_nomem(err);
-                goto out;
-        }
-        if (words.n) {
-                rc = refuse(w, s, z, err);
-                goto out;
-        }
-        bool parallel = s->tool->flags & TOOL_PARALLEL;
-        rc = wait_for(w, parallel && !*alone ? CALLS_AT_ONCE - 1 : 0, err);
         if (rc == 0)
-                rc = start(w, s, err);
-        *alone = !parallel;
-out:
+                rc = decide(w, s, &words, err);
+        if (rc == 0 && words.n == 0)
+                rc = make_room(w, s, alone, err);
+        if (rc == 0 && words.n == 0) /* asking and waiting take time, a stop may have come */
+                object(w, s, &words);
+        const char *z = buf_cstr(&words);
+        if (rc == 0 && !z)
+                rc = error_nomem(err);
+        if (rc == 0)
+                rc = words.n ? refuse(w, s, z, err) : start(w, s, err);
         buf_release(&words);
         return rc;
 }

@@ -97,6 +97,7 @@ struct tool {
         uint32_t limit_ms;       /* time limit of a call; 0: the loop's */
         int (*call)(const struct tool *self, struct steno_tool_call *call,
             struct tool_result *result, struct steno_error *err);
+        steno_tool_fn fn; /* of a tool that a C program registered, else NULL */
         /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
         void *ctx;
 };

@@ -165,17 +165,11 @@ int tool_approval(struct str name, struct str args, char out[65])
 
 /* ---- callbacks of C programs ---- */
 
-struct callback {
-        steno_tool_fn fn;
-        void *ctx;
-};
-
 static int callback_call(const struct tool *self, struct steno_tool_call *call,
     struct tool_result *result, struct steno_error *err)
 {
         (void)result;
-        const struct callback *cb = self->ctx;
-        return cb->fn(cb->ctx, call, err);
+        return self->fn(self->ctx, call, err);
 }
 
 int steno_tools_new(struct steno_tools **out, struct steno_error *err)
@@ -201,14 +195,7 @@ int steno_tools_add(struct steno_tools *set, const char *name, const char *descr
 {
         if (!name || !fn)
                 return error_set(err, STENO_EINVAL, "a tool needs a name and a function");
-        struct callback *cb = malloc(sizeof(*cb));
-        if (!cb)
-                return error_nomem(err);
-        *cb = (struct callback){fn, ctx};
-        int rc = toolset_own(set, cb, free, err);
-        if (rc)
-                return rc;
-        struct tool tool = {.flags = flags, .call = callback_call, .ctx = cb};
+        struct tool tool = {.flags = flags, .call = callback_call, .fn = fn, .ctx = ctx};
         tool.name = toolset_strdup(set, str_of(name));
         tool.description = description ? toolset_strdup(set, str_of(description)) : NULL;
         const char *copy = schema ? toolset_strdup(set, str_of(schema)) : NULL;

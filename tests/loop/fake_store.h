@@ -1,0 +1,39 @@
+/*
+ * fake_store.h - as much of steno.h as the loop uses, in memory, with a trace of what was called
+ * in which order and failures on request. For tests about order; what the real store makes of it
+ * is tested with the real store.
+ */
+#ifndef TESTS_FAKE_STORE_H
+#define TESTS_FAKE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "steno_loop.h"
+
+/* Empties everything. */
+void fake_reset(void);
+struct steno_conv *fake_conv(void);
+struct steno_store *fake_store(void);
+
+/* The trace, one line an entry; anyone may add to it. Safe for threads. */
+void fake_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *fake_trace_text(void);
+/* Leaves entries with this prefix out of the trace. */
+void fake_trace_without(const char *prefix);
+
+/* The n-th call from now on that writes (1 is the next) fails, and all after it; 0: none. */
+void fake_fail_after(unsigned n);
+unsigned fake_writes(void);
+
+size_t fake_count(void);
+const char *fake_message(size_t i);
+/* Is there a message with exactly these bytes? */
+bool fake_has(const char *json, size_t n);
+/* The data of the i-th event of this type over all runs, or NULL. */
+const char *fake_event(const char *type, size_t i);
+/* Forgets the end of the log and of the newest run, as a kill would: a dead run remains. */
+void fake_kill(size_t messages_kept);
+
+#endif
