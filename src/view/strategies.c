@@ -1,0 +1,246 @@
+/* strategies.c - applying them; see strategies.h. Reading them is in strategies_parse.c. */
+#include "view/strategies.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "model/token.h"
+#include "view/ranks.h"
+#include "view/tokens.h"
+
+static const char *const NAMES[] = {
+    [STRATEGY_REMOVE_TOOL_RESULT] = "remove_tool_result",
+    [STRATEGY_REMOVE_TOOL_CALL_PARAMS] = "remove_tool_call_params",
+    [STRATEGY_MIDDLE_OUT] = "middle_out",
+    [STRATEGY_TOKEN_LIMIT] = "token_limit",
+};
+
+/* ---- results and parameters ---- */
+
+static bool is_kept_tool(struct work *w, const struct strategy *s, const struct part *p)
+{
+        struct str name = p->name.p || !p->peer ? p->name : p->peer->name;
+        if (!s->keep_tool_count || !name.p)
+                return false;
+        name = token_decode(name, &w->weigher.decode, NULL);
+        for (size_t i = 0; i < s->keep_tool_count; i++)
+                if (str_eq(s->keep_tools[i], name))
+                        return true;
+        return false;
+}
+
+/* Is the text longer than gt_token allows? Without it every text is. */
+static bool is_heavy(const struct strategy *s, struct str text)
+{
+        if (!s->gt_token)
+                return true;
+        return text.n > 0 && tokens_count(text.p, text.n) > s->gt_token;
+}
+
+static bool remove_result(
+    struct work *w, const struct strategy *s, struct message *m, struct part *p)
+{
+        struct str text = weigh_output(&w->weigher, p);
+        if (!is_heavy(s, text))
+                return false;
+        struct str placeholder = work_placeholder(w, s->placeholder, m, p);
+        if (p->output_kind == OUTPUT_TEXT && str_eq(text, placeholder))
+                return false;
+        message_set_output(m, p, token_make(placeholder, w->arena));
+        return true;
+}
+
+static bool remove_params(
+    struct work *w, const struct strategy *s, struct message *m, struct part *p)
+{
+        struct str text = weigh_arguments(&w->weigher, p);
+        if (!is_heavy(s, text) || str_is(text, "{}"))
+                return false;
+        message_set_arguments(m, p, STR("{}"));
+        return true;
+}
+
+/* All but the last keep_recent parts of a kind, oldest first. */
+static size_t remove_old(struct work *w, const struct strategy *s, enum part_kind kind,
+    bool (*remove)(struct work *w, const struct strategy *s, struct message *m, struct part *p))
+{
+        uint64_t seen = 0, changed = 0;
+        for (int pass = 0; pass < 2; pass++) {
+                uint64_t old = seen > s->keep_recent ? seen - s->keep_recent : 0;
+                seen = 0;
+                for (size_t i = 0; i < w->h->count; i++) {
+                        struct message *m = &w->h->list[i];
+                        bool touched = false;
+                        if (w->dropped[i] || !work_sees(w, i))
+                                continue;
+                        weigh_forget(&w->weigher);
+                        for (size_t k = 0; k < m->count; k++) {
+                                struct part *p = &m->parts[k];
+                                if (p->kind != kind || is_kept_tool(w, s, p))
+                                        continue;
+                                if (pass == 1 && seen < old && remove(w, s, m, p)) {
+                                        touched = true;
+                                        changed++;
+                                }
+                                seen++;
+                        }
+                        if (touched)
+                                work_reweigh(w, i);
+                }
+        }
+        return changed;
+}
+
+/* ---- whole messages ---- */
+
+struct dropping {
+        struct work *w;
+        struct ranks *ranks; /* of the messages that strategies see; may be NULL */
+        uint64_t total;
+        size_t count;
+};
+
+static void count_dropped(void *ctx, size_t i)
+{
+        struct dropping *d = ctx;
+        if (d->w->pin == UINT64_MAX || work_sees(d->w, i))
+                d->total -= d->w->weight[i];
+        if (d->ranks && work_sees(d->w, i))
+                ranks_remove(d->ranks, i);
+        d->count++;
+}
+
+static size_t drop_oldest(struct work *w, uint64_t limit)
+{
+        struct dropping d = {.w = w, .total = work_total(w)};
+        for (size_t i = 0; i < w->h->count && d.total > limit; i++)
+                if (work_sees(w, i))
+                        work_drop(w, i, count_dropped, &d);
+        return d.count;
+}
+
+/* The middle one, again and again; of the last two the older. */
+static size_t drop_middle(struct work *w, uint64_t reduce_to)
+{
+        struct ranks ranks;
+        if (!ranks_init(&ranks, w->h->count, w->arena))
+                return 0;
+        for (size_t i = 0; i < w->h->count; i++)
+                if (!w->dropped[i] && work_sees(w, i))
+                        ranks_add(&ranks, i);
+        struct dropping d = {.w = w, .ranks = &ranks, .total = work_total(w)};
+        while (d.total > reduce_to && ranks.count > 0) {
+                size_t at = ranks.count <= 2 ? 0 : ranks.count / 2;
+                work_drop(w, ranks_find(&ranks, at), count_dropped, &d);
+                if (w->arena->failed)
+                        break;
+        }
+        return d.count;
+}
+
+/* ---- all of them ---- */
+
+static void put_params(struct jsonw *out, const struct strategy *s)
+{
+        jsonw_key(out, "params");
+        jsonw_object(out);
+        switch (s->kind) {
+        case STRATEGY_REMOVE_TOOL_RESULT:
+                jsonw_key(out, "keep_recent_n_tool_results");
+                jsonw_u64(out, s->keep_recent);
+                jsonw_key(out, "tool_result_placeholder");
+                jsonw_str(out, s->placeholder);
+                break;
+        case STRATEGY_REMOVE_TOOL_CALL_PARAMS:
+                jsonw_key(out, "keep_recent_n_tool_calls");
+                jsonw_u64(out, s->keep_recent);
+                break;
+        case STRATEGY_MIDDLE_OUT:
+                jsonw_key(out, "token_reduce_to");
+                jsonw_u64(out, s->tokens);
+                break;
+        case STRATEGY_TOKEN_LIMIT:
+                jsonw_key(out, "limit_tokens");
+                jsonw_u64(out, s->tokens);
+                break;
+        }
+        if (s->keep_tool_count) {
+                jsonw_key(out, "keep_tools");
+                jsonw_array(out);
+                for (size_t i = 0; i < s->keep_tool_count; i++)
+                        jsonw_str(out, s->keep_tools[i]);
+                jsonw_array_end(out);
+        }
+        if (s->gt_token) {
+                jsonw_key(out, "gt_token");
+                jsonw_u64(out, s->gt_token);
+        }
+        jsonw_object_end(out);
+}
+
+static void report(struct work *w, const struct strategy *s, size_t changed, bool automatic)
+{
+        static const char *const what[] = {"results", "calls", "dropped", "dropped"};
+        if (!w->report)
+                return;
+        jsonw_object(w->report);
+        jsonw_key(w->report, "type");
+        jsonw_cstr(w->report, NAMES[s->kind]);
+        put_params(w->report, s);
+        jsonw_key(w->report, what[s->kind]);
+        jsonw_u64(w->report, changed);
+        jsonw_key(w->report, "tokens");
+        jsonw_u64(w->report, work_tokens(w));
+        if (automatic) {
+                jsonw_key(w->report, "auto");
+                jsonw_bool(w->report, true);
+        }
+        jsonw_object_end(w->report);
+}
+
+static void apply_one(struct work *w, const struct strategy *s, bool automatic)
+{
+        size_t changed = 0;
+        switch (s->kind) {
+        case STRATEGY_REMOVE_TOOL_RESULT:
+                changed = remove_old(w, s, PART_RESULT, remove_result);
+                break;
+        case STRATEGY_REMOVE_TOOL_CALL_PARAMS:
+                changed = remove_old(w, s, PART_CALL, remove_params);
+                break;
+        case STRATEGY_MIDDLE_OUT:
+                changed = drop_middle(w, s->tokens);
+                break;
+        case STRATEGY_TOKEN_LIMIT:
+                changed = drop_oldest(w, s->tokens);
+                break;
+        }
+        report(w, s, changed, automatic);
+}
+
+static int finish(struct work *w, struct steno_error *err)
+{
+        work_finish(w);
+        return w->arena->failed ? error_nomem(err) : weigher_check(&w->weigher, err);
+}
+
+int strategies_apply(
+    struct work *w, const struct strategy *list, size_t count, struct steno_error *err)
+{
+        for (size_t i = 0; i < count; i++)
+                apply_one(w, &list[i], false);
+        return finish(w, err);
+}
+
+int strategies_auto(struct work *w, uint64_t tokens, bool limit, struct steno_error *err)
+{
+        const struct strategy steps[] = {
+            {.kind = STRATEGY_REMOVE_TOOL_RESULT, .keep_recent = 3, .placeholder = STR("Done")},
+            {.kind = STRATEGY_REMOVE_TOOL_CALL_PARAMS, .keep_recent = 3},
+            {.kind = STRATEGY_TOKEN_LIMIT, .tokens = tokens},
+        };
+        size_t count = limit ? 3 : 2;
+        for (size_t i = 0; i < count && work_total(w) > tokens; i++)
+                apply_one(w, &steps[i], true);
+        return finish(w, err);
+}

@@ -1,0 +1,61 @@
+/*
+ * work.h - a history that edits and budgets work on: repaired, weighed, with its pairs known.
+ *
+ * Edits change parts in place and mark messages as dropped; work_finish() takes the dropped ones
+ * out. Dropping one message drops every message that holds the other end of one of its pairs, and
+ * so on, so that no pair is ever split (F3).
+ */
+#ifndef VIEW_WORK_H
+#define VIEW_WORK_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "model/message.h"
+#include "view/weigh.h"
+
+struct work {
+        struct history *h; /* peers are set; the caller's, changed in place */
+        struct arena *arena;
+        struct weigher weigher;
+        /* Strategies see only messages up to this seq; UINT64_MAX: all. What they do to them then
+         * cannot change when more messages arrive. */
+        uint64_t pin;
+        /* The ref of the artifact that holds a message's whole output, as text, or absent. NULL:
+         * only what the parts themselves say. */
+        struct str (*ref_of)(void *ctx, const struct message *m);
+        void *ref_ctx;
+
+        uint64_t *weight;     /* tokens, by message */
+        bool *dropped;        /* by message */
+        struct jsonw *report; /* an open array that edits add to; may be NULL */
+        struct work_owner *owners;
+};
+
+/* Set h, arena, pin and ref_of before. 0 or STENO_ENOMEM. */
+int work_init(struct work *w, struct steno_error *err);
+void work_release(struct work *w);
+
+/* A stored message that strategies may see: not behind the pin, and not made by a repair. */
+bool work_sees(const struct work *w, size_t i);
+/* Tokens of what is left; with a pin, of what strategies see. */
+uint64_t work_total(const struct work *w);
+/* Tokens of everything that is left. */
+uint64_t work_tokens(const struct work *w);
+void work_reweigh(struct work *w, size_t i);
+
+/* The message that holds a part. */
+size_t work_owner_of(const struct work *w, const struct part *p);
+
+/* Drops message `i` and what is paired with it; tells `gone` (may be NULL) each of them. */
+void work_drop(struct work *w, size_t i, void (*gone)(void *ctx, size_t i), void *ctx);
+
+/* The ref of a result, as text, or absent. */
+struct str work_ref(struct work *w, const struct message *m, const struct part *result);
+/* `text`, and where the result has a ref, "text [full output: ref]"; as text. */
+struct str work_placeholder(
+    struct work *w, struct str text, const struct message *m, const struct part *result);
+
+/* Takes out what was dropped. The order of the rest stays. */
+void work_finish(struct work *w);
+
+#endif
