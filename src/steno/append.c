@@ -4,6 +4,7 @@
 #include "steno/carry.h"
 #include "steno/receipt.h"
 #include "steno/store.h"
+#include "store/files/artifact.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ struct append_work {
         struct json j;
         struct arena arena;
         struct files_batch batch;
+        struct str *made; /* refs of artifacts that were made for the batch, one a message */
+        size_t made_count;
         char *text; /* the caller's JSON on one line */
 };
 
@@ -55,8 +58,12 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
             OPTION(opt, struct steno_append_options, max_inline_bytes, 0), &w->carry.policy, err);
 }
 
-static void work_release(struct append_work *w)
+/* `stored` is false when the batch did not go in, or had gone in before: then the artifacts that
+ * were made for it belong to nobody. */
+static void work_release(struct append_work *w, bool stored)
 {
+        for (size_t i = 0; i < w->made_count && !stored; i++)
+                artifact_undo(w->conv->files, w->made[i].p);
         json_release(&w->j);
         arena_release(&w->arena);
         free(w->text);
@@ -113,7 +120,11 @@ static int take_message(
                 return rc;
         e->fmt = str_of(w->format->name);
         w->carry.message_id = e->id;
-        return carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m, err);
+        struct str made;
+        rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m, &made, err);
+        if (rc == 0 && made.n)
+                w->made[w->made_count++] = made;
+        return rc;
 }
 
 /* The messages of the parsed text, one entry each. */
@@ -128,7 +139,8 @@ static int take_messages(struct append_work *w, struct steno_error *err)
                 return error_set(
                     err, STENO_ELIMIT, "%zu messages; a batch has at most %d", count, BATCH_MAX);
         w->batch.entries = arena_zalloc(&w->arena, count * sizeof *w->batch.entries);
-        if (!w->batch.entries)
+        w->made = arena_zalloc(&w->arena, count * sizeof *w->made);
+        if (!w->batch.entries || !w->made)
                 return error_nomem(err);
         json_ref msg = array ? json_child(j, 0) : 0;
         for (size_t i = 0; i < count; i++) {
@@ -143,10 +155,11 @@ static int take_messages(struct append_work *w, struct steno_error *err)
 }
 
 static int work_commit(
-    struct append_work *w, struct steno_receipt **receipt, struct steno_error *err)
+    struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
 {
         struct files_receipt stored = {0};
         int rc = files_append(w->conv->files, &w->batch, &stored, err);
+        *kept = rc == 0 && !stored.replayed;
         if (rc == 0 && receipt)
                 rc = receipt_new(steno_conv_id(w->conv), &w->batch, &stored, receipt, err);
         files_receipt_release(&stored, w->batch.count);
@@ -157,14 +170,15 @@ int steno_append(struct steno_conv *conv, const char *json, size_t n,
     const struct steno_append_options *opt, struct steno_receipt **receipt, struct steno_error *err)
 {
         struct append_work w;
+        bool kept = false;
         int rc = work_init(&w, conv, opt, err);
         if (rc == 0)
                 rc = work_parse(&w, json, n, err);
         if (rc == 0)
                 rc = take_messages(&w, err);
         if (rc == 0)
-                rc = work_commit(&w, receipt, err);
-        work_release(&w);
+                rc = work_commit(&w, receipt, &kept, err);
+        work_release(&w, kept);
         return rc;
 }
 
@@ -200,7 +214,10 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
 {
         struct append_work w;
         struct files_entry entry = {0};
+        struct str made = {0};
+        bool kept = false;
         int rc = work_init(&w, conv, opt, err);
+        w.made = &made;
         if (rc == 0 && json)
                 rc = work_parse(&w, json, n, err);
         if (rc == 0)
@@ -208,7 +225,7 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
         w.batch.entries = &entry;
         w.batch.count = 1;
         if (rc == 0)
-                rc = work_commit(&w, receipt, err);
-        work_release(&w);
+                rc = work_commit(&w, receipt, &kept, err);
+        work_release(&w, kept);
         return rc;
 }

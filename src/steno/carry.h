@@ -25,10 +25,12 @@ struct carry_options {
 /*
  * Decides about one message (JSON object at `msg` of `j`, one line). *m is what goes into the
  * record: the message as it is, or a text in `arena`. Fills about's parts, sha, ref, keep_output.
+ * *made is the ref of an artifact that was made for it, to be taken back (artifact_undo) when the
+ * append fails.
  */
 int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct str *m,
-    struct steno_error *err);
+    struct str *made, struct steno_error *err);
 
 /* Streams a stored message with its large tokens put back. `full`: a materialized output too. */
 int carry_out(struct steno_conv *conv, struct str m, const struct about *about, bool full,

@@ -1,0 +1,426 @@
+/*
+ * artifact.c - see artifact.h: writing artifacts as they stream in, and finding them again.
+ */
+#include "store/files/artifact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "store/files/manifest.h"
+
+#define NAME_TRIES 10000
+#define LINES_MAX (256 * MIB)
+
+struct artifact {
+        struct files_conv *conv;
+        const struct fs *fs;
+        int artifacts; /* descriptors of the two folders */
+        int folder;
+        int fd;
+        struct sha256 sha;
+        struct artifact_info info;
+        bool broken; /* a write failed: it cannot be closed any more */
+};
+
+static const char *const SUFFIXES[] = {".json", ".txt", ".bin", ".log"};
+
+/* ---- folders and names ---- */
+
+static int open_artifacts(struct files_conv *conv, bool create)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        return fs_open_dir(fs, files_conv_dir(conv), "artifacts", create);
+}
+
+static bool is_safe(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-';
+}
+
+/* The n-th candidate for a name: the id itself, then made safe with a hash, then numbered. */
+static int name_candidate(struct str want, int n, char out[80])
+{
+        char hex[SHA256_HEX], safe[33];
+        size_t k = 0;
+        if (n == 0 && id_is_plain(want)) {
+                snprintf(out, 80, "%.*s", (int)want.n, want.p);
+                return 0;
+        }
+        if (sha256_hex(want.p, want.n, hex))
+                return STENO_ENOMEM;
+        for (; k < want.n && k < sizeof safe - 1; k++)
+                safe[k] = is_safe(want.p[k]) ? want.p[k] : '_';
+        safe[k] = '\0';
+        if (n <= 1)
+                snprintf(out, 80, "%s-%.16s", safe, hex);
+        else
+                snprintf(out, 80, "%s-%.16s-%d", safe, hex, n);
+        return 0;
+}
+
+static bool is_taken(const struct fs *fs, int folder, const char *base, const char *except)
+{
+        char name[100];
+        struct stat st;
+        for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
+                snprintf(name, sizeof name, "%s%s", base, SUFFIXES[i]);
+                if (strcmp(SUFFIXES[i], except) != 0 && fs->stat(fs, folder, name, &st) != -ENOENT)
+                        return true;
+        }
+        return false;
+}
+
+/* A2: whoever makes the file first has the name, whatever it will end in. */
+static int take_name(struct artifact *a, struct str want, struct steno_error *err)
+{
+        const char *suffix = strcmp(a->info.kind, "terminal") == 0 ? ".log" : ".txt";
+        char base[80];
+        int rc = 0;
+        for (int n = 0; n < NAME_TRIES; n++) {
+                if (name_candidate(want, n, base))
+                        return error_nomem(err);
+                snprintf(a->info.name, sizeof a->info.name, "%s%s", base, suffix);
+                a->fd =
+                    a->fs->open(a->fs, a->folder, a->info.name, O_RDWR | O_CREAT | O_EXCL, 0600);
+                if (a->fd == -EEXIST)
+                        continue;
+                if (a->fd < 0)
+                        return error_sys(err, a->fd, "making an artifact");
+                if (!is_taken(a->fs, a->folder, base, suffix)) {
+                        rc = a->fs->flock(a->fs, a->fd, LOCK_EX | LOCK_NB);
+                        return rc ? error_sys(err, rc, "locking an artifact") : 0;
+                }
+                a->fs->unlink(a->fs, a->folder, a->info.name, 0);
+                a->fs->close(a->fs, a->fd);
+                a->fd = -1;
+        }
+        return error_set(err, STENO_ELIMIT, "no free name for an artifact of call \"%.*s\"",
+            (int)(want.n > 60 ? 60 : want.n), want.p);
+}
+
+/* ---- writing ---- */
+
+static int put_line(struct artifact *a, bool sync, struct steno_error *err)
+{
+        struct buf line;
+        buf_init(&line, 64 * KIB);
+        manifest_put(&line, &a->info);
+        int rc = buf_check(&line, err);
+        if (rc == 0)
+                rc = manifest_append(a->fs, a->artifacts, buf_str(&line), sync, err);
+        buf_release(&line);
+        return rc;
+}
+
+int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
+    struct artifact **out, struct steno_error *err)
+{
+        const struct env *env = files_env(files_conv_store(conv));
+        struct artifact *a = calloc(1, sizeof *a);
+        if (!a)
+                return error_nomem(err);
+        int rc;
+        a->conv = conv;
+        a->fs = env->fs;
+        a->fd = a->folder = -1;
+        id_make(env, "ctx_", a->info.id);
+        snprintf(a->info.kind, sizeof a->info.kind, "%s", kind);
+        snprintf(a->info.hint, sizeof a->info.hint, "%.*s", (int)hint.n, hint.p);
+        a->info.created = env->now(env);
+        a->artifacts = open_artifacts(conv, true);
+        if (a->artifacts >= 0)
+                a->folder = fs_open_dir(a->fs, a->artifacts, kind, true);
+        if (a->artifacts < 0 || a->folder < 0) {
+                rc = error_sys(err, a->artifacts < 0 ? a->artifacts : a->folder,
+                    "opening the folder of artifacts");
+                goto fail;
+        }
+        if (sha256_init(&a->sha)) {
+                rc = error_nomem(err);
+                goto fail;
+        }
+        rc = take_name(a, want, err);
+        if (rc == 0)
+                rc = put_line(a, false, err);
+        if (rc)
+                goto fail;
+        *out = a;
+        return 0;
+fail:
+        if (a->fd >= 0)
+                a->fs->unlink(a->fs, a->folder, a->info.name, 0);
+        artifact_free(a);
+        return rc;
+}
+
+const char *artifact_id(const struct artifact *a)
+{
+        return a->info.id;
+}
+
+int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err)
+{
+        int rc = fs_write_all(a->fs, a->fd, p, n);
+        if (rc) {
+                a->broken = true;
+                return error_sys(err, rc, "writing artifact %s", a->info.id);
+        }
+        sha256_update(&a->sha, p, n);
+        a->info.size += n;
+        return 0;
+}
+
+/* Gives it the suffix that its contents call for. */
+static int final_name(struct artifact *a, const char *suffix)
+{
+        char name[sizeof a->info.name];
+        char *dot = strrchr(a->info.name, '.');
+        if (strcmp(dot, suffix) == 0)
+                return 0;
+        snprintf(name, sizeof name, "%.*s%s", (int)(dot - a->info.name), a->info.name, suffix);
+        int rc = a->fs->rename_new(a->fs, a->folder, a->info.name, a->folder, name);
+        if (rc == 0)
+                snprintf(a->info.name, sizeof a->info.name, "%s", name);
+        return rc;
+}
+
+/* Derived data: a failure to keep it is no failure. */
+static void keep_line_index(struct artifact *a, struct str bytes)
+{
+        char name[64];
+        int dir = bytes.n ? fs_open_dir(a->fs, a->artifacts, ".idx", true) : -1;
+        if (dir < 0)
+                return;
+        snprintf(name, sizeof name, "%s.lines", a->info.id);
+        int fd = a->fs->open(a->fs, dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd >= 0) {
+                fs_write_all(a->fs, fd, bytes.p, bytes.n);
+                a->fs->close(a->fs, fd);
+        }
+        a->fs->close(a->fs, dir);
+}
+
+int artifact_close(struct artifact *a, const struct artifact_end *end, struct artifact_info *info,
+    struct steno_error *err)
+{
+        unsigned char sum[SHA256_SIZE];
+        if (a->broken)
+                return error_set(err, STENO_EIO, "a write of artifact %s failed", a->info.id);
+        int rc = a->fs->fsync(a->fs, a->fd);
+        if (rc == 0)
+                rc = final_name(a, end->suffix);
+        if (rc == 0)
+                rc = a->fs->fsync(a->fs, a->folder);
+        if (rc == 0)
+                rc = a->fs->fsync(a->fs, files_conv_dir(a->conv)); /* artifacts/ itself (S3) */
+        if (rc) {
+                a->broken = true;
+                return error_sys(err, rc, "syncing artifact %s", a->info.id);
+        }
+        sha256_finish(&a->sha, sum);
+        hash_hex(sum, sizeof sum, a->info.sha256);
+        snprintf(a->info.mime, sizeof a->info.mime, "%s", end->mime);
+        if (end->hint.n)
+                snprintf(a->info.hint, sizeof a->info.hint, "%.*s", (int)end->hint.n, end->hint.p);
+        a->info.lines = end->lines;
+        a->info.utf8 = end->utf8;
+        a->info.state = ARTIFACT_CLOSED;
+        keep_line_index(a, end->line_index);
+        rc = put_line(a, true, err);
+        if (rc == 0 && info)
+                *info = a->info;
+        return rc;
+}
+
+void artifact_free(struct artifact *a)
+{
+        if (!a)
+                return;
+        sha256_release(&a->sha);
+        if (a->fd >= 0)
+                a->fs->close(a->fs, a->fd);
+        if (a->folder >= 0)
+                a->fs->close(a->fs, a->folder);
+        if (a->artifacts >= 0)
+                a->fs->close(a->fs, a->artifacts);
+        free(a);
+}
+
+/* ---- reading ---- */
+
+/* Opens the file of an artifact; negative errno. */
+static int open_file(struct files_conv *conv, const struct artifact_info *info)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        int artifacts = open_artifacts(conv, false);
+        if (artifacts < 0)
+                return artifacts;
+        int folder = fs->open(fs, artifacts, info->kind, O_RDONLY | O_DIRECTORY, 0);
+        int fd = folder < 0 ? folder : fs->open(fs, folder, info->name, O_RDONLY, 0);
+        if (folder >= 0)
+                fs->close(fs, folder);
+        fs->close(fs, artifacts);
+        return fd;
+}
+
+/* An open artifact's size and whether its writer lives are in the file, not in the manifest. */
+static void look_at_open(struct files_conv *conv, struct artifact_info *info)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct stat st;
+        if (info->state != ARTIFACT_OPEN)
+                return;
+        snprintf(info->mime, sizeof info->mime, "text/plain");
+        int fd = open_file(conv, info);
+        if (fd < 0)
+                return;
+        if (fs->fstat(fs, fd, &st) == 0)
+                info->size = (uint64_t)st.st_size;
+        info->live = fs->flock(fs, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+        fs->close(fs, fd);
+}
+
+int artifact_find(
+    struct files_conv *conv, struct str id, struct artifact_info *out, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        int artifacts = open_artifacts(conv, false);
+        int rc = STENO_ENOTFOUND;
+        if (artifacts >= 0) {
+                rc = manifest_find(fs, artifacts, id, out, err);
+                fs->close(fs, artifacts);
+        } else if (artifacts != -ENOENT) {
+                return error_sys(err, artifacts, "opening the folder of artifacts");
+        }
+        if (rc == STENO_ENOTFOUND)
+                return error_set(err, rc, "no ref \"%.*s\" in this conversation",
+                    (int)(id.n > 80 ? 80 : id.n), id.p);
+        if (rc == 0)
+                look_at_open(conv, out);
+        return rc;
+}
+
+int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct artifact_info *info),
+    void *ctx, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct artifact_info *list = NULL;
+        size_t count = 0;
+        int artifacts = open_artifacts(conv, false);
+        if (artifacts == -ENOENT)
+                return 0;
+        if (artifacts < 0)
+                return error_sys(err, artifacts, "opening the folder of artifacts");
+        int rc = manifest_read(fs, artifacts, &list, &count, NULL, err);
+        fs->close(fs, artifacts);
+        while (rc == 0 && count-- > 0) {
+                look_at_open(conv, &list[count]);
+                rc = each(ctx, &list[count]);
+        }
+        free(list);
+        return rc;
+}
+
+int artifact_open(struct files_conv *conv, const struct artifact_info *info, int *fd,
+    uint64_t *size, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct artifact_info now = *info;
+        struct stat st;
+        int f = open_file(conv, &now);
+        /* It may have got its final name since it was looked up. */
+        if (f == -ENOENT && info->state == ARTIFACT_OPEN &&
+            artifact_find(conv, str_of(info->id), &now, NULL) == 0)
+                f = open_file(conv, &now);
+        if (f == -ENOENT)
+                return error_set(err, STENO_ECORRUPT, "the file of ref %s is missing", info->id);
+        int rc = f < 0 ? f : fs->fstat(fs, f, &st);
+        if (rc) {
+                if (f >= 0)
+                        fs->close(fs, f);
+                return error_sys(err, rc, "opening artifact %s", info->id);
+        }
+        *fd = f;
+        *size = (uint64_t)st.st_size;
+        return 0;
+}
+
+int artifact_lines(struct files_conv *conv, const struct artifact_info *info, char **p, size_t *n,
+    struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        char name[64];
+        *p = NULL;
+        *n = 0;
+        int artifacts = open_artifacts(conv, false);
+        int dir =
+            artifacts < 0 ? artifacts : fs->open(fs, artifacts, ".idx", O_RDONLY | O_DIRECTORY, 0);
+        snprintf(name, sizeof name, "%s.lines", info->id);
+        int rc = dir < 0 ? 0 : fs_slurp(fs, dir, name, LINES_MAX, p, n);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        if (artifacts >= 0)
+                fs->close(fs, artifacts);
+        return rc == -ENOMEM ? error_nomem(err) : 0;
+}
+
+/* ---- removing ---- */
+
+static int remove_file(struct files_conv *conv, const struct artifact_info *info)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        int artifacts = open_artifacts(conv, false);
+        int folder = artifacts < 0 ? artifacts
+                                   : fs->open(fs, artifacts, info->kind, O_RDONLY | O_DIRECTORY, 0);
+        int rc = folder < 0 ? folder : fs->unlink(fs, folder, info->name, 0);
+        if (rc == 0)
+                rc = fs->fsync(fs, folder);
+        if (folder >= 0)
+                fs->close(fs, folder);
+        if (artifacts >= 0)
+                fs->close(fs, artifacts);
+        return rc == -ENOENT ? 0 : rc;
+}
+
+int artifact_delete(
+    struct files_conv *conv, const char *id, const char *by, struct steno_error *err)
+{
+        const struct env *env = files_env(files_conv_store(conv));
+        struct artifact_info info;
+        struct buf line;
+        int rc = artifact_find(conv, str_of(id), &info, err);
+        if (rc || info.state == ARTIFACT_DELETED)
+                return rc;
+        info.state = ARTIFACT_DELETED;
+        info.deleted_at = env->now(env);
+        snprintf(info.deleted_by, sizeof info.deleted_by, "%s", by);
+        int artifacts = open_artifacts(conv, false);
+        if (artifacts < 0)
+                return error_sys(err, artifacts, "opening the folder of artifacts");
+        buf_init(&line, 64 * KIB);
+        manifest_put(&line, &info);
+        rc = buf_check(&line, err);
+        /* The tombstone first: a ref never answers "no such file". */
+        if (rc == 0)
+                rc = manifest_append(env->fs, artifacts, buf_str(&line), true, err);
+        if (rc == 0) {
+                int sys = remove_file(conv, &info);
+                if (sys)
+                        rc = error_sys(err, sys, "removing artifact %s", id);
+        }
+        buf_release(&line);
+        env->fs->close(env->fs, artifacts);
+        return rc;
+}
+
+void artifact_undo(struct files_conv *conv, const char *id)
+{
+        artifact_delete(conv, id, "a failed append", NULL);
+}

@@ -1,0 +1,110 @@
+/*
+ * artifact.h - the files beside a log: tool outputs, terminals, and large tokens of messages.
+ *
+ *   artifacts/tool/<call id>.json|.txt|.bin    artifacts/terminal/<snippet id>.log
+ *   artifacts/parts/<sha256 of the token>      artifacts/.idx/<ref>.lines (derived)
+ *   artifacts/manifest.jsonl                   a line for each change of an artifact
+ *
+ * A manifest line is {"id","kind","name","created","hint", ...} and later lines of the same id
+ * count: `"state":"open"` when it begins, `"closed"` with size, lines, mime and sha256 when it is
+ * whole, `"deleted"` with when and by what. One that was opened and never closed is unfinished;
+ * what had arrived is there. The folder alone is enough to rebuild every ref.
+ *
+ *   A1  A closed artifact, its name and its manifest line are synced before artifact_close
+ *       returns; the record that names it comes later (S4).
+ *   A2  No two artifacts share a name, whatever their ids: a name is taken with O_EXCL, and is the
+ *       id itself only while that is plain and free.
+ *   A3  Writers append to the manifest under flock on it; a torn last line is ended first.
+ */
+#ifndef STORE_FILES_ARTIFACT_H
+#define STORE_FILES_ARTIFACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "store/files/files.h"
+
+enum artifact_state {
+        ARTIFACT_OPEN, /* being written, or left unfinished */
+        ARTIFACT_CLOSED,
+        ARTIFACT_DELETED,
+};
+
+struct artifact_info {
+        char id[40];   /* "ctx_..." */
+        char kind[12]; /* "tool" or "terminal" */
+        char name[100];
+        char mime[64];
+        enum artifact_state state;
+        bool live; /* open, and its writer is alive */
+        bool utf8; /* closed: the whole is UTF-8 */
+        uint64_t size;
+        uint64_t lines; /* 0 while open */
+        char sha256[SHA256_HEX];
+        int64_t created; /* ms */
+        char hint[400];
+        int64_t deleted_at;
+        char deleted_by[40];
+};
+
+/* ---- writing ---- */
+
+struct artifact;
+
+/*
+ * Begins one; others can read it from now on. `want` is the name it should have (a call id), of
+ * kind "tool" or "terminal". O_EXCL and A2 decide the name.
+ */
+int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
+    struct artifact **out, struct steno_error *err);
+const char *artifact_id(const struct artifact *a);
+int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err);
+
+/* What is known at the end. */
+struct artifact_end {
+        const char *suffix; /* ".json", ".txt", ".bin" or ".log" */
+        const char *mime;
+        uint64_t lines;
+        bool utf8;
+        struct str hint;       /* takes the place of the first one, unless it is empty */
+        struct str line_index; /* bytes for .idx, may be empty */
+};
+/* Synced under its final name (A1). Fills `info` (may be NULL). */
+int artifact_close(struct artifact *a, const struct artifact_end *end, struct artifact_info *info,
+    struct steno_error *err);
+/* Frees. One that was not closed stays as it is, unfinished. */
+void artifact_free(struct artifact *a);
+/* Takes a closed or open one back altogether: the append it was made for failed. */
+void artifact_undo(struct files_conv *conv, const char *id);
+
+/* ---- reading ---- */
+
+/* STENO_ENOTFOUND: no such ref here. A deleted one is found, with its state. */
+int artifact_find(
+    struct files_conv *conv, struct str id, struct artifact_info *out, struct steno_error *err);
+/* Newest first; stops at the first non-zero return of `each`, which it returns. */
+int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct artifact_info *info),
+    void *ctx, struct steno_error *err);
+/* A descriptor to read from. *size is what there is now. */
+int artifact_open(struct files_conv *conv, const struct artifact_info *info, int *fd,
+    uint64_t *size, struct steno_error *err);
+/* The line index, freed with free(); *n is 0 when there is none. */
+int artifact_lines(struct files_conv *conv, const struct artifact_info *info, char **p, size_t *n,
+    struct steno_error *err);
+/* Removes the bytes, keeps a tombstone in the manifest. */
+int artifact_delete(
+    struct files_conv *conv, const char *id, const char *by, struct steno_error *err);
+
+/* ---- parts: large tokens of messages, raw ---- */
+
+#define PART_NAME 65 /* sha256 in hex, and a NUL */
+
+/* Stores a token, synced; the same bytes are stored once. Fills `name`. */
+int part_put(
+    struct files_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
+/* Streams it. STENO_ECORRUPT: it is not there, or not of this size. */
+int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
+    struct steno_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * figures.h - counters of a store: figures.json in its root. Cheap, unsynced, and worth nothing but
+ * to look at: when it is deleted, counting begins again.
+ */
+#ifndef STORE_FILES_FIGURES_H
+#define STORE_FILES_FIGURES_H
+
+#include "store/files/files.h"
+
+struct figures {
+        uint64_t materializations;
+        uint64_t bytes; /* of the outputs, and of what stands for them */
+        uint64_t chars;
+        uint64_t shown_bytes;
+        uint64_t shown_chars;
+        uint64_t reads[4]; /* list, read, tail, grep */
+};
+
+/* An output became a file. Failures are nobody's business. */
+void figures_materialized(struct files_store *store, uint64_t bytes, uint64_t chars,
+    uint64_t shown_bytes, uint64_t shown_chars);
+/* A context operation was answered. */
+void figures_read(struct files_store *store, const char *op);
+
+/* Zeros where there are none. */
+void figures_get(struct files_store *store, struct figures *out);
+
+#endif

@@ -1,0 +1,238 @@
+/* manifest.c - see manifest.h */
+#include "store/files/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+#define NAME "manifest.jsonl"
+
+static const char *const STATES[] = {"open", "closed", "deleted"};
+
+static int write_line(const struct fs *fs, int fd, struct str line, bool sync)
+{
+        struct stat st;
+        char last = '\n';
+        struct buf b;
+        int rc = fs->fstat(fs, fd, &st);
+        if (rc == 0 && st.st_size > 0) {
+                ssize_t got = fs_pread_all(fs, fd, &last, 1, st.st_size - 1);
+                if (got < 0)
+                        rc = (int)got;
+        }
+        if (rc)
+                return rc;
+        buf_init(&b, 0);
+        if (last != '\n')
+                buf_putc(&b, '\n'); /* A3: a torn line is ended, never fused with ours */
+        buf_put_str(&b, line);
+        buf_putc(&b, '\n');
+        rc = b.failed ? -ENOMEM : fs_write_all(fs, fd, b.p, b.n);
+        if (rc && !b.failed)
+                fs->ftruncate(fs, fd, st.st_size);
+        if (rc == 0 && sync)
+                rc = fs->fdatasync(fs, fd);
+        buf_release(&b);
+        return rc;
+}
+
+int manifest_append(
+    const struct fs *fs, int artifacts, struct str line, bool sync, struct steno_error *err)
+{
+        int fd = fs->open(fs, artifacts, NAME, O_RDWR | O_APPEND | O_CREAT, 0600);
+        int rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX);
+        if (rc == 0)
+                rc = write_line(fs, fd, line, sync);
+        if (fd >= 0)
+                fs->close(fs, fd);
+        if (rc == 0 && sync)
+                rc = fs->fsync(fs, artifacts);
+        return rc ? error_sys(err, rc, "writing the manifest of artifacts") : 0;
+}
+
+void manifest_put(struct buf *out, const struct artifact_info *a)
+{
+        char at[TIME_TEXT];
+        struct jsonw w = jsonw_to(out);
+        time_format(a->created, at);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        jsonw_cstr(&w, a->id);
+        jsonw_key(&w, "kind");
+        jsonw_cstr(&w, a->kind);
+        jsonw_key(&w, "name");
+        jsonw_cstr(&w, a->name);
+        jsonw_key(&w, "state");
+        jsonw_cstr(&w, STATES[a->state]);
+        jsonw_key(&w, "created");
+        jsonw_cstr(&w, at);
+        jsonw_key(&w, "hint");
+        jsonw_cstr(&w, a->hint);
+        if (a->state != ARTIFACT_OPEN) {
+                jsonw_key(&w, "size");
+                jsonw_u64(&w, a->size);
+                jsonw_key(&w, "lines");
+                jsonw_u64(&w, a->lines);
+                jsonw_key(&w, "mime");
+                jsonw_cstr(&w, a->mime);
+                jsonw_key(&w, "utf8");
+                jsonw_bool(&w, a->utf8);
+                jsonw_key(&w, "sha256");
+                jsonw_cstr(&w, a->sha256);
+        }
+        if (a->state == ARTIFACT_DELETED) {
+                time_format(a->deleted_at, at);
+                jsonw_key(&w, "deleted");
+                jsonw_cstr(&w, at);
+                jsonw_key(&w, "by");
+                jsonw_cstr(&w, a->deleted_by);
+        }
+        jsonw_object_end(&w);
+}
+
+/* ---- reading ---- */
+
+static void get_text(const struct json *j, const char *key, char *to, size_t size)
+{
+        struct buf b;
+        buf_init(&b, 64 * KIB);
+        json_string(j, json_get(j, 0, key), &b, NULL);
+        size_t n = b.n < size - 1 ? b.n : size - 1;
+        if (n)
+                memcpy(to, b.p, n);
+        to[n] = '\0';
+        buf_release(&b);
+}
+
+static bool read_line(struct json *j, struct str line, struct artifact_info *out)
+{
+        char text[64];
+        if (json_parse(j, line.p, line.n, NULL, NULL) != 0)
+                return false;
+        *out = (struct artifact_info){0};
+        get_text(j, "id", out->id, sizeof out->id);
+        get_text(j, "kind", out->kind, sizeof out->kind);
+        get_text(j, "name", out->name, sizeof out->name);
+        get_text(j, "mime", out->mime, sizeof out->mime);
+        get_text(j, "hint", out->hint, sizeof out->hint);
+        get_text(j, "sha256", out->sha256, sizeof out->sha256);
+        get_text(j, "by", out->deleted_by, sizeof out->deleted_by);
+        get_text(j, "created", text, sizeof text);
+        time_parse(text, strlen(text), &out->created);
+        get_text(j, "deleted", text, sizeof text);
+        time_parse(text, strlen(text), &out->deleted_at);
+        json_u64(j, json_get(j, 0, "size"), &out->size);
+        json_u64(j, json_get(j, 0, "lines"), &out->lines);
+        out->utf8 = json_bool(j, json_get(j, 0, "utf8"), false);
+        get_text(j, "state", text, sizeof text);
+        for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++)
+                if (strcmp(text, STATES[i]) == 0)
+                        out->state = (enum artifact_state)i;
+        /* A name is a file of ours, never a path. */
+        return out->id[0] && out->name[0] && !strchr(out->name, '/') && out->name[0] != '.';
+}
+
+/* Calls `each` for every readable line, in order. */
+static int each_line(const struct fs *fs, int artifacts,
+    int (*each)(void *ctx, const struct artifact_info *info), void *ctx, uint64_t *bad,
+    struct steno_error *err)
+{
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        int rc = fs_slurp(fs, artifacts, NAME, BUF_MAX_DEFAULT, &text, &n);
+        if (rc == -ENOENT)
+                return 0;
+        if (rc)
+                return error_sys(err, rc, "reading the manifest of artifacts");
+        json_init(&j);
+        for (char *p = text, *end = text + n; p < end && rc == 0;) {
+                char *lf = memchr(p, '\n', (size_t)(end - p));
+                struct artifact_info info;
+                if (!lf)
+                        break;
+                if (lf > p && read_line(&j, str_span(p, (size_t)(lf - p)), &info))
+                        rc = each(ctx, &info);
+                else if (lf > p && bad)
+                        ++*bad;
+                p = lf + 1;
+        }
+        json_release(&j);
+        free(text);
+        return rc;
+}
+
+struct gather {
+        struct artifact_info *list;
+        size_t count;
+        size_t cap;
+};
+
+/* Lines of one artifact lie close together: look from the end. */
+static int gather_line(void *ctx, const struct artifact_info *info)
+{
+        struct gather *g = ctx;
+        for (size_t i = g->count; info->state != ARTIFACT_OPEN && i-- > 0;) {
+                if (strcmp(g->list[i].id, info->id) == 0) {
+                        g->list[i] = *info;
+                        return 0;
+                }
+        }
+        if (g->count == g->cap) {
+                size_t cap = g->cap ? g->cap * 2 : 16;
+                struct artifact_info *list = realloc(g->list, cap * sizeof *list);
+                if (!list)
+                        return STENO_ENOMEM;
+                g->list = list;
+                g->cap = cap;
+        }
+        g->list[g->count++] = *info;
+        return 0;
+}
+
+int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **list, size_t *count,
+    uint64_t *bad, struct steno_error *err)
+{
+        struct gather g = {0};
+        int rc = each_line(fs, artifacts, gather_line, &g, bad, err);
+        if (rc) {
+                free(g.list);
+                return rc == STENO_ENOMEM ? error_nomem(err) : rc;
+        }
+        *list = g.list;
+        *count = g.count;
+        return 0;
+}
+
+struct find {
+        struct str id;
+        struct artifact_info *out;
+        bool found;
+};
+
+static int find_line(void *ctx, const struct artifact_info *info)
+{
+        struct find *f = ctx;
+        if (str_is(f->id, info->id)) {
+                *f->out = *info;
+                f->found = true;
+        }
+        return 0;
+}
+
+int manifest_find(const struct fs *fs, int artifacts, struct str id, struct artifact_info *out,
+    struct steno_error *err)
+{
+        struct find f = {.id = id, .out = out};
+        int rc = each_line(fs, artifacts, find_line, &f, NULL, err);
+        if (rc)
+                return rc;
+        return f.found ? 0 : STENO_ENOTFOUND;
+}
