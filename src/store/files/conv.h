@@ -93,6 +93,9 @@ int recent_note(struct files_conv *conv, struct steno_error *err);
 /* Moves bytes [from, to) of the log aside, with a note (quarantine.c). Synced. */
 int quarantine_log(
     struct files_conv *conv, uint64_t from, uint64_t to, const char *why, struct steno_error *err);
+/* The same for another file of the conversation, open as `fd`. */
+int quarantine_bytes(struct files_conv *conv, int fd, const char *file, uint64_t from, uint64_t to,
+    const char *why, struct steno_error *err);
 
 /* Syncs process-durable appends of all conversations from now on (syncer.c). */
 void syncer_want(struct files_store *store);

@@ -31,8 +31,8 @@ static int copy_range(const struct fs *fs, int from_fd, uint64_t from, uint64_t 
         return 0;
 }
 
-static void describe(
-    struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct buf *out)
+static void describe(struct files_conv *c, const char *file, uint64_t from, uint64_t to,
+    const char *why, struct buf *out)
 {
         char at[TIME_TEXT];
         struct jsonw w = jsonw_to(out);
@@ -43,7 +43,7 @@ static void describe(
         jsonw_key(&w, "conversation");
         jsonw_cstr(&w, c->id);
         jsonw_key(&w, "file");
-        jsonw_cstr(&w, "messages.jsonl");
+        jsonw_cstr(&w, file);
         jsonw_key(&w, "offset");
         jsonw_u64(&w, from);
         jsonw_key(&w, "bytes");
@@ -56,8 +56,8 @@ static void describe(
         buf_putc(out, '\n');
 }
 
-int quarantine_log(
-    struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct steno_error *err)
+int quarantine_bytes(struct files_conv *c, int from_fd, const char *file, uint64_t from,
+    uint64_t to, const char *why, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         char id[40], name[64];
@@ -70,12 +70,12 @@ int quarantine_log(
         if (rc == 0) {
                 snprintf(name, sizeof name, "%s.bytes", id);
                 fd = fs->open(fs, dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-                rc = fd < 0 ? fd : copy_range(fs, c->log, from, to, fd);
+                rc = fd < 0 ? fd : copy_range(fs, from_fd, from, to, fd);
         }
         if (rc == 0)
                 rc = fs->fsync(fs, fd);
         if (rc == 0) {
-                describe(c, from, to, why, &note);
+                describe(c, file, from, to, why, &note);
                 snprintf(name, sizeof name, "%s.json", id);
                 rc = note.failed ? -ENOMEM : fs_replace(fs, dir, name, note.p, note.n);
         }
@@ -89,4 +89,10 @@ int quarantine_log(
                 fs->close(fs, dir);
         buf_release(&note);
         return rc ? error_sys(err, rc, "moving a torn tail to quarantine") : 0;
+}
+
+int quarantine_log(
+    struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct steno_error *err)
+{
+        return quarantine_bytes(c, c->log, "messages.jsonl", from, to, why, err);
 }

@@ -1,0 +1,314 @@
+/*
+ * run.c - writing a run's journal: making it, taking it over, events from several threads.
+ *
+ * Lines are written one behind the other under a mutex; syncs happen outside of it, so that one
+ * sync serves everybody who wrote before it began (J5).
+ */
+#include "store/files/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "store/files/conv.h"
+#include "store/files/run_line.h"
+
+#define NAME_SIZE (PLAIN_NAME_MAX + 8)
+
+struct run_log {
+        const struct env *env;
+        int fd;
+        pthread_mutex_t mutex;
+        pthread_cond_t synced_more;
+        struct buf line;
+        uint64_t end;
+        uint64_t seq; /* the last that was given out */
+        uint64_t synced_end;
+        uint64_t synced_seq;
+        bool syncing;
+        bool poisoned;
+};
+
+static struct run_log *log_new(const struct env *env, int fd)
+{
+        struct run_log *log = calloc(1, sizeof *log);
+        if (!log)
+                return NULL;
+        log->env = env;
+        log->fd = fd;
+        pthread_mutex_init(&log->mutex, NULL);
+        pthread_cond_init(&log->synced_more, NULL);
+        buf_init(&log->line, 0);
+        return log;
+}
+
+static void log_free(struct run_log *log)
+{
+        if (log->fd >= 0)
+                log->env->fs->close(log->env->fs, log->fd); /* lets go of the lock as well (J2) */
+        pthread_mutex_destroy(&log->mutex);
+        pthread_cond_destroy(&log->synced_more);
+        buf_release(&log->line);
+        free(log);
+}
+
+/* ---- making one ---- */
+
+static int first_line(struct files_conv *conv, struct str id, struct str mode, struct buf *out)
+{
+        char at[TIME_TEXT];
+        struct buf data;
+        buf_init(&data, 64 * KIB);
+        struct jsonw w = jsonw_to(&data);
+        time_format(conv->store->env->now(conv->store->env), at);
+        jsonw_object(&w);
+        jsonw_key(&w, "v");
+        jsonw_u64(&w, 1);
+        jsonw_key(&w, "id");
+        jsonw_str(&w, id);
+        jsonw_key(&w, "project");
+        jsonw_cstr(&w, conv->project_id);
+        jsonw_key(&w, "conversation");
+        jsonw_cstr(&w, conv->id);
+        jsonw_key(&w, "mode");
+        jsonw_str(&w, mode);
+        jsonw_object_end(&w);
+        run_line_write(
+            out, &(struct run_event){.at = str_of(at), .type = STR("run"), .data = buf_str(&data)});
+        int rc = data.failed ? data.failed : out->failed;
+        buf_release(&data);
+        return rc;
+}
+
+/* Writes the first line aside, locked, and gives it its name (J1). */
+static int place(struct files_conv *conv, int dir, const char *name, struct run_log *log)
+{
+        const struct fs *fs = log->env->fs;
+        char aside[64];
+        id_make(log->env, ".new-", aside);
+        log->fd = fs->open(fs, dir, aside, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (log->fd < 0)
+                return log->fd;
+        int rc = fs->flock(fs, log->fd, LOCK_EX);
+        if (rc == 0)
+                rc = fs_pwrite_all(fs, log->fd, log->line.p, log->line.n, 0);
+        if (rc == 0)
+                rc = fs->fdatasync(fs, log->fd);
+        if (rc == 0 && recent_note(conv, NULL))
+                rc = -EIO;
+        if (rc == 0)
+                rc = fs->rename_new(fs, dir, aside, dir, name);
+        if (rc)
+                fs->unlink(fs, dir, aside, 0);
+        else
+                rc = fs->fsync(fs, dir);
+        return rc;
+}
+
+int run_create(struct files_conv *conv, struct str id, struct str mode, struct run_log **out,
+    struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char name[NAME_SIZE];
+        struct run_log *log = log_new(conv->store->env, -1);
+        if (!log || id_file_name(id, name) || first_line(conv, id, mode, &log->line)) {
+                if (log)
+                        log_free(log);
+                return error_nomem(err);
+        }
+        snprintf(name + strlen(name), 7, ".jsonl");
+        int rc = files_conv_lock(conv, err);
+        if (rc) {
+                log_free(log);
+                return rc;
+        }
+        int dir = fs_open_dir(fs, conv->dir, "runs", true);
+        int sys = dir < 0 ? dir : place(conv, dir, name, log);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        files_conv_unlock(conv);
+        if (sys) {
+                log_free(log);
+                return sys == -EEXIST ? error_set(err, STENO_ECONFLICT,
+                                            "run \"%.*s\" exists already", (int)id.n, id.p)
+                                      : error_sys(err, sys, "making a run's journal");
+        }
+        log->end = log->synced_end = log->line.n;
+        *out = log;
+        return 0;
+}
+
+/* ---- taking one over ---- */
+
+/* 0: ours; 1: a writer has it. Those who only look hold a shared lock for a moment. */
+static int lock_journal(const struct fs *fs, int fd)
+{
+        for (;;) {
+                int rc = fs->flock(fs, fd, LOCK_EX | LOCK_NB);
+                if (rc != -EWOULDBLOCK)
+                        return rc;
+                rc = fs->flock(fs, fd, LOCK_SH | LOCK_NB);
+                if (rc == -EWOULDBLOCK)
+                        return 1;
+                if (rc)
+                        return rc;
+                fs->flock(fs, fd, LOCK_UN);
+        }
+}
+
+/* Moves what is torn at the end aside, and goes on behind every number that was given out. */
+static int find_end(
+    struct files_conv *conv, const char *name, struct run_log *log, struct steno_error *err)
+{
+        const struct fs *fs = log->env->fs;
+        struct run_event last;
+        struct stat st;
+        char file[NAME_SIZE + 16];
+        int rc = fs->fstat(fs, log->fd, &st);
+        if (rc)
+                return error_sys(err, rc, "looking at a run's journal");
+        rc = run_last_line(fs, log->fd, (uint64_t)st.st_size, &log->line, &last, &log->end, err);
+        if (rc < 0)
+                return rc;
+        log->seq = (rc ? last.seq : 0) + RUN_AHEAD; /* J4 */
+        log->synced_seq = log->seq;
+        if (log->end < (uint64_t)st.st_size) {
+                snprintf(file, sizeof file, "runs/%s.jsonl", name);
+                rc = quarantine_bytes(conv, log->fd, file, log->end, (uint64_t)st.st_size,
+                    "torn tail of a journal", err);
+                if (rc < 0)
+                        return rc;
+                rc = fs->ftruncate(fs, log->fd, (off_t)log->end);
+        } else {
+                rc = 0;
+        }
+        return rc ? error_sys(err, rc, "cutting a torn tail off a run's journal") : 0;
+}
+
+int run_take_over(
+    struct files_conv *conv, const char *name, struct run_log **out, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char path[NAME_SIZE + 16];
+        snprintf(path, sizeof path, "runs/%s.jsonl", name);
+        int fd = fs->open(fs, conv->dir, path, O_RDWR, 0);
+        if (fd == -ENOENT)
+                return error_set(err, STENO_ENOTFOUND, "no run \"%s\"", name);
+        if (fd < 0)
+                return error_sys(err, fd, "opening a run's journal");
+        struct run_log *log = NULL;
+        int rc = lock_journal(fs, fd);
+        if (rc == 0) {
+                log = log_new(conv->store->env, fd);
+                rc = log ? find_end(conv, name, log, err) : error_nomem(err);
+        } else if (rc < 0) {
+                rc = error_sys(err, rc, "locking a run's journal");
+        }
+        if (rc && log)
+                log_free(log);
+        else if (rc)
+                fs->close(fs, fd);
+        else
+                *out = log;
+        return rc;
+}
+
+/* ---- events ---- */
+
+static int is_poisoned(struct steno_error *err)
+{
+        return error_set(err, STENO_EPOISONED, "a sync of the run's journal failed earlier");
+}
+
+/* Until all before `end` is synced. Under the mutex, which it lets go meanwhile. */
+static int sync_to(struct run_log *log, uint64_t end, struct steno_error *err)
+{
+        const struct fs *fs = log->env->fs;
+        while (!log->poisoned && log->synced_end < end) {
+                if (log->syncing) {
+                        pthread_cond_wait(&log->synced_more, &log->mutex);
+                        continue;
+                }
+                uint64_t to_end = log->end, to_seq = log->seq;
+                log->syncing = true;
+                pthread_mutex_unlock(&log->mutex);
+                int rc = fs->fdatasync(fs, log->fd);
+                pthread_mutex_lock(&log->mutex);
+                log->syncing = false;
+                if (rc) {
+                        log->poisoned = true;
+                } else {
+                        log->synced_end = to_end;
+                        log->synced_seq = to_seq;
+                }
+                pthread_cond_broadcast(&log->synced_more);
+                if (rc)
+                        return error_sys(err, rc, "syncing a run's journal");
+        }
+        return log->poisoned && log->synced_end < end ? is_poisoned(err) : 0;
+}
+
+/* One line at the end. Under the mutex. */
+static int put_line(struct run_log *log, struct str type, struct str data, struct steno_error *err)
+{
+        const struct fs *fs = log->env->fs;
+        char at[TIME_TEXT];
+        struct buf escaped;
+        buf_init(&escaped, 64 * KIB);
+        json_put_escaped(&escaped, type);
+        time_format(log->env->now(log->env), at);
+        buf_clear(&log->line);
+        run_line_write(&log->line,
+            &(struct run_event){
+                .seq = log->seq + 1, .at = str_of(at), .type = buf_str(&escaped), .data = data});
+        int rc = escaped.failed ? buf_check(&escaped, err) : buf_check(&log->line, err);
+        buf_release(&escaped);
+        if (rc)
+                return rc;
+        int sys = fs_pwrite_all(fs, log->fd, log->line.p, log->line.n, (off_t)log->end);
+        if (sys) {
+                if (fs->ftruncate(fs, log->fd, (off_t)log->end) != 0)
+                        log->poisoned = true;
+                return error_sys(err, sys, "writing a run's journal");
+        }
+        log->seq++;
+        log->end += log->line.n;
+        if (log->line.cap > MIB)
+                buf_release(&log->line);
+        return 0;
+}
+
+int run_write(struct run_log *log, struct str type, struct str data, bool sync, uint64_t *seq,
+    struct steno_error *err)
+{
+        uint64_t mine = 0;
+        pthread_mutex_lock(&log->mutex);
+        int rc = log->poisoned ? is_poisoned(err) : 0;
+        while (rc == 0 && log->seq + 1 > log->synced_seq + RUN_AHEAD) /* J4 */
+                rc = sync_to(log, log->end, err);
+        if (rc == 0)
+                rc = put_line(log, type, data, err);
+        mine = log->seq;
+        if (rc == 0 && sync)
+                rc = sync_to(log, log->end, err);
+        pthread_mutex_unlock(&log->mutex);
+        if (rc == 0 && seq)
+                *seq = mine;
+        return rc;
+}
+
+void run_log_close(struct run_log *log)
+{
+        if (!log)
+                return;
+        pthread_mutex_lock(&log->mutex);
+        sync_to(log, log->end, NULL);
+        pthread_mutex_unlock(&log->mutex);
+        log_free(log);
+}

@@ -1,0 +1,294 @@
+/*
+ * run_read.c - reading, following and listing journals (run.h). Takes no lock, except to see for
+ * a moment whether a writer has one.
+ */
+#include "store/files/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "store/files/conv.h"
+#include "store/files/run_line.h"
+
+#define PATH_SIZE (PLAIN_NAME_MAX + 16)
+#define SUFFIX ".jsonl"
+
+/* The open journal and its size, or a negative code. */
+static int open_journal(
+    struct files_conv *conv, const char *name, uint64_t *size, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char path[PATH_SIZE];
+        struct stat st;
+        snprintf(path, sizeof path, "runs/%s" SUFFIX, name);
+        int fd = fs->open(fs, conv->dir, path, O_RDONLY, 0);
+        if (fd == -ENOENT)
+                return error_set(err, STENO_ENOTFOUND, "no run \"%s\"", name);
+        int rc = fd < 0 ? fd : fs->fstat(fs, fd, &st);
+        if (rc) {
+                if (fd >= 0)
+                        fs->close(fs, fd);
+                return error_sys(err, rc, "opening a run's journal");
+        }
+        *size = (uint64_t)st.st_size;
+        return fd;
+}
+
+int run_read(struct files_conv *conv, const char *name, uint64_t after, run_event_fn each,
+    void *ctx, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct run_cursor c;
+        struct run_event e;
+        uint64_t size, from = 0;
+        int fd = open_journal(conv, name, &size, err);
+        if (fd < 0)
+                return fd;
+        int rc = run_seek(fs, fd, size, after, &from, err);
+        run_cursor_init(&c, fs, fd, from, size);
+        while (rc == 0 && (rc = run_next(&c, &e, err)) == 1)
+                rc = e.seq > after ? each(ctx, &e) : 0;
+        run_cursor_release(&c);
+        fs->close(fs, fd);
+        return rc;
+}
+
+/* ---- following ---- */
+
+static int last_seq(
+    const struct fs *fs, int fd, struct buf *line, uint64_t *seq, struct steno_error *err)
+{
+        struct run_event e;
+        struct stat st;
+        uint64_t end;
+        int rc = fs->fstat(fs, fd, &st);
+        if (rc)
+                return error_sys(err, rc, "looking at a run's journal");
+        rc = run_last_line(fs, fd, (uint64_t)st.st_size, line, &e, &end, err);
+        *seq = rc == 1 ? e.seq : 0;
+        return rc < 0 ? rc : 0;
+}
+
+static int watch_file(int fd)
+{
+        char path[64];
+        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (watch < 0)
+                return -errno;
+        /* Through the descriptor, so that a rename of the folder above does not matter. */
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (inotify_add_watch(watch, path, IN_MODIFY) < 0) {
+                int rc = -errno;
+                close(watch);
+                return rc;
+        }
+        return watch;
+}
+
+static int wait_for(const struct env *env, int fd, int watch, uint64_t after, int timeout_ms,
+    struct steno_error *err)
+{
+        int64_t deadline = timeout_ms < 0 ? INT64_MAX : env->now(env) + timeout_ms;
+        struct buf line;
+        int rc;
+        buf_init(&line, 0);
+        for (;;) {
+                uint64_t seq = 0;
+                rc = last_seq(env->fs, fd, &line, &seq, err);
+                if (rc || seq > after) {
+                        rc = rc ? rc : 1;
+                        break;
+                }
+                int64_t left = deadline == INT64_MAX ? 60000 : deadline - env->now(env);
+                if (left <= 0)
+                        break;
+                struct pollfd p = {.fd = watch, .events = POLLIN};
+                poll(&p, 1, left > 60000 ? 60000 : (int)left);
+                char drain[4096];
+                while (read(watch, drain, sizeof drain) > 0)
+                        ;
+        }
+        buf_release(&line);
+        return rc;
+}
+
+int run_wait(struct files_conv *conv, const char *name, uint64_t after, int timeout_ms,
+    struct steno_error *err)
+{
+        const struct env *env = conv->store->env;
+        uint64_t size;
+        int fd = open_journal(conv, name, &size, err);
+        if (fd < 0)
+                return fd;
+        int watch = watch_file(fd);
+        int rc = watch < 0 ? error_sys(err, watch, "watching a run")
+                           : wait_for(env, fd, watch, after, timeout_ms, err);
+        if (watch >= 0)
+                close(watch);
+        env->fs->close(env->fs, fd);
+        return rc;
+}
+
+/* ---- looking ---- */
+
+void run_state_release(struct run_state *s)
+{
+        free(s->head);
+        free(s->last);
+        *s = (struct run_state){0};
+}
+
+static char *dup_data(struct str s)
+{
+        char *z = malloc(s.n + 1);
+        if (!z)
+                return NULL;
+        memcpy(z, s.p, s.n);
+        z[s.n] = '\0';
+        return z;
+}
+
+static int read_head(
+    const struct fs *fs, int fd, uint64_t size, struct run_state *s, struct steno_error *err)
+{
+        struct run_cursor c;
+        struct run_event e;
+        run_cursor_init(&c, fs, fd, 0, size);
+        int rc = run_next(&c, &e, err);
+        bool is_head = rc == 1 && e.seq == 0 && str_is(e.type, "run");
+        if (rc >= 0) {
+                s->head = dup_data(is_head ? e.data : STR("{}"));
+                if (is_head)
+                        snprintf(s->at, sizeof s->at, "%.*s", (int)e.at.n, e.at.p);
+                rc = s->head ? 0 : error_nomem(err);
+        }
+        run_cursor_release(&c);
+        return rc;
+}
+
+static int read_last(
+    const struct fs *fs, int fd, uint64_t size, struct run_state *s, struct steno_error *err)
+{
+        struct buf line;
+        struct run_event e;
+        uint64_t end;
+        buf_init(&line, 0);
+        int rc = run_last_line(fs, fd, size, &line, &e, &end, err);
+        if (rc >= 0) {
+                bool event = rc == 1 && e.seq > 0;
+                s->last = dup_data(event ? e.data : STR("{}"));
+                s->seq = event ? e.seq : 0;
+                s->finished = event && str_is(e.type, RUN_FINISHED);
+                rc = s->last ? 0 : error_nomem(err);
+        }
+        buf_release(&line);
+        return rc;
+}
+
+int run_look(
+    struct files_conv *conv, const char *name, struct run_state *out, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct run_state s = {0};
+        struct stat st;
+        uint64_t size;
+        int fd = open_journal(conv, name, &size, err);
+        if (fd < 0)
+                return fd;
+        /* First the lock, then the size: a writer that ended in between has written its last. */
+        s.held = fs->flock(fs, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+        int rc = fs->fstat(fs, fd, &st);
+        if (rc)
+                rc = error_sys(err, rc, "looking at a run's journal");
+        if (rc == 0)
+                rc = read_head(fs, fd, (uint64_t)st.st_size, &s, err);
+        if (rc == 0)
+                rc = read_last(fs, fd, (uint64_t)st.st_size, &s, err);
+        fs->close(fs, fd);
+        if (rc)
+                run_state_release(&s);
+        else
+                *out = s;
+        return rc;
+}
+
+int run_verify(
+    struct files_conv *conv, const char *name, struct run_damage *out, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct run_cursor c;
+        struct run_event e;
+        uint64_t size, good = 0, end = 0, seq = 0;
+        int fd = open_journal(conv, name, &size, err);
+        if (fd < 0)
+                return fd;
+        run_cursor_init(&c, fs, fd, 0, size);
+        int rc;
+        while ((rc = run_next(&c, &e, err)) == 1) {
+                if (end > 0 && e.seq <= seq)
+                        c.damaged++;
+                seq = e.seq;
+                end = c.next;
+                good = c.damaged;
+        }
+        run_cursor_release(&c);
+        fs->close(fs, fd);
+        /* What cannot be read behind the last good line is the tail, not damage before it. */
+        if (rc == 0)
+                *out = (struct run_damage){.lines = good, .tail = size - end};
+        return rc;
+}
+
+/* ---- listing ---- */
+
+struct names {
+        int (*each)(void *ctx, const char *name);
+        void *ctx;
+};
+
+static int hand_name(void *ctx, const char *name, unsigned char type)
+{
+        struct names *w = ctx;
+        char bare[PLAIN_NAME_MAX + 1];
+        size_t n = strlen(name), suffix = sizeof SUFFIX - 1;
+        (void)type;
+        if (name[0] == '.' || n <= suffix || n - suffix > PLAIN_NAME_MAX ||
+            strcmp(name + n - suffix, SUFFIX) != 0)
+                return 0;
+        memcpy(bare, name, n - suffix);
+        bare[n - suffix] = '\0';
+        return w->each(w->ctx, bare);
+}
+
+int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct names w = {each, ctx};
+        int dir = fs->open(fs, conv->dir, "runs", O_RDONLY | O_DIRECTORY, 0);
+        if (dir == -ENOENT)
+                return 0;
+        if (dir < 0)
+                return error_sys(err, dir, "listing runs");
+        int rc = fs->list(fs, dir, hand_name, &w);
+        fs->close(fs, dir);
+        return rc;
+}
+
+bool run_exists(struct files_conv *conv, const char *name)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char path[PATH_SIZE];
+        struct stat st;
+        snprintf(path, sizeof path, "runs/%s" SUFFIX, name);
+        return fs->stat(fs, conv->dir, path, &st) == 0;
+}
