@@ -1,10 +1,21 @@
-/* format.c - the table of formats; see format.h */
+/* format.c - the table of formats, and whole histories; see format.h */
 #include "format/format.h"
 
 #include <string.h>
 
+#include "base/error.h"
+#include "format/arrange.h"
+
 static const struct format *const table[] = {
     &format_openai,
+    &format_responses,
+    &format_anthropic,
+    &format_gemini,
+    &format_acontext,
+    &format_toolmessage2,
+    &format_toolmessage,
+    &format_chat,
+    &format_legacy,
 };
 
 const struct format *format_find(const char *name)
@@ -18,4 +29,83 @@ const struct format *format_find(const char *name)
 const struct format *format_at(size_t i)
 {
         return i < sizeof table / sizeof *table ? table[i] : NULL;
+}
+
+#define DETECT_MESSAGES 64 /* enough to meet a tool call; a long history costs no more */
+
+const struct format *format_detect(const struct json *j, json_ref list)
+{
+        const struct format *best = NULL;
+        long best_score = 0;
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+                long score = 0;
+                uint32_t n = 0;
+                if (json_type(j, list) == JSON_ARRAY) {
+                        for (json_ref e = json_child(j, list);
+                             e != JSON_NONE && n < DETECT_MESSAGES;
+                             e = json_next(j, list, e), n++) {
+                                int one = table[i]->detect(j, e);
+                                /* One message that cannot be of it outweighs many that may. */
+                                score += one ? one : -1000;
+                        }
+                } else {
+                        score = table[i]->detect(j, list);
+                }
+                if (score > best_score) {
+                        best_score = score;
+                        best = table[i];
+                }
+        }
+        if (!best && json_type(j, list) == JSON_ARRAY && json_count(j, list) == 0)
+                return &format_openai;
+        return best;
+}
+
+int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+    struct arena *arena, struct message *out, struct steno_error *err)
+{
+        struct about about;
+        int rc = f->describe(j, msg, arena, &about, err);
+        if (rc)
+                return rc;
+        *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(j, msg)};
+        return f->read(j, msg, arena, out) ? error_nomem(err) : 0;
+}
+
+int format_read_history(const struct format *f, const struct json *j, json_ref list,
+    struct arena *arena, struct history *out, struct steno_error *err)
+{
+        bool many = json_type(j, list) == JSON_ARRAY;
+        size_t count = many ? json_count(j, list) : 1;
+        struct history h = {.list = arena_alloc(arena, (count + 1) * sizeof *h.list)};
+        if (!h.list)
+                return error_nomem(err);
+        json_ref e = many ? json_child(j, list) : list;
+        for (; e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
+                int rc = format_read_message(f, j, e, h.count + 1, arena, &h.list[h.count], err);
+                if (rc)
+                        return error_prefix(err, rc, "message %zu", h.count);
+                h.count++;
+        }
+        *out = h;
+        return 0;
+}
+
+int format_write_history(
+    const struct format *f, struct writer *w, const struct history *h, struct steno_error *err)
+{
+        struct history arranged;
+        w->format = f;
+        w->err = err;
+        w->json = jsonw_to(w->out);
+        if (arrange_history(w, h, &arranged))
+                return error_nomem(err);
+        jsonw_array(&w->json);
+        int rc = f->write(w, &arranged);
+        jsonw_array_end(&w->json);
+        if (rc)
+                return rc;
+        if (w->arena->failed)
+                return error_nomem(err);
+        return buf_check(w->out, err);
 }

@@ -14,7 +14,9 @@
  *   2. Rebuilt in its own format (`rebuild`, or after an edit) it has the same members with the
  *      same values; only their order may differ.
  *   3. Written in another format, whatever has no place there is reported with the source's name
- *      for it. A string content and an array of one text are the same thing.
+ *      for it. These are the same thing and not reported: a string content and an array of one
+ *      text; no content, null and "" beside calls; results of one turn in one message or in
+ *      several.
  *   4. With `valid`, the output is acceptable to the provider if pairs are whole (repair sees to
  *      that): roles alternate where they must, results stand where they must, nothing is empty
  *      that may not be. What had to change for it is reported as well.
@@ -30,32 +32,34 @@
 #include "model/about.h"
 #include "model/message.h"
 
-/* What was not carried over: told once for each member, in order of messages. `field` is the
+/* What was not carried over: told for each member and message it happens to. `field` is the
  * source's name for it, dotted where it stands inside ("tool_calls.extra_content"). */
 typedef void (*format_loss_fn)(void *ctx, uint64_t seq, struct str field, const char *why);
 
 struct writer {
-        struct buf *out;     /* JSON goes here */
-        struct arena *arena; /* for what has to be made on the way */
-        bool valid;          /* what the provider accepts; else as near to the source as can be */
-        bool rebuild;        /* never copy `raw`: for tests of rule 2 */
-        bool strip_own;      /* openai: leave Steno's own fields out */
+        struct buf *out;        /* JSON goes here */
+        struct arena *arena;    /* for what has to be made on the way */
+        bool valid;             /* what the provider accepts; else as near as can be */
+        bool rebuild;           /* never copy `raw`: for tests of rule 2 */
+        bool strip_own;         /* openai: leave Steno's own fields out */
         format_loss_fn on_loss; /* may be NULL */
         void *loss_ctx;
-        /* optional: told the seqs that each written message was made of, in order; a message of
-         * the output may be made of several of the history, and the other way round */
-        void (*on_message)(void *ctx, uint64_t seq);
-        void *message_ctx;
         /* the rest is the writer's own */
         const struct format *format;
-        size_t written;
+        struct jsonw json;
         struct steno_error *err;
 };
 
+/* What sets a format apart; the history is arranged for it before its writer sees it. */
 enum format_flags {
-        FORMAT_PROVIDER = 1, /* a model reads it: open calls need a synthetic result */
-        FORMAT_ITEMS = 2,    /* a turn is several items: calls are messages of their own */
-        FORMAT_EMBEDS = 4,   /* results stand in the message of their call */
+        FORMAT_PROVIDER = 1,      /* a model reads it: an open call needs a synthetic result */
+        FORMAT_ITEMS = 2,         /* a turn is several items: calls are messages of their own */
+        FORMAT_EMBEDS = 4,        /* results stand in the message of their call */
+        FORMAT_UNIQUE_IDS = 8,    /* call ids are unique in a request, of [A-Za-z0-9_-] */
+        FORMAT_NAMELESS = 16,     /* calls need no id: results come in the order of the calls */
+        FORMAT_USER_MEDIA = 32,   /* images and files only where the user speaks */
+        FORMAT_TEXT_RESULTS = 64, /* results hold no images */
+        FORMAT_CARRIER = 128,     /* keeps the signatures of thinking for whoever made them */
 };
 
 struct format {
@@ -100,11 +104,20 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
 int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
     struct arena *arena, struct message *out, struct steno_error *err);
 
-/* Writes "[...]" to w->out. Results that have no name or id take them from their peer. 0,
+/* Writes "[...]" to w->out. Peers must be set (model/repair.h): results
+ * without a name or an id take them from their call. 0,
  * STENO_ENOMEM or STENO_ELIMIT (w->out's cap). */
 int format_write_history(
     const struct format *f, struct writer *w, const struct history *h, struct steno_error *err);
 
 extern const struct format format_openai;
+extern const struct format format_responses;
+extern const struct format format_anthropic;
+extern const struct format format_gemini;
+extern const struct format format_acontext;
+extern const struct format format_toolmessage2;
+extern const struct format format_toolmessage;
+extern const struct format format_chat;
+extern const struct format format_legacy;
 
 #endif

@@ -7,7 +7,11 @@
 #include "format/format.h"
 
 #include "base/error.h"
+#include "format/blocks.h"
 #include "format/describe.h"
+#include "format/openai_content.h"
+#include "format/reading.h"
+#include "format/writing.h"
 #include "model/token.h"
 
 /* The members that mean something to `describe`, found in one walk. Where a key stands twice the
@@ -143,7 +147,434 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
         return 0;
 }
 
+/* ---- reading ---- */
+
+static void read_call(struct reading *r, json_ref entry)
+{
+        enum { ID, TYPE, FUNCTION, CUSTOM, COUNT };
+        static const char *const keys[] = {"id", "type", "function", "custom", NULL};
+        static const char *const function_keys[] = {"name", "arguments", NULL};
+        static const char *const custom_keys[] = {"name", "input", NULL};
+        const struct json *j = r->j;
+        bool complete =
+            is_there(j, json_get(j, entry, "result")) || is_there(j, json_get(j, entry, "error"));
+        json_ref f[COUNT], g[2];
+        struct part p = {.kind = PART_CALL, .raw = reading_raw(r, entry)};
+        reading_members(r, entry, keys, f, &p.extras, false);
+        bool custom = json_type(j, f[CUSTOM]) == JSON_OBJECT;
+        json_ref in = custom ? f[CUSTOM] : f[FUNCTION];
+        if (complete || json_type(j, in) != JSON_OBJECT) {
+                reading_entry(r, entry, false);
+                return;
+        }
+        reading_members(r, in, custom ? custom_keys : function_keys, g, &p.extras, true);
+        if (custom || !json_is(j, f[TYPE], "function"))
+                reading_keep(r, &p.extras, "type", f[TYPE], false);
+        p.id = reading_string(r, f[ID]);
+        p.name = reading_string(r, g[0]);
+        p.arguments_text = json_type(j, g[1]) == JSON_STRING;
+        p.arguments = p.arguments_text ? reading_string(r, g[1]) : reading_raw(r, g[1]);
+        json_ref google = json_get(j, json_get(j, entry, "extra_content"), "google");
+        p.signature = reading_string(r, json_get(j, google, "thought_signature"));
+        *reading_part(r, PART_CALL, entry) = p;
+}
+
+static void read_result(struct reading *r, json_ref *f, const int *at)
+{
+        const struct json *j = r->j;
+        struct part *p = reading_part(r, PART_RESULT, JSON_NONE);
+        p->id = reading_string(r, f[at[0]]);
+        p->name = reading_string(r, f[at[1]]);
+        p->error = json_type(j, f[at[2]]) == JSON_TRUE;
+        if (!p->error)
+                reading_keep(r, &r->m->extras, "isError", f[at[2]], false);
+        p->duration = reading_raw(r, f[at[3]]);
+        p->steps = reading_raw(r, f[at[4]]);
+        p->invoked_at = reading_raw(r, f[at[5]]);
+        p->ref = reading_raw(r, f[at[6]]);
+        json_ref content = f[at[7]];
+        switch (json_type(j, content)) {
+        case JSON_NOTHING:
+                break;
+        case JSON_STRING:
+                p->output_kind = OUTPUT_TEXT;
+                p->output = reading_string(r, content);
+                break;
+        case JSON_ARRAY:
+                reading_children(r, p, content, openai_read_part);
+                break;
+        default:
+                p->output_kind = OUTPUT_DATA;
+                p->output = reading_raw(r, content);
+        }
+}
+
+enum {
+        R_ROLE,
+        R_CONTENT,
+        R_NAME,
+        R_ID,
+        R_CREATED,
+        R_CALLS,
+        R_REASONING,
+        R_REFUSAL,
+        R_CALL_ID,
+        R_TOOL_NAME,
+        R_IS_ERROR,
+        R_DURATION,
+        R_STEPS,
+        R_INVOKED,
+        R_REF,
+        R_COUNT
+};
+
+static void read_assistant(struct reading *r, json_ref *f)
+{
+        const struct json *j = r->j;
+        if (json_type(j, f[R_REASONING]) == JSON_STRING)
+                reading_part(r, PART_THINKING, JSON_NONE)->text = reading_string(r, f[R_REASONING]);
+        else
+                reading_keep(r, &r->m->extras, "reasoning_content", f[R_REASONING], false);
+        openai_read_content(r, f[R_CONTENT]);
+        if (json_type(j, f[R_REFUSAL]) == JSON_STRING)
+                reading_part(r, PART_REFUSAL, JSON_NONE)->text = reading_string(r, f[R_REFUSAL]);
+        else
+                reading_keep(r, &r->m->extras, "refusal", f[R_REFUSAL], false);
+        reading_idle(r->m->extras, "refusal", "null");
+        if (json_type(j, f[R_CALLS]) != JSON_ARRAY || !json_count(j, f[R_CALLS])) {
+                reading_keep(r, &r->m->extras, "tool_calls", f[R_CALLS], false);
+                reading_idle(r->m->extras, "tool_calls", "null");
+                reading_idle(r->m->extras, "tool_calls", "[]");
+                return;
+        }
+        json_ref list = f[R_CALLS];
+        for (json_ref e = json_child(j, list); e != JSON_NONE; e = json_next(j, list, e))
+                read_call(r, e);
+}
+
+static bool has_own_fields(const struct json *j, json_ref msg)
+{
+        json_ref found[F_COUNT];
+        bool own = false;
+        find_fields(j, msg, found, &own);
+        return own;
+}
+
+static int openai_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+{
+        static const char *const all[] = {"role", "content", "name", "id", "createdAt",
+            "tool_calls", "reasoning_content", "refusal", "tool_call_id", "toolName", "isError",
+            "duration", "steps", "invokedAt", "ref", NULL};
+        static const int result[] = {
+            R_CALL_ID, R_TOOL_NAME, R_IS_ERROR, R_DURATION, R_STEPS, R_INVOKED, R_REF, R_CONTENT};
+        struct reading r = {.j = j, .arena = arena, .m = m};
+        json_ref f[R_COUNT];
+        reading_members(&r, msg, all, f, &m->extras, false);
+        m->role = openai_role(j, f[R_ROLE]);
+        m->native_role = reading_string(&r, f[R_ROLE]);
+        m->own_fields = has_own_fields(j, msg);
+        static const int strings[] = {R_NAME, R_ID, R_CREATED};
+        struct str *to[] = {&m->name, &m->id, &m->created_at};
+        for (size_t i = 0; i < 3; i++) {
+                *to[i] = reading_string(&r, f[strings[i]]);
+                if (!to[i]->p)
+                        reading_keep(&r, &m->extras, all[strings[i]], f[strings[i]], false);
+        }
+        int from = R_CALLS, until = R_COUNT;
+        if (m->role == ROLE_ASSISTANT) {
+                read_assistant(&r, f);
+                from = R_CALL_ID;
+        } else if (m->role == ROLE_TOOL) {
+                read_result(&r, f, result);
+                until = R_CALL_ID;
+                if (!m->parts || !m->parts[0].name.p)
+                        reading_keep(&r, &m->extras, "toolName", f[R_TOOL_NAME], false);
+        } else {
+                openai_read_content(&r, f[R_CONTENT]);
+        }
+        for (int i = from; i < until; i++)
+                reading_keep(&r, &m->extras, all[i], f[i], false);
+        return arena->failed;
+}
+
+/* ---- writing ---- */
+
+static bool is_own_key(struct str token)
+{
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+                if (fields[i].own && str_eq(str_span(token.p + 1, token.n - 2), fields[i].key))
+                        return true;
+        return false;
+}
+
+static void write_extras(struct writer *w, const struct message *m)
+{
+        if (!w->strip_own || !writing_own(w, m)) {
+                writing_extras(w, m, "", m->extras, false);
+                return;
+        }
+        for (const struct extra *x = m->extras; x; x = x->next) {
+                if (is_own_key(x->key))
+                        continue;
+                struct extra one = *x;
+                one.next = NULL;
+                writing_extras(w, m, "", &one, false);
+        }
+}
+
+static void write_members(struct writer *w, const struct message *m)
+{
+        static const char *const has[] = {"name", NULL};
+        writing_string(w, "name", m->name);
+        if (!w->strip_own) {
+                writing_string(w, "id", m->id);
+                writing_string(w, "createdAt", m->created_at);
+        } else if (!writing_own(w, m)) {
+                writing_lose_members(w, m, has);
+        }
+        write_extras(w, m);
+}
+
+static void write_figures(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (w->strip_own) {
+                if (!writing_own(w, m))
+                        writing_lose_figures(w, m, p);
+                return;
+        }
+        writing_raw(w, "duration", p->duration);
+        writing_raw(w, "steps", p->steps);
+        writing_raw(w, "invokedAt", p->invoked_at);
+        writing_raw(w, "ref", p->ref);
+        if (p->display.p)
+                writing_lose(w, m, "returnDisplay", "the format has no place for it");
+}
+
+static bool has_extra(const struct part *p, const char *key)
+{
+        for (const struct extra *x = p->extras; x; x = x->next)
+                if (!x->inner && str_is(str_span(x->key.p + 1, x->key.n - 2), key))
+                        return true;
+        return false;
+}
+
+static void write_call(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool custom = writing_own(w, m) && has_extra(p, "type");
+        jsonw_object(&w->json);
+        writing_string(w, "id", p->id.p ? p->id : STR(""));
+        if (!custom)
+                writing_text(w, "type", "function");
+        jsonw_key(&w->json, custom ? "custom" : "function");
+        jsonw_object(&w->json);
+        writing_string(w, "name", p->name.p ? p->name : STR(""));
+        if (writing_own(w, m) && !p->arguments_text && p->raw.p)
+                writing_raw(w, custom ? "input" : "arguments", p->arguments);
+        else
+                writing_arguments_text(w, custom ? "input" : "arguments", p);
+        writing_extras(w, m, "tool_calls", p->extras, true);
+        jsonw_object_end(&w->json);
+        if (!writing_own(w, m) && p->signature.p) {
+                jsonw_key(&w->json, "extra_content");
+                jsonw_object(&w->json);
+                jsonw_key(&w->json, "google");
+                jsonw_object(&w->json);
+                writing_string(w, "thought_signature", p->signature);
+                jsonw_object_end(&w->json);
+                jsonw_object_end(&w->json);
+        }
+        writing_extras(w, m, "tool_calls", p->extras, false);
+        jsonw_object_end(&w->json);
+        if (!writing_own(w, m))
+                writing_lose_figures(w, m, p);
+}
+
+/* An app's own entry, as reading_entry took it apart. */
+static void write_entry(
+    struct writer *w, const struct message *m, const struct part *p, const struct part *result)
+{
+        jsonw_object(&w->json);
+        writing_string(w, "id", p->id);
+        writing_string(w, "name", p->name);
+        if (p->arguments_text)
+                writing_string(w, "arguments", p->arguments);
+        else
+                writing_raw(w, "arguments", p->arguments);
+        if (result)
+                blocks_write_output(w, m, result->error ? "error" : "result", result);
+        writing_raw(w, "steps", p->steps);
+        writing_raw(w, "invokedAt", p->invoked_at);
+        writing_raw(w, "duration", p->duration);
+        writing_raw(w, "ref", p->ref);
+        writing_extras(w, m, "tool_calls", p->extras, false);
+        jsonw_object_end(&w->json);
+}
+
+static bool is_entry(const struct part *p)
+{
+        struct json j;
+        json_init(&j);
+        bool entry = p->raw.p && json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0 &&
+                     json_type(&j, json_get(&j, 0, "function")) != JSON_OBJECT &&
+                     json_type(&j, json_get(&j, 0, "custom")) != JSON_OBJECT;
+        json_release(&j);
+        return entry;
+}
+
+static void write_calls(struct writer *w, const struct message *m)
+{
+        if (!message_has(m, PART_CALL))
+                return;
+        jsonw_key(&w->json, "tool_calls");
+        jsonw_array(&w->json);
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind != PART_CALL)
+                        continue;
+                const struct part *next = i + 1 < m->count ? p + 1 : NULL;
+                if (next && next->kind != PART_RESULT)
+                        next = NULL;
+                if (next || (writing_own(w, m) && !w->valid && is_entry(p)))
+                        write_entry(w, m, p, next);
+                else
+                        write_call(w, m, p);
+        }
+        jsonw_array_end(&w->json);
+}
+
+static void write_assistant(struct writer *w, const struct message *m)
+{
+        jsonw_object(&w->json);
+        writing_text(w, "role", "assistant");
+        openai_write_content(w, m);
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_THINKING && writing_own(w, m))
+                        writing_string(w, "reasoning_content", p->text);
+                else if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
+                        writing_lose_part(w, m, p);
+                else if (p->kind == PART_REFUSAL && m->shape != SHAPE_ARRAY)
+                        writing_string(w, "refusal", p->text);
+        }
+        write_calls(w, m);
+        write_members(w, m);
+        jsonw_object_end(&w->json);
+}
+
+static void write_result(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool alone = m->role == ROLE_TOOL && m->count == 1;
+        jsonw_object(&w->json);
+        writing_text(w, "role", "tool");
+        writing_string(w, "tool_call_id", p->id.p ? p->id : STR(""));
+        openai_write_output(w, m, p);
+        if (!w->strip_own) {
+                writing_string(w, "toolName", p->name);
+                if (p->error)
+                        writing_raw(w, "isError", STR("true"));
+        } else if (!writing_own(w, m)) {
+                if (p->error)
+                        writing_lose(w, m, "is_error", "the format has no place for it");
+                if (p->name.p && (!p->peer || !str_eq(p->name, p->peer->name)))
+                        writing_lose(w, m, "name", "the format has no place for it");
+        }
+        write_figures(w, m, p);
+        writing_lose_extras(w, m, "result", p->extras);
+        if (alone)
+                write_members(w, m);
+        jsonw_object_end(&w->json);
+}
+
+static bool is_speech(const struct part *p)
+{
+        return p->kind != PART_RESULT;
+}
+
+static void write_others(struct writer *w, const struct message *m)
+{
+        size_t results = 0, rest = 0;
+        for (size_t i = 0; i < m->count; i++) {
+                if (is_speech(&m->parts[i]))
+                        rest++;
+                else
+                        results++, write_result(w, m, &m->parts[i]);
+        }
+        if (results && !rest) {
+                if (m->count > 1 || m->role != ROLE_TOOL) {
+                        writing_lose_members(w, m, NULL);
+                        writing_lose_extras(w, m, "", m->extras);
+                }
+                return;
+        }
+        jsonw_object(&w->json);
+        writing_text(w, "role", openai_role_name(m->role));
+        openai_write_content(w, m);
+        write_members(w, m);
+        jsonw_object_end(&w->json);
+}
+
+/* Does a provider take it as it stands? Users, systems and tools have to say something. */
+static bool is_acceptable(const struct writer *w, const struct message *m)
+{
+        if (!w->valid || m->role == ROLE_ASSISTANT)
+                return true;
+        if (m->role == ROLE_TOOL)
+                return m->count == 1 && m->parts[0].output_kind == OUTPUT_TEXT;
+        return m->shape == SHAPE_STRING || (m->shape == SHAPE_ARRAY && m->count);
+}
+
+static bool has_entries(const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_RESULT ||
+                    (m->parts[i].kind == PART_CALL && is_entry(&m->parts[i])))
+                        return true;
+        return false;
+}
+
+static bool is_fine(const struct writer *w, const struct message *m)
+{
+        if (!is_acceptable(w, m))
+                return false;
+        if (!w->valid || m->role != ROLE_ASSISTANT)
+                return true;
+        if (m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL || !m->count)
+                return message_has(m, PART_CALL) && !has_entries(m);
+        return !message_has(m, PART_CALL) || !has_entries(m);
+}
+
+static int openai_write(struct writer *w, const struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (is_fine(w, m) && writing_same(w, m))
+                        continue;
+                if (m->role == ROLE_ASSISTANT)
+                        write_assistant(w, m);
+                else if (m->role != ROLE_NONE)
+                        write_others(w, m);
+                else
+                        for (size_t k = 0; k < m->count; k++)
+                                writing_lose_part(w, m, &m->parts[k]);
+        }
+        return 0;
+}
+
+static int openai_detect(const struct json *j, json_ref msg)
+{
+        if (openai_role(j, json_get(j, msg, "role")) == ROLE_NONE)
+                return 0;
+        if (json_get(j, msg, "tool_calls") != JSON_NONE ||
+            json_get(j, msg, "tool_call_id") != JSON_NONE)
+                return 95;
+        return openai_detect_content(j, json_get(j, msg, "content"));
+}
+
 const struct format format_openai = {
     .name = "openai",
+    .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS,
     .describe = openai_describe,
+    .read = openai_read,
+    .write = openai_write,
+    .detect = openai_detect,
 };

@@ -5,6 +5,7 @@
 
 void message_set_output(struct message *m, struct part *result, struct str string)
 {
+        result->raw = (struct str){0};
         result->output_kind = OUTPUT_TEXT;
         result->output = string;
         result->children = NULL;
@@ -14,6 +15,7 @@ void message_set_output(struct message *m, struct part *result, struct str strin
 
 void message_set_arguments(struct message *m, struct part *call, struct str raw)
 {
+        call->raw = (struct str){0};
         call->arguments = raw;
         call->arguments_text = false;
         message_touch(m);

@@ -58,6 +58,7 @@ struct extra {
         struct str key;   /* raw: the token with its quotes */
         struct str value; /* raw */
         bool inner;       /* of the part's inner object: function{}, source{}, meta{}, result{} */
+        bool idle;        /* says nothing: other formats leave it out without a report */
         struct extra *next;
 };
 
@@ -104,6 +105,7 @@ struct part {
 
         /* set by pairing (repair.h, fold.h): of a result its call, of a call its result */
         struct part *peer;
+        int stray; /* of a result without one: its enum pairing_verdict */
 };
 
 /* How the content stood, for the formats that know both ways. */
@@ -129,6 +131,7 @@ struct message {
         size_t count;
         struct extra *extras;
         bool own_fields; /* carries fields of Steno's that providers do not have */
+        bool item;       /* one of several items of a turn (responses), not a turn of its own */
 };
 
 /* Messages in order. */

@@ -1,0 +1,373 @@
+/* arrange.c - see arrange.h */
+#include "format/arrange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+struct arrange {
+        struct writer *w;
+        struct arena *arena;
+        uint32_t flags;
+        struct message *out;
+        size_t count;
+        size_t cap;
+        /* media that wait for the end of the results behind their message */
+        struct part *media;
+        size_t media_count;
+        size_t media_cap;
+        uint64_t media_seq;
+        /* hashes of the call ids so far: an open table, a power of two, 0 is free */
+        uint64_t *seen;
+        size_t seen_count;
+        size_t seen_cap;
+};
+
+static void *wider(struct arrange *a, void *list, size_t count, size_t *cap, size_t size)
+{
+        if (count < *cap)
+                return list;
+        size_t n = *cap ? *cap * 2 : 16;
+        void *to = arena_alloc(a->arena, n * size);
+        if (!to)
+                return NULL;
+        if (count)
+                memcpy(to, list, count * size);
+        *cap = n;
+        return to;
+}
+
+static struct message *put(struct arrange *a, const struct message *m)
+{
+        struct message *to = wider(a, a->out, a->count, &a->cap, sizeof *to);
+        if (!to)
+                return NULL;
+        a->out = to;
+        a->out[a->count] = *m;
+        return &a->out[a->count++];
+}
+
+/* ---- parts of its own, before anything is changed ---- */
+
+static void follow(struct part *p)
+{
+        if (p->peer)
+                p->peer->peer = p;
+}
+
+static bool own_parts(struct arrange *a, struct message *m, size_t room)
+{
+        struct part *parts = arena_alloc(a->arena, (m->count + room) * sizeof *parts);
+        if (!parts)
+                return false;
+        for (size_t i = 0; i < m->count; i++) {
+                parts[i] = m->parts[i];
+                follow(&parts[i]);
+        }
+        m->parts = parts;
+        message_touch(m);
+        return true;
+}
+
+/* ---- media ---- */
+
+static bool is_media(const struct part *p)
+{
+        return p->kind == PART_IMAGE || p->kind == PART_AUDIO || p->kind == PART_FILE;
+}
+
+static bool has_media(const struct part *parts, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (is_media(&parts[i]))
+                        return true;
+        return false;
+}
+
+static int keep_media(struct arrange *a, const struct message *m, const struct part *p)
+{
+        struct part *to = wider(a, a->media, a->media_count, &a->media_cap, sizeof *to);
+        if (!to)
+                return STENO_ENOMEM;
+        a->media = to;
+        a->media[a->media_count] = *p;
+        writing_lose_extras(a->w, m, "image", p->extras);
+        a->media[a->media_count++].extras = NULL;
+        a->media_seq = m->seq;
+        writing_lose(a->w, m, "image", "moved into a user message behind it");
+        return 0;
+}
+
+/* Takes the media out of a list of parts. */
+static size_t sift(struct arrange *a, const struct message *m, struct part *parts, size_t n)
+{
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++) {
+                if (is_media(&parts[i])) {
+                        keep_media(a, m, &parts[i]);
+                        continue;
+                }
+                parts[kept] = parts[i];
+                follow(&parts[kept++]);
+        }
+        return kept;
+}
+
+static int flush_media(struct arrange *a)
+{
+        if (!a->media_count)
+                return 0;
+        struct message m = {.role = ROLE_USER, .seq = a->media_seq, .shape = SHAPE_ARRAY};
+        m.count = a->media_count;
+        m.parts = arena_alloc(a->arena, m.count * sizeof *m.parts);
+        if (!m.parts)
+                return STENO_ENOMEM;
+        memcpy(m.parts, a->media, m.count * sizeof *m.parts);
+        a->media_count = 0;
+        return put(a, &m) ? 0 : STENO_ENOMEM;
+}
+
+static int move_media(struct arrange *a, struct message *m)
+{
+        if ((a->flags & FORMAT_USER_MEDIA) && m->role != ROLE_USER &&
+            has_media(m->parts, m->count)) {
+                if (!own_parts(a, m, 0))
+                        return STENO_ENOMEM;
+                m->count = sift(a, m, m->parts, m->count);
+        }
+        if (!(a->flags & FORMAT_TEXT_RESULTS))
+                return 0;
+        for (size_t i = 0; i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                if (p->kind != PART_RESULT || !has_media(p->children, p->child_count))
+                        continue;
+                if (m->raw.p && !own_parts(a, m, 0))
+                        return STENO_ENOMEM;
+                p = &m->parts[i];
+                struct part *children = arena_alloc(a->arena, p->child_count * sizeof *children);
+                if (!children)
+                        return STENO_ENOMEM;
+                memcpy(children, p->children, p->child_count * sizeof *children);
+                p->children = children;
+                p->child_count = sift(a, m, children, p->child_count);
+        }
+        return 0;
+}
+
+/* ---- ids ---- */
+
+static bool seen_before(struct arrange *a, struct str id)
+{
+        if (a->seen_count * 2 >= a->seen_cap) {
+                size_t cap = a->seen_cap ? a->seen_cap * 2 : 64;
+                uint64_t *to = arena_zalloc(a->arena, cap * sizeof *to);
+                if (!to)
+                        return false;
+                for (size_t i = 0; i < a->seen_cap; i++)
+                        for (size_t k = a->seen[i]; a->seen[i]; k++) {
+                                if (to[k & (cap - 1)])
+                                        continue;
+                                to[k & (cap - 1)] = a->seen[i];
+                                break;
+                        }
+                a->seen = to;
+                a->seen_cap = cap;
+        }
+        uint64_t hash = hash_64(id.p, id.n) | 1;
+        for (size_t k = hash;; k++) {
+                uint64_t *slot = &a->seen[k & (a->seen_cap - 1)];
+                if (*slot == hash)
+                        return true;
+                if (*slot)
+                        continue;
+                *slot = hash;
+                a->seen_count++;
+                return false;
+        }
+}
+
+static bool is_plain(struct str id)
+{
+        for (size_t i = 0; i < id.n; i++) {
+                char c = id.p[i];
+                if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        c == '_' || c == '-'))
+                        return false;
+        }
+        return id.n > 0 && id.n <= 128;
+}
+
+static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_t n)
+{
+        char *to = arena_alloc(a->arena, 128);
+        if (!to)
+                return (struct str){0};
+        size_t len = id.n > 64 ? 64 : id.n;
+        for (size_t i = 0; i < len; i++)
+                to[i] = is_plain(str_span(id.p + i, 1)) ? id.p[i] : '_';
+        len += (size_t)snprintf(to + len, 128 - len, "_%llu_%zu", (unsigned long long)seq, n);
+        return str_span(to, len);
+}
+
+static struct str made_id(struct arrange *a, uint64_t seq, size_t n)
+{
+        char *to = arena_alloc(a->arena, 64);
+        if (!to)
+                return (struct str){0};
+        int len = snprintf(to, 64, MADE_ID "%llu_%zu", (unsigned long long)seq, n);
+        return str_span(to, (size_t)len);
+}
+
+static int name_calls(struct arrange *a, struct message *m)
+{
+        size_t n = 0;
+        bool touched = false;
+        for (size_t i = 0; i < m->count; i++) {
+                if (m->parts[i].kind != PART_CALL)
+                        continue;
+                struct str id = m->parts[i].id;
+                struct str better = id;
+                if (!id.p && !(a->flags & FORMAT_NAMELESS))
+                        better = made_id(a, m->seq, n);
+                if (better.p && (a->flags & FORMAT_UNIQUE_IDS) && a->w->valid &&
+                    (!is_plain(better) || seen_before(a, better))) {
+                        better = plain_id(a, better, m->seq, n);
+                        seen_before(a, better);
+                        writing_lose(a->w, m, "id", "made unique and plain for the format");
+                }
+                n++;
+                if (better.p == id.p)
+                        continue;
+                if (!touched && !own_parts(a, m, 0))
+                        return STENO_ENOMEM;
+                touched = true;
+                m->parts[i].id = better;
+        }
+        return 0;
+}
+
+/* A result has the id of its call, which may have got another one. */
+static int name_results(struct arrange *a, struct message *m)
+{
+        bool touched = false;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind != PART_RESULT || !p->peer || !p->peer->id.p ||
+                    (p->id.p && str_eq(p->id, p->peer->id)))
+                        continue;
+                if (!touched && !own_parts(a, m, 0))
+                        return STENO_ENOMEM;
+                touched = true;
+                m->parts[i].id = m->parts[i].peer->id;
+        }
+        return 0;
+}
+
+/* ---- joining and splitting ---- */
+
+static bool joins(const struct message *group, const struct message *m)
+{
+        if (!m->item || m->role != ROLE_ASSISTANT || group->role != ROLE_ASSISTANT)
+                return false;
+        if (message_has(m, PART_CALL))
+                return true;
+        for (size_t i = 0; i < group->count; i++)
+                if (group->parts[i].kind != PART_OPAQUE && group->parts[i].kind != PART_THINKING)
+                        return false;
+        return true;
+}
+
+static struct extra *chain(struct arrange *a, struct extra *first, const struct extra *more)
+{
+        struct extra *head = NULL, **at = &head;
+        for (int round = 0; round < 2; round++) {
+                for (const struct extra *x = round ? more : first; x; x = x->next) {
+                        struct extra *copy = arena_alloc(a->arena, sizeof *copy);
+                        if (!copy)
+                                return head;
+                        *copy = *x;
+                        copy->next = NULL;
+                        *at = copy;
+                        at = &copy->next;
+                }
+        }
+        return head;
+}
+
+/* Items [i, ...) that are one turn, as one message; returns how many. */
+static size_t join(struct arrange *a, const struct history *h, size_t i, struct message *m)
+{
+        size_t n = 1;
+        while (i + n < h->count && m->item && joins(m, &h->list[i + n])) {
+                const struct message *next = &h->list[i + n++];
+                if (!own_parts(a, m, next->count))
+                        return 0;
+                for (size_t k = 0; k < next->count; k++) {
+                        m->parts[m->count] = next->parts[k];
+                        follow(&m->parts[m->count++]);
+                }
+                writing_lose_members(a->w, next, NULL);
+                m->extras = chain(a, m->extras, next->extras);
+                m->shape = SHAPE_ANY;
+        }
+        return n;
+}
+
+static bool embeds(const struct arrange *a, const struct message *m)
+{
+        if (m->role != ROLE_ASSISTANT || (a->flags & FORMAT_EMBEDS))
+                return false;
+        if (m->origin == a->w->format && !a->w->valid)
+                return false;
+        return message_has(m, PART_RESULT);
+}
+
+/* The results of an assistant's message as messages of their own behind it. */
+static int split(struct arrange *a, struct message *m)
+{
+        struct message tail = {.role = ROLE_TOOL, .seq = m->seq, .origin = m->origin};
+        if (!own_parts(a, m, 0))
+                return STENO_ENOMEM;
+        tail.parts = arena_alloc(a->arena, m->count * sizeof *tail.parts);
+        if (!tail.parts)
+                return STENO_ENOMEM;
+        size_t kept = 0;
+        for (size_t i = 0; i < m->count; i++) {
+                bool result = m->parts[i].kind == PART_RESULT;
+                struct part *to = result ? &tail.parts[tail.count++] : &m->parts[kept++];
+                *to = m->parts[i];
+                follow(to);
+        }
+        m->count = kept;
+        if (name_calls(a, m) || move_media(a, m) || !put(a, m))
+                return STENO_ENOMEM;
+        bool bad = name_results(a, &tail) || move_media(a, &tail) || !put(a, &tail);
+        return bad ? STENO_ENOMEM : 0;
+}
+
+int arrange_history(struct writer *w, const struct history *h, struct history *out)
+{
+        struct arrange a = {.w = w, .arena = w->arena, .flags = w->format->flags};
+        for (size_t i = 0; i < h->count;) {
+                struct message m = h->list[i];
+                size_t n = a.flags & FORMAT_ITEMS ? 1 : join(&a, h, i, &m);
+                i += n;
+                if (!n || (m.role != ROLE_TOOL && flush_media(&a)))
+                        return STENO_ENOMEM;
+                if (embeds(&a, &m)) {
+                        if (split(&a, &m))
+                                return STENO_ENOMEM;
+                        continue;
+                }
+                if (name_results(&a, &m) || name_calls(&a, &m) || move_media(&a, &m) ||
+                    !put(&a, &m))
+                        return STENO_ENOMEM;
+        }
+        if (flush_media(&a))
+                return STENO_ENOMEM;
+        *out = (struct history){a.out, a.count};
+        return w->arena->failed;
+}

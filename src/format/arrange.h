@@ -1,0 +1,17 @@
+/*
+ * arrange.h - a history cut to the turns that a target format knows, before its writer sees it:
+ * items of one turn joined, results taken out of their call's message, media moved to where they
+ * may stand, call ids made and made unique. Used inside format/ only.
+ */
+#ifndef FORMAT_ARRANGE_H
+#define FORMAT_ARRANGE_H
+
+#include "format/format.h"
+
+/* The prefix of ids that were made for calls that had none. */
+#define MADE_ID "call_made_"
+
+/* *out shares with `h` what did not change. 0 or STENO_ENOMEM. */
+int arrange_history(struct writer *w, const struct history *h, struct history *out);
+
+#endif

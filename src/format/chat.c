@@ -1,0 +1,344 @@
+/*
+ * chat.c - what a chat page shows:
+ *
+ *   {id, role, content, thinking?, attachments?, toolCalls?:[{id, name, arguments, state, result?,
+ *    error?, invokedAt?, duration?, steps?, ref?}], createdAt?}
+ *
+ * content is one text; attachments are blocks (blocks.h). A tool call holds its result; there are
+ * no tool messages. state is
+ *
+ *   pending       no result yet
+ *   complete      result
+ *   error         error: what the tool said when it failed
+ *   interrupted   error or result: it was stopped
+ *
+ * This is the rendering under both ways to a page: folding messages as they come (model/fold.h)
+ * and formatting a whole history. It looks at peers only, never at where a result stood.
+ */
+#include "format/format.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "format/blocks.h"
+#include "format/describe.h"
+#include "format/openai_content.h"
+#include "format/reading.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+static bool is_there(const struct json *j, json_ref v)
+{
+        enum json_type t = json_type(j, v);
+        return t != JSON_NOTHING && t != JSON_NULL;
+}
+
+static int chat_describe(const struct json *j, json_ref msg, struct arena *arena, struct about *out,
+    struct steno_error *err)
+{
+        static const char *const roles[] = {"system", "developer", "user", "assistant", NULL};
+        struct about a = {0};
+        struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
+        if (json_type(j, msg) != JSON_OBJECT)
+                return describe_refuse(&d, "a message is not an object");
+        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
+        if (!rc)
+                rc = describe_id(&d, json_get(j, msg, "id"));
+        json_ref list = json_get(j, msg, "toolCalls");
+        if (!rc && is_there(j, list) && json_type(j, list) != JSON_ARRAY)
+                rc = describe_refuse(&d, "toolCalls is not an array");
+        for (json_ref e = json_type(j, list) == JSON_ARRAY ? json_child(j, list) : JSON_NONE;
+             !rc && e != JSON_NONE; e = json_next(j, list, e)) {
+                if (json_type(j, e) != JSON_OBJECT) {
+                        rc = describe_refuse(&d, "a toolCalls entry is not an object");
+                        break;
+                }
+                json_ref id = json_get(j, e, "id");
+                rc = describe_call(&d, id, "the id of a toolCalls entry");
+                if (!rc &&
+                    (is_there(j, json_get(j, e, "result")) || is_there(j, json_get(j, e, "error"))))
+                        rc = describe_answer(&d, id, "the id of a toolCalls entry");
+        }
+        if (rc)
+                return rc;
+        *out = a;
+        return arena->failed ? error_nomem(err) : 0;
+}
+
+/* ---- reading ---- */
+
+static int chat_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+{
+        enum { ROLE, CONTENT, ID, CREATED, CALLS, ATTACHMENTS, THINKING, COUNT };
+        static const char *const keys[] = {
+            "role", "content", "id", "createdAt", "toolCalls", "attachments", "thinking", NULL};
+        struct reading r = {.j = j, .arena = arena, .m = m};
+        json_ref f[COUNT];
+        reading_members(&r, msg, keys, f, &m->extras, false);
+        m->role = openai_role(j, f[ROLE]);
+        m->id = reading_string(&r, f[ID]);
+        m->created_at = reading_string(&r, f[CREATED]);
+        if (!m->id.p)
+                reading_keep(&r, &m->extras, "id", f[ID], false);
+        if (!m->created_at.p)
+                reading_keep(&r, &m->extras, "createdAt", f[CREATED], false);
+        if (json_type(j, f[THINKING]) == JSON_STRING)
+                reading_part(&r, PART_THINKING, JSON_NONE)->text = reading_string(&r, f[THINKING]);
+        else
+                reading_keep(&r, &m->extras, "thinking", f[THINKING], false);
+        if (json_type(j, f[CONTENT]) == JSON_STRING) {
+                m->shape = SHAPE_STRING;
+                reading_text(&r, f[CONTENT]);
+        } else {
+                m->shape = SHAPE_ABSENT;
+                reading_keep(&r, &m->extras, "content", f[CONTENT], false);
+        }
+        if (blocks_are(j, f[ATTACHMENTS]))
+                for (json_ref b = json_child(j, f[ATTACHMENTS]); b != JSON_NONE;
+                     b = json_next(j, f[ATTACHMENTS], b))
+                        blocks_read(&r, b);
+        else
+                reading_keep(&r, &m->extras, "attachments", f[ATTACHMENTS], false);
+        json_ref list = f[CALLS];
+        if (json_type(j, list) != JSON_ARRAY || !json_count(j, list))
+                reading_keep(&r, &m->extras, "toolCalls", list, false);
+        else
+                for (json_ref e = json_child(j, list); e != JSON_NONE; e = json_next(j, list, e))
+                        reading_entry(&r, e, true);
+        reading_idle(m->extras, "toolCalls", "null");
+        reading_idle(m->extras, "toolCalls", "[]");
+        return arena->failed;
+}
+
+/* ---- writing ---- */
+
+/* The first that is there: of the result, which knows more, else of the call. */
+static struct str figure(struct str of_result, struct str of_call)
+{
+        return of_result.p ? of_result : of_call;
+}
+
+static void write_call(struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct part none = {0};
+        const struct part *r = p->peer ? p->peer : &none;
+        bool own = writing_own(w, m);
+        jsonw_object(&w->json);
+        writing_string(w, "id", p->id);
+        writing_string(w, "name", p->name);
+        if (p->arguments_text)
+                writing_string(w, "arguments", p->arguments);
+        else
+                writing_raw(w, "arguments", p->arguments);
+        bool said = false;
+        for (const struct extra *x = p->extras; own && x; x = x->next)
+                said |= str_is(x->key, "\"state\"");
+        if (!said)
+                writing_text(w, "state",
+                    !p->peer         ? "pending"
+                    : r->interrupted ? "interrupted"
+                    : r->error       ? "error"
+                                     : "complete");
+        if (p->peer)
+                blocks_write_output(w, m, r->error ? "error" : "result", r);
+        writing_raw(w, "invokedAt", figure(r->invoked_at, p->invoked_at));
+        writing_raw(w, "duration", figure(r->duration, p->duration));
+        writing_raw(w, "steps", figure(r->steps, p->steps));
+        writing_raw(w, "ref", figure(r->ref, p->ref));
+        writing_extras(w, m, "tool_calls", p->extras, false);
+        jsonw_object_end(&w->json);
+        if (own)
+                return;
+        writing_extras(w, m, "tool_calls", p->extras, true);
+        if (p->signature.p)
+                writing_lose(w, m, "signature", "the format has no place for it");
+}
+
+/* The result's message has no place of its own: what it says beside the result is reported. */
+static void report_result(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (!p->peer)
+                writing_lose(w, m, "result", "a result without a call");
+        writing_lose_extras(w, m, "result", p->extras);
+        if (p->display.p)
+                writing_lose(w, m, "returnDisplay", "the format has no place for it");
+        if (p->name.p && p->peer && !str_eq(p->name, p->peer->name))
+                writing_lose(w, m, "name", "the format has no place for it");
+        if (p->output_kind == OUTPUT_NONE)
+                writing_lose(w, m, "content", "absent, written as an empty text");
+}
+
+static struct str join_texts(struct writer *w, const struct message *m, bool thinking, size_t *n)
+{
+        struct str all = {0};
+        *n = 0;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                bool text = p->kind == PART_TEXT || p->kind == PART_REFUSAL;
+                if (thinking ? p->kind != PART_THINKING : !text)
+                        continue;
+                if (p->text.p && (*n)++)
+                        all = token_join(all, p->text, w->arena);
+                else if (p->text.p)
+                        all = p->text;
+                if (p->kind == PART_REFUSAL)
+                        writing_lose(w, m, "refusal", "written as text");
+                if (p->signature.p)
+                        writing_lose(w, m, "signature", "the format has no place for it");
+                writing_lose_extras(w, m, thinking ? "thinking" : "content", p->extras);
+        }
+        return all;
+}
+
+static bool is_media(const struct part *p)
+{
+        return p->kind == PART_IMAGE || p->kind == PART_AUDIO || p->kind == PART_FILE;
+}
+
+static void write_attachments(struct writer *w, const struct message *m)
+{
+        bool any = false;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                bool block = is_media(p) || (p->kind == PART_OPAQUE && writing_own(w, m));
+                if (!block)
+                        continue;
+                if (!any) {
+                        jsonw_key(&w->json, "attachments");
+                        jsonw_array(&w->json);
+                }
+                any = true;
+                blocks_write(w, m, p);
+        }
+        if (any)
+                jsonw_array_end(&w->json);
+}
+
+static void write_calls(struct writer *w, const struct message *m)
+{
+        if (!message_has(m, PART_CALL))
+                return;
+        jsonw_key(&w->json, "toolCalls");
+        jsonw_array(&w->json);
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL)
+                        write_call(w, m, &m->parts[i]);
+        jsonw_array_end(&w->json);
+}
+
+/* The order in which a page shows it: thinking, text, attachments, calls. */
+static int place(const struct part *p)
+{
+        if (p->kind == PART_THINKING)
+                return 0;
+        if (p->kind == PART_TEXT || p->kind == PART_REFUSAL)
+                return 1;
+        return is_media(p) ? 2 : 3;
+}
+
+static void report_rest(struct writer *w, const struct message *m, size_t texts, size_t thoughts)
+{
+        int last = 0;
+        bool moved = false;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_REDACTED || p->kind == PART_OPAQUE)
+                        writing_lose_part(w, m, p);
+                else if (p->kind == PART_RESULT)
+                        report_result(w, m, p);
+                else if (place(p) < last)
+                        moved = true;
+                else
+                        last = place(p);
+        }
+        if (texts > 1)
+                writing_lose(w, m, "content", "several texts, joined");
+        if (thoughts > 1)
+                writing_lose(w, m, "thinking", "several, joined");
+        if (moved)
+                writing_lose(w, m, "content", "in another order");
+        writing_extras(w, m, "", m->extras, true);
+        static const char *const has[] = {"id", "createdAt", NULL};
+        writing_lose_members(w, m, has);
+}
+
+static void write_message(struct writer *w, const struct message *m)
+{
+        size_t texts, thoughts;
+        bool own = writing_own(w, m);
+        struct str thinking = join_texts(w, m, true, &thoughts);
+        struct str text = join_texts(w, m, false, &texts);
+        jsonw_object(&w->json);
+        if (m->id.p) {
+                writing_string(w, "id", m->id);
+        } else if (!own) {
+                char id[32];
+                snprintf(id, sizeof id, "msg_%llu", (unsigned long long)m->seq);
+                writing_text(w, "id", id);
+        }
+        writing_text(w, "role", openai_role_name(m->role));
+        if (text.p || !own)
+                writing_string(w, "content", text.p ? text : STR(""));
+        writing_string(w, "thinking", thinking);
+        write_attachments(w, m);
+        write_calls(w, m);
+        writing_string(w, "createdAt", m->created_at);
+        writing_extras(w, m, "", m->extras, false);
+        jsonw_object_end(&w->json);
+        if (!own)
+                report_rest(w, m, texts, thoughts);
+}
+
+/* A message of this format whose calls were answered from outside has to be built. */
+static bool is_whole(const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_CALL && p->peer &&
+                    (p->peer < m->parts || p->peer >= m->parts + m->count))
+                        return false;
+        }
+        return true;
+}
+
+static int chat_write(struct writer *w, const struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (is_whole(m) && writing_same(w, m))
+                        continue;
+                if (m->role != ROLE_TOOL && m->role != ROLE_NONE) {
+                        write_message(w, m);
+                        continue;
+                }
+                for (size_t k = 0; k < m->count; k++) {
+                        if (m->parts[k].kind == PART_RESULT)
+                                report_result(w, m, &m->parts[k]);
+                        else
+                                writing_lose_part(w, m, &m->parts[k]);
+                }
+                writing_lose_members(w, m, NULL);
+                writing_lose_extras(w, m, "", m->extras);
+        }
+        return 0;
+}
+
+static int chat_detect(const struct json *j, json_ref msg)
+{
+        json_ref role = json_get(j, msg, "role");
+        if (openai_role(j, role) == ROLE_NONE || json_is(j, role, "tool") ||
+            json_type(j, json_get(j, msg, "content")) != JSON_STRING)
+                return 0;
+        if (json_get(j, msg, "toolCalls") != JSON_NONE)
+                return 97;
+        return json_get(j, msg, "attachments") != JSON_NONE ? 90 : 42;
+}
+
+const struct format format_chat = {
+    .name = "chat",
+    .flags = FORMAT_EMBEDS,
+    .describe = chat_describe,
+    .read = chat_read,
+    .write = chat_write,
+    .detect = chat_detect,
+};

@@ -1,0 +1,415 @@
+/*
+ * legacy.c - tool records as text inside the assistant's content:
+ *
+ *   <function_call>{"id","name","arguments","response"?,"isError"?, ...}</function_call>
+ *
+ * Everything else is as in openai. Inside the tag every '<' is written \u003c, so that no text can
+ * close it. What stands between the tags and is not such a record is text.
+ */
+#include "format/format.h"
+
+#include "base/error.h"
+#include "format/blocks.h"
+#include "format/describe.h"
+#include "format/openai_content.h"
+#include "format/reading.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+static const char OPEN[] = "<function_call>";
+static const char CLOSE[] = "</function_call>";
+#define OPEN_SIZE (sizeof OPEN - 1)
+#define CLOSE_SIZE (sizeof CLOSE - 1)
+
+/* The next record in `text` at or behind *at: its JSON, parsed into `j`; *from and *at become the
+ * span of the whole tag. False: there is none. */
+static bool next_record(struct str text, size_t *from, size_t *at, struct json *j)
+{
+        size_t look = *at;
+        for (;;) {
+                const char *open =
+                    look < text.n ? memmem(text.p + look, text.n - look, OPEN, OPEN_SIZE) : NULL;
+                if (!open)
+                        return false;
+                const char *json = open + OPEN_SIZE;
+                const char *end = text.p + text.n;
+                const char *close = memmem(json, (size_t)(end - json), CLOSE, CLOSE_SIZE);
+                if (!close)
+                        return false;
+                if (json_parse(j, json, (size_t)(close - json), NULL, NULL) == 0 &&
+                    json_type(j, json_get(j, 0, "name")) == JSON_STRING) {
+                        *from = (size_t)(open - text.p);
+                        *at = (size_t)(close - text.p) + CLOSE_SIZE;
+                        return true;
+                }
+                look = (size_t)(json - text.p);
+        }
+}
+
+static json_ref record_id(const struct json *j)
+{
+        json_ref id = json_get(j, 0, "id");
+        return json_type(j, id) == JSON_STRING ? id : json_get(j, 0, "name");
+}
+
+static bool is_answered(const struct json *j)
+{
+        enum json_type t = json_type(j, json_get(j, 0, "response"));
+        return t != JSON_NOTHING && t != JSON_NULL;
+}
+
+static int describe_text(struct describe *d, const struct json *outer, json_ref string)
+{
+        struct json j;
+        json_init(&j);
+        struct str text = json_inner(outer, string);
+        if (!memmem(text.p, text.n, "function_call", 13))
+                return 0;
+        text = token_text(outer, string, d->arena);
+        int rc = 0;
+        for (size_t from, at = 0; !rc && next_record(text, &from, &at, &j);) {
+                d->j = &j;
+                rc = describe_call(d, record_id(&j), "the id of a function_call");
+                if (!rc && is_answered(&j))
+                        rc = describe_answer(d, record_id(&j), "the id of a function_call");
+        }
+        d->j = outer;
+        json_release(&j);
+        return rc;
+}
+
+static int legacy_describe(const struct json *j, json_ref msg, struct arena *arena,
+    struct about *out, struct steno_error *err)
+{
+        static const char *const roles[] = {"system", "developer", "user", "assistant", NULL};
+        struct about a = {0};
+        struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
+        if (json_type(j, msg) != JSON_OBJECT)
+                return describe_refuse(&d, "a message is not an object");
+        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
+        if (!rc)
+                rc = describe_id(&d, json_get(j, msg, "id"));
+        json_ref content = json_get(j, msg, "content");
+        if (!rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_STRING)
+                rc = describe_text(&d, j, content);
+        bool list = !rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_ARRAY;
+        for (json_ref p = list ? json_child(j, content) : JSON_NONE; !rc && p != JSON_NONE;
+             p = json_next(j, content, p)) {
+                json_ref text = json_get(j, p, "text");
+                if (json_type(j, text) == JSON_STRING)
+                        rc = describe_text(&d, j, text);
+        }
+        if (rc)
+                return rc;
+        *out = a;
+        return arena->failed ? error_nomem(err) : 0;
+}
+
+/* ---- reading ---- */
+
+static void read_record(struct reading *r, struct str json)
+{
+        enum { ID, NAME, ARGUMENTS, RESPONSE, IS_ERROR, STEPS, INVOKED, DURATION, REF, COUNT };
+        static const char *const keys[] = {"id", "name", "arguments", "response", "isError",
+            "steps", "invokedAt", "duration", "ref", NULL};
+        struct json j;
+        json_init(&j);
+        const struct json *outer = r->j;
+        json_ref f[COUNT];
+        if (json_parse(&j, json.p, json.n, NULL, NULL)) {
+                json_release(&j);
+                r->arena->failed = STENO_ENOMEM;
+                return;
+        }
+        r->j = &j;
+        struct part p = {.kind = PART_CALL, .raw = json};
+        reading_members(r, 0, keys, f, &p.extras, false);
+        p.id = reading_string(r, f[ID]);
+        if (!p.id.p)
+                reading_keep(r, &p.extras, "id", f[ID], false);
+        p.name = reading_string(r, f[NAME]);
+        p.arguments_text = json_type(&j, f[ARGUMENTS]) == JSON_STRING;
+        p.arguments =
+            p.arguments_text ? reading_string(r, f[ARGUMENTS]) : reading_raw(r, f[ARGUMENTS]);
+        p.steps = reading_raw(r, f[STEPS]);
+        p.invoked_at = reading_raw(r, f[INVOKED]);
+        p.duration = reading_raw(r, f[DURATION]);
+        p.ref = reading_raw(r, f[REF]);
+        bool failed = json_type(&j, f[IS_ERROR]) == JSON_TRUE && is_answered(&j);
+        if (!failed)
+                reading_keep(r, &p.extras, "isError", f[IS_ERROR], false);
+        if (!is_answered(&j))
+                reading_keep(r, &p.extras, "response", f[RESPONSE], false);
+        *reading_part(r, PART_CALL, JSON_NONE) = p;
+        if (is_answered(&j)) {
+                struct part *result = reading_part(r, PART_RESULT, JSON_NONE);
+                result->raw = json;
+                result->id = p.id;
+                result->name = p.name;
+                result->error = failed;
+                blocks_read_output(r, result, f[RESPONSE]);
+        }
+        r->j = outer;
+        json_release(&j);
+}
+
+static void put_text(struct reading *r, struct str text)
+{
+        if (text.n)
+                reading_part(r, PART_TEXT, JSON_NONE)->text = token_make(text, r->arena);
+}
+
+/* Takes a text part apart into texts and records. */
+static void split_text(struct reading *r, const struct part *p)
+{
+        bool lossy = false;
+        struct str text = token_decode(p->text, r->arena, &lossy);
+        struct json j;
+        json_init(&j);
+        size_t done = 0;
+        for (size_t from, at = 0; next_record(text, &from, &at, &j); done = at) {
+                put_text(r, str_span(text.p + done, from - done));
+                size_t begin = from + OPEN_SIZE;
+                read_record(r, str_span(text.p + begin, at - CLOSE_SIZE - begin));
+        }
+        json_release(&j);
+        if (done == 0)
+                *reading_part(r, PART_TEXT, JSON_NONE) = *p;
+        else
+                put_text(r, str_span(text.p + done, text.n - done));
+}
+
+static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+{
+        static const char *const keys[] = {"role", "content", "id", "name", "createdAt", NULL};
+        struct reading r = {.j = j, .arena = arena, .m = m};
+        json_ref f[5];
+        reading_members(&r, msg, keys, f, &m->extras, false);
+        m->role = openai_role(j, f[0]);
+        struct str *to[] = {&m->id, &m->name, &m->created_at};
+        for (size_t i = 0; i < 3; i++) {
+                *to[i] = reading_string(&r, f[i + 2]);
+                if (!to[i]->p)
+                        reading_keep(&r, &m->extras, keys[i + 2], f[i + 2], false);
+        }
+        openai_read_content(&r, f[1]);
+        if (m->role != ROLE_ASSISTANT)
+                return arena->failed;
+        struct message whole = *m;
+        m->parts = NULL;
+        m->count = r.cap = 0;
+        for (size_t i = 0; i < whole.count; i++) {
+                const struct part *p = &whole.parts[i];
+                if (p->kind == PART_TEXT && memmem(p->text.p, p->text.n, "function_call", 13))
+                        split_text(&r, p);
+                else
+                        *reading_part(&r, p->kind, JSON_NONE) = *p;
+        }
+        return arena->failed;
+}
+
+/* ---- writing ---- */
+
+/* A record's JSON, into w->out. */
+static void write_json(struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct part *result = p->peer;
+        if (writing_own(w, m) && p->raw.p && (!result || str_eq(result->raw, p->raw))) {
+                buf_put_str(w->out, p->raw);
+                return;
+        }
+        jsonw_object(&w->json);
+        writing_string(w, "id", p->id);
+        writing_string(w, "name", p->name.p ? p->name : STR(""));
+        if (p->arguments_text)
+                writing_string(w, "arguments", p->arguments);
+        else
+                writing_raw(w, "arguments", p->arguments);
+        if (result) {
+                blocks_write_output(w, m, "response", result);
+                if (result->error)
+                        writing_raw(w, "isError", STR("true"));
+                writing_raw(w, "duration", result->duration.p ? result->duration : p->duration);
+                writing_raw(w, "steps", result->steps.p ? result->steps : p->steps);
+                writing_raw(
+                    w, "invokedAt", result->invoked_at.p ? result->invoked_at : p->invoked_at);
+                writing_raw(w, "ref", result->ref.p ? result->ref : p->ref);
+        }
+        writing_extras(w, m, "tool_calls", p->extras, false);
+        jsonw_object_end(&w->json);
+        if (writing_own(w, m))
+                return;
+        writing_extras(w, m, "tool_calls", p->extras, true);
+        if (p->signature.p)
+                writing_lose(w, m, "signature", "the format has no place for it");
+        if (!result)
+                writing_lose_figures(w, m, p);
+        else if (result->interrupted)
+                writing_lose(w, m, "state", "the format has no place for it");
+}
+
+/* The record as a text part. */
+static int make_record(
+    struct writer *w, const struct message *m, const struct part *p, struct part *to)
+{
+        struct buf json, text;
+        buf_init(&json, 0);
+        buf_init(&text, 0);
+        struct writer inner = *w;
+        inner.out = &json;
+        inner.json = jsonw_to(&json);
+        write_json(&inner, m, p);
+        buf_puts(&text, OPEN);
+        for (size_t i = 0, from = 0; i <= json.n; i++) {
+                if (i < json.n && json.p[i] != '<')
+                        continue;
+                buf_put(&text, json.p + from, i - from);
+                if (i < json.n)
+                        buf_puts(&text, "\\u003c");
+                from = i + 1;
+        }
+        buf_puts(&text, CLOSE);
+        *to = (struct part){.kind = PART_TEXT, .text = token_make(buf_str(&text), w->arena)};
+        int failed = json.failed || text.failed || w->arena->failed;
+        buf_release(&json);
+        buf_release(&text);
+        return failed ? STENO_ENOMEM : 0;
+}
+
+/* A text behind a text is one text: records stand inside of it. */
+static void add_text(struct writer *w, struct message *flat, const struct part *p)
+{
+        struct part *last = flat->count ? &flat->parts[flat->count - 1] : NULL;
+        if (last && last->kind == PART_TEXT && !p->extras && !last->extras) {
+                last->text = token_join(last->text, p->text, w->arena);
+                last->raw = (struct str){0};
+                return;
+        }
+        flat->parts[flat->count++] = *p;
+}
+
+static int flatten(struct writer *w, const struct message *m, struct message *flat)
+{
+        *flat = *m;
+        flat->count = 0;
+        flat->raw = (struct str){0};
+        flat->parts = arena_alloc(w->arena, (m->count + 1) * sizeof *flat->parts);
+        if (!flat->parts)
+                return STENO_ENOMEM;
+        size_t texts = 0;
+        bool calls = false;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                struct part made;
+                switch (p->kind) {
+                case PART_RESULT:
+                        break;
+                case PART_CALL:
+                        if (make_record(w, m, p, &made))
+                                return STENO_ENOMEM;
+                        calls = true;
+                        add_text(w, flat, &made);
+                        break;
+                case PART_TEXT:
+                        texts++;
+                        add_text(w, flat, p);
+                        if (!writing_own(w, m) && memmem(p->text.p, p->text.n, "function_call", 13))
+                                writing_lose(w, m, "content", "text that looks like a call");
+                        break;
+                case PART_THINKING:
+                case PART_REDACTED:
+                        writing_lose_part(w, m, p);
+                        break;
+                default:
+                        flat->parts[flat->count++] = *p;
+                }
+        }
+        if (!writing_own(w, m) && texts > 1 && calls)
+                writing_lose(w, m, "content", "several texts, joined");
+        return 0;
+}
+
+static void report_results(struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind != PART_RESULT) {
+                        writing_lose_part(w, m, p);
+                        continue;
+                }
+                if (!p->peer)
+                        writing_lose(w, m, "result", "a result without a call");
+                writing_lose_extras(w, m, "result", p->extras);
+                if (p->display.p)
+                        writing_lose(w, m, "returnDisplay", "the format has no place for it");
+                if (p->output_kind == OUTPUT_NONE)
+                        writing_lose(w, m, "content", "absent, written as an empty text");
+        }
+        writing_lose_members(w, m, NULL);
+        writing_lose_extras(w, m, "", m->extras);
+}
+
+static int write_message(struct writer *w, const struct message *m)
+{
+        struct message flat = *m;
+        if (m->role == ROLE_ASSISTANT && flatten(w, m, &flat))
+                return STENO_ENOMEM;
+        jsonw_object(&w->json);
+        writing_string(w, "id", m->id);
+        writing_text(w, "role", openai_role_name(m->role));
+        openai_write_content(w, &flat);
+        writing_string(w, "name", m->name);
+        writing_string(w, "createdAt", m->created_at);
+        writing_extras(w, m, "", m->extras, false);
+        jsonw_object_end(&w->json);
+        if (!writing_own(w, m))
+                writing_extras(w, m, "", m->extras, true);
+        return 0;
+}
+
+static bool is_whole(const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_CALL && p->peer &&
+                    (p->peer < m->parts || p->peer >= m->parts + m->count))
+                        return false;
+        }
+        return true;
+}
+
+static int legacy_write(struct writer *w, const struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (is_whole(m) && writing_same(w, m))
+                        continue;
+                if (m->role == ROLE_TOOL || m->role == ROLE_NONE)
+                        report_results(w, m);
+                else if (write_message(w, m))
+                        return error_nomem(w->err);
+        }
+        return 0;
+}
+
+static int legacy_detect(const struct json *j, json_ref msg)
+{
+        json_ref role = json_get(j, msg, "role");
+        json_ref content = json_get(j, msg, "content");
+        if (openai_role(j, role) == ROLE_NONE || json_is(j, role, "tool") ||
+            json_get(j, msg, "tool_calls") != JSON_NONE)
+                return 0;
+        struct str text = json_inner(j, content);
+        if (json_is(j, role, "assistant") && text.n && memmem(text.p, text.n, OPEN, OPEN_SIZE))
+                return 98;
+        return 41;
+}
+
+const struct format format_legacy = {
+    .name = "legacy",
+    .flags = FORMAT_EMBEDS | FORMAT_NAMELESS | FORMAT_USER_MEDIA,
+    .describe = legacy_describe,
+    .read = legacy_read,
+    .write = legacy_write,
+    .detect = legacy_detect,
+};

@@ -1,0 +1,24 @@
+/*
+ * openai_content.h - the `content` of OpenAI-shaped messages: a string, null or parts. Shared by
+ * openai and legacy, which differ in where their tool calls stand.
+ */
+#ifndef FORMAT_OPENAI_CONTENT_H
+#define FORMAT_OPENAI_CONTENT_H
+
+#include "format/format.h"
+#include "format/reading.h"
+
+enum role openai_role(const struct json *j, json_ref role);
+const char *openai_role_name(enum role role);
+
+/* Adds the parts and sets the message's shape. */
+void openai_read_content(struct reading *r, json_ref content);
+void openai_read_part(struct reading *r, json_ref part);
+int openai_detect_content(const struct json *j, json_ref content);
+
+/* `"content":...` of a message: its texts, media and refusals. */
+void openai_write_content(struct writer *w, const struct message *m);
+/* The same for a result. */
+void openai_write_output(struct writer *w, const struct message *m, const struct part *p);
+
+#endif

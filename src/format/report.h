@@ -1,0 +1,29 @@
+/*
+ * report.h - what a conversion had to change, as JSON: {"repairs":[{"call","class","seq","text"}],
+ * "losses":[{"seq","field","why"}]}. Its functions are the callbacks of repair.h and format.h.
+ */
+#ifndef FORMAT_REPORT_H
+#define FORMAT_REPORT_H
+
+#include "base/buf.h"
+#include "format/format.h"
+#include "model/repair.h"
+
+struct report {
+        struct buf repairs; /* the elements, with commas between them */
+        struct buf losses;
+        size_t repair_count;
+        size_t loss_count;
+};
+
+void report_init(struct report *r);
+void report_release(struct report *r);
+
+/* ctx is the struct report. */
+void report_loss(void *ctx, uint64_t seq, struct str field, const char *why);
+void report_repair(void *ctx, const struct repair_note *note);
+
+/* Writes the members `"repairs":[...],"losses":[...]` of an object that is open. */
+void report_write(const struct report *r, struct jsonw *w);
+
+#endif

@@ -1,0 +1,452 @@
+/*
+ * responses.c - OpenAI Responses and Conversations items: message, function_call,
+ * function_call_output, reasoning, and any other type verbatim.
+ *
+ * An item is one message of the hub (`item`); arrange.c joins those of a turn for the formats
+ * that want whole turns. An item without a type is a message.
+ */
+#include "format/format.h"
+
+#include "base/error.h"
+#include "format/describe.h"
+#include "format/openai_content.h"
+#include "format/reading.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_REASONING, ITEM_OTHER };
+
+static enum item item_of(const struct json *j, json_ref msg)
+{
+        json_ref type = json_get(j, msg, "type");
+        if (type == JSON_NONE || json_is(j, type, "message"))
+                return ITEM_MESSAGE;
+        if (json_is(j, type, "function_call"))
+                return ITEM_CALL;
+        if (json_is(j, type, "function_call_output"))
+                return ITEM_RESULT;
+        return json_is(j, type, "reasoning") ? ITEM_REASONING : ITEM_OTHER;
+}
+
+static int responses_describe(const struct json *j, json_ref msg, struct arena *arena,
+    struct about *out, struct steno_error *err)
+{
+        static const char *const roles[] = {"user", "assistant", "system", "developer", NULL};
+        struct about a = {0};
+        struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
+        if (json_type(j, msg) != JSON_OBJECT)
+                return describe_refuse(&d, "an item is not an object");
+        int rc = describe_id(&d, json_get(j, msg, "id"));
+        if (rc)
+                return rc;
+        switch (item_of(j, msg)) {
+        case ITEM_MESSAGE:
+                rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
+                break;
+        case ITEM_CALL:
+                a.role = STR("assistant");
+                rc = describe_call(&d, json_get(j, msg, "call_id"), "call_id");
+                break;
+        case ITEM_RESULT:
+                a.role = STR("tool");
+                rc = describe_answer(&d, json_get(j, msg, "call_id"), "call_id");
+                break;
+        case ITEM_REASONING:
+        case ITEM_OTHER:
+                if (json_type(j, json_get(j, msg, "type")) != JSON_STRING)
+                        rc = describe_refuse(&d, "type is not a string");
+        }
+        if (rc)
+                return rc;
+        *out = a;
+        return arena->failed ? error_nomem(err) : 0;
+}
+
+/* ---- reading ---- */
+
+static bool read_text(struct reading *r, json_ref b, const char *key, enum part_kind kind)
+{
+        const char *const keys[] = {"type", key, NULL};
+        json_ref f[2];
+        struct extra *extras = NULL;
+        reading_members(r, b, keys, f, &extras, false);
+        if (json_type(r->j, f[1]) != JSON_STRING)
+                return false;
+        struct part *p = reading_part(r, kind, b);
+        p->text = reading_string(r, f[1]);
+        p->extras = extras;
+        reading_idle(p->extras, "annotations", "[]");
+        reading_idle(p->extras, "logprobs", "[]");
+        return true;
+}
+
+static bool read_media(struct reading *r, json_ref b, bool image)
+{
+        enum { TYPE, DATA, URL, FILE_ID, NAME, DETAIL, COUNT };
+        const char *const keys[] = {"type", image ? "image_url" : "file_data", "file_url",
+            "file_id", "filename", "detail", NULL};
+        json_ref f[COUNT];
+        struct extra *extras = NULL;
+        reading_members(r, b, keys, f, &extras, false);
+        for (size_t i = DATA; i < COUNT; i++)
+                if (f[i] != JSON_NONE && json_type(r->j, f[i]) != JSON_STRING)
+                        return false;
+        if ((f[DATA] == JSON_NONE && f[URL] == JSON_NONE && f[FILE_ID] == JSON_NONE) ||
+            (f[DATA] != JSON_NONE && f[URL] != JSON_NONE))
+                return false;
+        struct part *p = reading_part(r, image ? PART_IMAGE : PART_FILE, b);
+        if (f[DATA] != JSON_NONE)
+                reading_url(&p->media, reading_string(r, f[DATA]));
+        if (f[URL] != JSON_NONE)
+                p->media.url = reading_string(r, f[URL]);
+        p->media.file_id = reading_string(r, f[FILE_ID]);
+        p->media.name = reading_string(r, f[NAME]);
+        p->media.detail = reading_string(r, f[DETAIL]);
+        p->extras = extras;
+        return true;
+}
+
+static void read_block(struct reading *r, json_ref b)
+{
+        const struct json *j = r->j;
+        json_ref type = json_get(j, b, "type");
+        bool done = false;
+        if (json_is(j, type, "input_text") || json_is(j, type, "output_text"))
+                done = read_text(r, b, "text", PART_TEXT);
+        else if (json_is(j, type, "refusal"))
+                done = read_text(r, b, "refusal", PART_REFUSAL);
+        else if (json_is(j, type, "input_image"))
+                done = read_media(r, b, true);
+        else if (json_is(j, type, "input_file"))
+                done = read_media(r, b, false);
+        else if (json_is(j, type, "input_audio"))
+                return openai_read_part(r, b);
+        if (!done)
+                reading_opaque(r, b);
+}
+
+static void read_message(struct reading *r, json_ref msg)
+{
+        static const char *const keys[] = {"type", "role", "content", "id", NULL};
+        struct message *m = r->m;
+        json_ref f[4];
+        reading_members(r, msg, keys, f, &m->extras, false);
+        m->role = openai_role(r->j, f[1]);
+        m->id = reading_string(r, f[3]);
+        if (!m->id.p)
+                reading_keep(r, &m->extras, "id", f[3], false);
+        if (json_type(r->j, f[2]) == JSON_ARRAY) {
+                m->shape = SHAPE_ARRAY;
+                for (json_ref b = json_child(r->j, f[2]); b != JSON_NONE;
+                     b = json_next(r->j, f[2], b))
+                        read_block(r, b);
+                return;
+        }
+        openai_read_content(r, f[2]);
+}
+
+static void read_call(struct reading *r, json_ref msg)
+{
+        static const char *const keys[] = {"type", "id", "call_id", "name", "arguments", NULL};
+        json_ref f[5];
+        reading_members(r, msg, keys, f, &r->m->extras, false);
+        r->m->role = ROLE_ASSISTANT;
+        r->m->id = reading_string(r, f[1]);
+        struct part *p = reading_part(r, PART_CALL, msg);
+        p->id = reading_string(r, f[2]);
+        p->name = reading_string(r, f[3]);
+        p->arguments_text = json_type(r->j, f[4]) == JSON_STRING;
+        p->arguments = p->arguments_text ? reading_string(r, f[4]) : reading_raw(r, f[4]);
+}
+
+static void read_result(struct reading *r, json_ref msg)
+{
+        static const char *const keys[] = {"type", "id", "call_id", "output", NULL};
+        json_ref f[4];
+        reading_members(r, msg, keys, f, &r->m->extras, false);
+        r->m->role = ROLE_TOOL;
+        r->m->id = reading_string(r, f[1]);
+        struct part *p = reading_part(r, PART_RESULT, msg);
+        p->id = reading_string(r, f[2]);
+        if (json_type(r->j, f[3]) == JSON_ARRAY) {
+                reading_children(r, p, f[3], read_block);
+        } else if (json_type(r->j, f[3]) == JSON_STRING) {
+                p->output_kind = OUTPUT_TEXT;
+                p->output = reading_string(r, f[3]);
+        } else if (f[3] != JSON_NONE) {
+                p->output_kind = OUTPUT_DATA;
+                p->output = reading_raw(r, f[3]);
+        }
+}
+
+static int responses_read(
+    const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+{
+        struct reading r = {.j = j, .arena = arena, .m = m};
+        m->item = true;
+        switch (item_of(j, msg)) {
+        case ITEM_MESSAGE:
+                read_message(&r, msg);
+                break;
+        case ITEM_CALL:
+                read_call(&r, msg);
+                break;
+        case ITEM_RESULT:
+                read_result(&r, msg);
+                break;
+        case ITEM_REASONING:
+                m->role = ROLE_ASSISTANT;
+                reading_opaque(&r, msg);
+                break;
+        case ITEM_OTHER:
+                reading_opaque(&r, msg);
+        }
+        reading_idle(m->extras, "status", "\"completed\"");
+        return arena->failed;
+}
+
+/* ---- writing ---- */
+
+static void write_media(struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct media *x = &p->media;
+        bool image = p->kind == PART_IMAGE;
+        jsonw_object(&w->json);
+        writing_text(w, "type", image ? "input_image" : "input_file");
+        if (x->data.p || (image && x->url.p))
+                writing_url(w, image ? "image_url" : "file_data", x);
+        else
+                writing_string(w, "file_url", x->url);
+        writing_string(w, "file_id", x->file_id);
+        writing_string(w, "filename", x->name);
+        writing_string(w, "detail", x->detail);
+        writing_extras(w, m, "content", p->extras, false);
+        if (!writing_own(w, m))
+                writing_extras(w, m, "content", p->extras, true);
+        jsonw_object_end(&w->json);
+        if (x->url.p && x->mime.p)
+                writing_lose(w, m, "mimeType", "the format has no place for it");
+}
+
+static void write_block(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool refusal = p->kind == PART_REFUSAL;
+        bool spoken = m->role == ROLE_ASSISTANT;
+        if (p->kind == PART_IMAGE || p->kind == PART_FILE) {
+                write_media(w, m, p);
+                return;
+        }
+        if (p->kind == PART_AUDIO) {
+                jsonw_object(&w->json);
+                writing_text(w, "type", "input_audio");
+                jsonw_key(&w->json, "input_audio");
+                jsonw_object(&w->json);
+                writing_string(w, "data", p->media.data);
+                struct str mime = p->media.mime;
+                size_t cut = str_starts(mime, "audio/") ? 6 : 0;
+                writing_string(w, "format", str_span(mime.p + cut, mime.n - cut));
+                writing_extras(w, m, "input_audio", p->extras, true);
+                jsonw_object_end(&w->json);
+                writing_extras(w, m, "input_audio", p->extras, false);
+                jsonw_object_end(&w->json);
+                return;
+        }
+        if (p->kind == PART_OPAQUE) {
+                writing_opaque(w, m, p);
+                return;
+        }
+        jsonw_object(&w->json);
+        writing_text(w, "type", refusal ? "refusal" : spoken ? "output_text" : "input_text");
+        writing_string(w, refusal ? "refusal" : "text", p->text);
+        if (spoken && !refusal && !writing_own(w, m))
+                writing_raw(w, "annotations", STR("[]"));
+        writing_extras(w, m, "content", p->extras, false);
+        jsonw_object_end(&w->json);
+}
+
+static void write_members(struct writer *w, const struct message *m, bool first)
+{
+        if (writing_own(w, m)) {
+                writing_string(w, "id", m->id);
+                writing_extras(w, m, "", m->extras, false);
+        } else if (first) {
+                writing_lose_members(w, m, NULL);
+                writing_lose_extras(w, m, "", m->extras);
+        }
+}
+
+static void write_call(struct writer *w, const struct message *m, const struct part *p)
+{
+        jsonw_object(&w->json);
+        writing_text(w, "type", "function_call");
+        writing_string(w, "call_id", p->id.p ? p->id : STR(""));
+        writing_string(w, "name", p->name.p ? p->name : STR(""));
+        if (writing_own(w, m) && !p->arguments_text && p->raw.p)
+                writing_raw(w, "arguments", p->arguments);
+        else
+                writing_arguments_text(w, "arguments", p);
+        if (writing_own(w, m)) {
+                write_members(w, m, true);
+        } else {
+                writing_lose_extras(w, m, "tool_calls", p->extras);
+                writing_lose_figures(w, m, p);
+                if (p->signature.p)
+                        writing_lose(w, m, "signature", "the format has no place for it");
+        }
+        jsonw_object_end(&w->json);
+}
+
+static void write_result(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool own = writing_own(w, m);
+        jsonw_object(&w->json);
+        writing_text(w, "type", "function_call_output");
+        writing_string(w, "call_id", p->id.p ? p->id : STR(""));
+        if (p->output_kind == OUTPUT_PARTS) {
+                jsonw_key(&w->json, "output");
+                jsonw_array(&w->json);
+                for (size_t i = 0; i < p->child_count; i++)
+                        write_block(w, m, &p->children[i]);
+                jsonw_array_end(&w->json);
+        } else if (own && p->output_kind == OUTPUT_DATA) {
+                writing_raw(w, "output", p->output);
+        } else if (!own || p->output_kind == OUTPUT_TEXT) {
+                writing_string(w, "output", writing_output(w, p));
+        }
+        if (own) {
+                write_members(w, m, true);
+        } else {
+                writing_lose_extras(w, m, "result", p->extras);
+                writing_lose_figures(w, m, p);
+                if (p->error)
+                        writing_lose(w, m, "is_error", "the format has no place for it");
+                if (p->name.p && (!p->peer || !str_eq(p->name, p->peer->name)))
+                        writing_lose(w, m, "name", "the format has no place for it");
+        }
+        jsonw_object_end(&w->json);
+}
+
+static bool is_content(const struct writer *w, const struct message *m, const struct part *p)
+{
+        switch (p->kind) {
+        case PART_TEXT:
+        case PART_REFUSAL:
+        case PART_IMAGE:
+        case PART_FILE:
+                return true;
+        case PART_AUDIO:
+                return p->media.data.p != NULL;
+        case PART_OPAQUE:
+                return writing_own(w, m) && m->shape == SHAPE_ARRAY;
+        default:
+                return false;
+        }
+}
+
+/* The content parts [i, ...) that stand together, as one message item; returns their end. */
+static size_t write_message(struct writer *w, const struct message *m, size_t i, bool first)
+{
+        size_t end = i;
+        while (end < m->count && is_content(w, m, &m->parts[end]))
+                end++;
+        bool string = end - i == 1 && m->parts[i].kind == PART_TEXT && writing_own(w, m) &&
+                      m->shape == SHAPE_STRING;
+        jsonw_object(&w->json);
+        writing_text(w, "type", "message");
+        writing_text(w, "role", openai_role_name(m->role));
+        if (string) {
+                writing_string(w, "content", m->parts[i].text);
+        } else if (end > i || m->shape == SHAPE_ARRAY || !writing_own(w, m)) {
+                jsonw_key(&w->json, "content");
+                jsonw_array(&w->json);
+                for (size_t k = i; k < end; k++)
+                        write_block(w, m, &m->parts[k]);
+                jsonw_array_end(&w->json);
+        } else if (m->shape == SHAPE_NULL) {
+                writing_raw(w, "content", STR("null"));
+        }
+        write_members(w, m, first);
+        jsonw_object_end(&w->json);
+        return end;
+}
+
+static void write_items(struct writer *w, const struct message *m)
+{
+        bool spoken = false;
+        if (!m->count && (m->role != ROLE_NONE && m->role != ROLE_TOOL)) {
+                write_message(w, m, 0, true);
+                return;
+        }
+        for (size_t i = 0; i < m->count;) {
+                const struct part *p = &m->parts[i];
+                if (is_content(w, m, p)) {
+                        /* "" beside calls is what other formats write for nothing */
+                        bool nothing = p->kind == PART_TEXT && !p->text.n && !writing_own(w, m) &&
+                                       message_has(m, PART_CALL);
+                        if (nothing) {
+                                i++;
+                                continue;
+                        }
+                        if (spoken)
+                                writing_lose(w, m, "message", "split into several items");
+                        i = write_message(w, m, i, !spoken);
+                        spoken = true;
+                        continue;
+                }
+                i++;
+                if (p->kind == PART_CALL)
+                        write_call(w, m, p);
+                else if (p->kind == PART_RESULT)
+                        write_result(w, m, p);
+                else if (p->kind == PART_OPAQUE)
+                        writing_opaque(w, m, p);
+                else
+                        writing_lose_part(w, m, p);
+        }
+        if (!spoken && !writing_own(w, m)) {
+                writing_lose_members(w, m, NULL);
+                writing_lose_extras(w, m, "", m->extras);
+        }
+}
+
+static int responses_write(struct writer *w, const struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (writing_same(w, m))
+                        continue;
+                /* Items of one turn are told from those of the next by what they are. */
+                if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&
+                    h->list[i - 1].role == ROLE_ASSISTANT)
+                        writing_lose(w, m, "message", "may come back joined with the one before");
+                write_items(w, m);
+        }
+        return 0;
+}
+
+static int responses_detect(const struct json *j, json_ref msg)
+{
+        json_ref type = json_get(j, msg, "type");
+        if (json_type(j, type) == JSON_STRING && !json_is(j, type, "message"))
+                return 97;
+        if (json_is(j, type, "message"))
+                return 96;
+        json_ref role = json_get(j, msg, "role");
+        if (type != JSON_NONE || openai_role(j, role) == ROLE_NONE || json_is(j, role, "tool") ||
+            json_get(j, msg, "tool_calls") != JSON_NONE || json_get(j, msg, "parts") != JSON_NONE)
+                return 0;
+        json_ref block = json_child(j, json_get(j, msg, "content"));
+        json_ref kind = json_get(j, block, "type");
+        if (json_is(j, kind, "input_text") || json_is(j, kind, "output_text"))
+                return 95;
+        return 30;
+}
+
+const struct format format_responses = {
+    .name = "responses",
+    .flags = FORMAT_PROVIDER | FORMAT_ITEMS | FORMAT_USER_MEDIA,
+    .describe = responses_describe,
+    .read = responses_read,
+    .write = responses_write,
+    .detect = responses_detect,
+};

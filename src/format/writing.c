@@ -1,0 +1,255 @@
+/* writing.c - see writing.h */
+#include "format/writing.h"
+
+#include <stdio.h>
+
+#include "model/token.h"
+
+void writing_value(struct writer *w, struct str string)
+{
+        jsonw_raw(&w->json, STR("\""));
+        buf_put_str(w->out, string);
+        buf_putc(w->out, '"');
+}
+
+void writing_string(struct writer *w, const char *key, struct str string)
+{
+        if (!string.p)
+                return;
+        jsonw_key(&w->json, key);
+        writing_value(w, string);
+}
+
+void writing_text(struct writer *w, const char *key, const char *plain)
+{
+        writing_string(w, key, str_of(plain));
+}
+
+void writing_raw(struct writer *w, const char *key, struct str raw)
+{
+        if (!raw.p)
+                return;
+        jsonw_key(&w->json, key);
+        jsonw_raw(&w->json, raw);
+}
+
+bool writing_same(struct writer *w, const struct message *m)
+{
+        if (!m->raw.p || !writing_own(w, m) || w->rebuild || (w->strip_own && m->own_fields))
+                return false;
+        jsonw_raw(&w->json, m->raw);
+        return true;
+}
+
+bool writing_same_part(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (!p->raw.p || !writing_own(w, m) || w->rebuild || !m->raw.p)
+                return false;
+        jsonw_raw(&w->json, p->raw);
+        return true;
+}
+
+/* ---- losses ---- */
+
+static void lose(struct writer *w, const struct message *m, struct str field, const char *why)
+{
+        /* What was made here cannot be lost. */
+        if (w->on_loss && m->origin)
+                w->on_loss(w->loss_ctx, m->seq, field, why);
+}
+
+void writing_lose(struct writer *w, const struct message *m, const char *field, const char *why)
+{
+        lose(w, m, str_of(field), why);
+}
+
+static const char no_place[] = "the format has no place for it";
+
+static void lose_extra(
+    struct writer *w, const struct message *m, const char *prefix, const struct extra *x)
+{
+        if (x->idle || !w->on_loss)
+                return;
+        char field[160];
+        int n = snprintf(field, sizeof field, "%s%s%.*s", prefix, *prefix ? "." : "",
+            (int)(x->key.n - 2 > 100 ? 100 : x->key.n - 2), x->key.p + 1);
+        lose(w, m, str_span(field, (size_t)n), no_place);
+}
+
+void writing_extras(struct writer *w, const struct message *m, const char *prefix,
+    const struct extra *list, bool inner)
+{
+        for (const struct extra *x = list; x; x = x->next) {
+                if (x->inner != inner)
+                        continue;
+                if (!writing_own(w, m)) {
+                        lose_extra(w, m, prefix, x);
+                        continue;
+                }
+                jsonw_raw(&w->json, x->key);
+                buf_putc(w->out, ':');
+                buf_put_str(w->out, x->value);
+        }
+}
+
+void writing_lose_extras(
+    struct writer *w, const struct message *m, const char *prefix, const struct extra *list)
+{
+        for (const struct extra *x = list; x; x = x->next)
+                lose_extra(w, m, prefix, x);
+}
+
+/* The part's own type, for the report: {"type":"x"} says more than "opaque". */
+static struct str type_of(const struct part *p, struct arena *arena)
+{
+        struct json j;
+        json_init(&j);
+        struct str type = STR("part");
+        if (p->raw.p && json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0) {
+                struct str t = token_text(&j, json_get(&j, 0, "type"), arena);
+                if (t.n && t.n < 100)
+                        type = t;
+        }
+        json_release(&j);
+        return type;
+}
+
+bool writing_opaque(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (writing_own(w, m)) {
+                jsonw_raw(&w->json, p->raw);
+                return true;
+        }
+        if (w->on_loss)
+                lose(w, m, type_of(p, w->arena), "a part of a type that the format does not have");
+        return false;
+}
+
+void writing_lose_part(struct writer *w, const struct message *m, const struct part *p)
+{
+        static const char *const names[] = {"text", "image", "audio", "file", "call", "result",
+            "thinking", "redacted_thinking", "refusal"};
+        if (p->kind == PART_OPAQUE) {
+                writing_opaque(w, m, p);
+                return;
+        }
+        writing_lose(w, m, names[p->kind], no_place);
+}
+
+static bool is_in(const char *const *list, const char *z)
+{
+        for (; list && *list; list++)
+                if (strcmp(*list, z) == 0)
+                        return true;
+        return false;
+}
+
+void writing_lose_members(struct writer *w, const struct message *m, const char *const *has)
+{
+        const struct {
+                const char *name;
+                struct str value;
+        } members[] = {{"id", m->id}, {"name", m->name}, {"createdAt", m->created_at}};
+        for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+                if (members[i].value.p && !is_in(has, members[i].name))
+                        writing_lose(w, m, members[i].name, no_place);
+}
+
+void writing_lose_figures(struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct {
+                const char *name;
+                struct str value;
+        } figures[] = {{"duration", p->duration}, {"steps", p->steps}, {"invokedAt", p->invoked_at},
+            {"ref", p->ref}, {"returnDisplay", p->display}};
+        for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+                if (figures[i].value.p)
+                        writing_lose(w, m, figures[i].name, no_place);
+        if (p->interrupted)
+                writing_lose(w, m, "state", no_place);
+}
+
+/* ---- arguments and outputs ---- */
+
+bool writing_is_object(struct str s)
+{
+        size_t i = 0;
+        while (i < s.n && (s.p[i] == ' ' || s.p[i] == '\n' || s.p[i] == '\t' || s.p[i] == '\r'))
+                i++;
+        return i < s.n && s.p[i] == '{' && json_valid(s.p, s.n, NULL);
+}
+
+static void put_raw_arguments(struct writer *w, struct str string)
+{
+        jsonw_object(&w->json);
+        writing_string(w, RAW_ARGUMENTS, string);
+        jsonw_object_end(&w->json);
+}
+
+void writing_arguments_value(
+    struct writer *w, const struct message *m, const char *key, const struct part *p)
+{
+        jsonw_key(&w->json, key);
+        if (!p->arguments.p || (p->arguments_text && !p->arguments.n)) {
+                if (p->arguments.p)
+                        writing_lose(w, m, "arguments", "empty, written as {}");
+                jsonw_raw(&w->json, STR("{}"));
+                return;
+        }
+        if (!p->arguments_text) {
+                if (writing_own(w, m) || p->arguments.p[0] == '{')
+                        jsonw_raw(&w->json, p->arguments);
+                else
+                        put_raw_arguments(w, token_make(p->arguments, w->arena));
+                return;
+        }
+        bool lossy = false;
+        struct str text = token_decode(p->arguments, w->arena, &lossy);
+        /* An object that says it is raw would be taken apart on the way back. */
+        if (!lossy && writing_is_object(text) && !memmem(text.p, text.n, RAW_ARGUMENTS, 15))
+                jsonw_raw(&w->json, text);
+        else
+                put_raw_arguments(w, p->arguments);
+}
+
+void writing_arguments_text(struct writer *w, const char *key, const struct part *p)
+{
+        jsonw_key(&w->json, key);
+        if (p->arguments_text)
+                writing_value(w, p->arguments);
+        else
+                jsonw_str(&w->json, p->arguments.p ? p->arguments : STR("{}"));
+}
+
+struct str writing_output(struct writer *w, const struct part *p)
+{
+        struct str s = STR("");
+        switch (p->output_kind) {
+        case OUTPUT_NONE:
+                break;
+        case OUTPUT_TEXT:
+                return p->output;
+        case OUTPUT_DATA:
+                return token_make(p->output, w->arena);
+        case OUTPUT_PARTS:
+                for (size_t i = 0; i < p->child_count; i++)
+                        if (p->children[i].kind == PART_TEXT)
+                                s = token_join(s, p->children[i].text, w->arena);
+                break;
+        }
+        return s;
+}
+
+void writing_url(struct writer *w, const char *key, const struct media *media)
+{
+        if (!media->data.p) {
+                writing_string(w, key, media->url);
+                return;
+        }
+        jsonw_key(&w->json, key);
+        jsonw_raw(&w->json, STR("\"data:"));
+        buf_put_str(w->out, media->mime.p ? media->mime : STR("application/octet-stream"));
+        buf_puts(w->out, ";base64,");
+        buf_put_str(w->out, media->data);
+        buf_putc(w->out, '"');
+}

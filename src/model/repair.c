@@ -1,0 +1,438 @@
+/* repair.c - see repair.h */
+#include "model/repair.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/pairing.h"
+#include "model/token.h"
+
+static const struct {
+        const char *name;
+        const char *text;
+} classes[] = {
+    [REPAIR_UNRECORDED] = {"unrecorded",
+        "[No result was recorded for this tool call. It is not known whether the tool ran; verify "
+        "its effects before calling it again.]"},
+    [REPAIR_NOT_DISPATCHED] = {"not_dispatched",
+        "[This tool was never started and had no effect. Call it again if it is still needed.]"},
+    [REPAIR_INDETERMINATE] = {"indeterminate",
+        "[This tool was started, but the process died before its result was recorded. Its side "
+        "effects are unknown: verify them before a retry.]"},
+    [REPAIR_CUT] = {"cut",
+        "[The arguments of this tool call were cut off, so it was not run. Call it again with "
+        "complete arguments.]"},
+    [REPAIR_INTERRUPTED] = {"interrupted",
+        "[This tool call was stopped before it finished. It may have had effects in part.]"},
+    [REPAIR_RUNNING] = {"running", "[This tool is still running. Its result is not there yet.]"},
+    [REPAIR_ORPHAN] = {"orphan", "a result without a call was left out"},
+    [REPAIR_DUPLICATE] = {"duplicate", "a second result for the same call was left out"},
+    [REPAIR_MOVED] = {"moved", "a result was moved to its call"},
+};
+
+const char *repair_class_name(enum repair_class c)
+{
+        return classes[c].name;
+}
+
+const char *repair_class_text(enum repair_class c)
+{
+        return classes[c].text;
+}
+
+struct str repair_id(const struct part *p, struct arena *arena)
+{
+        return token_decode(p->id.p ? p->id : p->name, arena, NULL);
+}
+
+/* ---- linking ---- */
+
+struct link {
+        struct history *h;
+        struct pairing *pairing;
+        struct arena *arena;
+        struct str *ids; /* room for the largest message */
+        struct pairing_match *matches;
+};
+
+static const struct message *find_seq(const struct history *h, uint64_t seq)
+{
+        size_t lo = 0, hi = h->count;
+        while (lo < hi) {
+                size_t mid = lo + (hi - lo) / 2;
+                if (h->list[mid].seq < seq)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < h->count && h->list[lo].seq == seq ? &h->list[lo] : NULL;
+}
+
+static struct part *nth_call(const struct message *m, uint32_t n)
+{
+        for (size_t i = 0; m && i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL && n-- == 0)
+                        return &m->parts[i];
+        return NULL;
+}
+
+static int link_message(struct link *l, struct message *m)
+{
+        struct about a = {.calls = l->ids};
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL)
+                        l->ids[a.call_count++] = repair_id(&m->parts[i], l->arena);
+        a.answers = l->ids + a.call_count;
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_RESULT)
+                        a.answers[a.answer_count++] = repair_id(&m->parts[i], l->arena);
+        if (pairing_add(l->pairing, m->seq, &a, l->matches) || l->arena->failed)
+                return STENO_ENOMEM;
+        size_t k = 0;
+        for (size_t i = 0; a.answer_count && i < m->count; i++) {
+                struct part *result = &m->parts[i];
+                if (result->kind != PART_RESULT)
+                        continue;
+                const struct pairing_match *match = &l->matches[k++];
+                /* Until it is looked at, a result without a peer remembers why. */
+                result->stray = match->verdict;
+                if (match->verdict != PAIRING_OK)
+                        continue;
+                struct part *call = nth_call(find_seq(l->h, match->call_seq), match->call_index);
+                result->peer = call;
+                if (call)
+                        call->peer = result;
+        }
+        return 0;
+}
+
+int repair_link(struct history *h, struct arena *arena)
+{
+        size_t most = 1;
+        for (size_t i = 0; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                if (m->count > most)
+                        most = m->count;
+                for (size_t k = 0; k < m->count; k++)
+                        m->parts[k].peer = NULL;
+        }
+        struct link l = {.h = h, .arena = arena};
+        l.ids = arena_alloc(arena, most * sizeof *l.ids);
+        l.matches = arena_alloc(arena, most * sizeof *l.matches);
+        l.pairing = pairing_new();
+        int rc = l.ids && l.matches && l.pairing ? 0 : STENO_ENOMEM;
+        for (size_t i = 0; i < h->count && !rc; i++)
+                rc = link_message(&l, &h->list[i]);
+        pairing_free(l.pairing);
+        return rc;
+}
+
+/* ---- repairing ---- */
+
+/* Where a result is. */
+struct place {
+        uint32_t message;
+        uint32_t part;
+};
+
+struct repair {
+        struct history *h;
+        const struct repair_options *opt;
+        struct arena *arena;
+        struct message *out;
+        size_t count;
+        size_t cap;
+        bool *done;            /* by message: it was written */
+        size_t next;           /* the first message that was not written yet */
+        struct place *results; /* of the run that is being written */
+        size_t result_count;
+        size_t result_cap;
+};
+
+static void note(struct repair *r, enum repair_class class, uint64_t seq, const struct part *p)
+{
+        struct repair_note n = {class, seq, p->id, classes[class].text};
+        if (r->opt->on_note)
+                r->opt->on_note(r->opt->note_ctx, &n);
+}
+
+static void *grow(struct arena *arena, void *list, size_t count, size_t *cap, size_t size)
+{
+        size_t wider = *cap ? *cap * 2 : 16;
+        void *to = arena_alloc(arena, wider * size);
+        if (!to)
+                return NULL;
+        if (count)
+                memcpy(to, list, count * size);
+        *cap = wider;
+        return to;
+}
+
+static struct message *put(struct repair *r, const struct message *m)
+{
+        if (r->count == r->cap) {
+                struct message *to = grow(r->arena, r->out, r->count, &r->cap, sizeof *to);
+                if (!to)
+                        return NULL;
+                r->out = to;
+        }
+        r->out[r->count] = *m;
+        return &r->out[r->count++];
+}
+
+/* A message of a few of another's parts; peers follow the copies. */
+static int put_some(struct repair *r, const struct message *m, enum role role, bool results,
+    const struct place *only, size_t only_count)
+{
+        struct part *parts = arena_alloc(r->arena, (m->count + 1) * sizeof *parts);
+        if (!parts)
+                return STENO_ENOMEM;
+        struct message some = *m;
+        some.raw = (struct str){0};
+        some.role = role;
+        some.parts = parts;
+        some.count = 0;
+        if (results)
+                some.extras = NULL;
+        for (size_t i = 0; i < m->count; i++) {
+                bool wanted = !results ? m->parts[i].kind != PART_RESULT : false;
+                for (size_t k = 0; k < only_count; k++)
+                        wanted |= only[k].part == i;
+                if (!wanted)
+                        continue;
+                struct part *p = &parts[some.count++];
+                *p = m->parts[i];
+                if (p->peer)
+                        p->peer->peer = p;
+        }
+        return put(r, &some) ? 0 : STENO_ENOMEM;
+}
+
+static size_t index_of(const struct repair *r, const struct part *p, size_t from)
+{
+        for (size_t i = from; i < r->h->count; i++) {
+                const struct message *m = &r->h->list[i];
+                if (p >= m->parts && p < m->parts + m->count)
+                        return i;
+        }
+        return r->h->count;
+}
+
+static int add_result(struct repair *r, size_t message, size_t part)
+{
+        if (r->result_count == r->result_cap) {
+                struct place *to =
+                    grow(r->arena, r->results, r->result_count, &r->result_cap, sizeof *to);
+                if (!to)
+                        return STENO_ENOMEM;
+                r->results = to;
+        }
+        struct place at = {(uint32_t)message, (uint32_t)part};
+        size_t i = r->result_count++;
+        for (; i > 0; i--) {
+                struct place *before = &r->results[i - 1];
+                if (before->message < at.message ||
+                    (before->message == at.message && before->part < at.part))
+                        break;
+                r->results[i] = *before;
+        }
+        r->results[i] = at;
+        return 0;
+}
+
+/* The results of the calls of messages [from, to), in the order in which they came. */
+static int collect(struct repair *r, size_t from, size_t to)
+{
+        r->result_count = 0;
+        for (size_t i = from; i < to; i++) {
+                const struct message *m = &r->h->list[i];
+                for (size_t k = 0; k < m->count; k++) {
+                        const struct part *result = m->parts[k].peer;
+                        if (m->parts[k].kind != PART_CALL || !result)
+                                continue;
+                        size_t at = index_of(r, result, i);
+                        if (at == i || at == r->h->count)
+                                continue;
+                        if (add_result(r, at, (size_t)(result - r->h->list[at].parts)))
+                                return STENO_ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static bool stays_whole(const struct repair *r, size_t i, size_t results)
+{
+        const struct message *m = &r->h->list[i];
+        if (message_count(m, PART_RESULT) != results || message_has(m, PART_CALL))
+                return false;
+        return m->count == results || i == r->next;
+}
+
+static void skip_done(struct repair *r)
+{
+        while (r->next < r->h->count && r->done[r->next])
+                r->next++;
+}
+
+static int put_results(struct repair *r)
+{
+        for (size_t i = 0, n; i < r->result_count; i += n) {
+                size_t at = r->results[i].message;
+                const struct message *m = &r->h->list[at];
+                for (n = 1; i + n < r->result_count && r->results[i + n].message == at;)
+                        n++;
+                bool whole = stays_whole(r, at, n);
+                for (size_t k = 0; k < n && at != r->next; k++)
+                        note(r, REPAIR_MOVED, m->seq, &m->parts[r->results[i + k].part]);
+                if (whole) {
+                        if (!put(r, m))
+                                return STENO_ENOMEM;
+                        r->done[at] = true;
+                        skip_done(r);
+                } else if (put_some(r, m, ROLE_TOOL, true, r->results + i, n)) {
+                        return STENO_ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static int put_synthetic(struct repair *r, const struct message *m, struct part *call, size_t n)
+{
+        struct str id = repair_id(call, r->arena);
+        enum repair_class class = REPAIR_UNRECORDED;
+        if (r->opt->classify)
+                class = r->opt->classify(r->opt->classify_ctx, m->seq, id);
+        struct message *made = message_new(r->arena, ROLE_TOOL, 1);
+        char *name = arena_alloc(r->arena, 48);
+        if (!made || !name)
+                return STENO_ENOMEM;
+        int len = snprintf(name, 48, "syn_%llu_%zu", (unsigned long long)m->seq, n);
+        made->seq = m->seq;
+        made->id = str_span(name, (size_t)len);
+        made->count = 1;
+        made->parts[0] = (struct part){
+            .kind = PART_RESULT,
+            .id = call->id,
+            .name = call->name,
+            .error = true,
+            .interrupted = class == REPAIR_INTERRUPTED,
+            .output_kind = OUTPUT_TEXT,
+            .output = str_of(classes[class].text),
+            .peer = call,
+        };
+        call->peer = &made->parts[0];
+        note(r, class, m->seq, call);
+        return put(r, made) ? 0 : STENO_ENOMEM;
+}
+
+/* For the calls of the messages that were put from `from` on. */
+static int put_missing(struct repair *r, size_t from, size_t to)
+{
+        for (size_t i = from; r->opt->synthesize && i < to; i++) {
+                struct message m = r->out[i];
+                for (size_t k = 0, n = 0; k < m.count; k++) {
+                        struct part *call = &m.parts[k];
+                        if (call->kind != PART_CALL)
+                                continue;
+                        if (!call->peer && put_synthetic(r, &m, call, n))
+                                return STENO_ENOMEM;
+                        n++;
+                }
+        }
+        return 0;
+}
+
+/* A message that makes calls, with the items of its turn: [i, end). */
+static size_t run_end(const struct repair *r, size_t i)
+{
+        size_t end = i + 1;
+        if (!r->h->list[i].item)
+                return end;
+        for (size_t k = end; k < r->h->count; k++) {
+                const struct message *m = &r->h->list[k];
+                if (!m->item || m->role != ROLE_ASSISTANT || r->done[k])
+                        break;
+                if (message_has(m, PART_CALL))
+                        end = k + 1;
+        }
+        return end;
+}
+
+static void note_strays(struct repair *r, const struct message *m)
+{
+        for (size_t k = 0; k < m->count; k++) {
+                const struct part *p = &m->parts[k];
+                if (p->kind == PART_RESULT && !p->peer)
+                        note(r, p->stray == PAIRING_DUPLICATE ? REPAIR_DUPLICATE : REPAIR_ORPHAN,
+                            m->seq, p);
+        }
+}
+
+/* What is left of a message whose results went to their calls or were left out. */
+static int put_rest(struct repair *r, const struct message *m)
+{
+        size_t results = message_count(m, PART_RESULT);
+        if (!results)
+                return put(r, m) ? 0 : STENO_ENOMEM;
+        note_strays(r, m);
+        if (m->count == results)
+                return 0;
+        return put_some(r, m, m->role, false, NULL, 0);
+}
+
+/* An assistant's own results stay with it, but for strays. */
+static int put_caller(struct repair *r, const struct message *m)
+{
+        if (!message_has(m, PART_RESULT))
+                return put(r, m) ? 0 : STENO_ENOMEM;
+        size_t kept = 0, strays = 0;
+        struct place *keep = arena_alloc(r->arena, message_count(m, PART_RESULT) * sizeof *keep);
+        if (!keep)
+                return STENO_ENOMEM;
+        for (size_t k = 0; k < m->count; k++) {
+                const struct part *p = &m->parts[k];
+                if (p->kind != PART_RESULT)
+                        continue;
+                bool own = p->peer && p->peer >= m->parts && p->peer < m->parts + m->count;
+                if (own)
+                        keep[kept++] = (struct place){0, (uint32_t)k};
+                strays += !own;
+        }
+        if (!strays)
+                return put(r, m) ? 0 : STENO_ENOMEM;
+        note_strays(r, m);
+        return put_some(r, m, m->role, false, keep, kept);
+}
+
+int repair_history(
+    struct history *h, const struct repair_options *opt, struct arena *arena, struct history *out)
+{
+        struct repair r = {.h = h, .opt = opt, .arena = arena};
+        r.done = arena_zalloc(arena, h->count + 1);
+        if (!r.done || repair_link(h, arena))
+                return STENO_ENOMEM;
+        for (size_t i = 0; i < h->count; i++) {
+                if (r.done[i])
+                        continue;
+                r.done[i] = true;
+                skip_done(&r);
+                struct message *m = &h->list[i];
+                if (!message_has(m, PART_CALL)) {
+                        if (put_rest(&r, m))
+                                return STENO_ENOMEM;
+                        continue;
+                }
+                size_t end = run_end(&r, i), from = r.count;
+                for (size_t k = i; k < end; k++) {
+                        if (put_caller(&r, &h->list[k]))
+                                return STENO_ENOMEM;
+                        r.done[k] = true;
+                }
+                skip_done(&r);
+                size_t to = r.count;
+                if (collect(&r, i, end) || put_results(&r) || put_missing(&r, from, to))
+                        return STENO_ENOMEM;
+        }
+        *out = (struct history){r.out, r.count};
+        return arena->failed;
+}
