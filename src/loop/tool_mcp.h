@@ -1,0 +1,26 @@
+/*
+ * tool_mcp.h - the tools of MCP servers as tools of the loop.
+ */
+#ifndef LOOP_TOOL_MCP_H
+#define LOOP_TOOL_MCP_H
+
+#include "loop/mcp_client.h"
+#include "loop/tool.h"
+
+struct tool_mcp_options {
+        const struct config_server *servers;
+        size_t count;
+        struct mcp_host host;
+        uint64_t start_ms;             /* patience with a server that starts; 0: 30 s */
+        const struct steno_stop *stop; /* may be NULL */
+};
+
+/*
+ * Starts all servers at once and adds their tools, in the order of the config. A server that
+ * cannot be used is left out; *warnings (may be NULL) gets a line about each. Servers and what the
+ * host points at must outlive the set, which ends the servers when it is released.
+ */
+int tool_mcp_add(struct steno_tools *set, const struct tool_mcp_options *opt, struct buf *warnings,
+    struct steno_error *err);
+
+#endif

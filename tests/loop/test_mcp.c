@@ -1,0 +1,681 @@
+/* MCP servers as tools: good ones, and all the ways in which they are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake_call.h"
+#include "loop/exec.h"
+#include "loop/mcp_name.h"
+#include "loop/tool_mcp.h"
+
+#ifndef TESTS_DIR
+#define TESTS_DIR "tests"
+#endif
+
+extern char **environ;
+
+/* One server and its tools. */
+struct rig {
+        char *args[8];
+        char *env[4];
+        char *headers[2];
+        struct config_server server;
+        struct tool_mcp_options opt;
+        struct steno_tools set;
+        struct buf warnings;
+        char marks[64]; /* a directory for what the server leaves */
+        char mark_env[96];
+};
+
+static void rig_init(struct rig *r, const char *name, const char *command)
+{
+        memset(r, 0, sizeof(*r));
+        strcpy(r->marks, "/tmp/steno-mcp-XXXXXX");
+        assert_non_null(mkdtemp(r->marks));
+        snprintf(r->mark_env, sizeof(r->mark_env), "CANCELLED=%s/cancelled", r->marks);
+        r->env[0] = r->mark_env;
+        r->server.name = (char *)name;
+        r->server.command = (char *)command;
+        r->server.args = r->args;
+        r->server.env = r->env;
+        r->opt.servers = &r->server;
+        r->opt.count = 1;
+        r->opt.host.env = (const char *const *)environ;
+        buf_init(&r->warnings, MIB);
+        toolset_init(&r->set);
+}
+
+static void rig_start(struct rig *r)
+{
+        struct steno_error err = {0};
+
+        if (tool_mcp_add(&r->set, &r->opt, &r->warnings, &err) != 0)
+                fail_msg("%s", err.msg);
+}
+
+/* The fake server in one of its modes. */
+static void rig_fake(struct rig *r, const char *mode)
+{
+        rig_init(r, "fake", "python3");
+        r->args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r->args[1] = (char *)mode;
+        rig_start(r);
+        if (r->warnings.n)
+                fail_msg("%s", buf_cstr(&r->warnings));
+}
+
+static void rig_release(struct rig *r)
+{
+        char command[128];
+
+        toolset_release(&r->set);
+        buf_release(&r->warnings);
+        snprintf(command, sizeof(command), "rm -rf '%s'", r->marks);
+        assert_int_equal(system(command), 0);
+}
+
+static bool alive(const char *mark)
+{
+        DIR *proc = opendir("/proc");
+        struct dirent *e;
+        bool found = false;
+
+        while (!found && (e = readdir(proc))) {
+                char path[300], line[4096];
+                snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
+                int fd = open(path, O_RDONLY);
+                if (fd < 0)
+                        continue;
+                ssize_t n = read(fd, line, sizeof(line));
+                close(fd);
+                found = n > 0 && memmem(line, (size_t)n, mark, strlen(mark));
+        }
+        closedir(proc);
+        return found;
+}
+
+/* Calls once; the text must be `text`. */
+static void expect(const struct rig *r, const char *tool, const char *args, const char *text)
+{
+        struct fake_call f;
+
+        fake_init(&f);
+        int rc = fake_run(&f, &r->set, tool, args);
+        if (rc != 0)
+                fail_msg("%s: %d %s", tool, rc, f.err.msg);
+        assert_false(f.result.is_error);
+        assert_string_equal(fake_text(&f), text);
+        fake_release(&f);
+}
+
+/* ---- how it opens ---- */
+
+static void every_era_and_every_opening_is_understood(void **state)
+{
+        (void)state;
+        static const char *const modes[] = {"legacy", "fragile", "modern", "chatty", NULL};
+
+        for (size_t i = 0; modes[i]; i++) {
+                struct rig r;
+                rig_fake(&r, modes[i]);
+                expect(&r, "mcp__fake__echo", "{\"a\":1}", "{\"a\": 1}");
+                rig_release(&r);
+        }
+}
+
+static void a_server_that_ignores_the_probe_is_opened_after_a_while(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        if (!getenv("STENO_TEST_LONG")) {
+                print_message("# only with STENO_TEST_LONG: it takes five seconds\n");
+                return;
+        }
+        rig_fake(&r, "silent");
+        expect(&r, "mcp__fake__echo", "{}", "{}");
+        rig_release(&r);
+}
+
+static void old_revisions_are_accepted_and_unknown_ones_refused(void **state)
+{
+        (void)state;
+        static const char *const good[] = {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"};
+        struct rig r;
+
+        for (size_t i = 0; i < 4; i++) {
+                struct mcp_client *c = NULL;
+                struct steno_error err;
+                rig_init(&r, "fake", "python3");
+                r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+                r.args[1] = "legacy";
+                r.args[2] = (char *)good[i];
+                assert_int_equal(mcp_client_open(&r.server, &r.opt.host, 0, NULL, &c, &err), 0);
+                assert_string_equal(mcp_client_version(c), good[i]);
+                mcp_client_close(c);
+                rig_release(&r);
+        }
+        rig_init(&r, "fake", "python3");
+        r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r.args[1] = "legacy";
+        r.args[2] = "1999-01-01";
+        rig_start(&r);
+        assert_non_null(strstr(buf_cstr(&r.warnings), "speaks revision \"1999-01-01\""));
+        rig_release(&r);
+}
+
+static void a_server_that_cannot_start_is_a_warning(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        rig_init(&r, "ghost", "no-such-program-here");
+        rig_start(&r);
+        assert_int_equal(r.set.count, 0);
+        assert_non_null(strstr(buf_cstr(&r.warnings), "ghost is not available"));
+        rig_release(&r);
+        rig_init(&r, "brief", "sh");
+        r.args[0] = "-c";
+        r.args[1] = "echo cannot find my shoes >&2; exit 4";
+        rig_start(&r);
+        assert_int_equal(r.set.count, 0);
+        assert_non_null(strstr(buf_cstr(&r.warnings), "exited with 4: cannot find my shoes"));
+        rig_release(&r);
+}
+
+/* ---- names ---- */
+
+static bool in_list(void *ctx, const char *name)
+{
+        const char *const *list = ctx;
+
+        for (size_t i = 0; list[i]; i++)
+                if (strcmp(list[i], name) == 0)
+                        return true;
+        return false;
+}
+
+static void offered_names_fit_providers_and_are_unique(void **state)
+{
+        (void)state;
+        char a[MCP_NAME_MAX + 1], b[MCP_NAME_MAX + 1], c[MCP_NAME_MAX + 1];
+        const char *none[] = {NULL};
+
+        assert_true(mcp_name_offer("fs", "read.file", in_list, none, a));
+        assert_string_equal(a, "mcp__fs__read_file");
+        const char *one[] = {a, NULL};
+        assert_true(mcp_name_offer("fs", "read file", in_list, one, b));
+        assert_memory_equal(b, "mcp__fs__read_file_", 19);
+        assert_string_not_equal(a, b);
+        const char *two[] = {a, b, NULL};
+        assert_false(mcp_name_offer("fs", "read file", in_list, two, c));
+
+        assert_true(mcp_name_offer("a", "b__c", in_list, none, a));
+        const char *first[] = {a, NULL};
+        assert_true(mcp_name_offer("a__b", "c", in_list, first, b));
+        assert_string_not_equal(a, b);
+
+        char raw[129];
+        memset(raw, 'n', 128);
+        raw[128] = '\0';
+        assert_true(mcp_name_offer("server", raw, in_list, none, a));
+        raw[127] = 'm';
+        assert_true(mcp_name_offer("server", raw, in_list, none, b));
+        assert_int_equal(strlen(a), MCP_NAME_MAX);
+        assert_string_not_equal(a, b);
+        assert_true(toolset_name_ok(str_of(a)));
+        assert_true(mcp_name_offer("s\xC3\xA9rv", "\xE2\x82\xAC", in_list, none, c));
+        assert_true(toolset_name_ok(str_of(c)));
+}
+
+static void tools_of_all_pages_are_offered_in_order(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        rig_fake(&r, "legacy");
+        assert_int_equal(r.set.count, 18);
+        assert_string_equal(r.set.list[0].name, "mcp__fake__echo");
+        assert_string_equal(r.set.list[12].name, "mcp__fake__with_dot");
+        assert_string_equal(r.set.list[12].raw_name, "with.dot");
+        assert_string_equal(r.set.list[13].raw_name, "with dot");
+        assert_string_not_equal(r.set.list[13].name, r.set.list[12].name);
+        assert_string_equal(r.set.list[0].server, "fake");
+        assert_string_equal(r.set.list[0].description, "does echo");
+        assert_true(r.set.list[0].flags & TOOL_PARALLEL);
+        assert_false(r.set.list[1].flags & TOOL_PARALLEL);
+        rig_release(&r);
+}
+
+/* ---- calls ---- */
+
+static void arguments_arrive_as_they_were_written(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        rig_fake(&r, "legacy");
+        expect(&r, "mcp__fake__echo", "{\n \"n\": 1.50,\r\n \"s\": \"\\u00e9\\n\"\n}",
+            "{\"n\": 1.5, \"s\": \"\\u00e9\\n\"}");
+        rig_release(&r);
+}
+
+static void progress_becomes_steps(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__progress", "{}"), 0);
+        assert_string_equal(fake_steps(&f), "step 1 1/3;step 2 2/3;step 3 3/3;");
+        assert_string_equal(fake_text(&f), "done");
+        fake_release(&f);
+        rig_release(&r);
+}
+
+static void nothing_of_a_result_is_lost(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__image", "{}"), 0);
+        assert_non_null(strstr(fake_text(&f), "look:\n[image image/png, "));
+        assert_non_null(strstr(fake_text(&f), "data:image/png;base64,iVBORw0KGgo"));
+        fake_release(&f);
+        expect(&r, "mcp__fake__mixed", "{}",
+            "[audio audio/wav, 3 bytes]\ndata:audio/wav;base64,QUJD\n"
+            "[resource text/plain file:///a]\ninside\n"
+            "[resource file:///b, 3 bytes]\ndata:;base64,REVG\n"
+            "[resource_link c file:///c]\n"
+            "{\"type\": \"resource_link\", \"uri\": \"file:///c\", \"name\": \"c\", \"size\": 7}\n"
+            "{\"type\": \"hologram\", \"x\": 1}");
+        expect(&r, "mcp__fake__structured", "{}", "words\n{\"a\": [1, 2]}");
+        expect(&r, "mcp__fake__structured", "{\"same\":true}", "{ \"a\": [1, 2] }");
+        rig_release(&r);
+}
+
+static void a_tool_that_fails_says_so_in_its_own_words(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__error", "{}"), 0);
+        assert_true(f.result.is_error);
+        assert_string_equal(fake_text(&f), "no such file");
+        fake_release(&f);
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__refuse", "{}"), 0);
+        assert_true(f.result.is_error);
+        assert_string_equal(fake_text(&f), "bad colour (-32602)");
+        fake_release(&f);
+        rig_release(&r);
+}
+
+static void a_server_that_dies_in_a_call_gives_an_error_and_is_started_again(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        rig_fake(&r, "legacy");
+        for (int i = 0; i < 3; i++) {
+                struct fake_call f;
+                fake_init(&f);
+                assert_int_equal(fake_run(&f, &r.set, "mcp__fake__die", "{}"), STENO_EIO);
+                assert_string_equal(f.err.msg, "MCP server fake exited with 3: out of cheese");
+                fake_release(&f);
+                expect(&r, "mcp__fake__echo", "{}", "{}");
+        }
+        struct fake_call f;
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__die", "{}"), STENO_EIO);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__echo", "{}"), STENO_EIO);
+        assert_non_null(strstr(f.err.msg, "left alone"));
+        fake_release(&f);
+        rig_release(&r);
+}
+
+static size_t count_lines(const char *path)
+{
+        FILE *f = fopen(path, "r");
+        size_t n = 0;
+        int c;
+
+        while (f && (c = fgetc(f)) != EOF)
+                n += c == '\n';
+        if (f)
+                fclose(f);
+        return n;
+}
+
+static void a_server_that_hangs_is_left_after_its_limit_and_told(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+        char path[100];
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        int64_t start = tool_clock_ms();
+        f.call.deadline = start + 300;
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_ETIMEOUT);
+        int64_t took = tool_clock_ms() - start;
+        assert_true(took >= 300 && took < 1000);
+        fake_release(&f);
+        expect(&r, "mcp__fake__echo", "{}", "{}");
+        snprintf(path, sizeof(path), "%s/cancelled", r.marks);
+        assert_int_equal(count_lines(path), 1);
+        rig_release(&r);
+}
+
+static void *stop_soon(void *arg)
+{
+        usleep(200000);
+        steno_stop_request(arg);
+        return NULL;
+}
+
+static void a_stop_ends_the_waiting_at_once(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+        pthread_t thread;
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        int64_t start = tool_clock_ms();
+        pthread_create(&thread, NULL, stop_soon, f.stop);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_EINTERRUPTED);
+        assert_true(tool_clock_ms() - start < 400);
+        pthread_join(thread, NULL);
+        fake_release(&f);
+        rig_release(&r);
+}
+
+static void garbage_between_messages_is_passed_over(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct mcp_client *c = NULL;
+
+        rig_fake(&r, "chatty");
+        expect(&r, "mcp__fake__lines", "{}", "after the noise");
+        c = r.set.list[0].ctx;
+        assert_int_equal(mcp_client_garbage(c), 7);
+        rig_release(&r);
+}
+
+static void an_answer_of_more_than_ten_mebibytes_is_an_error(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+
+        rig_fake(&r, "legacy");
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__huge", "{}"), STENO_ELIMIT);
+        fake_release(&f);
+        expect(&r, "mcp__fake__echo", "{}", "{}");
+        rig_release(&r);
+}
+
+static void stderr_is_drained_and_requests_of_the_server_are_answered(void **state)
+{
+        (void)state;
+        struct rig r;
+
+        rig_fake(&r, "legacy");
+        expect(&r, "mcp__fake__flood", "{}", "still here");
+        expect(&r, "mcp__fake__ping", "{}", "[[true, false], [false, true]]");
+        rig_release(&r);
+}
+
+struct many {
+        const struct rig *r;
+        int failures;
+};
+
+static void *call_many(void *arg)
+{
+        struct many *m = arg;
+
+        for (int i = 0; i < 50; i++) {
+                struct fake_call f;
+                char args[40], text[40];
+                fake_init(&f);
+                snprintf(args, sizeof(args), "{\"i\":%d}", i + 1000 * (int)((uintptr_t)m % 97));
+                snprintf(text, sizeof(text), "{\"i\": %d}", i + 1000 * (int)((uintptr_t)m % 97));
+                if (fake_run(&f, &m->r->set, "mcp__fake__echo", args) != 0 ||
+                    strcmp(fake_text(&f), text) != 0)
+                        m->failures++;
+                fake_release(&f);
+        }
+        return NULL;
+}
+
+static void calls_from_many_threads_get_their_own_answers(void **state)
+{
+        (void)state;
+        struct rig r;
+        pthread_t threads[8];
+        struct many many[8];
+
+        rig_fake(&r, "legacy");
+        for (int i = 0; i < 8; i++) {
+                many[i] = (struct many){&r, 0};
+                pthread_create(&threads[i], NULL, call_many, &many[i]);
+        }
+        for (int i = 0; i < 8; i++) {
+                pthread_join(threads[i], NULL);
+                assert_int_equal(many[i].failures, 0);
+        }
+        rig_release(&r);
+}
+
+/* ---- hygiene ---- */
+
+static void a_server_sees_no_canary(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct fake_call f;
+        int fd = open("/etc/hostname", O_RDONLY);
+
+        setenv("STENO_CANARY", "canary-1", 1);
+        rig_init(&r, "fake", "python3");
+        r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r.env[1] = "GIVEN=yes";
+        rig_start(&r);
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__environment", "{}"), 0);
+        assert_null(strstr(fake_text(&f), "canary-1"));
+        assert_non_null(strstr(fake_text(&f), "\"GIVEN\": \"yes\""));
+        assert_non_null(strstr(fake_text(&f), "\"fds\": [\"0\", \"1\", \"2\", \"3\"]"));
+        fake_release(&f);
+        rig_release(&r);
+        close(fd);
+}
+
+static void a_server_and_its_children_are_gone_after_the_end(void **state)
+{
+        (void)state;
+        static const char *const modes[] = {"legacy", "stubborn"};
+
+        for (int i = 0; i < 2; i++) {
+                struct rig r;
+                char mark[64], args[100];
+                snprintf(mark, sizeof(mark), "mcpfamily-%d-%d", (int)getpid(), i);
+                snprintf(args, sizeof(args), "{\"mark\":\"%s\"}", mark);
+                rig_fake(&r, modes[i]);
+                expect(&r, "mcp__fake__family", args, "born");
+                for (int k = 0; k < 200 && !alive(mark); k++)
+                        usleep(10000);
+                assert_true(alive(mark));
+                int64_t start = tool_clock_ms();
+                toolset_release(&r.set);
+                assert_true(tool_clock_ms() - start < (i == 0 ? 1500 : 6000));
+                assert_false(alive(mark));
+                rig_release(&r);
+        }
+}
+
+/* ---- over HTTP ---- */
+
+struct web {
+        struct exec_process process;
+        char **env;
+        int in, out;
+        char url[64];
+};
+
+static void web_start(struct web *w, const char *mode)
+{
+        const char *argv[] = {"python3", TESTS_DIR "/loop/servers/fake_http.py", mode, NULL};
+        int in[2], out[2];
+        char port[16] = "";
+
+        assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        exec_env((const char *const *)environ, NULL, NULL, &w->env, NULL);
+        struct exec_spec spec = {.argv = argv,
+            .env = (const char *const *)w->env,
+            .in = in[0],
+            .out = out[1],
+            .err = -1};
+        assert_int_equal(exec_spawn(&spec, &w->process, NULL), 0);
+        close(in[0]);
+        close(out[1]);
+        w->in = in[1];
+        w->out = out[0];
+        assert_true(read(w->out, port, sizeof(port) - 1) > 1);
+        snprintf(w->url, sizeof(w->url), "http://127.0.0.1:%d/mcp", atoi(port));
+}
+
+static void web_end(struct web *w)
+{
+        close(w->in);
+        close(w->out);
+        exec_finish(&w->process);
+        exec_env_free(w->env);
+}
+
+static void rig_web(struct rig *r, struct web *w, const char *mode)
+{
+        web_start(w, mode);
+        rig_init(r, "web", NULL);
+        r->server.url = w->url;
+        r->headers[0] = "Authorization: Bearer t";
+        r->server.headers = r->headers;
+        rig_start(r);
+        if (r->warnings.n)
+                fail_msg("%s", buf_cstr(&r->warnings));
+}
+
+static void http_servers_of_both_eras_are_spoken_to(void **state)
+{
+        (void)state;
+        static const char *const modes[] = {"legacy", "modern"};
+
+        for (int i = 0; i < 2; i++) {
+                struct rig r;
+                struct web w;
+                struct fake_call f;
+                rig_web(&r, &w, modes[i]);
+                assert_int_equal(r.set.count, 8);
+                expect(&r, "mcp__web__echo", "{\"a\":\n1}", "{\"a\": 1}");
+                expect(&r, "mcp__web__headers", "{}", "Bearer t");
+                expect(&r, r.set.list[6].name, "{}", "{}");
+                fake_init(&f);
+                assert_int_equal(fake_run(&f, &r.set, "mcp__web__stream", "{}"), 0);
+                assert_string_equal(fake_text(&f), "streamed");
+                assert_string_equal(fake_steps(&f), "- 250/1000;- 500/1000;- 750/1000;");
+                fake_release(&f);
+                rig_release(&r);
+                web_end(&w);
+        }
+}
+
+static void http_trouble_gives_error_results(void **state)
+{
+        (void)state;
+        struct rig r;
+        struct web w;
+        struct fake_call f;
+
+        rig_web(&r, &w, "legacy");
+        expect(&r, "mcp__web__lose", "{}", "found again in session-2");
+
+        fake_init(&f);
+        f.call.deadline = tool_clock_ms() + 300;
+        assert_int_equal(fake_run(&f, &r.set, "mcp__web__slow", "{}"), STENO_ETIMEOUT);
+        fake_release(&f);
+        expect(&r, "mcp__web__state", "{}", "{\"cancelled\": 1}");
+
+        fake_init(&f);
+        pthread_t thread;
+        int64_t start = tool_clock_ms();
+        pthread_create(&thread, NULL, stop_soon, f.stop);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__web__slow", "{}"), STENO_EINTERRUPTED);
+        assert_true(tool_clock_ms() - start < 450);
+        pthread_join(thread, NULL);
+        fake_release(&f);
+
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__web__cut", "{}"), STENO_EIO);
+        assert_non_null(strstr(f.err.msg, "ended before the answer"));
+        fake_release(&f);
+
+        web_end(&w);
+        fake_init(&f);
+        assert_int_equal(fake_run(&f, &r.set, "mcp__web__echo", "{}"), STENO_EIO);
+        fake_release(&f);
+        rig_release(&r);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(every_era_and_every_opening_is_understood),
+            cmocka_unit_test(a_server_that_ignores_the_probe_is_opened_after_a_while),
+            cmocka_unit_test(old_revisions_are_accepted_and_unknown_ones_refused),
+            cmocka_unit_test(a_server_that_cannot_start_is_a_warning),
+            cmocka_unit_test(offered_names_fit_providers_and_are_unique),
+            cmocka_unit_test(tools_of_all_pages_are_offered_in_order),
+            cmocka_unit_test(arguments_arrive_as_they_were_written),
+            cmocka_unit_test(progress_becomes_steps),
+            cmocka_unit_test(nothing_of_a_result_is_lost),
+            cmocka_unit_test(a_tool_that_fails_says_so_in_its_own_words),
+            cmocka_unit_test(a_server_that_dies_in_a_call_gives_an_error_and_is_started_again),
+            cmocka_unit_test(a_server_that_hangs_is_left_after_its_limit_and_told),
+            cmocka_unit_test(a_stop_ends_the_waiting_at_once),
+            cmocka_unit_test(garbage_between_messages_is_passed_over),
+            cmocka_unit_test(an_answer_of_more_than_ten_mebibytes_is_an_error),
+            cmocka_unit_test(stderr_is_drained_and_requests_of_the_server_are_answered),
+            cmocka_unit_test(calls_from_many_threads_get_their_own_answers),
+            cmocka_unit_test(a_server_sees_no_canary),
+            cmocka_unit_test(a_server_and_its_children_are_gone_after_the_end),
+            cmocka_unit_test(http_servers_of_both_eras_are_spoken_to),
+            cmocka_unit_test(http_trouble_gives_error_results),
+        };
+
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
