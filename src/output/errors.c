@@ -212,12 +212,14 @@ static bool is_exception(struct str s)
 }
 
 /* A number that stands directly before the word at `at`, or behind it and a colon or equals sign:
- * "3 failed", "failures: 0". -1 when there is none. */
+ * "3 failed", "3 tests failed", "failures: 0". -1 when there is none. */
 static long count_beside(struct str s, size_t at, size_t word)
 {
         size_t i = at;
         while (i > 0 && (s.p[i - 1] == ' ' || s.p[i - 1] == '('))
                 i--;
+        if (i >= 5 && memcmp(s.p + i - 5, "tests", 5) == 0)
+                i -= i > 5 && s.p[i - 6] == ' ' ? 6 : 0;
         size_t end = i;
         while (i > 0 && is_digit(s.p[i - 1]))
                 i--;

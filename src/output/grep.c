@@ -41,7 +41,6 @@ struct search {
         struct pattern_info info[2]; /* text that is ASCII, text that may not be */
         struct finder finder[2];
         bool has_finder[2];
-        bool crlf;
         bool dense;
         int wide; /* index of the above for the block at hand */
         size_t candidates;
@@ -368,7 +367,8 @@ static int search_block(struct search *s, size_t from, size_t to)
                         s->dense = true;
                 return rc;
         }
-        if (s->info[s->wide].line_bound && !(s->crlf && s->info[s->wide].dollar))
+        /* A CR before the LF belongs to the line's end, which many lines at once do not show. */
+        if (s->info[s->wide].line_bound && !memchr(s->text + from, '\r', to - from))
                 return search_windows(s, from, to);
         return search_lines(s, from, to);
 }
@@ -410,12 +410,10 @@ static int check_pattern(const struct grep_options *opt, struct steno_error *err
 static void prepare(struct search *s)
 {
         bool fold = !s->opt->case_sensitive;
-        size_t sample = s->n < 64 * KIB ? s->n : 64 * KIB;
         for (int wide = 0; wide < 2; wide++) {
                 pattern_read(s->opt->pattern, s->opt->utf8, fold, fold && wide, &s->info[wide]);
                 s->has_finder[wide] = pattern_finder(&s->info[wide], fold, &s->finder[wide]);
         }
-        s->crlf = sample && memmem(s->text, sample, "\r\n", 2) != NULL;
         s->line = 1;
         s->max_results = s->opt->max_results ? s->opt->max_results : CONTEXT_GREP_RESULTS_DEFAULT;
         if (s->max_results > CONTEXT_GREP_RESULTS_MAX)

@@ -246,6 +246,14 @@ int lines_seek(lines_read read, void *ctx, uint64_t size, const struct lines_ind
         if (!block)
                 return error_nomem(err);
         lines_index_find(x, line, &at_line, &at);
+        if (at > 0) {
+                rc = read(ctx, at - 1, block, 1, err);
+                if (rc < 0)
+                        goto out;
+                /* An index that names a place inside a line is of another file. */
+                if (block[0] != '\n')
+                        lines_index_find(NULL, line, &at_line, &at);
+        }
         while (at < size && at_line < line) {
                 size_t n = size - at < BLOCK ? (size_t)(size - at) : BLOCK;
                 rc = read(ctx, at, block, n, err);

@@ -24,7 +24,6 @@ struct reader {
         bool wide_fold;
         bool opaque; /* something was not understood */
         bool line_bound;
-        bool dollar;
         bool absolute;
         bool ascii;
         bool zero_width; /* there is an assertion: a literal alone is not a match */
@@ -362,9 +361,6 @@ static void read_atom(struct reader *r, unsigned depth, struct part *t)
         case '.':
                 return;
         case '$':
-                r->dollar = true;
-                part_zero(r, t);
-                return;
         case '^':
                 part_zero(r, t);
                 return;
@@ -504,7 +500,6 @@ void pattern_read(
                 return;
         }
         out->line_bound = r.line_bound;
-        out->dollar = r.dollar;
         out->absolute = r.absolute;
         out->ascii = r.ascii;
         out->literals = all.set;

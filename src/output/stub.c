@@ -101,8 +101,7 @@ static void put_last_line(struct buf *out, const struct stub_meta *m, enum stub_
         static const struct advice tail = {STUB_HAS_TAIL, "context_tail", ", lines=200"};
         static const struct advice grep = {
             STUB_HAS_GREP, "context_grep", ", pattern=\"Error|Exception\""};
-        static const struct advice search = {
-            STUB_HAS_GREP, "context_grep", ", pattern=\"word\""};
+        static const struct advice search = {STUB_HAS_GREP, "context_grep", ", pattern=\"word\""};
         static const struct advice read = {STUB_HAS_READ, "context_read", ", offset=0"};
         const struct advice *text[] = {&tail, &grep, &read};
         const struct advice *json[] = {&read, &search, &tail};

@@ -1,0 +1,370 @@
+/* grep finds what the engine finds line by line, and shows it rightly. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "output/play.h"
+
+#include <pcre2.h>
+
+#include "output/grep.h"
+#include "output/pattern.h"
+
+/* ---- against the plain way ---- */
+
+/* Numbers of matching lines, each tried alone; false for a bad pattern. Compiled, because the
+ * interpreter takes a bad byte in UTF-8 for the end of the subject (\z matches before it). */
+static bool naive(struct str text, const struct grep_options *o, struct buf *out)
+{
+        int code;
+        PCRE2_SIZE at;
+        uint32_t options = PCRE2_MULTILINE | PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C;
+        if (o->utf8)
+                options |= PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF;
+        if (!o->case_sensitive)
+                options |= PCRE2_CASELESS;
+        pcre2_code *re =
+            pcre2_compile((PCRE2_SPTR)o->pattern.p, o->pattern.n, options, &code, &at, NULL);
+        if (!re)
+                return false;
+        pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
+        pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+        uint64_t number = 1;
+        for (size_t from = 0; from < text.n; number++) {
+                const char *nl = memchr(text.p + from, '\n', text.n - from);
+                size_t to = nl ? (size_t)(nl - text.p) : text.n;
+                size_t n = to - from;
+                n -= n && text.p[to - 1] == '\r';
+                if (pcre2_match(re, (PCRE2_SPTR)text.p + from, n, 0, 0, data, NULL) >= 0)
+                        buf_printf(out, "%llu ", (unsigned long long)number);
+                from = to + 1;
+        }
+        pcre2_match_data_free(data);
+        pcre2_code_free(re);
+        return true;
+}
+
+static void random_pattern(struct seed *s, struct buf *b, int depth)
+{
+        static const char *const atoms[] = {"a", "b", "k", "S", "ab", "skid", "error", ".", "[ab]",
+            "[^a]", "\\s", "\\d", "\\w", "\\W", "\\b", "^", "$", "\xC3\xA9", "[a-k]", "\\.", "x?",
+            "(?=a)", "(?!b)", "(?<=a)", "\\x61", "[\\s,]", "\\S", "foo", "Bar", "[kK]", "\\t", "1",
+            "(?:ab|kb)", "\\A", "\\z", "[[:alpha:]]", "(?i)q", "\\Qa.\\E", "{", "(a)\\1"};
+        static const char *const marks[] = {
+            "*", "+", "?", "{2}", "{1,3}", "*?", "++", "{0,2}", "??"};
+        uint64_t n = 1 + seed_below(s, 4);
+        for (uint64_t i = 0; i < n; i++) {
+                if (depth < 2 && seed_below(s, 5) == 0) {
+                        buf_puts(b, seed_below(s, 2) ? "(" : "(?:");
+                        random_pattern(s, b, depth + 1);
+                        buf_putc(b, ')');
+                } else {
+                        buf_puts(b, atoms[seed_below(s, ITEMS(atoms))]);
+                }
+                if (seed_below(s, 4) == 0)
+                        buf_puts(b, marks[seed_below(s, ITEMS(marks))]);
+        }
+        if (seed_below(s, 4) == 0) {
+                buf_putc(b, '|');
+                if (depth < 3)
+                        random_pattern(s, b, depth + 1);
+        }
+}
+
+static void random_subject(struct seed *s, struct buf *b, bool ascii)
+{
+        static const char *const parts[] = {"a", "b", "k", "S", "ab", "skid", "ERROR", " ", "\n",
+            "\n", "\n\n", "1", "foo", "bar", ".", "x", "q", "\t", "\r\n", "aaaa", ",", "A", "K",
+            "\xC3\xA9", "\xC3\x89", "\xE2\x84\xAA", "\xC5\xBF", "\xFF", "\xE2\x82"};
+        size_t n = (size_t)seed_below(s, seed_below(s, 20) ? 400 : 40000);
+        while (b->n < n)
+                buf_puts(b, parts[seed_below(s, ascii ? 23 : ITEMS(parts))]);
+}
+
+static void lines_of(const struct grep_result *r, struct buf *out)
+{
+        for (size_t i = 0; i < r->count; i++)
+                buf_printf(out, "%llu ", (unsigned long long)r->matches[i].line);
+}
+
+static void it_finds_what_the_engine_finds_line_by_line(void **state)
+{
+        struct seed s = seed_start();
+        struct buf text, pattern, want, got;
+        int matched = 0;
+        int costly = 0;
+        (void)state;
+        buf_init(&text, 0);
+        buf_init(&pattern, 0);
+        buf_init(&want, 0);
+        buf_init(&got, 0);
+        int rounds = seed_rounds(40000);
+        for (int i = 0; i < rounds; i++) {
+                struct grep_result r;
+                buf_clear(&text);
+                buf_clear(&pattern);
+                buf_clear(&want);
+                buf_clear(&got);
+                random_pattern(&s, &pattern, 0);
+                random_subject(&s, &text, seed_below(&s, 2));
+                struct grep_options o = {.pattern = buf_str(&pattern),
+                    .utf8 = seed_below(&s, 2),
+                    .case_sensitive = seed_below(&s, 2),
+                    .max_results = 1000};
+                bool legal = naive(buf_str(&text), &o, &want);
+                int rc = grep_run(text.p, text.n, &o, &r, NULL);
+                /* Chance makes catastrophic patterns too. */
+                costly += rc == STENO_ELIMIT;
+                if (rc == STENO_ELIMIT)
+                        continue;
+                if (rc != (legal ? 0 : STENO_EPROTO))
+                        fail_msg("%s: %d", buf_cstr(&pattern), rc);
+                if (rc < 0)
+                        continue;
+                lines_of(&r, &got);
+                if (r.count < 1000 && strcmp(buf_cstr(&want), buf_cstr(&got)) != 0)
+                        fail_msg("pattern %s utf8 %d case %d of %zu bytes: lines %s, not %s",
+                            buf_cstr(&pattern), o.utf8, o.case_sensitive, text.n, got.p, want.p);
+                matched += r.count > 0;
+                grep_release(&r);
+        }
+        assert_true(matched > rounds / 4);
+        assert_true(costly <= 1 + rounds / 1000);
+        buf_release(&got);
+        buf_release(&want);
+        buf_release(&pattern);
+        buf_release(&text);
+}
+
+/* ---- what is known about a pattern ---- */
+
+static void reads_as(const char *pattern, const char *literals, bool exact, bool line_bound)
+{
+        struct pattern_info info;
+        struct buf b;
+        buf_init(&b, 0);
+        pattern_read(str_of(pattern), true, false, false, &info);
+        for (unsigned i = 0; info.has_literals && i < info.literals.count; i++)
+                buf_printf(&b, "%s%.*s", i ? "," : "", info.literals.item[i].size,
+                    info.literals.item[i].text);
+        if (strcmp(b.n ? buf_cstr(&b) : "", literals) != 0 || info.exact != exact ||
+            info.line_bound != line_bound)
+                fail_msg("%s: %s exact %d line_bound %d", pattern, buf_cstr(&b), info.exact,
+                    info.line_bound);
+        buf_release(&b);
+}
+
+static void literals_are_read_out_of_patterns(void **state)
+{
+        (void)state;
+        reads_as("hello", "hello", true, true);
+        reads_as("foo|bar|baz", "foo,bar,baz", true, true);
+        reads_as("(?:con|dis)connected", "conconnected,disconnected", true, true);
+        reads_as("https?://", "https://,http://", true, true);
+        reads_as("took [0-9]+ms$", "took ", false, true);
+        reads_as("\\bword\\b", "word", false, true);
+        reads_as("a*", "", false, true);
+        reads_as("x+yz", "yz", false, true);
+        reads_as("[^\"]*needle", "needle", false, false);
+        reads_as("(?i)x", "", false, false);
+        reads_as("foo|b*", "", false, true);
+        reads_as("foo|", "", false, true);
+        reads_as("\\d{1,3}\\.\\d{1,3}", ".", false, true);
+}
+
+/* ---- what is shown ---- */
+
+static struct grep_result run(struct str text, const char *pattern, uint32_t max, uint32_t context)
+{
+        struct grep_result r;
+        struct steno_error err = {0};
+        struct grep_options o = {
+            .pattern = str_of(pattern), .utf8 = true, .max_results = max, .context_lines = context};
+        if (grep_run(text.p, text.n, &o, &r, &err) < 0)
+                fail_msg("%s: %s", pattern, err.msg);
+        return r;
+}
+
+static void matches_carry_line_offset_content_and_context(void **state)
+{
+        struct str text = STR("one\ntwo\nthree\nfour\r\nfive");
+        struct grep_result r = run(text, "F", 50, 2);
+        (void)state;
+        assert_int_equal(r.total_matches, 2);
+        assert_false(r.truncated);
+        assert_int_equal(r.matches[0].line, 4);
+        assert_int_equal(r.matches[0].content.byte_offset, 14);
+        assert_true(str_is(r.matches[0].content.text, "four"));
+        assert_int_equal(r.matches[0].before_count, 2);
+        assert_true(str_is(r.matches[0].before[0].text, "two"));
+        assert_true(str_is(r.matches[0].before[1].text, "three"));
+        assert_int_equal(r.matches[0].after_count, 1);
+        assert_true(str_is(r.matches[0].after[0].text, "five"));
+        assert_int_equal(r.matches[1].line, 5);
+        assert_int_equal(r.matches[1].before_count, 2);
+        assert_int_equal(r.matches[1].after_count, 0);
+        grep_release(&r);
+}
+
+static void all_are_counted_and_the_first_collected(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        for (int i = 1; i <= 100000; i++)
+                buf_printf(&b, "line %d %s\n", i, i % 10 ? "odd" : "ten");
+        struct grep_result r = run(buf_str(&b), "ten$", 0, 0);
+        assert_int_equal(r.count, 50);
+        assert_int_equal(r.total_matches, 10000);
+        assert_true(r.truncated);
+        assert_int_equal(r.matches[49].line, 500);
+        grep_release(&r);
+        r = run(buf_str(&b), "[0-9] t", 3, 0);
+        assert_int_equal(r.count, 3);
+        assert_int_equal(r.total_matches, 10000);
+        assert_int_equal(r.matches[2].line, 30);
+        grep_release(&r);
+        buf_release(&b);
+}
+
+static void case_matters_only_when_asked(void **state)
+{
+        struct str text = STR("Error\nERROR\nerror\n");
+        struct grep_options o = {.pattern = STR("error"), .case_sensitive = true};
+        struct grep_result r = run(text, "error", 50, 0);
+        (void)state;
+        assert_int_equal(r.total_matches, 3);
+        grep_release(&r);
+        assert_int_equal(grep_run(text.p, text.n, &o, &r, NULL), 0);
+        assert_int_equal(r.total_matches, 1);
+        assert_int_equal(r.matches[0].line, 3);
+        grep_release(&r);
+        r = run(STR("\xC3\x89T\xC3\x89\n"), "\xC3\xA9t\xC3\xA9", 50, 0);
+        assert_int_equal(r.total_matches, 1);
+        grep_release(&r);
+}
+
+static void patterns_see_characters_or_bytes(void **state)
+{
+        struct grep_options o = {.pattern = STR("^.$"), .utf8 = true};
+        struct grep_result r;
+        (void)state;
+        assert_int_equal(grep_run("\xC3\xA9\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(r.total_matches, 1);
+        grep_release(&r);
+        o.utf8 = false;
+        assert_int_equal(grep_run("\xC3\xA9\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(r.total_matches, 0);
+        grep_release(&r);
+        o.pattern = STR("\\xff");
+        assert_int_equal(grep_run("a\xFF\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(r.total_matches, 1);
+        grep_release(&r);
+}
+
+static void a_long_line_is_shown_around_its_match(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        buf_puts(&b, "first\n");
+        for (int i = 0; i < 200000; i++)
+                buf_puts(&b, "\xC3\xA9");
+        size_t at = b.n;
+        buf_puts(&b, "NEEDLE");
+        for (int i = 0; i < 200000; i++)
+                buf_puts(&b, "\xE2\x82\xAC");
+        buf_puts(&b, "\nlast\n");
+        static const char *const patterns[] = {"NEEDLE", "N[E]+DLE", "[N]E\\w+LE", "(?=N)NEEDLE"};
+        for (size_t i = 0; i < ITEMS(patterns); i++) {
+                struct grep_result r = run(buf_str(&b), patterns[i], 50, 1);
+                assert_int_equal(r.total_matches, 1);
+                const struct grep_line *c = &r.matches[0].content;
+                assert_int_equal(r.matches[0].match_offset, at);
+                assert_int_equal(r.matches[0].line, 2);
+                assert_int_equal(text_count(c->text.p, c->text.n), 2000);
+                assert_true(text_is_utf8(c->text.p, c->text.n));
+                assert_true(c->cut_before && c->cut_after);
+                assert_true(c->text.p == b.p + c->byte_offset);
+                assert_non_null(memmem(c->text.p, c->text.n, "NEEDLE", 6));
+                assert_true(str_is(r.matches[0].before[0].text, "first"));
+                assert_true(str_is(r.matches[0].after[0].text, "last"));
+                grep_release(&r);
+        }
+        buf_release(&b);
+}
+
+static void windows_reach_the_ends_of_a_long_line(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        buf_puts(&b, "START");
+        while (b.n < 300000)
+                buf_puts(&b, "filler ");
+        buf_puts(&b, "STOP");
+        static const char *const patterns[] = {"^START", "STOP$", "\\bSTOP\\z", "\\ASTART"};
+        for (size_t i = 0; i < ITEMS(patterns); i++) {
+                struct grep_result r = run(buf_str(&b), patterns[i], 50, 0);
+                if (r.total_matches != 1)
+                        fail_msg("%s", patterns[i]);
+                assert_int_equal(
+                    text_count(r.matches[0].content.text.p, r.matches[0].content.text.n), 2000);
+                grep_release(&r);
+        }
+        struct grep_result r = run(buf_str(&b), "^filler|filler$", 50, 0);
+        assert_int_equal(r.total_matches, 0);
+        grep_release(&r);
+        buf_release(&b);
+}
+
+static void content_is_bounded_when_asked(void **state)
+{
+        struct buf b;
+        struct grep_result r;
+        struct grep_options o = {.pattern = STR("x"), .max_results = 1000, .max_bytes = 500};
+        (void)state;
+        buf_init(&b, 0);
+        for (int i = 0; i < 100; i++)
+                buf_puts(&b, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n");
+        assert_int_equal(grep_run(b.p, b.n, &o, &r, NULL), 0);
+        assert_int_equal(r.count, 10);
+        assert_int_equal(r.total_matches, 100);
+        assert_true(r.truncated);
+        grep_release(&r);
+        o.max_bytes = 10;
+        assert_int_equal(grep_run(b.p, b.n, &o, &r, NULL), 0);
+        assert_int_equal(r.count, 1);
+        grep_release(&r);
+        buf_release(&b);
+}
+
+static void empty_texts_and_empty_patterns_are_no_trouble(void **state)
+{
+        struct grep_result r = run(STR(""), "x", 50, 0);
+        (void)state;
+        assert_int_equal(r.total_matches, 0);
+        grep_release(&r);
+        r = run(STR("a\n\nb"), "", 50, 0);
+        assert_int_equal(r.total_matches, 3);
+        grep_release(&r);
+        r = run(STR("a\n\nb\n"), "^$", 50, 0);
+        assert_int_equal(r.total_matches, 1);
+        assert_int_equal(r.matches[0].line, 2);
+        grep_release(&r);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(it_finds_what_the_engine_finds_line_by_line),
+            cmocka_unit_test(literals_are_read_out_of_patterns),
+            cmocka_unit_test(matches_carry_line_offset_content_and_context),
+            cmocka_unit_test(all_are_counted_and_the_first_collected),
+            cmocka_unit_test(case_matters_only_when_asked),
+            cmocka_unit_test(patterns_see_characters_or_bytes),
+            cmocka_unit_test(a_long_line_is_shown_around_its_match),
+            cmocka_unit_test(windows_reach_the_ends_of_a_long_line),
+            cmocka_unit_test(content_is_bounded_when_asked),
+            cmocka_unit_test(empty_texts_and_empty_patterns_are_no_trouble),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

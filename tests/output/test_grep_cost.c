@@ -1,0 +1,215 @@
+/* No pattern hangs grep: each is answered, or refused, within two seconds. */
+#include "output/play.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "output/grep.h"
+
+static double now_s(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Texts on which backtracking has the most ways to go wrong. */
+static void many_of(struct buf *b, const char *piece, size_t line, size_t total)
+{
+        buf_clear(b);
+        while (b->n < total) {
+                for (size_t n = 0; n < line; n += strlen(piece))
+                        buf_puts(b, piece);
+                buf_puts(b, "!\n");
+        }
+}
+
+struct costly {
+        const char *pattern;
+        bool must_fail; /* cannot be answered in time on lines of `a` */
+};
+
+static const struct costly table[] = {
+    {"(a+)+$", true},
+    {"(a*)*$", false},
+    {"(a|aa)+$", true},
+    {"(a|a?)+$", true},
+    {"(.*a){20}$", true},
+    {"(a+)+b\\1", false},
+    {"(?=(a+))a*b\\1", false},
+    {"^(([a-z])+.)+[A-Z]([a-z])+$", false},
+    {"(x+x+)+y", false},
+    {"(([a]{1,50}){1,50}){1,50}$", true},
+    {"(a{0,100}){0,100}c", false},
+    {"((a{1,30}){1,30}){1,30}c", false},
+    {"a.*a.*a.*a.*a.*b", false},
+    {"(?:a?){40}a{40}$", false},
+    {"([a-zA-Z]+)*[0-9]$", false},
+    {"(\\w+\\s?)*x$", false},
+    {"^(a?){64}a{64}$", false},
+    {"(?<=(a{0,200}))b", false},
+    {"(a+)(a+)(a+)(a+)\\4\\3\\2\\1$", false},
+    {"(?R)?a+$", false},
+    {"((?1)?a)+b", false},
+    {"(a(?:a(?:a(?:a+)+)+)+)+$", true},
+    {"\\X*\\X*\\X*z", false},
+    {"(?:(?:(?:(?:a{0,9}){0,9}){0,9}){0,9})z", false},
+};
+
+static void check_text(struct str text, const char *what)
+{
+        for (size_t i = 0; i < ITEMS(table); i++) {
+                for (int utf8 = 0; utf8 < 2; utf8++) {
+                        struct grep_result r;
+                        struct steno_error err = {0};
+                        struct grep_options o = {.pattern = str_of(table[i].pattern), .utf8 = utf8};
+                        double began = now_s();
+                        int rc = grep_run(text.p, text.n, &o, &r, &err);
+                        double took = now_s() - began;
+                        if (took > 2.0)
+                                fail_msg("%s on %s: %.2f s", table[i].pattern, what, took);
+                        if (rc == STENO_ELIMIT)
+                                assert_true(str_starts(str_of(err.msg), "pattern too costly: "));
+                        else if (rc < 0 && rc != STENO_EPROTO)
+                                fail_msg("%s: %d %s", table[i].pattern, rc, err.msg);
+                        else if (rc == 0)
+                                grep_release(&r);
+                }
+        }
+}
+
+static void catastrophic_patterns_are_answered_in_time(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        many_of(&b, "a", 64, 1 << 16);
+        check_text(buf_str(&b), "short lines");
+        many_of(&b, "a", 5000, 1 << 16);
+        check_text(buf_str(&b), "lines of 5,000");
+        buf_release(&b);
+}
+
+static void catastrophic_patterns_on_very_long_lines_too(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        many_of(&b, "a", 500000, 500000);
+        check_text(buf_str(&b), "a line of 500,000");
+        many_of(&b, "ab \xC3\xA9", 100000, 1 << 20);
+        check_text(buf_str(&b), "mixed lines of 100,000");
+        buf_release(&b);
+}
+
+static void a_costly_pattern_is_called_so(void **state)
+{
+        struct buf b;
+        struct grep_result r;
+        struct steno_error err = {0};
+        struct grep_options o = {.pattern = STR("(a+)+$"), .utf8 = true};
+        (void)state;
+        buf_init(&b, 0);
+        many_of(&b, "a", 64, 4096);
+        for (size_t i = 0; i < ITEMS(table); i++) {
+                o.pattern = str_of(table[i].pattern);
+                if (table[i].must_fail)
+                        assert_int_equal(grep_run(b.p, b.n, &o, &r, &err), STENO_ELIMIT);
+        }
+        assert_int_equal(r.count, 0);
+        assert_null(r.matches);
+        buf_release(&b);
+}
+
+static void a_bad_pattern_is_told_where_and_why(void **state)
+{
+        static const struct {
+                const char *pattern;
+                const char *begin;
+                const char *word;
+        } bad[] = {
+            {"a(b", "bad pattern at byte 3: ", "parenthesis"},
+            {"[z-a]", "bad pattern at byte 3: ", "range"},
+            {"a**b(", "bad pattern at byte 2: ", "quantifier"},
+            {"*", "bad pattern at byte 0: ", "quantifier"},
+            {"(*CRLF)a", "bad pattern at byte 0: ", "not allowed"},
+            {"\\C", "bad pattern at byte 2: ", "\\C"},
+        };
+        struct steno_error err = {0};
+        struct grep_result r;
+        (void)state;
+        for (size_t i = 0; i < ITEMS(bad); i++) {
+                struct grep_options o = {.pattern = str_of(bad[i].pattern), .utf8 = true};
+                assert_int_equal(grep_run("", 0, &o, &r, &err), STENO_EPROTO);
+                if (!str_starts(str_of(err.msg), bad[i].begin) || !strstr(err.msg, bad[i].word))
+                        fail_msg("%s: %s", bad[i].pattern, err.msg);
+                assert_int_equal(grep_check(&o, &err), STENO_EPROTO);
+        }
+        struct grep_options good = {.pattern = STR("a|b")};
+        assert_int_equal(grep_check(&good, &err), 0);
+}
+
+static void patterns_without_measure_are_refused(void **state)
+{
+        struct buf b;
+        struct steno_error err = {0};
+        (void)state;
+        buf_init(&b, 0);
+        for (int i = 0; i < GREP_PATTERN_MAX + 1; i++)
+                buf_putc(&b, 'a');
+        struct grep_options o = {.pattern = buf_str(&b)};
+        assert_int_equal(grep_check(&o, &err), STENO_ELIMIT);
+        o.pattern = STR("((((a{500}){500}){500}){500})");
+        double began = now_s();
+        assert_int_equal(grep_check(&o, &err), STENO_ELIMIT);
+        assert_true(now_s() - began < 2.0);
+        buf_clear(&b);
+        for (int i = 0; i < 1000; i++)
+                buf_putc(&b, '(');
+        for (int i = 0; i < 1000; i++)
+                buf_putc(&b, ')');
+        o.pattern = buf_str(&b);
+        assert_int_equal(grep_check(&o, &err), STENO_ELIMIT);
+        buf_release(&b);
+}
+
+static void a_line_of_100_megabytes_needs_no_memory_of_its_own(void **state)
+{
+        size_t n = 100 * MIB;
+        char *p = malloc(n);
+        struct rusage before, after;
+        (void)state;
+        assert_non_null(p);
+        for (size_t i = 0; i < n; i++)
+                p[i] = "abcdefgh ijklmnop"[i % 17];
+        memcpy(p + n - 5000, "needle 10.20.30.40", 18);
+        static const char *const patterns[] = {
+            "needle", "\\d+\\.\\d+\\.\\d+\\.\\d+", "n[e]{2}dle \\S"};
+        getrusage(RUSAGE_SELF, &before);
+        for (size_t i = 0; i < ITEMS(patterns); i++) {
+                struct grep_result r;
+                struct grep_options o = {.pattern = str_of(patterns[i]), .utf8 = true};
+                assert_int_equal(grep_run(p, n, &o, &r, NULL), 0);
+                assert_int_equal(r.total_matches, 1);
+                assert_int_equal(r.matches[0].content.text.n, CONTEXT_LONG_LINE);
+                grep_release(&r);
+        }
+        getrusage(RUSAGE_SELF, &after);
+        assert_true(after.ru_maxrss - before.ru_maxrss < 8 * 1024);
+        free(p);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(catastrophic_patterns_are_answered_in_time),
+            cmocka_unit_test(catastrophic_patterns_on_very_long_lines_too),
+            cmocka_unit_test(a_costly_pattern_is_called_so),
+            cmocka_unit_test(a_bad_pattern_is_told_where_and_why),
+            cmocka_unit_test(patterns_without_measure_are_refused),
+            cmocka_unit_test(a_line_of_100_megabytes_needs_no_memory_of_its_own),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
