@@ -1,0 +1,53 @@
+/*
+ * trash.h - trash/: conversations that were removed, whole, until they are restored or emptied.
+ *
+ *   trash/<name>/       the conversation's folder as it was
+ *   trash/<name>.json   {"project","id","deletedAt"}
+ *   trash/.gone-<name>  being removed for good
+ *
+ * <name> is a ULID, so that one id can be removed, made and removed again.
+ *
+ *   T1  A folder comes here, and goes back, by one rename under its lock: nobody writes to what
+ *       is here, and an append that waited for the lock finds the conversation removed (S2).
+ *   T2  The note is synced before the folder comes. A note without a folder means nothing; a
+ *       folder without a note is still listed, by its meta.json.
+ *   T3  What is removed for good leaves its name first, so that half of it is never restored.
+ */
+#ifndef STORE_FILES_TRASH_H
+#define STORE_FILES_TRASH_H
+
+#include "store/files/files.h"
+
+struct trash_item {
+        char name[65]; /* in trash/ */
+        char *project;
+        char *id;
+        char deleted_at[TIME_TEXT];
+        uint64_t bytes;
+};
+
+struct trash_list {
+        struct trash_item *items; /* newest first */
+        size_t count;
+        size_t cap;
+};
+
+/* Moves a conversation here. Waits for a running append. */
+int trash_put(struct files_conv *conv, struct steno_error *err);
+/* What is here. `sizes` counts the bytes of each, which walks all of it. */
+int trash_list_read(
+    struct files_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
+void trash_list_release(struct trash_list *list);
+/* Back to its place. STENO_ECONFLICT: the id is in use. STENO_ENOTFOUND: someone was quicker. */
+int trash_put_back(
+    struct files_store *store, const struct trash_item *item, struct steno_error *err);
+/* Gone for good. */
+int trash_destroy(
+    struct files_store *store, const struct trash_item *item, struct steno_error *err);
+/* Finishes what an earlier destruction left. */
+int trash_sweep(struct files_store *store, struct steno_error *err);
+
+/* Bytes of all files below a folder; what vanishes meanwhile is not counted. */
+uint64_t trash_tree_bytes(const struct fs *fs, int dir, const char *name);
+
+#endif
