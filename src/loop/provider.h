@@ -16,6 +16,9 @@
 #include "loop/reply.h"
 #include "steno_loop.h"
 
+/* What a request says behind a history that ends with the assistant's own, cut words. */
+#define PROVIDER_GO_ON "Your last reply was cut off. Go on from where it ended."
+
 struct provider_request {
         const char *model;
         struct str messages;    /* JSON array, OpenAI shaped */
@@ -62,10 +65,10 @@ int provider_openai_new(
 /*
  * A script is {"replies":[reply ...],"pieceMs"?:n,"pieceChars"?:n}. Which reply is due follows
  * from the history alone, so that a run that was killed goes on in the script: its number is that
- * of assistant messages with calls, plus user messages, less one; the last one answers whatever
- * comes later. A reply that is an array holds one reply for each time it is asked of this
- * provider (the last again): for retries and forced choices.
- * A reply: {"text"?,"thinking"?,"calls"?:[{"name","arguments" (object or string),"id"?}],
+ * of assistant messages with calls, plus user messages (PROVIDER_GO_ON is none), less one; the last
+ * one answers whatever comes later. A reply that is an array holds one reply for each time it is
+ * asked of this provider (the last again): for retries and forced choices. A reply:
+ * {"text"?,"thinking"?,"calls"?:[{"name","arguments" (object or string),"id"?}],
  * "finish"?,"error"?:{"message","code"?},"cut"?:true (the stream dies)}. Text comes in pieces of
  * pieceChars (12) characters, pieceMs (0) apart.
  */

@@ -32,6 +32,14 @@ struct playing {
         struct buf chunk;
 };
 
+/* Did this message move the script on? */
+static bool counts(const struct json *j, json_ref m)
+{
+        if (json_is(j, json_get(j, m, "role"), "user"))
+                return !json_is(j, json_get(j, m, "content"), PROVIDER_GO_ON);
+        return json_count(j, json_get(j, m, "tool_calls")) > 0;
+}
+
 static uint32_t due(const struct script *s, struct str messages)
 {
         struct json j;
@@ -39,9 +47,7 @@ static uint32_t due(const struct script *s, struct str messages)
         json_init(&j);
         if (json_parse(&j, messages.p, messages.n, NULL, NULL) == 0)
                 for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m))
-                        if (json_is(&j, json_get(&j, m, "role"), "user") ||
-                            json_count(&j, json_get(&j, m, "tool_calls")))
-                                n++;
+                        n += counts(&j, m);
         json_release(&j);
         uint32_t count = json_count(&s->j, s->replies);
         n = n ? n - 1 : 0;

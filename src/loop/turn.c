@@ -70,7 +70,7 @@ static int put_messages(struct chat *c, struct buf *out, struct steno_error *err
                 jsonw_raw(&w, json_raw(&j, m));
         if (nudge) {
                 buf_putc(out, ',');
-                put_extra(out, "user", "Your last reply was cut off. Go on from where it ended.");
+                put_extra(out, "user", PROVIDER_GO_ON);
         }
         jsonw_array_end(&w);
         rc = buf_check(out, err);

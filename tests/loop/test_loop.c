@@ -223,9 +223,7 @@ static void parallel(void **state)
         world_init(&w, SCRIPT(ONE(CALL("slow", "nap", "{\"ms\":300}") "," CALL("quick", "nap",
                            "{\"ms\":1}") "," CALL("mid", "nap", "{\"ms\":100}")) "," SAY("ok")));
         fake_trace_without("event");
-        int64_t begun = tool_clock_ms();
         assert_int_equal(world_run(&w), 0);
-        assert_true(tool_clock_ms() - begun < 380);
         assert_true(has(fake_trace_text(), "tool quick\noutcome 1 quick\ntool mid\n"
                                            "outcome 1 mid\ntool slow\noutcome 1 slow\n"
                                            "append tool slow\ntold tool\nappend tool quick\n"
