@@ -119,7 +119,8 @@ static void choose(struct budget *b, uint64_t reserve)
 
 struct trimmed {
         size_t count;
-        size_t at; /* where the first one stood */
+        size_t stored; /* of these, not made by a repair */
+        size_t at;     /* where the first one stood */
         uint64_t first_seq;
         uint64_t last_seq;
         size_t refs;
@@ -155,6 +156,7 @@ static struct str note_text(struct budget *b, struct trimmed *t)
                         t->at = i;
                         t->first_seq = m->seq;
                 }
+                t->stored += m->origin != NULL;
                 if (m->seq < t->first_seq)
                         t->first_seq = m->seq;
                 if (m->seq > t->last_seq)
@@ -164,7 +166,7 @@ static struct str note_text(struct budget *b, struct trimmed *t)
         buf_printf(&out,
             "[%zu earlier message%s (seq %llu to %llu) left out of this view to fit its budget; "
             "nothing is lost.",
-            t->count, t->count == 1 ? "" : "s", (unsigned long long)t->first_seq,
+            t->stored, t->stored == 1 ? "" : "s", (unsigned long long)t->first_seq,
             (unsigned long long)t->last_seq);
         if (t->refs) {
                 buf_puts(&out, " Full outputs among them: ");
@@ -276,7 +278,7 @@ static void report(struct budget *b, const struct trimmed *t, size_t shrunken)
         jsonw_key(out, "results");
         jsonw_u64(out, shrunken);
         jsonw_key(out, "dropped");
-        jsonw_u64(out, t->count);
+        jsonw_u64(out, t->stored);
         if (t->count) {
                 jsonw_key(out, "first_seq");
                 jsonw_u64(out, t->first_seq);

@@ -1,0 +1,404 @@
+/*
+ * view_feed.c - see view_feed.h.
+ *
+ * A *run* is messages with calls and the results right behind them. Only a run can be cut by a
+ * page's end, and is not: `run` is where the current one began, 0 when none is open.
+ */
+#include "steno/view_feed.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "model/pairing.h"
+#include "steno/view_amend.h"
+
+#define QUICK_MAX 64
+
+/* A call whose message was deleted or replaced; results that came before `until` were its. */
+struct ghost {
+        struct str id; /* malloced */
+        uint64_t until;
+};
+
+struct feed {
+        const struct view_source *source;
+        struct feed_options opt;
+        feed_fn each;
+        void *ctx;
+        struct feed_page *page;
+        struct steno_error *err;
+
+        struct amends amends;
+        struct pairing *pairing;
+        struct arena arena; /* for one record */
+        struct buf id;
+        struct pairing_match *matches;
+        size_t match_cap;
+        struct ghost *ghosts;
+        size_t ghost_count;
+        struct str quick[QUICK_MAX]; /* ids of the about that is being looked at */
+
+        uint64_t count;
+        uint64_t run;     /* first seq of the run that is open */
+        bool run_results; /* it has results: the next call begins another */
+        uint64_t open;    /* calls of the page without a result */
+        uint64_t end;     /* last seq of the page once it is full, 0 before */
+};
+
+/* ---- what a record says ---- */
+
+static bool eat(struct str *s, const char *lit, size_t n)
+{
+        if (s->n < n || memcmp(s->p, lit, n) != 0)
+                return false;
+        s->p += n;
+        s->n -= n;
+        return true;
+}
+#define EAT(s, lit) eat(s, lit, sizeof(lit) - 1)
+
+static bool eat_string(struct str *s, struct str *out)
+{
+        if (!EAT(s, "\""))
+                return false;
+        const char *q = memchr(s->p, '"', s->n);
+        if (!q || memchr(s->p, '\\', (size_t)(q - s->p)))
+                return false;
+        *out = str_span(s->p, (size_t)(q - s->p));
+        s->n -= (size_t)(q + 1 - s->p);
+        s->p = q + 1;
+        return true;
+}
+
+static bool eat_list(struct feed *f, struct str *s, size_t *used, struct str **list, size_t *count)
+{
+        *list = &f->quick[*used];
+        do {
+                if (*used == QUICK_MAX || !eat_string(s, &f->quick[*used]))
+                        return false;
+                ++*used, ++*count;
+        } while (EAT(s, ","));
+        return EAT(s, "]");
+}
+
+/* The forms that nearly all records have, without a parser. False: about_read has to look. */
+static bool quick_about(struct feed *f, struct str x, struct about *out)
+{
+        size_t used = 0;
+        *out = (struct about){0};
+        if (!EAT(&x, "{\"role\":") || !eat_string(&x, &out->role))
+                return false;
+        if (EAT(&x, ",\"calls\":[") && !eat_list(f, &x, &used, &out->calls, &out->call_count))
+                return false;
+        if (EAT(&x, ",\"answers\":[") && !eat_list(f, &x, &used, &out->answers, &out->answer_count))
+                return false;
+        if (EAT(&x, ",\"own\":true"))
+                out->own_fields = true;
+        return EAT(&x, "}") && x.n == 0;
+}
+
+static int read_about(struct feed *f, struct str x, struct about *out)
+{
+        if (quick_about(f, x, out))
+                return 0;
+        arena_reset(&f->arena);
+        *out = (struct about){0};
+        return about_read(x, &f->arena, out, f->err);
+}
+
+static int read_id(struct feed *f, struct str escaped, struct str *out)
+{
+        *out = escaped;
+        if (!memchr(escaped.p, '\\', escaped.n))
+                return 0;
+        buf_clear(&f->id);
+        json_unescape(escaped, &f->id, NULL);
+        *out = buf_str(&f->id);
+        return buf_check(&f->id, f->err);
+}
+
+/* Messages that have more to say than results stay, whatever becomes of those. */
+static bool only_results(const struct about *a)
+{
+        return a->answer_count && !a->call_count && (!a->role.n || str_is(a->role, "tool"));
+}
+
+/* ---- calls whose message is gone ---- */
+
+static int add_ghosts(struct feed *f, const struct about *gone, uint64_t until)
+{
+        for (size_t i = 0; i < gone->call_count; i++) {
+                struct ghost *list = realloc(f->ghosts, (f->ghost_count + 1) * sizeof *f->ghosts);
+                char *id = malloc(gone->calls[i].n + 1);
+                if (list)
+                        f->ghosts = list;
+                if (!list || !id) {
+                        free(id);
+                        return error_nomem(f->err);
+                }
+                memcpy(id, gone->calls[i].p, gone->calls[i].n);
+                list[f->ghost_count++] = (struct ghost){str_span(id, gone->calls[i].n), until};
+        }
+        return 0;
+}
+
+static bool lay_ghost(struct feed *f, struct str id, uint64_t seq)
+{
+        for (size_t i = 0; i < f->ghost_count; i++) {
+                if (!str_eq(f->ghosts[i].id, id) || seq >= f->ghosts[i].until)
+                        continue;
+                free((char *)f->ghosts[i].id.p);
+                f->ghosts[i] = f->ghosts[--f->ghost_count];
+                return true;
+        }
+        return false;
+}
+
+/* Is it nothing but results of calls whose message is gone? A call of the same id lays them. */
+static bool answers_ghosts(struct feed *f, uint64_t seq, const struct about *about)
+{
+        size_t laid = 0;
+        if (!f->ghost_count)
+                return false;
+        for (size_t i = 0; i < about->call_count; i++)
+                lay_ghost(f, about->calls[i], seq);
+        for (size_t i = 0; i < about->answer_count; i++)
+                laid += lay_ghost(f, about->answers[i], seq);
+        return laid && laid == about->answer_count && only_results(about);
+}
+
+/* ---- paging ---- */
+
+static int match(struct feed *f, struct feed_item *item, bool *late)
+{
+        const struct about *a = item->about;
+        if (a->answer_count > f->match_cap) {
+                size_t cap = a->answer_count * 2;
+                struct pairing_match *to = realloc(f->matches, cap * sizeof *to);
+                if (!to)
+                        return error_nomem(f->err);
+                f->matches = to;
+                f->match_cap = cap;
+        }
+        if (pairing_add(f->pairing, item->seq, a, f->matches))
+                return error_nomem(f->err);
+        *late = false;
+        for (size_t i = 0; i < a->answer_count; i++) {
+                const struct pairing_match *m = &f->matches[i];
+                if (m->verdict != PAIRING_OK || (f->end && m->call_seq > f->end))
+                        continue;
+                item->answered++;
+                if (!item->oldest || m->call_seq < item->oldest)
+                        item->oldest = m->call_seq;
+                *late = *late || (m->call_seq != item->seq && (!f->run || m->call_seq < f->run));
+        }
+        return 0;
+}
+
+static void follow_run(struct feed *f, const struct feed_item *item, bool late)
+{
+        const struct about *a = item->about;
+        if (a->call_count) {
+                if (!f->run || f->run_results)
+                        f->run = item->seq;
+                f->run_results = a->answer_count > 0;
+        } else if (a->answer_count && !late && f->run) {
+                f->run_results = true;
+        } else {
+                f->run = 0;
+        }
+}
+
+/* Behind the end only what answers the page's calls is given. */
+static int give_behind(struct feed *f, struct feed_item *item)
+{
+        if (item->answered && !item->about->call_count) {
+                f->open -= item->answered < f->open ? item->answered : f->open;
+                int rc = f->each(f->ctx, item);
+                if (rc)
+                        return rc;
+        }
+        return f->open == 0 || item->seq > f->end + PAIRING_WINDOW;
+}
+
+static int give(struct feed *f, struct feed_item *item)
+{
+        bool late;
+        const struct about *a = item->about;
+        int rc = match(f, item, &late);
+        if (rc)
+                return rc;
+        bool ours = a->answer_count && !a->call_count && item->answered && !late;
+        bool stray = only_results(a) && !item->answered;
+        if (f->end)
+                return give_behind(f, item);
+        if (stray && !a->orphan && !a->duplicate)
+                return 0; /* of a call that this page does not have */
+        item->start = ours ? f->run : item->seq;
+        item->counts = !stray && !late;
+        bool past = f->opt.before && item->seq >= f->opt.before;
+        bool full = past || (f->opt.limit && f->count >= f->opt.limit);
+        if (full && stray)
+                return 0;
+        if (full && item->counts && !ours) {
+                f->end = f->page->last_seq;
+                f->page->has_more = !past;
+                return f->open == 0;
+        }
+        follow_run(f, item, late);
+        f->open += a->call_count;
+        f->open -= item->answered < f->open ? item->answered : f->open;
+        f->count += item->counts;
+        f->page->last_seq = item->seq;
+        return f->each(f->ctx, item);
+}
+
+static int give_damage(struct feed *f, const struct files_record *r)
+{
+        if (f->end || (f->opt.before && r->first_seq >= f->opt.before) || !r->first_seq)
+                return 0;
+        struct feed_item item = {.seq = r->first_seq, .damaged = true, .last_seq = r->last_seq};
+        f->page->last_seq = r->last_seq;
+        return f->each(f->ctx, &item);
+}
+
+/* ---- records ---- */
+
+static int take_record(void *ctx, const struct files_record *r)
+{
+        struct feed *f = ctx;
+        struct about about;
+        struct feed_item item = {.seq = r->rec.seq, .fmt = r->rec.fmt, .m = r->rec.m};
+        if (r->damaged)
+                return give_damage(f, r);
+        int rc = read_about(f, r->rec.x, &about);
+        if (!rc)
+                rc = read_id(f, r->rec.id, &item.id);
+        if (rc)
+                return rc;
+        if (about.kind.n)
+                return 0;
+        item.about = &about;
+        const struct amended *e = amends_find(&f->amends, item.id);
+        if (e && e->by) {
+                rc = add_ghosts(f, &about, e->deleted ? UINT64_MAX : e->by);
+                if (rc || e->deleted)
+                        return rc;
+                item.about = &e->about;
+                item.fmt = e->fmt;
+                item.m = e->m;
+        }
+        bool off = item.about->off_context;
+        if (e && e->in_context >= 0)
+                off = !e->in_context;
+        if (off && !f->opt.all_messages) {
+                item.hidden = item.about->answer_count && !item.about->call_count;
+                if (!item.hidden)
+                        return add_ghosts(f, item.about, UINT64_MAX);
+        }
+        if (!(e && e->by) && answers_ghosts(f, item.seq, item.about))
+                return 0;
+        return give(f, &item);
+}
+
+static int feed_run(const struct view_source *source, const struct feed_options *opt,
+    struct feed *f, feed_fn each, void *ctx, struct feed_page *page, struct steno_error *err)
+{
+        f->source = source;
+        f->opt = *opt;
+        f->each = each;
+        f->ctx = ctx;
+        f->page = page;
+        f->err = err;
+        f->count = f->run = f->open = f->end = 0;
+        f->run_results = false;
+        *page = (struct feed_page){.last_seq = opt->after};
+        pairing_clear(f->pairing);
+        return source->read(source->ctx, opt->after, take_record, f, err);
+}
+
+/* ---- the last n ---- */
+
+struct tail {
+        uint64_t *starts; /* of the last `cap` messages that count, a ring */
+        size_t cap;
+        size_t count;
+};
+
+static int note_start(void *ctx, const struct feed_item *item)
+{
+        struct tail *t = ctx;
+        if (!item->damaged && item->counts)
+                t->starts[t->count++ % t->cap] = item->start;
+        return 0;
+}
+
+#define TAIL_SLACK 64 /* records read beyond the n: amendments, and the block of the first */
+
+/* Moves `after` to where the last n messages begin. */
+static int find_tail(struct feed *f, const struct view_source *source, struct feed_options *opt,
+    bool *has_more, struct steno_error *err)
+{
+        uint64_t end;
+        struct feed_page page;
+        int rc = source->last(source->ctx, &end, err);
+        if (rc)
+                return rc;
+        if (opt->before && opt->before - 1 < end)
+                end = opt->before - 1;
+        if (opt->last >= end)
+                opt->last = end ? end : 1;
+        struct tail t = {.cap = opt->last};
+        t.starts = malloc(t.cap * sizeof *t.starts);
+        if (!t.starts)
+                return error_nomem(err);
+        for (uint64_t span = opt->last + TAIL_SLACK; rc == 0; span *= 4) {
+                struct feed_options probe = *opt;
+                bool all = span >= end || end - span <= opt->after;
+                probe.limit = probe.last = 0;
+                probe.after = all ? opt->after : end - span;
+                t.count = 0;
+                rc = feed_run(source, &probe, f, note_start, &t, &page, err);
+                rc = rc > 0 ? 0 : rc;
+                if (rc || (t.count < t.cap && !all))
+                        continue;
+                *has_more = t.count > t.cap || (t.count == t.cap && !all);
+                if (t.count >= t.cap) {
+                        uint64_t start = t.starts[t.count % t.cap];
+                        opt->after = start > opt->after ? start - 1 : opt->after;
+                }
+                break;
+        }
+        free(t.starts);
+        return rc;
+}
+
+int feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
+    void *ctx, struct feed_page *page, struct steno_error *err)
+{
+        struct feed f = {.pairing = pairing_new()};
+        struct feed_options o = *opt;
+        bool before_it = false;
+        arena_init(&f.arena);
+        buf_init(&f.id, 0);
+        int rc = amends_read(&f.amends, source, err);
+        if (rc == 0 && !f.pairing)
+                rc = error_nomem(err);
+        if (rc == 0 && o.last)
+                rc = find_tail(&f, source, &o, &before_it, err);
+        if (rc == 0)
+                rc = feed_run(source, &o, &f, each, ctx, page, err);
+        page->has_more = page->has_more || before_it;
+        for (size_t i = 0; i < f.ghost_count; i++)
+                free((char *)f.ghosts[i].id.p);
+        free(f.ghosts);
+        free(f.matches);
+        buf_release(&f.id);
+        arena_release(&f.arena);
+        pairing_free(f.pairing);
+        amends_release(&f.amends);
+        /* 1 says only that the page was full before the log ended. */
+        return rc == 1 ? 0 : rc;
+}
