@@ -343,16 +343,19 @@ static int search_windows(struct search *s, size_t from, size_t to)
 
 static bool is_ascii(const char *p, size_t n)
 {
+        const uint64_t bits = 0x8080808080808080u;
         size_t i = 0;
-        uint64_t high = 0;
-        for (; i + 64 <= n && !(high & 0x8080808080808080u); i += 64) {
+        for (; i + 64 <= n; i += 64) {
                 uint64_t w[8];
                 memcpy(w, p + i, sizeof(w));
-                high = w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7];
+                if ((w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]) & bits)
+                        return false;
         }
-        for (; i < n; i++)
-                high |= (unsigned char)p[i] & 0x80;
-        return !(high & 0x8080808080808080u);
+        for (; i < n; i++) {
+                if ((unsigned char)p[i] & 0x80)
+                        return false;
+        }
+        return true;
 }
 
 static int search_block(struct search *s, size_t from, size_t to)

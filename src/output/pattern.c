@@ -377,47 +377,75 @@ static void read_atom(struct reader *r, unsigned depth, struct part *t)
         }
 }
 
-/* A quantifier's least count; *once stays true where there is none. */
-static unsigned read_quantifier(struct reader *r, bool *once)
+struct range {
+        unsigned least;
+        unsigned most;
+        bool once; /* there is no quantifier */
+};
+
+static const char *read_number(const char *p, const char *end, unsigned *out)
 {
-        unsigned least = 1;
-        char c = r->p < r->end ? *r->p : 0;
-        if (c == '*' || c == '?' || c == '+') {
-                least = c == '+';
-                r->p++;
-        } else if (c == '{') {
-                const char *p = r->p + 1;
-                least = 0;
-                while (p < r->end && *p >= '0' && *p <= '9')
-                        least = least < 1000 ? least * 10 + (unsigned)(*p++ - '0') : (p++, least);
-                bool digits = p > r->p + 1;
-                while (p < r->end && (*p == ',' || (*p >= '0' && *p <= '9')))
-                        p++;
-                /* A brace that is no quantifier is a literal, in ways that differ by version. */
-                if (!digits || p >= r->end || *p != '}') {
-                        r->opaque = true;
-                        return 0;
-                }
-                r->p = p + 1;
-        } else {
-                return 1;
-        }
-        *once = false;
-        if (r->p < r->end && (*r->p == '?' || *r->p == '+'))
-                r->p++;
-        return least;
+        *out = 0;
+        for (; p < end && *p >= '0' && *p <= '9'; p++)
+                *out = *out < 10000 ? *out * 10 + (unsigned)(*p - '0') : *out;
+        return p;
 }
 
-static void quantify(struct part *t, char quantifier, unsigned least)
+/* {n}, {n,} or {n,m}. A brace that is no quantifier is a literal, in ways that differ by
+ * version: that is not understood. */
+static void read_braces(struct reader *r, struct range *q)
 {
-        if (least == 0) {
-                if (quantifier == '?' && t->exact && set_add(&t->set, "", 0))
+        const char *p = read_number(r->p + 1, r->end, &q->least);
+        bool digits = p > r->p + 1;
+        q->most = q->least;
+        if (p < r->end && *p == ',') {
+                const char *from = ++p;
+                p = read_number(p, r->end, &q->most);
+                if (p == from)
+                        q->most = UINT32_MAX;
+        }
+        if (!digits || p >= r->end || *p != '}') {
+                r->opaque = true;
+                return;
+        }
+        r->p = p + 1;
+}
+
+static struct range read_quantifier(struct reader *r)
+{
+        struct range q = {1, 1, false};
+        char c = r->p < r->end ? *r->p : 0;
+        if (c == '*' || c == '?' || c == '+') {
+                q.least = c == '+';
+                q.most = c == '?' ? 1 : UINT32_MAX;
+                r->p++;
+        } else if (c == '{') {
+                read_braces(r, &q);
+        } else {
+                q.once = true;
+                return q;
+        }
+        if (r->p < r->end && (*r->p == '?' || *r->p == '+'))
+                r->p++;
+        return q;
+}
+
+static void quantify(struct part *t, struct range q)
+{
+        if (q.least == 0) {
+                if (q.most == 1 && t->exact && set_add(&t->set, "", 0))
                         return;
                 part_unknown(t);
                 return;
         }
-        t->required = t->exact || t->required;
-        t->exact = false;
+        if (t->exact) {
+                struct pattern_set once = t->set;
+                unsigned times = 1;
+                while (times < q.least && set_cross(&t->set, &once))
+                        times++;
+                t->exact = times == q.most;
+                t->required = !t->exact;
+        }
 }
 
 /* The better of what is known so far and another set. */
@@ -437,14 +465,12 @@ static void read_sequence(struct reader *r, unsigned depth, struct part *out)
         bool whole = true;
         while (r->p < r->end && *r->p != '|' && *r->p != ')' && !r->opaque) {
                 struct part t;
-                bool once = true;
                 read_atom(r, depth, &t);
-                char mark = r->p < r->end ? *r->p : 0;
-                unsigned least = read_quantifier(r, &once);
+                struct range q = read_quantifier(r);
                 if (t.zero_width)
                         continue;
-                if (!once)
-                        quantify(&t, mark, least);
+                if (!q.once)
+                        quantify(&t, q);
                 if (t.exact && set_cross(&run, &t.set))
                         continue;
                 consider(r, &best, &run);

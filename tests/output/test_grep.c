@@ -161,6 +161,9 @@ static void literals_are_read_out_of_patterns(void **state)
         reads_as("took [0-9]+ms$", "took ", false, true);
         reads_as("\\bword\\b", "word", false, true);
         reads_as("a*", "", false, true);
+        reads_as("x{3}", "xxx", true, true);
+        reads_as("[ab]{2,}c", "aa,ab,ba,bb", false, true);
+        reads_as("a{0}", "", false, true);
         reads_as("x+yz", "yz", false, true);
         reads_as("[^\"]*needle", "needle", false, false);
         reads_as("(?i)x", "", false, false);
