@@ -452,7 +452,7 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
         if (sent || rc == STENO_EIO) {
                 struct mcp_exchange last = *x;
                 if (!sent)
-                        last.deadline = tool_clock_ms() + 500;
+                        last.deadline = tool_clock_ms() + CLOSE_MS;
                 int waited = await_answer(s, &w, &last, err);
                 x->answer = last.answer;
                 x->answer_n = last.answer_n;

@@ -1,0 +1,224 @@
+/* execute_command as a tool: what a model's call becomes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake_call.h"
+#include "loop/tool_exec.h"
+
+extern char **environ;
+
+static struct tool_exec_options options = {.directory = "/usr"};
+
+static int run(struct fake_call *f, const char *args)
+{
+        struct steno_tools set;
+
+        options.env = (const char *const *)environ;
+        toolset_init(&set);
+        assert_int_equal(tool_exec_add(&set, &options, NULL), 0);
+        int rc = fake_run(f, &set, "execute_command", args);
+        toolset_release(&set);
+        return rc;
+}
+
+static void output_and_exit_code_come_back(void **state)
+{
+        (void)state;
+        struct fake_call f;
+
+        fake_init(&f);
+        assert_int_equal(run(&f, "{\"shell\":\"echo out; echo err >&2; exit 3\"}"), 0);
+        assert_string_equal(fake_text(&f), "out\nerr\n");
+        assert_true(f.result.has_exit);
+        assert_int_equal(f.result.exit_code, 3);
+        assert_true(f.result.is_error);
+        fake_release(&f);
+        fake_init(&f);
+        assert_int_equal(run(&f, "{\"argv\":[\"printf\",\"%s\",\"a b\"]}"), 0);
+        assert_string_equal(fake_text(&f), "a b");
+        assert_false(f.result.is_error);
+        fake_release(&f);
+}
+
+static void a_signal_is_told_as_one(void **state)
+{
+        (void)state;
+        struct fake_call f;
+
+        fake_init(&f);
+        assert_int_equal(run(&f, "{\"shell\":\"kill -9 $$\"}"), 0);
+        assert_false(f.result.has_exit);
+        assert_int_equal(f.result.signal, SIGKILL);
+        assert_true(f.result.is_error);
+        fake_release(&f);
+}
+
+static void directories_are_relative_to_the_session(void **state)
+{
+        (void)state;
+        struct fake_call f;
+
+        fake_init(&f);
+        assert_int_equal(run(&f, "{\"argv\":[\"pwd\"]}"), 0);
+        assert_int_equal(run(&f, "{\"argv\":[\"pwd\"],\"directory\":\"lib\"}"), 0);
+        assert_int_equal(run(&f, "{\"argv\":[\"pwd\"],\"directory\":\"/etc\"}"), 0);
+        assert_string_equal(fake_text(&f), "/usr\n/usr/lib\n/etc\n");
+        fake_release(&f);
+}
+
+static void mistakes_come_back_as_words(void **state)
+{
+        (void)state;
+        static const char *const bad[][2] = {
+            {"{}", "either \"argv\""},
+            {"{\"argv\":[\"a\"],\"shell\":\"b\"}", "either \"argv\""},
+            {"{\"argv\":[]}", "must begin with a program"},
+            {"{\"argv\":\"ls -l\"}", "list of strings"},
+            {"{\"argv\":[\"ls\",1]}", "list of strings"},
+            {"{\"argv\":[\"a\\u0000b\"]}", "list of strings"},
+            {"{\"argv\":[\"a\"],\"argv\":[\"b\"]}", "twice"},
+            {"{\"command\":\"ls\"}", "unknown key \"command\""},
+            {"{\"argv\":[\"ls\"],\"timeout\":3}", "unknown key \"timeout\""},
+            {"{\"argv\":[\"no-such-program-here\"]}", "no-such-program-here: No such file"},
+            {"{\"argv\":[\"ls\"],\"directory\":\"nowhere\"}", "/usr/nowhere: No such file"},
+            {"{\"argv\":[\"/etc/passwd\"]}", "Permission denied"},
+            {"not json", "arguments"},
+        };
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                struct fake_call f;
+                fake_init(&f);
+                assert_int_equal(run(&f, bad[i][0]), 0);
+                assert_true(f.result.is_error);
+                if (!strstr(fake_text(&f), bad[i][1]))
+                        fail_msg("%s: %s", bad[i][0], fake_text(&f));
+                fake_release(&f);
+        }
+}
+
+static void a_time_limit_keeps_what_had_come(void **state)
+{
+        (void)state;
+        struct fake_call f;
+        int64_t start = tool_clock_ms();
+
+        fake_init(&f);
+        assert_int_equal(
+            run(&f, "{\"shell\":\"echo early; sleep 30\",\"timeout_seconds\":1}"), STENO_ETIMEOUT);
+        assert_string_equal(fake_text(&f), "early\n");
+        assert_int_equal(f.result.signal, SIGTERM);
+        assert_non_null(strstr(f.err.msg, "after 1.0 s"));
+        fake_release(&f);
+
+        fake_init(&f);
+        f.call.deadline = tool_clock_ms() + 300;
+        assert_int_equal(run(&f, "{\"shell\":\"sleep 30\"}"), STENO_ETIMEOUT);
+        assert_true(tool_clock_ms() - start < 4000);
+        fake_release(&f);
+}
+
+static void *stop_soon(void *arg)
+{
+        usleep(200000);
+        steno_stop_request(arg);
+        return NULL;
+}
+
+static void a_stop_ends_it_at_once(void **state)
+{
+        (void)state;
+        struct fake_call f;
+        pthread_t thread;
+        int64_t start = tool_clock_ms();
+
+        fake_init(&f);
+        pthread_create(&thread, NULL, stop_soon, f.stop);
+        assert_int_equal(run(&f, "{\"shell\":\"echo a; sleep 30\"}"), STENO_EINTERRUPTED);
+        assert_true(tool_clock_ms() - start < 600);
+        assert_string_equal(fake_text(&f), "a\n");
+        pthread_join(thread, NULL);
+        fake_release(&f);
+}
+
+static void leftovers_are_told_as_a_step(void **state)
+{
+        (void)state;
+        struct fake_call f;
+
+        fake_init(&f);
+        assert_int_equal(run(&f, "{\"shell\":\"sleep 60 & echo started\"}"), 0);
+        assert_string_equal(fake_text(&f), "started\n");
+        assert_non_null(strstr(fake_steps(&f), "left behind were ended"));
+        fake_release(&f);
+}
+
+static void the_store_is_out_of_reach(void **state)
+{
+        (void)state;
+        struct fake_call f;
+        char dir[] = "/tmp/steno-tool-XXXXXX", store[64], path[96], args[200], command[64];
+
+        assert_non_null(mkdtemp(dir));
+        snprintf(store, sizeof(store), "%s/store", dir);
+        mkdir(store, 0700);
+        snprintf(path, sizeof(path), "%s/messages.jsonl", store);
+        FILE *file = fopen(path, "w");
+        fputs("canary-99\n", file);
+        fclose(file);
+        const char *hidden[] = {store, NULL};
+        options.hidden = hidden;
+        snprintf(
+            args, sizeof(args), "{\"shell\":\"grep -r canary %s; cat %s; echo over\"}", dir, path);
+        fake_init(&f);
+        assert_int_equal(run(&f, args), 0);
+        options.hidden = NULL;
+        assert_null(strstr(fake_text(&f), "canary-99"));
+        assert_non_null(strstr(fake_text(&f), "over\n"));
+        fake_release(&f);
+        snprintf(command, sizeof(command), "rm -r %s", dir);
+        assert_int_equal(system(command), 0);
+}
+
+static void the_schema_is_what_the_parser_takes(void **state)
+{
+        (void)state;
+        struct steno_tools set;
+        struct buf b;
+
+        toolset_init(&set);
+        assert_int_equal(tool_exec_add(&set, &options, NULL), 0);
+        buf_init(&b, 0);
+        toolset_put_openai(&set, &b);
+        assert_non_null(strstr(buf_cstr(&b), "\"timeout_seconds\""));
+        assert_true(set.list[0].flags & TOOL_TERMINAL);
+        assert_false(set.list[0].flags & TOOL_PUBLIC);
+        buf_release(&b);
+        toolset_release(&set);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(output_and_exit_code_come_back),
+            cmocka_unit_test(a_signal_is_told_as_one),
+            cmocka_unit_test(directories_are_relative_to_the_session),
+            cmocka_unit_test(mistakes_come_back_as_words),
+            cmocka_unit_test(a_time_limit_keeps_what_had_come),
+            cmocka_unit_test(a_stop_ends_it_at_once),
+            cmocka_unit_test(leftovers_are_told_as_a_step),
+            cmocka_unit_test(the_store_is_out_of_reach),
+            cmocka_unit_test(the_schema_is_what_the_parser_takes),
+        };
+
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
