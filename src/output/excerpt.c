@@ -198,18 +198,21 @@ static struct str readable(const char *p, struct span line, size_t at)
         return str_span(s.p + from, to > from ? to - from : 0);
 }
 
-static int score_of(struct buf *plain, struct str raw)
+static int score_of(struct excerpt *e, struct buf *plain, struct str raw)
 {
         buf_clear(plain);
         clean_put(plain, raw);
+        e->failed = e->failed || plain->failed;
         return errors_score(buf_str(plain));
 }
 
-static bool add_line(struct report *r, struct buf *line, struct str raw, uint64_t whole)
+static bool add_line(
+    struct excerpt *e, struct report *r, struct buf *line, struct str raw, uint64_t whole)
 {
         buf_clear(line);
-        if (!snippet_put_line(line, raw, whole, REPORT_LINE, false, NULL) || line->failed ||
-            r->size + line->n > sizeof(r->text))
+        bool fits = snippet_put_line(line, raw, whole, REPORT_LINE, false, NULL);
+        e->failed = e->failed || line->failed;
+        if (!fits || line->failed || r->size + line->n > sizeof(r->text))
                 return false;
         memcpy(r->text + r->size, line->p, line->n);
         r->size = (uint16_t)(r->size + line->n);
@@ -217,8 +220,8 @@ static bool add_line(struct report *r, struct buf *line, struct str raw, uint64_
 }
 
 /* Fills a report about the line at `own`; returns the end of the last line that went into it. */
-static size_t make_report(struct report *r, struct buf *scratch, const char *p, size_t n,
-    struct span own, struct str text, uint64_t number)
+static size_t make_report(struct excerpt *e, struct report *r, struct buf *scratch, const char *p,
+    size_t n, struct span own, struct str text, uint64_t number)
 {
         size_t whole = own.to - own.from;
         r->line = r->first_line = r->last_line = number;
@@ -228,11 +231,11 @@ static size_t make_report(struct report *r, struct buf *scratch, const char *p, 
                 struct span b = line_around(p, own.from - 1, own.from - 1);
                 size_t size = b.to - b.from;
                 if (size > 0 && size < LONG_LINE &&
-                    add_line(r, scratch, str_span(p + b.from, size), size))
+                    add_line(e, r, scratch, str_span(p + b.from, size), size))
                         r->first_line--;
         }
         r->own_at = r->size;
-        add_line(r, scratch, text, whole);
+        add_line(e, r, scratch, text, whole);
         r->own_size = (uint16_t)(r->size - r->own_at);
         size_t end = own.to;
         for (int i = 0; i < FOLLOWING && end + 1 < n; i++) {
@@ -240,7 +243,8 @@ static size_t make_report(struct report *r, struct buf *scratch, const char *p, 
                 size_t size = next.to - next.from;
                 struct str raw = {p + next.from, size};
                 if (size > LONG_LINE || !errors_continues(raw) ||
-                    score_of(scratch, raw) >= ERRORS_FAILED || !add_line(r, scratch, raw, size))
+                    score_of(e, scratch, raw) >= ERRORS_FAILED ||
+                    !add_line(e, r, scratch, raw, size))
                         break;
                 end = next.to;
                 r->last_line++;
@@ -263,7 +267,7 @@ static void find_errors(struct excerpt *e, const char *p, size_t n, uint64_t num
         while ((at = finder_next(&e->filter, p, n, at, NULL)) < n) {
                 struct span own = line_around(p, n, at);
                 struct str text = readable(p, own, at);
-                r.score = score_of(&scratch, text);
+                r.score = score_of(e, &scratch, text);
                 e->hits++;
                 if (r.score == ERRORS_NONE) {
                         /* In a long line another window may tell more. */
@@ -272,7 +276,7 @@ static void find_errors(struct excerpt *e, const char *p, size_t n, uint64_t num
                 }
                 number += lines_count(p + counted, own.from - counted);
                 counted = own.from;
-                at = make_report(&r, &scratch, p, n, own, text, number);
+                at = make_report(e, &r, &scratch, p, n, own, text, number);
                 keep_report(e, &r);
         }
         buf_release(&scratch);
@@ -354,6 +358,11 @@ void excerpt_figures(const struct excerpt *e, struct excerpt_figures *out)
         out->utf8 = text_utf8_finish(&e->utf8);
         out->binary =
             !out->utf8 && (e->nul || is_noise(e->head, e->head_n) || is_noise(e->last, e->last_n));
+}
+
+bool excerpt_failed(const struct excerpt *e)
+{
+        return e->failed;
 }
 
 struct str excerpt_first_bytes(const struct excerpt *e)

@@ -44,7 +44,8 @@ struct excerpt_options {
 struct excerpt *excerpt_new(const struct excerpt_options *opt);
 void excerpt_free(struct excerpt *e);
 
-/* Never fails: all memory was taken by excerpt_new. */
+/* Goes on without memory: then a failure in the output may be missed, excerpt_failed says so, and
+ * stub_build answers STENO_ENOMEM. */
 void excerpt_feed(struct excerpt *e, const void *p, size_t n);
 /* The end of the output. Must come before any of the calls below; feeding ends here. */
 void excerpt_finish(struct excerpt *e);
@@ -58,6 +59,7 @@ struct excerpt_figures {
                            a few bad bytes is text */
 };
 
+bool excerpt_failed(const struct excerpt *e);
 void excerpt_figures(const struct excerpt *e, struct excerpt_figures *out);
 /* The first raw bytes (at most EXCERPT_BYTES_MAX, at least 4 KiB when there are as many). */
 struct str excerpt_first_bytes(const struct excerpt *e);

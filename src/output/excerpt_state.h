@@ -42,6 +42,7 @@ struct excerpt {
         struct policy_count count;
         struct text_utf8 utf8;
         bool nul;
+        bool failed;    /* memory was out while an error was looked at */
         uint64_t lines; /* while feeding: line feeds */
 
         char *block;

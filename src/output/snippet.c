@@ -35,7 +35,7 @@ static size_t clean_part(struct buf *out, struct str raw, size_t max, bool from_
                 }
                 buf_clear(out);
                 clean_put(out, part);
-                if (out->n <= max || take == 0)
+                if (out->n <= max || take == 0 || out->failed)
                         return part.n;
                 take = take * max / out->n;
         }
@@ -50,13 +50,14 @@ bool snippet_put_line(
         buf_init(&line, 0);
         if (raw.n < 16 * max)
                 clean_put(&line, raw);
+        int failed = line.failed;
         bool clamped = raw.n < whole || raw.n >= 16 * max || line.n + 2 > max;
         if (clamped) {
                 fits = max > 2 * MARKER_ROOM;
                 shown = fits ? clean_part(&line, raw, max - MARKER_ROOM, from_end) : 0;
         }
-        if (line.failed)
-                out->failed = line.failed;
+        if (failed || line.failed)
+                out->failed = STENO_ENOMEM;
         if (fits) {
                 if (clamped && from_end)
                         put_marker(out, whole, true);

@@ -17,6 +17,7 @@
 /* One attempt: how many bytes each section may have, and what came out. */
 struct draft {
         size_t head_room, tail_room, error_room, outline_room;
+        bool failed; /* sticky: what came out is not all there is */
         struct snippet head;
         struct snippet tail;
         struct error_snippet errors;
@@ -226,6 +227,8 @@ static void render(
         excerpt_tail(
             e, room - d->outline_room - d->error_room - d->head.text.n, &d->head, &d->tail);
         excerpt_errors(e, d->error_room, &d->head, &d->tail, &d->errors);
+        d->failed = d->failed || d->head.text.failed || d->tail.text.failed ||
+                    d->errors.text.failed || excerpt_failed(e);
 }
 
 static void put_sections(struct buf *out, struct draft *d, const struct excerpt *e, size_t room,
@@ -275,7 +278,7 @@ static void put_full(const struct builder *b, struct draft *d, size_t room, stru
         put_second_line(out, b->m, b->kind, b->e, &b->f);
         buf_put_str(out, buf_str(&sections));
         put_last_line(out, b->m, b->kind, &b->f);
-        if (sections.failed || d->head.text.failed || d->tail.text.failed || d->errors.text.failed)
+        if (sections.failed || d->failed)
                 out->failed = STENO_ENOMEM;
         buf_release(&sections);
 }
@@ -346,7 +349,7 @@ int stub_of_text(
         excerpt_feed(e, text.p, text.n);
         excerpt_finish(e);
         if (m.kind == STUB_JSON)
-                outline_put(&outline, text, OUTLINE_BYTES);
+                (void)outline_put(&outline, text, OUTLINE_BYTES);
         m.outline = buf_str(&outline);
         int rc = stub_build(e, &m, out, err);
         buf_release(&outline);

@@ -29,6 +29,9 @@ static void show(const struct excerpt *e, size_t room, struct buf *out)
                 buf_printf(out, " %llu", (unsigned long long)errors.lines[i]);
         buf_putc(out, '|');
         buf_put_str(out, buf_str(&tail.text));
+        /* And what there is when nothing else shows it. */
+        excerpt_errors(e, room, NULL, NULL, &errors);
+        buf_put_str(out, buf_str(&errors.text));
         assert_true(text_is_utf8(out->p, out->n));
         error_snippet_release(&errors);
         snippet_release(&tail);
