@@ -98,8 +98,8 @@ STENO_API const char *steno_tool_call_id(const struct steno_tool_call *call);
 /* The arguments, byte for byte as the model wrote them; JSON was checked (an object). */
 STENO_API const char *steno_tool_call_args(const struct steno_tool_call *call, size_t *n);
 /* A piece of output, stored before this returns. */
-STENO_API int steno_tool_call_write(struct steno_tool_call *call, const void *p, size_t n,
-    struct steno_error *err);
+STENO_API int steno_tool_call_write(
+    struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
 /* Progress, for people who watch. `total` 0: unknown. */
 STENO_API int steno_tool_call_step(struct steno_tool_call *call, const char *text, uint64_t done,
     uint64_t total, struct steno_error *err);
@@ -111,9 +111,8 @@ STENO_API int steno_tools_new(struct steno_tools **out, struct steno_error *err)
  * Offers a tool. Names are [a-zA-Z0-9_-]{1,64} (STENO_EINVAL) and unique (STENO_ECONFLICT).
  * `schema` is the JSON Schema of its arguments, an object; NULL: any object. All is copied.
  */
-STENO_API int steno_tools_add(struct steno_tools *tools, const char *name,
-    const char *description, const char *schema, uint32_t flags, steno_tool_fn fn, void *ctx,
-    struct steno_error *err);
+STENO_API int steno_tools_add(struct steno_tools *tools, const char *name, const char *description,
+    const char *schema, uint32_t flags, steno_tool_fn fn, void *ctx, struct steno_error *err);
 /* The context_* tools, so that the model can read what was materialized. */
 STENO_API int steno_tools_add_context(struct steno_tools *tools, struct steno_error *err);
 STENO_API void steno_tools_free(struct steno_tools *tools);
@@ -141,14 +140,14 @@ struct steno_permission_request {
 };
 
 /* Decides one call: enum steno_permission. `reason` (may be left empty) is told to the model. */
-typedef int (*steno_permission_fn)(void *ctx, const struct steno_permission_request *request,
-    char reason[240]);
+typedef int (*steno_permission_fn)(
+    void *ctx, const struct steno_permission_request *request, char reason[240]);
 
 /* ---------------------------------------------------------------- the loop */
 
 enum steno_loop_flags {
-        STENO_LOOP_CONTINUE = 1,  /* no prompt: go on from the stored history */
-        STENO_LOOP_NO_STREAM = 2, /* ask for whole replies */
+        STENO_LOOP_CONTINUE = 1,         /* no prompt: go on from the stored history */
+        STENO_LOOP_NO_STREAM = 2,        /* ask for whole replies */
         STENO_LOOP_NO_CONTEXT_TOOLS = 4, /* do not add the context_* tools */
 };
 
@@ -172,17 +171,17 @@ struct steno_loop_options {
         const char *base_url; /* "https://api.openai.com/v1" when NULL */
         const char *api_key;  /* may be NULL */
         const char *model;
-        const char *params_json; /* members added to each request: {"temperature":0} */
-        const char *script_json; /* of provider "script" */
-        uint32_t connect_ms;     /* 10,000 when 0 */
-        uint32_t idle_ms;        /* no byte for so long: 120,000 when 0 */
-        uint32_t retries;        /* 3 when 0; UINT32_MAX: none */
-        uint64_t budget;         /* tokens of a request, steno_view's; 0: none */
+        const char *params_json;     /* members added to each request: {"temperature":0} */
+        const char *script_json;     /* of provider "script" */
+        uint32_t connect_ms;         /* 10,000 when 0 */
+        uint32_t idle_ms;            /* no byte for so long: 120,000 when 0 */
+        uint32_t retries;            /* 3 when 0; UINT32_MAX: none */
+        uint64_t budget;             /* tokens of a request, steno_view's; 0: none */
         const char *edit_strategies; /* steno_view's */
 
         /* the tools */
-        struct steno_tools *tools; /* may be NULL; must outlive the call */
-        uint32_t tool_ms;          /* time limit of a call: 600,000 when 0 */
+        struct steno_tools *tools;  /* may be NULL; must outlive the call */
+        uint32_t tool_ms;           /* time limit of a call: 600,000 when 0 */
         steno_permission_fn permit; /* rules; NULL: ask for all but public tools */
         void *permit_ctx;
         steno_permission_fn ask; /* asks a person and waits; NULL: nobody is there, deny */
@@ -210,8 +209,8 @@ struct steno_loop_options {
  *
  * STENO_ECONFLICT: a live run holds this conversation. STENO_EPROTO: nothing to continue.
  */
-STENO_API int steno_chat_loop(const struct steno_loop_options *opt, char **result,
-    struct steno_error *err);
+STENO_API int steno_chat_loop(
+    const struct steno_loop_options *opt, char **result, struct steno_error *err);
 
 #ifdef __cplusplus
 }

@@ -174,9 +174,9 @@ static bool parse(int argc, char **argv, struct steno_loop_options *o)
                 else if (strcmp(a, "--require") == 0)
                         o->require_tool = argv[i];
                 else if (strcmp(a, "--turns") == 0)
-                        o->max_turns = (uint32_t)atoi(argv[i]);
+                        o->max_turns = (uint32_t)strtoul(argv[i], NULL, 10);
                 else if (strcmp(a, "--idle") == 0)
-                        o->idle_ms = (uint32_t)atoi(argv[i]);
+                        o->idle_ms = (uint32_t)strtoul(argv[i], NULL, 10);
                 else if (strcmp(a, "--script") == 0) {
                         o->provider = "script";
                         o->script_json = slurp(argv[i]);

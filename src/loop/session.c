@@ -1,0 +1,126 @@
+/*
+ * session.c - configuration, tools and rules put together (session.h).
+ */
+#include "loop/session.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "loop/tool_exec.h"
+#include "loop/tool_mcp.h"
+
+static int override(struct config *c, const char *key, const char *value, struct steno_error *err)
+{
+        return value ? config_override(c, key, value, err) : 0;
+}
+
+static int read_config(
+    struct session *s, const struct session_options *opt, struct steno_error *err)
+{
+        struct config_sources from = {opt->env, s->directory};
+        int rc = config_load(&s->config, &from, err);
+        if (rc)
+                return rc;
+        rc = override(&s->config, "provider", opt->provider, err);
+        if (rc == 0)
+                rc = override(&s->config, "baseUrl", opt->base_url, err);
+        if (rc == 0)
+                rc = override(&s->config, "model", opt->model, err);
+        if (rc == 0)
+                rc = override(&s->config, "system", opt->system, err);
+        if (s->config.warnings)
+                buf_puts(&s->warnings, s->config.warnings);
+        s->permission.rules = s->config.rules;
+        permission_rules_init(&s->config.rules);
+        return rc;
+}
+
+static int add_tools(struct session *s, const struct session_options *opt, struct steno_error *err)
+{
+        const struct config *c = &s->config;
+        const char *const *names = (const char *const *)c->environment;
+        struct tool_exec_options commands = {
+            .directory = s->directory,
+            .env = opt->env,
+            .environment = names,
+            .hidden = s->hidden,
+            .timeout_ms = c->limits.command_seconds * 1000,
+            .memory_bytes = c->limits.command_memory_mb * MIB,
+            .cpu_seconds = c->limits.command_cpu_seconds,
+        };
+        int rc = tool_exec_add(&s->tools, &commands, err);
+        if (rc || c->server_count == 0)
+                return rc;
+        struct tool_mcp_options servers = {
+            .servers = c->servers,
+            .count = c->server_count,
+            .host = {opt->env, names, s->hidden},
+            .stop = opt->stop,
+        };
+        return tool_mcp_add(&s->tools, &servers, &s->warnings, err);
+}
+
+int session_open(struct session *s, const struct session_options *opt, struct steno_error *err)
+{
+        *s = (struct session){0};
+        toolset_init(&s->tools);
+        buf_init(&s->warnings, 1 * MIB);
+        s->directory = opt->directory ? strdup(opt->directory) : NULL;
+        s->store_path = opt->store_path ? realpath(opt->store_path, NULL) : NULL;
+        s->hidden[0] = s->store_path;
+        int rc = opt->directory && !s->directory ? error_nomem(err) : read_config(s, opt, err);
+        if (rc == 0 && !opt->no_tools)
+                rc = add_tools(s, opt, err);
+        if (rc == 0)
+                rc = steno_tools_add_context(&s->tools, err);
+        if (rc)
+                session_close(s);
+        return rc;
+}
+
+static void fill(const char **to, const char *from)
+{
+        if (!*to)
+                *to = from;
+}
+
+static uint32_t milliseconds(uint64_t seconds)
+{
+        return seconds > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)(seconds * 1000);
+}
+
+void session_fill(struct session *s, struct steno_loop_options *opt)
+{
+        const struct config *c = &s->config;
+        fill(&opt->provider, c->provider);
+        fill(&opt->base_url, c->base_url);
+        fill(&opt->api_key, c->api_key);
+        fill(&opt->model, c->model);
+        fill(&opt->system, c->system);
+        fill(&opt->params_json, c->params);
+        opt->tools = &s->tools;
+        if (!opt->permit) {
+                opt->permit = permission_decide;
+                opt->permit_ctx = &s->permission;
+        }
+        if (!opt->max_turns)
+                opt->max_turns = (uint32_t)c->limits.turns;
+        if (!opt->max_ms)
+                opt->max_ms = milliseconds(c->limits.seconds);
+        if (!opt->max_tokens)
+                opt->max_tokens = c->limits.tokens;
+        if (!opt->tool_ms)
+                opt->tool_ms = milliseconds(c->limits.tool_seconds);
+}
+
+void session_close(struct session *s)
+{
+        toolset_release(&s->tools);
+        permission_release(&s->permission);
+        config_release(&s->config);
+        buf_release(&s->warnings);
+        free(s->directory);
+        free(s->store_path);
+        *s = (struct session){0};
+}

@@ -1,0 +1,45 @@
+/*
+ * session.h - what a program needs around the loop: the configuration, and the tools and rules
+ * that follow from it. The command line and the server begin here.
+ */
+#ifndef LOOP_SESSION_H
+#define LOOP_SESSION_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "loop/config.h"
+#include "loop/permission.h"
+#include "loop/tool.h"
+
+struct session_options {
+        const char *const *env;        /* the process's environment */
+        const char *directory;         /* where steno.json is looked for and commands run */
+        const char *store_path;        /* hidden from commands and servers; NULL: none */
+        const struct steno_stop *stop; /* ends the starting of servers; may be NULL */
+        bool no_tools;                 /* neither commands nor MCP servers */
+        /* stronger than the configuration; each may be NULL */
+        const char *provider;
+        const char *base_url;
+        const char *model;
+        const char *system;
+};
+
+struct session {
+        struct config config;
+        struct permission permission;
+        struct steno_tools tools;
+        struct buf warnings;   /* lines for a person */
+        const char *hidden[2]; /* of commands and servers */
+        char *directory;
+        char *store_path;
+};
+
+/* Reads the configuration and starts what it names. On failure nothing is left to close. */
+int session_open(struct session *s, const struct session_options *opt, struct steno_error *err);
+/* Fills in model, tools, rules and limits; what is set already is left alone. The session must
+ * outlive the loop. */
+void session_fill(struct session *s, struct steno_loop_options *opt);
+void session_close(struct session *s);
+
+#endif
