@@ -27,7 +27,7 @@
 
 #define BLOCK ((size_t)256 * 1024)
 #define WINDOW ((size_t)16 * 1024) /* starting points of one light call */
-#define SLICE ((size_t)4 * 1024)   /* the same, in a long line */
+#define SLICE ((size_t)1024)       /* the same in a long line, where each can cost more */
 #define HARD_SLICE 8
 #define LOOKBEHIND 256 /* bytes before a slice that assertions can see */
 #define DENSE 200      /* a candidate in so few bytes on average is no filter */
@@ -186,6 +186,24 @@ static size_t char_floor(const char *p, size_t n, size_t at)
         return at;
 }
 
+/* A match that reaches the end of a window may owe it to that end (\z): it is tried once more in
+ * sight of the whole line. Where that costs too much it is believed. */
+static bool holds_in_line(struct search *s, struct grep_code *code, const char *line, size_t n,
+    size_t *start, size_t *end)
+{
+        struct steno_error unused;
+        struct grep_subject sub = {
+            .p = line, .n = n, .from = *start, .stop = *start + 1, .effort = GREP_HARD};
+        size_t from = 0;
+        size_t to = 0;
+        int rc = s->engine->next(code, &sub, &from, &to, &unused);
+        if (rc != 1)
+                return rc != 0;
+        *start = from;
+        *end = to;
+        return true;
+}
+
 /* Runs the engine over a line in slices of starting points, each seeing a part of it only. */
 static int match_sliced(struct search *s, struct grep_code *code, size_t from, size_t to,
     enum grep_effort effort, size_t *start, size_t *end)
@@ -193,35 +211,38 @@ static int match_sliced(struct search *s, struct grep_code *code, size_t from, s
         const char *line = s->text + from;
         size_t n = to - from;
         size_t step = effort == GREP_HARD ? HARD_SLICE : SLICE;
-        bool absolute = s->info[s->wide].absolute;
-        for (size_t next = 0; next <= n; next += step) {
+        for (size_t next = 0; next <= n;) {
                 size_t at = char_floor(line, n, next);
-                /* Patterns that speak of the very beginning or end must see it. */
-                size_t base =
-                    absolute || at < LOOKBEHIND ? 0 : char_floor(line, n, at - LOOKBEHIND);
-                size_t last = absolute || n - at < step + GREP_LONG_SUBJECT
-                                  ? n
-                                  : at + step + GREP_LONG_SUBJECT;
+                size_t base = at < LOOKBEHIND ? 0 : char_floor(line, n, at - LOOKBEHIND);
+                bool cut = n - at > step + GREP_LONG_SUBJECT;
+                size_t last = cut ? at + step + GREP_LONG_SUBJECT : n;
                 struct grep_subject sub = {.p = line + base,
                     .n = last - base,
                     .from = at - base,
                     .stop = next - base + step,
                     .cut_before = base > 0,
-                    .cut_after = last < n,
+                    .cut_after = cut,
                     .effort = effort};
                 int rc = s->engine->next(code, &sub, start, end, s->err);
                 if (rc == STENO_ELIMIT && effort == GREP_LIGHT) {
                         effort = GREP_HARD;
                         step = HARD_SLICE;
-                        next -= step;
                         continue;
                 }
-                if (rc != 0) {
-                        *start += from + base;
-                        *end += from + base;
+                if (rc < 0)
                         return rc;
+                *start += base;
+                *end += base;
+                next += step;
+                if (rc == 1 &&
+                    (!cut || *end < last || holds_in_line(s, code, line, n, start, end))) {
+                        *start += from;
+                        *end += from;
+                        return 1;
                 }
-                rc = check_time(s, from + at, effort == GREP_HARD ? WINDOW : step);
+                if (rc == 1)
+                        next = *start + 1;
+                rc = check_time(s, from + at, WINDOW);
                 if (rc < 0)
                         return rc;
         }

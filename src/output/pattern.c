@@ -24,7 +24,6 @@ struct reader {
         bool wide_fold;
         bool opaque; /* something was not understood */
         bool line_bound;
-        bool absolute;
         bool ascii;
         bool zero_width; /* there is an assertion: a literal alone is not a match */
 };
@@ -169,7 +168,6 @@ static void read_escape(struct reader *r, struct part *t)
                 part_zero(r, t);
         } else if (c && strchr("AzZGK", c)) {
                 part_zero(r, t);
-                r->absolute = true;
                 r->line_bound = false;
         } else if (c && strchr("dwSVhN", c)) {
                 if (c == 'N' && r->p < r->end && *r->p == '{')
@@ -521,12 +519,9 @@ void pattern_read(
         struct part all;
         memset(out, 0, sizeof(*out));
         read_alternatives(&r, 0, &all);
-        if (r.opaque || r.p != r.end) {
-                out->absolute = true;
+        if (r.opaque || r.p != r.end)
                 return;
-        }
         out->line_bound = r.line_bound;
-        out->absolute = r.absolute;
         out->ascii = r.ascii;
         out->literals = all.set;
         out->has_literals = (all.exact || all.required) && set_cost(&all.set, fold) != UINT64_MAX;

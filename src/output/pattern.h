@@ -35,8 +35,7 @@ struct pattern_info {
         /* Nothing in it can consume or look at a line feed, so searching many lines at once finds
          * what searching each alone would. */
         bool line_bound;
-        bool absolute; /* has \A, \z and the like, or was not understood */
-        bool ascii;    /* means the same to text that is ASCII, whether bytes or characters */
+        bool ascii; /* means the same to text that is ASCII, whether bytes or characters */
 };
 
 /*

@@ -54,6 +54,9 @@ static const struct costly table[] = {
     {"((?1)?a)+b", false},
     {"(a(?:a(?:a(?:a+)+)+)+)+$", true},
     {"\\X*\\X*\\X*z", false},
+    {"(?i)[ab]*+c", false},
+    {"[ab]*+\\z", false},
+    {"(?>a*)(?>a*)c", false},
     {"(?:(?:(?:(?:a{0,9}){0,9}){0,9}){0,9})z", false},
 };
 
