@@ -194,7 +194,7 @@ static void say_note(struct cli *c, const struct json *j)
         struct buf b;
 
         buf_init(&b, 0);
-        if (json_string(j, json_get(j, 0, "note"), &b, NULL) && buf_cstr(&b) != NULL)
+        if (json_string(j, json_get(j, 0, "notes"), &b, NULL) && buf_cstr(&b) != NULL)
                 cli_say(c, "steno: %s: %s", c->cmd->name, b.p);
         buf_release(&b);
 }

@@ -109,8 +109,11 @@ static void put_violation(struct cli *c, const struct json *j, json_ref v)
                 return;
         }
         buf_init(&text, 0);
+        /* People count from one. */
         if (json_u64(j, json_get(j, v, "message"), &message))
-                buf_printf(&text, "message %llu: ", (unsigned long long)message);
+                buf_printf(&text, "message %llu: ", (unsigned long long)message + 1);
+        if (json_string(j, json_get(j, v, "call"), &text, NULL))
+                buf_puts(&text, ": ");
         json_string(j, json_get(j, v, "text"), &text, NULL);
         buf_puts(&text, " (");
         json_string(j, json_get(j, v, "rule"), &text, NULL);

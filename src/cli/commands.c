@@ -16,6 +16,11 @@
         X(cmd_context_read)                                                                        \
         X(cmd_context_tail)                                                                        \
         X(cmd_context_grep)                                                                        \
+        X(cmd_chat)                                                                                \
+        X(cmd_run)                                                                                 \
+        X(cmd_continue)                                                                            \
+        X(cmd_watch)                                                                               \
+        X(cmd_demo)                                                                                \
         X(cmd_init)                                                                                \
         X(cmd_stats)                                                                               \
         X(cmd_check)                                                                               \

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "steno_loop.h"
 
 static volatile sig_atomic_t pending;
+static struct steno_stop *volatile stop_too;
 
 static void on_signal(int sig)
 {
@@ -19,6 +21,8 @@ static void on_signal(int sig)
         if (pending)
                 _exit(EXIT_INTERRUPTED);
         pending = 1;
+        if (stop_too)
+                steno_stop_request(stop_too);
 }
 
 void interrupt_install(void)
@@ -38,6 +42,13 @@ void interrupt_install(void)
         }
         /* Writers see EPIPE, so that a store is closed in order before the process ends. */
         signal(SIGPIPE, SIG_IGN);
+}
+
+void interrupt_stop(struct steno_stop *stop)
+{
+        stop_too = stop;
+        if (stop && pending)
+                steno_stop_request(stop);
 }
 
 bool interrupt_pending(void)

@@ -12,6 +12,10 @@
 
 void interrupt_install(void);
 bool interrupt_pending(void);
+/* The first signal also requests this, from inside the handler; NULL: nothing. It must live until
+ * another takes its place. */
+struct steno_stop;
+void interrupt_stop(struct steno_stop *stop);
 /* While a pager has the terminal, Ctrl-C is the pager's. */
 void interrupt_ignore(void);
 

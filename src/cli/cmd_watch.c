@@ -1,0 +1,107 @@
+/*
+ * cmd_watch.c - steno watch: a run's events from the start, then as they come, to the last one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/events.h"
+#include "cli/interrupt.h"
+
+#define WAIT_MS 500 /* how long Ctrl-C may have to wait */
+
+struct watch_opts {
+        struct opt_number after;
+};
+
+struct watching {
+        struct cli *c;
+        struct events events;
+        uint64_t seen;
+        bool finished;
+};
+
+static int show(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
+{
+        struct watching *w = ctx;
+        (void)at;
+        w->seen = seq;
+        if (strcmp(type, "dispatch") == 0 || strcmp(type, "outcome") == 0)
+                return 0; /* the life of a call, for recovery; its events tell the same */
+        events_print(&w->events, seq, type, data, n);
+        w->finished = strcmp(type, "run_finished") == 0;
+        return w->c->out.sys != 0 || interrupt_pending() ? STENO_EINTERRUPTED : 0;
+}
+
+/* A run whose program is gone gets its last events, so that the reader sees how it ended. */
+static int end_if_dead(struct cli *c, const char *run, struct steno_error *err)
+{
+        char *info = NULL;
+        struct json j;
+        int rc = steno_run_info(c->store, c->project, run, &info, err);
+        if (rc < 0)
+                return rc;
+        json_init(&j);
+        rc = json_parse(&j, info, strlen(info), NULL, err);
+        if (rc == 0 && json_is(&j, json_get(&j, 0, "state"), "dead")) {
+                char *conv = json_dup_string(&j, json_get(&j, 0, "conversation"));
+                rc = conv ? 0 : STENO_ENOMEM;
+                if (rc == 0 && c->conv == NULL)
+                        rc = steno_conv_open(c->store, c->project, conv, &c->conv, err);
+                if (rc == 0)
+                        rc = steno_conv_recover(c->conv, NULL, err);
+                free(conv);
+        }
+        json_release(&j);
+        steno_free(info);
+        return rc;
+}
+
+static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct watch_opts *o = opts;
+        struct steno_error err = {0};
+        struct watching w = {.c = c, .seen = o->after.v};
+        w.events = (struct events){.out = &c->out, .json = c->json, .remarks_out = true};
+        (void)argc;
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
+        if (rc != 0)
+                return rc;
+        while (!interrupt_pending()) {
+                rc = steno_run_read(c->store, c->project, argv[0], w.seen, show, &w, &err);
+                if (rc < 0 || w.finished)
+                        break;
+                rc = steno_run_wait(c->store, c->project, argv[0], w.seen, WAIT_MS, &err);
+                if (rc == 0)
+                        rc = end_if_dead(c, argv[0], &err);
+                if (rc < 0)
+                        break;
+        }
+        if (interrupt_pending())
+                return EXIT_INTERRUPTED;
+        return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
+}
+
+static const struct opt watch_table[] = {
+    {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct watch_opts, after),
+        "only events behind this seq"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_watch = {
+    .name = "watch",
+    .group = GROUP_RUN,
+    .usage = "RUN",
+    .summary = "shows a run's events, from the start and live",
+    .detail = "Any number of people may watch, while it runs or long after. With --json: events\n"
+              "as lines, {\"seq\",\"type\",\"data\"}; the last one is run_finished.",
+    .example = "steno watch run_01J...\n"
+               "steno watch nightly --after 120 --json",
+    .opts = watch_table,
+    .opts_size = sizeof(struct watch_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_watch,
+};

@@ -1,0 +1,197 @@
+/*
+ * talk.c - the loop from the command line: settings, permission asked on the terminal, events
+ * printed, an exit code for each way a run can end.
+ */
+#include "cli/talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/term.h"
+
+static const char *store_path(struct cli *c)
+{
+        const char *url = cli_store_url(c);
+        if (url && strncmp(url, "file:", 5) == 0)
+                url += strncmp(url, "file://", 7) == 0 ? 7 : 5;
+        return url;
+}
+
+static void say_warnings(struct cli *c, struct buf *warnings)
+{
+        const char *z = buf_cstr(warnings);
+        while (z && *z) {
+                size_t n = strcspn(z, "\n");
+                if (n)
+                        cli_say(c, "steno: warning: %.*s", (int)n, z);
+                z += n + (z[n] == '\n');
+        }
+}
+
+static int open_session(struct talk *t)
+{
+        struct steno_error err = {0};
+        char *directory = getcwd(NULL, 0);
+        struct session_options opt = {
+            .env = (const char *const *)environ,
+            .directory = directory,
+            .store_path = store_path(t->c),
+            .stop = t->stop,
+            .no_tools = t->o->no_tools,
+            .provider = t->o->script ? "script" : t->o->provider,
+            .base_url = t->o->base_url,
+            .model = t->o->model,
+            .system = t->o->system,
+        };
+        int rc = session_open(&t->session, &opt, &err);
+        free(directory);
+        if (rc)
+                return cli_fail(t->c, &err);
+        say_warnings(t->c, &t->session.warnings);
+        return 0;
+}
+
+int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o)
+{
+        struct steno_error err = {0};
+        *t = (struct talk){.c = c, .o = o, .allow_all = c->yes, .own_rules = true};
+        buf_init(&t->script, 0);
+        t->events = (struct events){.out = &c->out, .json = c->json, .quiet = c->quiet};
+        if (steno_stop_new(&t->stop, &err) < 0)
+                return cli_fail(c, &err);
+        interrupt_stop(t->stop);
+        if (o->script) {
+                int rc = input_slurp(c, o->script, &t->script);
+                if (rc)
+                        return rc;
+                t->script_json = buf_cstr(&t->script);
+        }
+        return open_session(t);
+}
+
+void talk_close(struct talk *t)
+{
+        interrupt_stop(NULL);
+        session_close(&t->session);
+        steno_stop_free(t->stop);
+        buf_release(&t->script);
+}
+
+/* ---- permission ---- */
+
+static bool can_ask(void)
+{
+        return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+static void show_call(struct talk *t, const struct steno_permission_request *r)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        buf_puts(&b, "\nThe model wants to run ");
+        text_for_terminal(&b, str_of(r->tool), false);
+        buf_puts(&b, " with\n  ");
+        text_for_terminal(&b, str_span(r->args, r->args_n), false);
+        buf_puts(&b, "\nAllow? [y]es, [a]lways this very call, [N]o: ");
+        out_flush(&t->c->out);
+        if (!b.failed)
+                term_stderr(buf_str(&b));
+        buf_release(&b);
+}
+
+static int ask(void *ctx, const struct steno_permission_request *r, char reason[240])
+{
+        struct talk *t = ctx;
+        (void)reason;
+        if (t->allow_all)
+                return STENO_ALLOW;
+        if (!can_ask())
+                return STENO_DENY;
+        show_call(t, r);
+        char answer[64];
+        ssize_t n = input_read(STDIN_FILENO, answer, sizeof(answer));
+        if (n <= 0)
+                return STENO_DENY;
+        if (answer[0] == 'a' || answer[0] == 'A')
+                return permission_approve(&t->session.permission.approvals, r->approval, NULL) == 0
+                           ? STENO_ALLOW
+                           : STENO_DENY;
+        return answer[0] == 'y' || answer[0] == 'Y' ? STENO_ALLOW : STENO_DENY;
+}
+
+static int always_ask(void *ctx, const struct steno_permission_request *r, char reason[240])
+{
+        (void)ctx, (void)r, (void)reason;
+        return STENO_ASK;
+}
+
+/* ---- a run ---- */
+
+static void on_event(void *ctx, uint64_t seq, const char *type, const char *data, size_t n)
+{
+        struct talk *t = ctx;
+        events_print(&t->events, seq, type, data, n);
+}
+
+static int exit_of(const char *result)
+{
+        struct json j;
+        json_init(&j);
+        int code = EXIT_REFUSED;
+        if (json_parse(&j, result, strlen(result), NULL, NULL) == 0) {
+                json_ref reason = json_get(&j, 0, "reason");
+                json_ref why = json_get(&j, json_get(&j, 0, "error"), "code");
+                if (json_is(&j, reason, "stop") || json_is(&j, reason, "length") ||
+                    json_is(&j, reason, "content_filter"))
+                        code = EXIT_DONE;
+                else if (json_is(&j, reason, "interrupted"))
+                        code = EXIT_INTERRUPTED;
+                else if (json_is(&j, reason, "error") && !json_is(&j, why, "LLM_AUTH"))
+                        code = EXIT_IO;
+        }
+        json_release(&j);
+        return code;
+}
+
+static uint32_t number(const struct opt_number *n, uint32_t scale)
+{
+        return n->v > UINT32_MAX / scale ? UINT32_MAX : (uint32_t)(n->v * scale);
+}
+
+int talk_run(struct talk *t, const struct talk_turn *turn)
+{
+        struct steno_error err = {0};
+        char *result = NULL;
+        struct steno_loop_options opt = {
+            .size = sizeof(opt),
+            .flags = (turn->prompt ? 0u : STENO_LOOP_CONTINUE) |
+                     (t->o->no_stream ? STENO_LOOP_NO_STREAM : 0u),
+            .store = t->c->store,
+            .conv = t->c->conv,
+            .prompt = turn->prompt,
+            .mode = turn->mode,
+            .run_id = turn->run_id,
+            .require_tool = t->o->require_tool,
+            .script_json = t->script_json,
+            .budget = t->o->budget.v,
+            .max_turns = number(&t->o->turns, 1),
+            .max_ms = number(&t->o->seconds, 1000),
+            .max_tokens = t->o->tokens.v,
+            .permit = t->own_rules ? NULL : always_ask,
+            .ask = t->allow_all || can_ask() ? ask : NULL,
+            .ask_ctx = t,
+            .stop = t->stop,
+            .on_event = on_event,
+            .ctx = t,
+        };
+        session_fill(&t->session, &opt);
+        if (steno_chat_loop(&opt, &result, &err) < 0)
+                return cli_fail(t->c, &err);
+        int code = exit_of(result);
+        steno_free(result);
+        return code;
+}
