@@ -47,6 +47,8 @@ static void put_member(struct buf *b, const struct json *j, const char *key)
         buf_init(&text, 0);
         buf_init(&safe, 0);
         json_string(j, json_get(j, 0, key), &text, NULL);
+        while (text.n && text.p[text.n - 1] == '\n')
+                text.n--;
         size_t line = 0;
         while (line < text.n && text.p[line] != '\n' && text.p[line] != '\r')
                 line++;
@@ -81,8 +83,8 @@ static void put_remark(struct buf *b, const char *type, const struct json *j)
                 buf_puts(b, "  . ");
                 put_member(b, j, "text");
         } else if (strcmp(type, "tool_call_approval") == 0) {
-                buf_puts(b, "  permission: ");
-                put_member(b, j, "state");
+                if (json_is(j, json_get(j, 0, "state"), "denied"))
+                        buf_puts(b, "  permission denied");
         } else if (strcmp(type, "tool_call_complete") == 0) {
                 buf_puts(b, "  = ");
                 put_member(b, j, "content");

@@ -70,7 +70,8 @@ int provider_openai_new(
  * asked of this provider (the last again): for retries and forced choices. A reply:
  * {"text"?,"thinking"?,"calls"?:[{"name","arguments" (object or string),"id"?}],
  * "finish"?,"error"?:{"message","code"?},"cut"?:true (the stream dies)}. Text comes in pieces of
- * pieceChars (12) characters, pieceMs (0) apart.
+ * pieceChars (12) characters, pieceMs (0) apart; "$REF" in arguments is the last ref of the
+ * history.
  */
 int provider_script_new(const char *script_json, struct provider **out, struct steno_error *err);
 

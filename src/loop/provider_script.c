@@ -2,6 +2,7 @@
  * provider_script.c - a model that plays a script, streamed in pieces through the same assembly
  * as a real one. For `steno demo` and for tests.
  */
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -113,11 +114,41 @@ static int play_text(struct playing *p, json_ref reply, const char *member, cons
         return rc;
 }
 
+/* The last ref in the history: what "$REF" in a script's arguments stands for. */
+static struct str last_ref(struct str messages)
+{
+        struct str found = {"", 0};
+        for (size_t i = 0; i + 4 < messages.n; i++) {
+                if (memcmp(messages.p + i, "ctx_", 4) != 0)
+                        continue;
+                size_t n = 4;
+                while (i + n < messages.n && isalnum((unsigned char)messages.p[i + n]))
+                        n++;
+                found = str_span(messages.p + i, n);
+        }
+        return found;
+}
+
+static void put_args(const struct playing *p, json_ref args, struct buf *out)
+{
+        struct str raw = args == JSON_NONE ? STR("{}") : json_raw(&p->s->j, args);
+        const char *at;
+        while (raw.n && (at = memmem(raw.p, raw.n, "$REF", 4))) {
+                buf_put(out, raw.p, (size_t)(at - raw.p));
+                buf_put_str(out, last_ref(p->request->messages));
+                raw = str_span(at + 4, raw.n - (size_t)(at - raw.p) - 4);
+        }
+        buf_put_str(out, raw);
+}
+
 static int play_call(struct playing *p, json_ref call, uint32_t index)
 {
         const struct json *j = &p->s->j;
         json_ref args = json_get(j, call, "arguments");
         json_ref id = json_get(j, call, "id");
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        put_args(p, args, &text);
         struct jsonw w = delta_begin(p);
         jsonw_object(&w);
         jsonw_key(&w, "tool_calls");
@@ -135,9 +166,10 @@ static int play_call(struct playing *p, json_ref call, uint32_t index)
         jsonw_raw(&w, json_raw(j, json_get(j, call, "name")));
         jsonw_key(&w, "arguments");
         if (json_type(j, args) == JSON_STRING)
-                jsonw_raw(&w, json_raw(j, args));
+                jsonw_raw(&w, buf_str(&text));
         else
-                jsonw_str(&w, args == JSON_NONE ? STR("{}") : json_raw(j, args));
+                jsonw_str(&w, buf_str(&text));
+        buf_release(&text);
         jsonw_object_end(&w);
         jsonw_object_end(&w);
         jsonw_array_end(&w);
