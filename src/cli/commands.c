@@ -21,6 +21,10 @@
         X(cmd_continue)                                                                            \
         X(cmd_watch)                                                                               \
         X(cmd_demo)                                                                                \
+        X(cmd_serve)                                                                               \
+        X(cmd_token_new)                                                                           \
+        X(cmd_token_ls)                                                                            \
+        X(cmd_token_rm)                                                                            \
         X(cmd_init)                                                                                \
         X(cmd_stats)                                                                               \
         X(cmd_check)                                                                               \

@@ -225,12 +225,14 @@ static int give_behind(struct feed *f, struct feed_item *item)
 
 static int give(struct feed *f, struct feed_item *item)
 {
-        bool late;
+        bool late = false;
         const struct about *a = item->about;
         int rc = match(f, item, &late);
         if (rc)
                 return rc;
         bool ours = a->answer_count && !a->call_count && item->answered && !late;
+        /* Messages with calls one behind the other are one block: ids are matched in all of it. */
+        ours = ours || (a->call_count && f->run && !f->run_results);
         bool stray = only_results(a) && !item->answered;
         if (f->end)
                 return give_behind(f, item);

@@ -1,0 +1,128 @@
+/*
+ * cmd_serve.c - steno serve: the server with its page, until Ctrl-C or SIGTERM.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "loop/session.h"
+#include "server/server.h"
+
+struct serve_opts {
+        const char *listen;
+        struct opt_list hosts;
+        bool allow_remote;
+        const char *public_project;
+        const char *log;
+        const char *provider;
+        const char *base_url;
+        const char *model;
+        bool no_tools;
+};
+
+static const char *plain_path(const char *url)
+{
+        if (strncmp(url, "file://", 7) == 0)
+                return url + 7;
+        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+}
+
+static int announce(struct cli *c, const struct server *s)
+{
+        if (c->json) {
+                out_printf(&c->out, "{\"address\":\"%s\",\"port\":%d}\n", server_address(s),
+                    server_port(s));
+        } else {
+                out_printf(&c->out, "%s\n", server_address(s));
+        }
+        return out_flush(&c->out);
+}
+
+static int serve_until_signal(struct cli *c, const struct server_options *opt)
+{
+        struct steno_error err = {0};
+        struct server *s;
+        if (server_start(opt, &s, &err))
+                return cli_fail(c, &err);
+        cli_say(c, "serving %s; open the address above, Ctrl-C ends it", opt->store);
+        int rc = announce(c, s);
+        while (!interrupt_pending() && rc == 0)
+                usleep(100000);
+        server_stop(s);
+        return rc;
+}
+
+static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct serve_opts *o = opts;
+        struct steno_error err = {0};
+        struct session session;
+        const char *hosts[OPT_LIST_MAX + 1] = {0};
+        (void)argc, (void)argv;
+        const char *url = cli_store_url(c);
+        if (!url)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        for (size_t i = 0; i < o->hosts.n; i++)
+                hosts[i] = o->hosts.v[i];
+        int rc = cli_open_store(c, CLI_CREATE); /* made before the session hides its path */
+        if (rc != 0)
+                return rc;
+        struct session_options so = {.env = (const char *const *)environ,
+            .directory = ".",
+            .store_path = plain_path(url),
+            .no_tools = o->no_tools,
+            .provider = o->provider,
+            .base_url = o->base_url,
+            .model = o->model};
+        if (session_open(&session, &so, &err))
+                return cli_fail(c, &err);
+        if (session.warnings.n)
+                cli_say(c, "%.*s", (int)session.warnings.n, session.warnings.p);
+        struct server_options opt = {.store = url,
+            .listen = o->listen ? o->listen : "127.0.0.1:7717",
+            .hosts = hosts,
+            .allow_remote = o->allow_remote,
+            .public_project = o->public_project,
+            .log_path = o->log     ? o->log
+                        : c->quiet ? ""
+                                   : NULL,
+            .session = &session};
+        rc = serve_until_signal(c, &opt);
+        session_close(&session);
+        return rc;
+}
+
+static const struct opt serve_table[] = {
+    {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct serve_opts, listen),
+        "where to listen, 127.0.0.1:7717 unless told; port 0 takes a free one"},
+    {"host", 0, OPT_LIST, "NAME", offsetof(struct serve_opts, hosts),
+        "another name that may stand in Host; may be given again"},
+    {"allow-remote", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, allow_remote),
+        "allow an address that is not loopback"},
+    {"public", 0, OPT_TEXT, "PROJECT", offsetof(struct serve_opts, public_project),
+        "let visitors without a token chat in this project"},
+    {"log", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, log),
+        "access log, a JSON line a request; standard error unless told"},
+    {"provider", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, provider), "openai or script"},
+    {"base-url", 0, OPT_TEXT, "URL", offsetof(struct serve_opts, base_url),
+        "the model's endpoint; else $OPENAI_BASE_URL"},
+    {"model", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, model), "the model to ask"},
+    {"no-tools", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, no_tools),
+        "neither commands nor MCP servers"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_serve = {
+    .name = "serve",
+    .group = GROUP_SERVE,
+    .usage = "",
+    .summary = "serves the store and its page, and prints the address to open",
+    .detail = "The address has a token in its fragment; every request needs one (steno token). "
+              "SIGTERM finishes what was accepted and ends.",
+    .example = "steno serve\n"
+               "steno serve --listen 127.0.0.1:0 --json",
+    .opts = serve_table,
+    .opts_size = sizeof(struct serve_opts),
+    .run = run_serve,
+};

@@ -1,0 +1,122 @@
+/*
+ * cmd_token.c - steno token: who may use the server.
+ */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "cli/command.h"
+#include "base/json.h"
+#include "server/identity.h"
+
+static const char *plain_path(const char *url)
+{
+        if (strncmp(url, "file://", 7) == 0)
+                return url + 7;
+        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+}
+
+/* Opens the tokens of the store, which is made when there is none: a token may come first. */
+static int open_tokens(struct cli *c, struct identities **out)
+{
+        struct steno_error err = {0};
+        int rc = cli_open_store(c, CLI_CREATE);
+        if (rc != 0)
+                return rc;
+        return identities_open(plain_path(cli_store_url(c)), out, &err) ? cli_fail(c, &err) : 0;
+}
+
+static int run_new(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        struct identities *ids;
+        char token[TOKEN_TEXT];
+        (void)opts, (void)argc, (void)argv;
+        int rc = open_tokens(c, &ids);
+        if (rc != 0)
+                return rc;
+        rc = identities_add(ids, c->project, NULL, token, &err);
+        identities_close(ids);
+        if (rc)
+                return cli_fail(c, &err);
+        out_printf(&c->out, c->json ? "{\"token\":\"%s\"}\n" : "%s\n", token);
+        return EXIT_DONE;
+}
+
+static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        struct identities *ids;
+        struct buf b;
+        struct json j;
+        (void)opts, (void)argc, (void)argv;
+        int rc = open_tokens(c, &ids);
+        if (rc != 0)
+                return rc;
+        buf_init(&b, 0);
+        json_init(&j);
+        rc = identities_list(ids, &b, &err);
+        if (rc == 0 && c->json) {
+                out_text(&c->out, buf_str(&b));
+                out_puts(&c->out, "\n");
+        } else if (rc == 0) {
+                rc = json_parse(&j, b.p, b.n, NULL, &err);
+                json_ref items = json_get(&j, 0, "items");
+                for (json_ref e = json_child(&j, items); rc == 0 && e != JSON_NONE;
+                     e = json_next(&j, items, e)) {
+                        static const char *const KEYS[] = {"id", "project", "createdAt"};
+                        for (int i = 0; i < 3; i++) {
+                                char *text = json_dup_string(&j, json_get(&j, e, KEYS[i]));
+                                out_text(&c->out, str_of(text ? text : ""));
+                                out_puts(&c->out, i < 2 ? "  " : "\n");
+                                free(text);
+                        }
+                }
+        }
+        json_release(&j);
+        buf_release(&b);
+        identities_close(ids);
+        return rc ? cli_fail(c, &err) : EXIT_DONE;
+}
+
+static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        struct identities *ids;
+        (void)opts, (void)argc;
+        int rc = open_tokens(c, &ids);
+        if (rc != 0)
+                return rc;
+        rc = identities_remove(ids, argv[0], &err);
+        identities_close(ids);
+        return rc ? cli_fail(c, &err) : EXIT_DONE;
+}
+
+const struct command cmd_token_new = {
+    .name = "token new",
+    .group = GROUP_SERVE,
+    .usage = "",
+    .summary = "makes a token for the project and prints it, once",
+    .detail = "Only its hash is stored. A running server honours it within a second.",
+    .example = "steno token new --project research",
+    .run = run_new,
+};
+
+const struct command cmd_token_ls = {
+    .name = "token ls",
+    .group = GROUP_SERVE,
+    .usage = "",
+    .summary = "lists the tokens there are, by id",
+    .example = "steno token ls",
+    .run = run_ls,
+};
+
+const struct command cmd_token_rm = {
+    .name = "token rm",
+    .group = GROUP_SERVE,
+    .usage = "TOKEN_ID",
+    .summary = "revokes a token; its open streams end within a second",
+    .example = "steno token rm tok_01J8Z0000000000000000000AA",
+    .min_args = 1,
+    .max_args = 1,
+    .run = run_rm,
+};

@@ -1,0 +1,68 @@
+/*
+ * routes.c - the table of routes. One line each; route.h says what the columns mean.
+ */
+#include "server/api.h"
+#include "server/limits.h"
+#include "server/route.h"
+
+#define SMALL SERVER_SMALL_BODY_MAX
+#define LARGE SERVER_BODY_MAX
+
+static const struct route ROUTES[] = {
+    /* conversations */
+    {"POST", "/api/chat-sessions", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, api_session_create,
+        "makes a conversation"},
+    {"GET", "/api/chat-sessions", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_session_list,
+        "lists conversations, newest activity first: limit, cursor, q"},
+    {"GET", "/api/chat-sessions/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_session_get,
+        "one conversation, its last seq and its runs"},
+    {"PATCH", "/api/chat-sessions/:id", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, api_session_patch,
+        "changes title and metadata; null removes"},
+    {"DELETE", "/api/chat-sessions/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_session_delete,
+        "to the trash"},
+    {"POST", "/api/chat-sessions/:id/restore", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+        api_session_restore, "back from the trash"},
+    {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_messages_get,
+        "a view: format, edit_strategies, budget, before, after, limit, last, outputs"},
+    {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
+        api_messages_post, "appends one message or a batch; Idempotency-Key, If-Match"},
+    {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS, SMALL, ERRORS_STENO,
+        api_session_continue, "goes on from the stored history"},
+
+    /* context files */
+    {"GET", "/api/chat-sessions/:id/context", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_context_list,
+        "stored outputs, newest first"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/read", SCOPE_SESSION, 0, 0, ERRORS_STENO,
+        api_context_read, "a piece: offset and limit, or line and count"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/tail", SCOPE_SESSION, ROUTE_STREAMS, 0,
+        ERRORS_STENO, api_context_tail, "the end: lines; follow=1 streams what comes"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/grep", SCOPE_SESSION, 0, 0, ERRORS_STENO,
+        api_context_grep, "a search: pattern, max_results, context_lines, case_sensitive"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/raw", SCOPE_SIGNED, 0, 0, ERRORS_STENO,
+        api_context_raw, "all of it, as it is"},
+
+    /* runs */
+    {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS, LARGE, ERRORS_STENO, api_chatbot,
+        "a turn: sessionId?, message, stream?, mode?, model?"},
+    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS, SMALL, ERRORS_STENO,
+        api_chatbot_public, "a visitor's turn"},
+    {"GET", "/api/runs/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_run_get,
+        "what became of a run"},
+    {"GET", "/api/runs/:id/events", SCOPE_SESSION, ROUTE_STREAMS, 0, ERRORS_STENO, api_run_events,
+        "its events from Last-Event-ID on, then live"},
+    {"POST", "/api/runs/:id/stop", SCOPE_SESSION, 0, SMALL, ERRORS_STENO, api_run_stop, "stops it"},
+    {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+        api_run_approve, "allows or denies a call that waits: approved, approval"},
+
+    /* figures */
+    {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_stats, "figures of the store"},
+    {"GET", "/api/routes", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_docs, "this table"},
+    {"GET", "/metrics", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_metrics, "Prometheus text"},
+    {"GET", "/healthz", SCOPE_OPEN, 0, 0, ERRORS_STENO, api_health, "is it there?"},
+    {0},
+};
+
+const struct route *route_table(void)
+{
+        return ROUTES;
+}
