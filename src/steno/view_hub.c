@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/token.h"
 #include "view/budget.h"
+#include "view/polish.h"
 #include "view/strategies.h"
 
 void view_hub_init(struct view_hub *v)
@@ -154,7 +155,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
             .id = arena_dup(&v->arena, item->id),
             .ref = arena_dup(&v->arena, item->about->ref),
-            .run = arena_dup(&v->arena, item->about->run)};
+            .run = arena_dup(&v->arena, item->about->run),
+            .duplicate = item->about->duplicate && !item->about->orphan};
         return v->arena.failed ? error_nomem(v->err) : 0;
 }
 
@@ -211,6 +213,26 @@ static enum repair_class classify(void *ctx, uint64_t seq, struct str id)
         return class;
 }
 
+/* A segment does not hold the first result of a call that was answered before it; the mark that
+ * the append made knows better. */
+static void tell_repair(void *ctx, const struct repair_note *note)
+{
+        struct view_hub *v = ctx;
+        struct repair_note told = *note;
+        const struct hub_item *item = item_of(v, note->seq, NULL);
+        if (note->class == REPAIR_ORPHAN && item && item->duplicate) {
+                told.class = REPAIR_DUPLICATE;
+                told.text = repair_class_text(REPAIR_DUPLICATE);
+        }
+        view_report_repair(v->report, &told);
+}
+
+static void tell_renamed(void *ctx, uint64_t seq, struct str id)
+{
+        struct view_hub *v = ctx;
+        view_report_renamed(v->report, seq, id);
+}
+
 /* ---- out ---- */
 
 static int edit(struct view_hub *v, struct work *w)
@@ -262,6 +284,35 @@ static void tell_ids(struct view_hub *v, const struct history *h)
         }
 }
 
+/* Words behind calls end the turn of items: repair would put the results behind all of it, and a
+ * writer for turns cannot join words to the calls before them. */
+static void part_turns(struct history *h)
+{
+        bool called = false;
+        for (size_t i = 0; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                if (!m->item || m->role != ROLE_ASSISTANT)
+                        called = false;
+                else if (message_has(m, PART_CALL))
+                        called = true;
+                else if (called && (message_has(m, PART_TEXT) || message_has(m, PART_REFUSAL)))
+                        m->item = called = false;
+        }
+}
+
+static int polish(struct view_hub *v, struct history *h)
+{
+        if (polish_twins(h, &v->arena, tell_renamed, v))
+                return error_nomem(v->err);
+        if (strcmp(v->format->name, "openai") == 0)
+                polish_empty(h);
+        if (strcmp(v->format->name, "gemini") == 0)
+                polish_names(h);
+        if (strcmp(v->format->name, "anthropic") == 0)
+                polish_end(h, &v->arena);
+        return 0;
+}
+
 int view_hub_write(struct view_hub *v, struct str *json)
 {
         struct history h;
@@ -269,8 +320,8 @@ int view_hub_write(struct view_hub *v, struct str *json)
         struct repair_options opt = {.synthesize = provider,
             .classify = classify,
             .classify_ctx = v,
-            .on_note = view_report_repair,
-            .note_ctx = v->report};
+            .on_note = tell_repair,
+            .note_ctx = v};
         struct writer w = {.out = &v->out,
             .arena = &v->arena,
             .valid = provider,
@@ -278,9 +329,13 @@ int view_hub_write(struct view_hub *v, struct str *json)
             .on_loss = view_report_loss,
             .loss_ctx = v->report};
         buf_clear(&v->out);
+        if (!(v->format->flags & FORMAT_ITEMS))
+                part_turns(&v->h);
         int rc = repair_history(&v->h, &opt, &v->arena, &h) ? error_nomem(v->err) : 0;
         if (!rc)
                 rc = edit_and_weigh(v, &h);
+        if (!rc && provider)
+                rc = polish(v, &h);
         if (!rc)
                 rc = format_write_history(v->format, &w, &h, v->err);
         if (!rc && v->report->wanted)

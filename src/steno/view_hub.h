@@ -16,6 +16,7 @@ struct hub_item {
         struct str id;
         struct str ref;
         struct str run;
+        bool duplicate; /* it was marked as a second result when it came */
 };
 
 struct view_hub {

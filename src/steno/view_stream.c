@@ -127,8 +127,8 @@ static int hold(struct view_stream *s, const struct feed_item *item)
 /* A message with calls and right behind it one message for each result. */
 static bool is_in_order(const struct view_stream *s, size_t n)
 {
-        if (s->list[0].open || !s->list[0].about.call_count)
-                return n == 1 && !s->list[0].item.damaged && !s->list[0].about.answer_count;
+        if (!s->list[0].about.call_count)
+                return n == 1 && !s->list[0].about.answer_count;
         for (size_t i = 1; i < n; i++) {
                 const struct held *h = &s->list[i];
                 if (h->item.damaged || h->about.call_count || h->about.answer_count != 1 ||

@@ -1,0 +1,143 @@
+/* polish.c - see polish.h */
+#include "view/polish.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/token.h"
+#include "steno.h"
+
+/* ---- twins ---- */
+
+static bool is_taken(const struct history *h, size_t from, const struct part *upto, struct str id)
+{
+        for (size_t i = from; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                for (size_t k = 0; k < m->count; k++) {
+                        if (&m->parts[k] == upto)
+                                return false;
+                        if (m->parts[k].kind == PART_CALL && str_eq(m->parts[k].id, id))
+                                return true;
+                }
+        }
+        return false;
+}
+
+static size_t message_of(const struct history *h, size_t from, const struct part *p)
+{
+        for (size_t i = from; i < h->count; i++)
+                if (p >= h->list[i].parts && p < h->list[i].parts + h->list[i].count)
+                        return i;
+        return h->count;
+}
+
+/* `id` and the first number from 2 that is free. */
+static struct str another_id(
+    const struct history *h, size_t from, size_t at, struct str id, struct arena *arena)
+{
+        char *made = arena_alloc(arena, id.n + 24);
+        for (unsigned n = 2; made; n++) {
+                if (id.n)
+                        memcpy(made, id.p, id.n);
+                size_t len = id.n + (size_t)snprintf(made + id.n, 24, "_%u", n);
+                struct str s = str_span(made, len);
+                const struct message *last = &h->list[at];
+                if (!is_taken(h, from, last->parts + last->count, s))
+                        return s;
+        }
+        return (struct str){0};
+}
+
+int polish_twins(struct history *h, struct arena *arena,
+    void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx)
+{
+        size_t turn = 0; /* where the calls begin that may be joined to one message */
+        for (size_t i = 0; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                if (!(i > 0 && m->item && h->list[i - 1].item && m->role == ROLE_ASSISTANT))
+                        turn = i;
+                for (size_t k = 0; k < m->count; k++) {
+                        struct part *p = &m->parts[k];
+                        if (p->kind != PART_CALL || !p->id.p || !is_taken(h, turn, p, p->id))
+                                continue;
+                        struct str id = another_id(h, turn, i, p->id, arena);
+                        if (!id.p)
+                                return STENO_ENOMEM;
+                        if (renamed)
+                                renamed(ctx, m->seq, p->id);
+                        p->id = id;
+                        message_touch(m);
+                        size_t at = p->peer ? message_of(h, i, p->peer) : h->count;
+                        if (at == h->count)
+                                continue;
+                        p->peer->id = id;
+                        message_touch(&h->list[at]);
+                }
+        }
+        return 0;
+}
+
+/* ---- names ---- */
+
+void polish_names(struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                for (size_t k = 0; k < m->count; k++) {
+                        struct part *p = &m->parts[k];
+                        if (p->kind != PART_RESULT || !p->peer || !p->name.p || !p->peer->name.p ||
+                            str_eq(p->name, p->peer->name))
+                                continue;
+                        p->name = p->peer->name;
+                        message_touch(m);
+                }
+        }
+}
+
+/* ---- empty contents ---- */
+
+void polish_empty(struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                bool speaks = false;
+                for (size_t k = 0; k < m->count; k++)
+                        speaks = speaks || (m->parts[k].kind != PART_CALL &&
+                                               m->parts[k].kind != PART_RESULT &&
+                                               m->parts[k].kind != PART_THINKING);
+                if (m->shape != SHAPE_ARRAY || speaks)
+                        continue;
+                m->shape = SHAPE_ANY;
+                message_touch(m);
+        }
+}
+
+/* ---- the end ---- */
+
+/* True: it says something, and so ends the history. */
+static bool trim_part(struct message *m, struct part *p, struct arena *arena)
+{
+        if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
+                return false;
+        if (p->kind != PART_TEXT && p->kind != PART_REFUSAL)
+                return true;
+        struct str text = token_decode(p->text, arena, NULL);
+        size_t n = text.n;
+        while (n && strchr(" \t\r\n\v\f", text.p[n - 1]))
+                n--;
+        if (n == 0 || n == text.n || m->role != ROLE_ASSISTANT)
+                return n > 0;
+        p->text = token_make(str_span(text.p, n), arena);
+        p->raw = (struct str){0};
+        message_touch(m);
+        return true;
+}
+
+/* Writers leave out what says nothing, so the end is the last that says something. */
+void polish_end(struct history *h, struct arena *arena)
+{
+        for (size_t i = h->count; i-- > 0;)
+                for (size_t k = h->list[i].count; k-- > 0;)
+                        if (trim_part(&h->list[i], &h->list[i].parts[k], arena))
+                                return;
+}

@@ -1,0 +1,27 @@
+/*
+ * polish.h - the last touches that make a repaired history acceptable to one provider: what is
+ * about ids, names and the very end, and so cannot be seen by a writer that looks at one message.
+ */
+#ifndef VIEW_POLISH_H
+#define VIEW_POLISH_H
+
+#include "base/arena.h"
+#include "model/message.h"
+
+/*
+ * Two calls of one id in one turn cannot be told apart: each but the first gets an id of its own,
+ * and its result with it. `renamed` is told the old id. 0 or STENO_ENOMEM.
+ */
+int polish_twins(struct history *h, struct arena *arena,
+    void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx);
+
+/* A result says the name of the tool that was called, whatever it said before. */
+void polish_names(struct history *h);
+
+/* An array without a part is no content: none is. */
+void polish_empty(struct history *h);
+
+/* The last words of an assistant that ends a history do not end in white space. */
+void polish_end(struct history *h, struct arena *arena);
+
+#endif
