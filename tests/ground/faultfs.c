@@ -353,6 +353,19 @@ long faultfs_fired(const struct faultfs *f)
         return f->fired;
 }
 
+void faultfs_over(struct faultfs *f, const struct fs *under)
+{
+        f->under = under;
+}
+
+const void *faultfs_site(const struct faultfs *f, unsigned calls, int n)
+{
+        for (int i = 0; i < f->site_count; i++)
+                if (f->sites[i].call & calls && --n == 0)
+                        return f->sites[i].from;
+        return NULL;
+}
+
 int faultfs_sites(const struct faultfs *f, unsigned calls)
 {
         int n = 0;

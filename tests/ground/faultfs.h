@@ -78,6 +78,10 @@ void faultfs_arm(struct faultfs *f, const struct faultfs_plan *plan);
 /* Calls that matched since then, and how often the plan fired. */
 long faultfs_matched(const struct faultfs *f);
 long faultfs_fired(const struct faultfs *f);
+/* Works on another fs from now on; sites stay known. */
+void faultfs_over(struct faultfs *f, const struct fs *under);
+/* The return address of the n-th place, from 1, that called something in `calls`; NULL: none. */
+const void *faultfs_site(const struct faultfs *f, unsigned calls, int n);
 /* Places in the code that have called something in `calls` so far. */
 int faultfs_sites(const struct faultfs *f, unsigned calls);
 
