@@ -8,6 +8,7 @@
  */
 #include "store/files/conv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,11 @@ static int try_candidate(void *ctx, uint64_t at)
                 return 0;
         buf_clear(&c->text);
         json_unescape(found, &c->text, NULL);
-        if (c->text.failed || !str_eq(buf_str(&c->text), c->want))
+        if (c->text.failed) {
+                c->rc = error_nomem(c->err);
+                return 1;
+        }
+        if (!str_eq(buf_str(&c->text), c->want))
                 return 0;
         c->rec = rec;
         return 1;
@@ -176,10 +181,12 @@ static int replay(struct group *g, struct append_request *q, uint64_t first_seq,
                         break;
                 buf_init(&id, 0);
                 json_unescape(line.rec.id, &id, NULL);
+                if (id.failed)
+                        rc = error_nomem(&q->err);
                 if (same && !b->entries[i].made_id && !str_eq(buf_str(&id), b->entries[i].id))
                         same = false;
                 buf_release(&id);
-                if (!same ||
+                if (rc || !same ||
                     (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i)))
                         break;
                 rc = add_receipt_id(&q->receipt, i, line.rec.id);
@@ -442,12 +449,12 @@ static int serialise(struct group *g, struct append_request *q)
                     .x = buf_str(&x),
                     .m = e->m};
                 record_write(out, &r, e->id);
-                rc = remember(g, ids_hash_id(e->id), at);
+                rc = x.failed ? x.failed : out->failed;
+                if (rc == 0)
+                        rc = remember(g, ids_hash_id(e->id), at);
                 if (rc == 0 && i == 0 && b->key.n)
                         rc = remember(g, ids_hash_key(b->key), at);
         }
-        if (rc == 0 && (x.failed || out->failed))
-                rc = x.failed ? x.failed : out->failed;
         buf_release(&x);
         if (rc == 0)
                 return 0;
@@ -455,6 +462,28 @@ static int serialise(struct group *g, struct append_request *q)
         out->failed = 0;
         g->hash_count = hashes;
         return error_nomem(&q->err);
+}
+
+/* Parts were stored before the lock was taken, and a purge may have dropped one that a deleted
+ * message had as well. */
+static int check_parts(struct group *g, struct append_request *q)
+{
+        const struct fs *fs = g->conv->store->env->fs;
+        struct stat st;
+        char path[128];
+        for (size_t i = 0; i < q->batch->count; i++) {
+                const struct about *about = &q->batch->entries[i].about;
+                for (size_t k = 0; k < about->part_count; k++) {
+                        snprintf(path, sizeof path, "artifacts/parts/%.*s",
+                            (int)about->parts[k].name.n, about->parts[k].name.p);
+                        if (fs->stat(fs, g->conv->dir, path, &st))
+                                return error_set(&q->err, STENO_EIO,
+                                    "message %zu: a large token was purged meanwhile; send it "
+                                    "again",
+                                    i + 1);
+                }
+        }
+        return 0;
 }
 
 /* 0 admitted or answered, 2 wait for the next group, negative refused. */
@@ -473,6 +502,8 @@ static int admit(struct group *g, struct append_request *q)
                     (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
         uint64_t amend = g->amend;
         rc = check_targets(g, q);
+        if (rc == 0)
+                rc = check_parts(g, q);
         if (rc == 0)
                 rc = check_pairing(g, q);
         if (rc == 0)
@@ -527,8 +558,10 @@ static int write_group(struct group *g, struct steno_error *err)
         struct files_conv *c = g->conv;
         const struct fs *fs = c->store->env->fs;
         int rc = recent_note(c, err);
-        if (rc)
+        if (rc) {
+                conv_forget(c); /* the pairing has seen what will not be written */
                 return rc;
+        }
         rc = fs_pwrite_all(fs, c->log, c->out.p, c->out.n, (off_t)c->at.end);
         if (rc)
                 return roll_back(c, rc, "writing messages.jsonl", err);
@@ -540,12 +573,12 @@ static int write_group(struct group *g, struct steno_error *err)
         c->at.end += c->out.n;
         c->at.size = c->at.end;
         c->at.last_seq = g->seq;
-        bool covered = ids_covered(&c->ids) == c->at.end - c->out.n;
-        if (covered) {
-                for (size_t i = 0; i < g->hash_count; i++)
-                        ids_add(&c->ids, g->hashes[i], g->offsets[i]);
-                ids_cover(&c->ids, c->at.end);
-                if (g->amend)
+        uint64_t before = c->at.end - c->out.n;
+        if (ids_covered(&c->ids) == before) {
+                bool kept = true;
+                for (size_t i = 0; kept && i < g->hash_count; i++)
+                        kept = ids_add(&c->ids, g->hashes[i], g->offsets[i]);
+                if (kept && ids_cover(&c->ids, before, c->at.end) && g->amend)
                         ids_set_amend(&c->ids, g->amend);
         }
         if (g->sync) {

@@ -52,6 +52,14 @@ void conv_leave(struct files_conv *c)
         pthread_mutex_unlock(&c->mutex);
 }
 
+/* A lock that stays would hold up every other process: one that did not go is tried again. */
+void conv_funlock(struct files_conv *c)
+{
+        const struct fs *fs = c->store->env->fs;
+        for (int tries = 0; tries < 8 && fs->flock(fs, c->dir, LOCK_UN) != 0; tries++)
+                ;
+}
+
 int conv_flock(struct files_conv *c, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
@@ -62,17 +70,11 @@ int conv_flock(struct files_conv *c, struct steno_error *err)
         rc = fs->stat(fs, c->project->conversations, c->folder, &st);
         if (rc == 0 && st.st_ino == c->dir_ino && st.st_dev == c->dir_dev)
                 return 0;
-        fs->flock(fs, c->dir, LOCK_UN);
+        conv_funlock(c);
         if (rc == 0 || rc == -ENOENT)
                 return error_set(
                     err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
         return error_sys(err, rc, "looking for conversation \"%.100s\"", c->id);
-}
-
-void conv_funlock(struct files_conv *c)
-{
-        const struct fs *fs = c->store->env->fs;
-        fs->flock(fs, c->dir, LOCK_UN);
 }
 
 int files_conv_lock(struct files_conv *c, struct steno_error *err)
@@ -182,11 +184,17 @@ static int cut_tail(struct files_conv *c, struct log_end *e, struct steno_error 
         if (rc)
                 return rc;
         rc = fs->ftruncate(fs, c->log, (off_t)e->end);
-        if (rc == 0)
+        if (rc == 0) {
+                /* Before anything is written there: else a whole record of the torn span could
+                 * come back behind a new one of the right length. */
                 rc = fs->fdatasync(fs, c->log);
+                if (rc)
+                        c->poisoned = true; /* S5 */
+        }
         if (rc)
                 return error_sys(err, rc, "cutting a torn tail off messages.jsonl");
         e->size = e->end;
+        e->synced = (struct log_mark){e->end, e->last_seq};
         return 0;
 }
 
@@ -201,8 +209,9 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
                 return 0;
         uint64_t known_end = c->known && (uint64_t)st.st_size > c->at.end ? c->at.end : 0;
         struct log_end e;
+        c->known = false;
         ids_close(&c->ids);
-        ids_open(&c->ids, c->store->env, c->dir);
+        ids_open(&c->ids, c->store->env, c->store->boot, c->dir, st.st_ino);
         rc = log_find_end(fs, c->log, (uint64_t)st.st_size, c->ids.mark, &e, err);
         if (rc == 0 && e.end < e.size)
                 rc = cut_tail(c, &e, err);
@@ -210,6 +219,8 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
                 return rc;
         if (ids_covered(&c->ids) > e.end || c->ids.mark.size > e.end)
                 ids_reset(&c->ids, c->ids.mark.size <= e.end);
+        if (c->ids.mark.size < e.synced.size)
+                c->ids.mark = e.synced;
         if (c->pairing) {
                 /* Others appended: their records may hold calls and results. */
                 if (known_end == 0 || known_end > e.end ||
@@ -223,6 +234,28 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
         return 0;
 }
 
+/* Puts the id of a record, and its key, into the index. 1: it could not be kept. */
+static int add_record(
+    struct files_conv *c, const struct log_line *line, struct buf *text, struct steno_error *err)
+{
+        struct str key;
+        buf_clear(text);
+        json_unescape(line->rec.id, text, NULL);
+        if (text->failed)
+                return buf_check(text, err);
+        if (!ids_add(&c->ids, ids_hash_id(buf_str(text)), line->at))
+                return 1;
+        if (str_starts(line->rec.x, "{\"kind\":"))
+                ids_set_amend(&c->ids, line->rec.seq);
+        if (!about_key(line->rec.x, &key))
+                return 0;
+        buf_clear(text);
+        json_unescape(key, text, NULL);
+        if (text->failed)
+                return buf_check(text, err);
+        return !ids_add(&c->ids, ids_hash_key(buf_str(text)), line->at);
+}
+
 int conv_cover_ids(struct files_conv *c, struct steno_error *err)
 {
         uint64_t from = ids_covered(&c->ids);
@@ -230,35 +263,44 @@ int conv_cover_ids(struct files_conv *c, struct steno_error *err)
                 return 0;
         struct log_cursor cursor;
         struct log_line line;
-        struct buf id;
+        struct buf text;
         int rc;
-        buf_init(&id, 0);
+        buf_init(&text, 0);
         log_cursor_init(&cursor, c->store->env->fs, c->log, from, c->at.end);
         while ((rc = log_next(&cursor, &line, err)) == 1) {
                 if (line.damaged)
                         continue;
-                buf_clear(&id);
-                json_unescape(line.rec.id, &id, NULL);
-                if (id.failed) {
-                        rc = buf_check(&id, err);
+                uint64_t next = line.at + line.rec.line.n + 1;
+                rc = add_record(c, &line, &text, err);
+                if (rc || !ids_cover(&c->ids, from, next))
                         break;
-                }
-                ids_add(&c->ids, ids_hash_id(buf_str(&id)), line.at);
-                if (str_starts(line.rec.x, "{\"kind\":"))
-                        ids_set_amend(&c->ids, line.rec.seq);
-                struct str key;
-                if (about_key(line.rec.x, &key)) {
-                        buf_clear(&id);
-                        json_unescape(key, &id, NULL);
-                        ids_add(&c->ids, ids_hash_key(buf_str(&id)), line.at);
-                }
-                ids_cover(&c->ids, line.at + line.rec.line.n + 1);
+                from = next;
         }
         if (rc == 0) {
-                ids_cover(&c->ids, c->at.end);
+                ids_cover(&c->ids, from, c->at.end);
                 ids_flush(&c->ids);
         }
+        /* An index that could not be kept must not answer "new" for what is there. */
+        if (rc >= 0)
+                rc = ids_covered(&c->ids) == c->at.end
+                         ? 0
+                         : error_set(err, STENO_EIO,
+                               "ids.idx of conversation \"%.100s\" cannot be written", c->id);
         log_cursor_release(&cursor);
-        buf_release(&id);
+        buf_release(&text);
         return rc;
+}
+
+void conv_flush_ids(struct files_conv *c)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        if (!c->ids.env || !c->ids.pending_count || !c->known || c->poisoned)
+                return;
+        if (fs->flock(fs, c->dir, LOCK_EX | LOCK_NB) != 0)
+                return; /* whoever has it walks what is missing */
+        if (fs->stat(fs, c->dir, "messages.jsonl", &st) == 0 && st.st_ino == c->log_ino &&
+            (uint64_t)st.st_size == c->at.end)
+                ids_flush(&c->ids);
+        conv_funlock(c);
 }

@@ -54,6 +54,7 @@ struct files_conv {
 
 struct files_store {
         const struct env *env;
+        uint64_t boot; /* ids_boot */
         char *path;
         int root;
         pthread_mutex_t mutex; /* the table, the projects, the syncer */
@@ -86,6 +87,8 @@ int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
 int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */
 void conv_forget(struct files_conv *conv);
+/* Writes ids that wait in memory, when nobody else has the lock: before a handle goes away. */
+void conv_flush_ids(struct files_conv *conv);
 
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
 int recent_note(struct files_conv *conv, struct steno_error *err);

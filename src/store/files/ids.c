@@ -22,7 +22,8 @@ struct header {
         uint64_t mark_size;
         uint64_t mark_seq;
         uint64_t last_amend;
-        uint64_t unused[3];
+        uint64_t log;
+        uint64_t unused[2];
         uint32_t version;
         uint32_t crc;
 };
@@ -50,20 +51,24 @@ static void forget_file(struct ids *ids)
         ids->pending_covered = 0;
 }
 
-void ids_open(struct ids *ids, const struct env *env, int dir)
+uint64_t ids_boot(const struct env *env)
+{
+        char boot[40];
+        env->boot(env, boot);
+        return hash_64(boot, strlen(boot));
+}
+
+void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, uint64_t log)
 {
         const struct fs *fs = env->fs;
-        char boot[40];
         struct header h;
-        *ids = (struct ids){.env = env, .dir = dir, .fd = -1};
-        env->boot(env, boot);
-        ids->boot = hash_64(boot, strlen(boot));
+        *ids = (struct ids){.env = env, .dir = dir, .fd = -1, .boot = boot, .log = log};
         int fd = fs->open(fs, dir, NAME, O_RDWR, 0);
         if (fd < 0)
                 return;
         ssize_t got = fs_pread_all(fs, fd, &h, sizeof h, 0);
         if (got != (ssize_t)sizeof h || memcmp(h.magic, MAGIC, sizeof MAGIC) != 0 ||
-            h.version != 1 || h.crc != header_crc(&h)) {
+            h.version != 1 || h.crc != header_crc(&h) || h.log != log) { /* I4 */
                 fs->close(fs, fd);
                 return;
         }
@@ -86,6 +91,8 @@ void ids_close(struct ids *ids)
         if (!ids->env)
                 return;
         forget_file(ids);
+        free(ids->pending);
+        ids->pending = NULL;
 }
 
 uint64_t ids_hash_id(struct str id)
@@ -150,6 +157,7 @@ static int write_header(struct ids *ids, int fd)
             .mark_size = ids->mark.size,
             .mark_seq = ids->mark.seq,
             .last_amend = ids->last_amend,
+            .log = ids->log,
             .version = 1};
         memcpy(h.magic, MAGIC, sizeof MAGIC);
         h.crc = header_crc(&h);
@@ -242,7 +250,7 @@ static int insert(struct ids *ids, struct ids_entry add)
         return -EIO;
 }
 
-void ids_flush(struct ids *ids)
+static bool flush(struct ids *ids)
 {
         int rc = 0;
         if (ids->fd < 0 || (ids->count + ids->pending_count) * 2 > ids->slots)
@@ -256,21 +264,34 @@ void ids_flush(struct ids *ids)
         }
         if (rc)
                 ids_reset(ids, true);
+        return rc == 0;
 }
 
-void ids_add(struct ids *ids, uint64_t hash, uint64_t at)
+void ids_flush(struct ids *ids)
 {
-        if (ids->pending_count == IDS_PENDING) {
-                uint64_t covered = ids->pending_covered;
-                ids->pending_covered = at < covered ? at : covered;
-                ids_flush(ids);
+        flush(ids);
+}
+
+bool ids_add(struct ids *ids, uint64_t hash, uint64_t at)
+{
+        if (!ids->pending)
+                ids->pending = malloc(IDS_PENDING * sizeof *ids->pending);
+        if (!ids->pending) {
+                ids_reset(ids, true);
+                return false;
         }
+        if (ids->pending_count == IDS_PENDING && !flush(ids))
+                return false;
         ids->pending[ids->pending_count++] = (struct ids_entry){hash, at + 1};
+        return true;
 }
 
-void ids_cover(struct ids *ids, uint64_t covered)
+bool ids_cover(struct ids *ids, uint64_t from, uint64_t to)
 {
-        ids->pending_covered = covered;
+        if (ids->pending_covered != from)
+                return false;
+        ids->pending_covered = to;
+        return true;
 }
 
 void ids_set_amend(struct ids *ids, uint64_t seq)
@@ -281,7 +302,7 @@ void ids_set_amend(struct ids *ids, uint64_t seq)
 void ids_set_mark(struct ids *ids, struct log_mark mark)
 {
         ids->mark = mark;
-        if (ids->fd < 0 || ids->pending_count > IDS_PENDING / 2) {
+        if (ids->fd < 0) {
                 ids_flush(ids);
                 return;
         }

@@ -12,6 +12,7 @@
  *       every record before it.
  *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
  *   I3  A hit is only a candidate: the record itself is read and compared.
+ *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing.
  *
  * Writers hold the conversation's lock. Readers need none: they look, then walk the log from
  * `covered` on.
@@ -26,7 +27,8 @@
 #include "base/str.h"
 #include "store/files/log.h"
 
-#define IDS_PENDING 256
+/* Entries that wait in memory for the file; they are found there, and cost a walk after a kill. */
+#define IDS_PENDING 512
 
 struct ids_entry {
         uint64_t hash;
@@ -38,19 +40,24 @@ struct ids {
         int dir; /* the conversation's folder, borrowed */
         int fd;  /* -1: there is none (yet) */
         uint64_t boot;
+        uint64_t log; /* inode of the log that it is about */
         uint64_t slots;
         uint64_t count;
         uint64_t covered; /* bytes of the log that the entries cover */
         struct log_mark mark;
-        uint64_t last_amend; /* seq of the last amendment in the covered part, 0: none */
-        struct ids_entry pending[IDS_PENDING]; /* behind what the file has */
+        uint64_t last_amend;       /* seq of the last amendment in the covered part, 0: none */
+        struct ids_entry *pending; /* behind what the file has; IDS_PENDING, or NULL */
         unsigned pending_count;
         uint64_t pending_covered;
 };
 
-/* Opens what is there. Never fails: without a usable file it is empty and covers nothing. */
-void ids_open(struct ids *ids, const struct env *env, int dir);
+/* Opens what is there about the log with this inode. Never fails: without a usable file it is
+ * empty and covers nothing. `boot` is ids_boot's. */
+void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, uint64_t log);
 void ids_close(struct ids *ids);
+
+/* The word for this boot; it costs a few system calls, so whoever opens many asks once. */
+uint64_t ids_boot(const struct env *env);
 
 /* The hash of a message id, and of an idempotency key: they do not meet. */
 uint64_t ids_hash_id(struct str id);
@@ -63,14 +70,16 @@ uint64_t ids_covered(const struct ids *ids);
  * returned. Negative: the file could not be read (the index is empty from then on). */
 int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx);
 
-/* Adds an entry for a record at `at`; ids_cover says that all before `covered` are in. Failures
- * make the index forget everything: it is rebuilt later. */
-void ids_add(struct ids *ids, uint64_t hash, uint64_t at);
-void ids_cover(struct ids *ids, uint64_t covered);
+/* Adds an entry for a record at `at`. False: the index could not be kept and has forgotten
+ * everything; it is rebuilt later. */
+bool ids_add(struct ids *ids, uint64_t hash, uint64_t at);
+/* Says that all of [from, to) is in. False, and nothing changes, when what lies before `from` is
+ * not: it was forgotten meanwhile. */
+bool ids_cover(struct ids *ids, uint64_t from, uint64_t to);
 void ids_set_amend(struct ids *ids, uint64_t seq);
 /* Everything up to this mark is synced. */
 void ids_set_mark(struct ids *ids, struct log_mark mark);
-/* Writes what is pending. */
+/* Writes what is pending. Under the conversation's lock. */
 void ids_flush(struct ids *ids);
 /* Forgets all entries, and the mark too when the log was rewritten. */
 void ids_reset(struct ids *ids, bool keep_mark);

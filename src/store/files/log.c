@@ -376,6 +376,21 @@ static int seq_before(const struct fs *fs, int fd, uint64_t at, struct buf *line
         return rc;
 }
 
+/* A mark that is about a longer file, or ends inside a line, is of another log. */
+static int check_mark(
+    const struct fs *fs, int fd, uint64_t feed, struct log_mark *mark, struct steno_error *err)
+{
+        char byte = 0;
+        if (mark->size == 0 || mark->size == feed)
+                return 0;
+        ssize_t got = mark->size > feed ? 0 : fs_pread_all(fs, fd, &byte, 1, (off_t)mark->size - 1);
+        if (got < 0)
+                return read_failed(err, got);
+        if (byte != '\n')
+                *mark = (struct log_mark){0};
+        return 0;
+}
+
 int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mark,
     struct log_end *out, struct steno_error *err)
 {
@@ -385,17 +400,19 @@ int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mar
         struct log_end e = {.size = size};
         buf_init(&line, LINE_READ_MAX * 2);
         int rc = size ? find_feed_back(fs, fd, size, 1, &feed, err) : 0; /* L1 */
+        if (rc == 0)
+                rc = check_mark(fs, fd, feed, &mark, err);
+        if (rc == 0)
+                rc = last_readable(fs, fd, feed, mark.size, &line, &rec, &at, err);
         if (rc)
                 goto out;
-        if (mark.size > feed)
-                mark = (struct log_mark){0}; /* it is about a longer file than this one */
-        rc = last_readable(fs, fd, feed, mark.size, &line, &rec, &at, err);
-        if (rc)
-                goto out;
+        e.synced = mark;
         uint64_t behind = at == feed ? mark.size : at + rec.line.n + 1;
         if (behind == feed && at != feed && rec.batch_count == 1 && rec.group == 0) {
                 e.end = feed; /* the common case: one whole record, all before it synced (L3) */
                 e.last_seq = rec.seq;
+                if (at > mark.size)
+                        e.synced = (struct log_mark){at, rec.seq - 1};
         } else if (behind <= mark.size) {
                 /* All that can be read is synced. Damage before the mark keeps its seqs (L5). */
                 e.end = mark.size;
@@ -408,6 +425,7 @@ int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mar
                         e.last_seq = mark.seq;
                 } else {
                         rc = seq_before(fs, fd, from, &line, &e.last_seq, err);
+                        e.synced = (struct log_mark){from, e.last_seq};
                 }
                 if (rc == 0)
                         rc = keep_whole_batches(fs, fd, from, feed, &e, err);

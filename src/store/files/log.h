@@ -28,16 +28,17 @@
 #include "model/record.h"
 #include "steno.h"
 
-struct log_end {
-        uint64_t size;     /* of the file when it was looked at */
-        uint64_t end;      /* behind the last visible record; what follows up to size is torn */
-        uint64_t last_seq; /* 0: empty */
-};
-
 /* The synced mark: this many bytes, up to this seq, are known to be on the disk. */
 struct log_mark {
         uint64_t size; /* 0: unknown */
         uint64_t seq;
+};
+
+struct log_end {
+        uint64_t size;     /* of the file when it was looked at */
+        uint64_t end;      /* behind the last visible record; what follows up to size is torn */
+        uint64_t last_seq; /* 0: empty */
+        struct log_mark synced; /* what is known to be, from the mark and the records (L3) */
 };
 
 /*

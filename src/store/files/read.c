@@ -25,11 +25,11 @@ struct reader {
 
 static int reader_open(struct files_conv *c, struct reader *r, struct steno_error *err)
 {
-        struct stat st;
+        struct stat st = {0};
         *r = (struct reader){.fs = c->store->env->fs};
         r->fd = r->fs->open(r->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
         if (r->fd == -ENOENT) {
-                ids_open(&r->ids, c->store->env, c->dir);
+                ids_open(&r->ids, c->store->env, c->store->boot, c->dir, 0);
                 return 0; /* a folder without a log: empty */
         }
         int rc = r->fd < 0 ? r->fd : r->fs->fstat(r->fs, r->fd, &st);
@@ -38,10 +38,9 @@ static int reader_open(struct files_conv *c, struct reader *r, struct steno_erro
                         r->fs->close(r->fs, r->fd);
                 return error_sys(err, rc, "reading messages.jsonl");
         }
-        /* The mark before the size would be older; the size is of an open file, so both are of
-         * one log even when it is being rewritten: a mark of another one is out of its range or
-         * still a lower bound of what that rewrite synced. */
-        ids_open(&r->ids, c->store->env, c->dir);
+        /* ids.idx may be younger than the size that was read, and even of another log (I4): its
+         * mark is then out of range, and no mark at all. */
+        ids_open(&r->ids, c->store->env, c->store->boot, c->dir, st.st_ino);
         rc = log_find_end(r->fs, r->fd, (uint64_t)st.st_size, r->ids.mark, &r->at, err);
         if (rc) {
                 ids_close(&r->ids);
@@ -151,6 +150,8 @@ static bool is_wanted(struct by_id *b, const struct record *rec)
 {
         buf_clear(&b->id);
         json_unescape(rec->id, &b->id, NULL);
+        if (b->id.failed)
+                b->rc = error_nomem(b->err);
         return !b->id.failed && str_eq(buf_str(&b->id), b->want);
 }
 
@@ -171,7 +172,7 @@ static int try_walked(void *ctx, const struct files_record *r)
 {
         struct by_id *b = ctx;
         if (r->damaged || !is_wanted(b, &r->rec))
-                return 0;
+                return b->rc != 0;
         buf_clear(&b->line);
         buf_put_str(&b->line, r->rec.line);
         b->found = !b->line.failed && record_peek(buf_str(&b->line), &b->rec);
@@ -284,8 +285,9 @@ int files_read_amendments(
                 uint64_t seq = recent.count ? recent.seqs[--recent.count] : next;
                 bool chained = recent.count == 0;
                 rc = amendment_at(&r, seq, &line, each, ctx, &prev, err);
+                /* The index may know one that the walk has handed out already. */
                 if (chained)
-                        next = seq == next || prev ? prev : next;
+                        next = prev ? prev : next < seq ? next : 0;
         }
         free(recent.seqs);
         buf_release(&line);

@@ -133,6 +133,7 @@ int files_open(const struct env *env, const char *path, bool create, struct file
                 return error_nomem(err);
         int rc;
         s->env = env;
+        s->boot = ids_boot(env);
         s->root = s->projects_dir = -1;
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
@@ -168,8 +169,7 @@ static void conv_destroy(struct files_conv *conv)
         const struct fs *fs = conv->store->env->fs;
         if (conv->pairing)
                 pairing_free(conv->pairing);
-        if (conv->ids.env && conv->ids.pending_count && !conv->poisoned)
-                ids_flush(&conv->ids);
+        conv_flush_ids(conv);
         ids_close(&conv->ids);
         if (conv->log >= 0)
                 fs->close(fs, conv->log);
@@ -240,8 +240,9 @@ static int project_open(struct files_store *s, const char *folder, bool create,
         int conversations = dir < 0 ? dir : fs_open_dir(fs, dir, "conversations", create);
         /* Another process may have made them a moment ago and not yet synced their names (S3). */
         int rc = 0;
-        if (create && conversations >= 0 && (rc = fs->fsync(fs, dir)) == 0)
-                rc = fs->fsync(fs, s->projects_dir);
+        if (create && conversations >= 0 && (rc = fs->fsync(fs, dir)) == 0 &&
+            (rc = fs->fsync(fs, s->projects_dir)) == 0)
+                rc = fs->fsync(fs, s->root);
         if (dir >= 0)
                 fs->close(fs, dir);
         if (rc) {
@@ -419,8 +420,9 @@ static int make_folder(struct files_store *s, struct files_project *project, con
         int log = -1;
         rc = dir < 0 ? dir : fs_replace(fs, dir, "meta.json", meta.p, meta.n);
         if (rc == 0) {
+                /* Empty: there is nothing to sync but its name. */
                 log = fs->open(fs, dir, "messages.jsonl", O_RDWR | O_CREAT | O_EXCL, 0600);
-                rc = log < 0 ? log : fs->fsync(fs, log);
+                rc = log < 0 ? log : 0;
         }
         if (rc == 0)
                 rc = fs->fsync(fs, dir);
