@@ -27,6 +27,8 @@
  *   message            text: a piece of the reply, merged over at most 50 ms
  *   thinking           text: the same for reasoning
  *   message_dropped    reason: the reply named by messageId was streamed and not kept
+ *   model_retry        attempt, waitMs, code, message: a model call that failed before its first
+ *                      token and is made again
  *   tool_call_start    toolCallId, toolName, serverName?, arguments (a string, byte for byte)
  *   tool_call_step     toolCallId, text, progress?, total?
  *   tool_call_approval toolCallId, toolName, arguments, approval (hash of the exact call), state

@@ -96,6 +96,11 @@ static void put_remark(struct buf *b, const char *type, const struct json *j)
         } else if (strcmp(type, "message_dropped") == 0) {
                 buf_puts(b, "! reply dropped: ");
                 put_member(b, j, "reason");
+        } else if (strcmp(type, "model_retry") == 0) {
+                buf_puts(b, "! again, after ");
+                put_member(b, j, "code");
+                buf_puts(b, ": ");
+                put_member(b, j, "message");
         } else if (strcmp(type, "run_error") == 0) {
                 buf_puts(b, "! ");
                 put_member(b, j, "code");

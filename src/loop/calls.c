@@ -236,6 +236,28 @@ static int start(struct work *w, struct slot *s, struct steno_error *err)
 
 /* ---- outcomes ---- */
 
+/* May a tool's further members be put into its message? Names of the loop's own may not come
+ * twice: readers would disagree about which one counts. */
+static bool extra_ok(const struct buf *extra)
+{
+        static const char *const own[] = {"id", "role", "content", "tool_call_id", "toolName",
+            "serverName", "duration", "isError", "steps", "invokedAt", "mode", "runId", "exitCode",
+            "signal", "createdAt", "ref", "fullOutputPath"};
+        struct buf object;
+        struct json j;
+        buf_init(&object, MESSAGE_MAX);
+        json_init(&j);
+        buf_putc(&object, '{');
+        buf_put_str(&object, buf_str(extra));
+        buf_putc(&object, '}');
+        bool ok = !object.failed && json_parse(&j, object.p, object.n, NULL, NULL) == 0;
+        for (size_t i = 0; ok && i < sizeof(own) / sizeof(own[0]); i++)
+                ok = json_get(&j, 0, own[i]) == JSON_NONE;
+        json_release(&j);
+        buf_release(&object);
+        return ok;
+}
+
 static void put_fields(
     const struct work *w, const struct slot *s, bool is_error, bool left_behind, struct buf *out)
 {
@@ -266,7 +288,7 @@ static void put_fields(
         jsonw_cstr(&j, w->c->opt.mode);
         jsonw_key(&j, "runId");
         jsonw_cstr(&j, steno_run_id(w->c->run));
-        if (!left_behind && job->result.extra.n) {
+        if (!left_behind && job->result.extra.n && extra_ok(&job->result.extra)) {
                 buf_putc(out, ',');
                 buf_put_str(out, buf_str(&job->result.extra));
         }
@@ -321,11 +343,6 @@ static int settle(struct work *w, struct slot *s, bool left_behind, struct steno
                 goto out;
         put_fields(w, s, end.n || s->job->result.is_error, left_behind, &fields);
         const char *z = buf_cstr(&fields);
-        if (z && !json_valid(z, fields.n, NULL)) { /* a tool's extra members were not JSON */
-                buf_clear(&fields);
-                put_fields(w, s, true, true, &fields);
-                z = buf_cstr(&fields);
-        }
         rc = z ? steno_output_message(s->output, z, &s->message, &s->message_n, err)
                : error_nomem(err);
         if (rc == 0)

@@ -100,6 +100,23 @@ static int on_tick(void *ctx)
         return journal_tick(&c->journal);
 }
 
+/* An attempt that failed before its first token is no message, but the log keeps it. */
+static void on_retry(void *ctx, const struct llm_fault *fault, unsigned attempt, int wait_ms)
+{
+        struct chat *c = ctx;
+        struct event e;
+        event_begin(&e, &c->journal, "model_retry", c->message_id);
+        jsonw_key(&e.w, "attempt");
+        jsonw_u64(&e.w, attempt);
+        jsonw_key(&e.w, "waitMs");
+        jsonw_i64(&e.w, wait_ms);
+        jsonw_key(&e.w, "code");
+        jsonw_cstr(&e.w, fault->code);
+        jsonw_key(&e.w, "message");
+        jsonw_cstr(&e.w, fault->message);
+        event_end(&e, &c->journal);
+}
+
 static void count_tokens(struct chat *c, const struct reply *reply, struct str messages)
 {
         uint64_t n = reply->total_tokens;
@@ -124,6 +141,7 @@ static int ask(struct chat *c, struct str messages, struct str tool_choice, stru
         };
         struct provider_hooks hooks = {
             .tick = on_tick,
+            .retry = on_retry,
             .assemble = {make_call_id, on_piece, c},
             .ctx = c,
         };

@@ -305,6 +305,39 @@ static void mistakes(void **state)
         world_end(&w);
 }
 
+static int with_extra(const struct tool *self, struct steno_tool_call *call,
+    struct tool_result *result, struct steno_error *err)
+{
+        buf_puts(&result->extra, self->ctx);
+        result->has_exit = true;
+        result->exit_code = 3;
+        return tool_call_puts(call, "out", err);
+}
+
+static void extras(void **state)
+{
+        (void)state;
+        struct world w;
+        world_init(&w, SCRIPT(ONE(CALL("a", "good", "{}") "," CALL("b", "sly", "{}") "," CALL(
+                           "c", "torn", "{}")) "," SAY("ok")));
+        static char good[] = "\"structuredContent\":{\"a\":1},\"x\":[]";
+        static char sly[] = "\"x\":1,\"content\":\"other\"";
+        static char torn[] = "\"x\":";
+        const struct tool tools[] = {
+            {.name = "good", .call = with_extra, .ctx = good},
+            {.name = "sly", .call = with_extra, .ctx = sly},
+            {.name = "torn", .call = with_extra, .ctx = torn},
+        };
+        for (size_t i = 0; i < 3; i++)
+                assert_int_equal(toolset_add(w.tools, &tools[i], NULL), 0);
+        assert_int_equal(world_run(&w), 0);
+        assert_true(has(fake_message(2), "\"structuredContent\":{\"a\":1},\"x\":[]}"));
+        assert_true(has(fake_message(2), "\"exitCode\":3"));
+        assert_null(strstr(fake_message(3), "other"));
+        assert_null(strstr(fake_message(4), "\"x\""));
+        world_end(&w);
+}
+
 static void repeats(void **state)
 {
         (void)state;
@@ -578,6 +611,8 @@ int main(void)
                 0, 0, 0},
             {"a call cut off by length is not run and says so (F4)", cut_call, 0, 0, 0},
             {"unknown tools, bad arguments and failing tools become results", mistakes, 0, 0, 0},
+            {"a tool's own members join its message unless they are the loop's or torn", extras, 0,
+                0, 0},
             {"identical calls are corrected after two and stopped after four", repeats, 0, 0, 0},
             {"limits of turns, time and tokens end the run with a stored reason", limits, 0, 0, 0},
             {"a stop gives running and waiting calls an interrupted result", stop_in_tools, 0, 0,
