@@ -395,6 +395,37 @@ static void an_outcome_that_is_in_the_log_is_not_appended_again(void **state)
         assert_int_equal(last_seq(w), 2);
 }
 
+static void an_outcome_whose_id_the_log_has_with_other_bytes_is_left_alone(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run;
+        append(w, CALLS);
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        OK(steno_run_dispatch(run, 1, "call_0", "t", "{}", 2, &err));
+        OK(steno_run_outcome(run, 1, "call_0", RESULT, strlen(RESULT), &err));
+        append(w, "{\"id\":\"t0\",\"role\":\"tool\",\"tool_call_id\":\"call_0\","
+                  "\"content\":\"cut short for the log\"}");
+        steno_run_close(run);
+        char *report = recover(w);
+        assert_non_null(strstr(report, "\"completed\":[],\"refused\":[],\"ended\":[\"r1\"]"));
+        steno_free(report);
+        assert_int_equal(last_seq(w), 2);
+}
+
+static void an_outcome_without_a_call_in_the_log_is_refused_and_reported(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run;
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        OK(steno_run_outcome(run, 1, "call_0", RESULT, strlen(RESULT), &err));
+        steno_run_close(run);
+        char *report = recover(w);
+        assert_non_null(strstr(report, "\"refused\":[{\"call\":\"call_0\",\"why\":"));
+        steno_free(report);
+        assert_int_equal(last_seq(w), 0);
+        assert_non_null(strstr(read_run(w, "r1", 0).data[0], RESULT));
+}
+
 static void a_reused_call_id_belongs_to_the_reply_that_made_it(void **state)
 {
         struct world *w = *state;
@@ -580,6 +611,8 @@ int main(void)
             T(waiting_ends_with_the_next_event),
             T(an_outcome_that_never_reached_the_log_is_appended_once),
             T(an_outcome_that_is_in_the_log_is_not_appended_again),
+            T(an_outcome_whose_id_the_log_has_with_other_bytes_is_left_alone),
+            T(an_outcome_without_a_call_in_the_log_is_refused_and_reported),
             T(a_reused_call_id_belongs_to_the_reply_that_made_it),
             T(a_call_of_an_unknown_run_is_unrecorded_and_a_deleted_one_is_not_listed),
             T(a_killed_writer_loses_nothing_it_told_of),

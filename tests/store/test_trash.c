@@ -185,7 +185,7 @@ static void no_append_is_lost_when_another_process_removes(void **state)
         struct fixture *f = *state;
         for (int round = 0; round < 10; round++) {
                 int pipes[2], status;
-                uint64_t told = 0, seq;
+                uint64_t told = 0, seq, at_removal = 0;
                 assert_int_equal(pipe(pipes), 0);
                 fixture_close(f);
                 pid_t pid = fork();
@@ -199,8 +199,10 @@ static void no_append_is_lost_when_another_process_removes(void **state)
                 while (read(pipes[0], &seq, sizeof seq) == sizeof seq) {
                         told = seq;
                         start = start ? start : seq;
-                        if (seq == start + 10 + (uint64_t)round * 3)
-                                OK(steno_remove(f->store, NULL, "c", &err));
+                        if (seq != start + 10 + (uint64_t)round * 3)
+                                continue;
+                        OK(steno_remove(f->store, NULL, "c", &err));
+                        OK(steno_conv_last_seq(f->conv, &at_removal, &err));
                 }
                 close(pipes[0]);
                 waitpid(pid, &status, 0);
@@ -209,6 +211,7 @@ static void no_append_is_lost_when_another_process_removes(void **state)
                 OK(steno_trash_restore(f->store, NULL, "c", &err));
                 OK(steno_conv_last_seq(f->conv, &seq, &err));
                 assert_int_equal(seq, told);
+                assert_int_equal(seq, at_removal); /* nothing came after it was removed */
         }
 }
 

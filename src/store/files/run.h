@@ -60,6 +60,12 @@ void run_log_close(struct run_log *log);
 int run_write(struct run_log *log, struct str type, struct str data, bool sync, uint64_t *seq,
     struct steno_error *err);
 
+/*
+ * For purge: takes what people and tools said out of a journal, leaving the numbers and kinds of
+ * its events. *bytes grows by what went. 1: it is not finished; nothing happened.
+ */
+int run_blank(struct files_conv *conv, const char *name, uint64_t *bytes, struct steno_error *err);
+
 /* ---- reading ---- */
 
 /* seq > after, in order; the first line is not an event. Stops at the first non-zero return of

@@ -1,0 +1,128 @@
+/*
+ * check.c - verifying a store, conversation by conversation.
+ */
+#include "steno/store.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "store/files/check.h"
+
+struct checking {
+        struct steno_store *store;
+        bool repair;
+        const char *only_project; /* folder names; NULL: all */
+        const char *only_folder;
+        steno_finding_fn each;
+        void *ctx;
+        steno_progress progress;
+        void *progress_ctx;
+        uint64_t done;
+        uint64_t total;
+        int findings;
+        struct files_conv *conv; /* at work */
+        struct steno_error *err;
+};
+
+static int stopped(struct checking *c)
+{
+        return error_set(c->err, STENO_EINTERRUPTED, "stopped by the caller");
+}
+
+static int tell(void *ctx, const struct check_finding *f)
+{
+        struct checking *c = ctx;
+        struct buf b;
+        buf_init(&b, 64 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "project");
+        jsonw_cstr(&w, files_conv_project(c->conv));
+        jsonw_key(&w, "conversation");
+        jsonw_cstr(&w, files_conv_id(c->conv));
+        if (f->seq) {
+                jsonw_key(&w, "seq");
+                jsonw_u64(&w, f->seq);
+        }
+        jsonw_key(&w, "what");
+        jsonw_cstr(&w, f->what);
+        jsonw_key(&w, "repaired");
+        jsonw_bool(&w, f->repaired);
+        jsonw_object_end(&w);
+        const char *json = buf_cstr(&b);
+        int rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
+        buf_release(&b);
+        c->findings += rc == 0;
+        return rc;
+}
+
+static bool is_wanted(const struct checking *c, const char *project, const char *folder)
+{
+        return (!c->only_project || strcmp(project, c->only_project) == 0) &&
+               (!c->only_folder || strcmp(folder, c->only_folder) == 0);
+}
+
+static int count_one(void *ctx, const char *project, const char *folder)
+{
+        struct checking *c = ctx;
+        c->total += is_wanted(c, project, folder);
+        return 0;
+}
+
+static int check_one(void *ctx, const char *project, const char *folder)
+{
+        struct checking *c = ctx;
+        if (!is_wanted(c, project, folder))
+                return 0;
+        if (c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
+                return stopped(c);
+        int rc = files_conv_open_folder(c->store->files, project, folder, &c->conv, c->err);
+        if (rc == 0) {
+                rc = check_conv(c->conv, c->repair, tell, c, c->err);
+                files_conv_release(c->conv);
+        }
+        c->done++;
+        return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
+}
+
+int steno_check(struct steno_store *store, const struct steno_check_options *opt,
+    steno_finding_fn each, void *ctx, struct steno_error *err)
+{
+        const char *project = OPTION(opt, struct steno_check_options, project, NULL);
+        const char *id = OPTION(opt, struct steno_check_options, id, NULL);
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        struct str p;
+        struct checking c = {.store = store,
+            .repair = OPTION(opt, struct steno_check_options, repair, false),
+            .each = each,
+            .ctx = ctx,
+            .progress = OPTION(opt, struct steno_check_options, progress, NULL),
+            .progress_ctx = OPTION(opt, struct steno_check_options, progress_ctx, NULL),
+            .err = err};
+        if (project || id) {
+                int rc = store_project(project, &p, err);
+                if (rc)
+                        return rc;
+                if (id_file_name(p, project_folder))
+                        return error_nomem(err);
+                c.only_project = project_folder;
+        }
+        if (id) {
+                struct files_conv *conv;
+                int rc = files_conv_open(store->files, p, str_of(id), &conv, err);
+                if (rc)
+                        return rc;
+                files_conv_release(conv);
+                if (id_file_name(str_of(id), folder))
+                        return error_nomem(err);
+                c.only_folder = folder;
+        }
+        int rc = c.progress ? files_each_conv(store->files, count_one, &c, err) : 0;
+        if (rc == 0)
+                rc = files_each_conv(store->files, check_one, &c, err);
+        if (rc == 0 && c.progress && c.progress(c.progress_ctx, "check", c.done, c.total))
+                rc = stopped(&c);
+        return rc ? rc : c.findings;
+}

@@ -1,0 +1,288 @@
+/*
+ * check_files.c - what stands beside the log: meta.json, artifacts, parts, journals (check.h).
+ */
+#include "store/files/check_work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "store/files/manifest.h"
+#include "store/files/run.h"
+
+#define BLOCK ((size_t)64 * 1024)
+
+/* ---- meta.json ---- */
+
+int check_meta(struct check *k)
+{
+        struct files_conv *c = k->conv;
+        char *text = NULL, folder[PLAIN_NAME_MAX + 1];
+        size_t n = 0;
+        struct json j;
+        struct steno_error why = {0};
+        int sys = fs_slurp(k->fs, c->dir, "meta.json", META_MAX, &text, &n);
+        if (sys == -ENOENT)
+                return check_tell(k, 0, false, "meta.json is missing");
+        if (sys)
+                return error_sys(k->err, sys, "reading meta.json");
+        json_init(&j);
+        int rc = json_parse(&j, text, n, NULL, &why);
+        if (rc == STENO_ENOMEM) {
+                error_nomem(k->err);
+        } else if (rc || json_type(&j, 0) != JSON_OBJECT) {
+                rc = check_tell(k, 0, false, "meta.json is not a JSON object%s%s", rc ? ": " : "",
+                    rc ? why.msg : "");
+        } else {
+                char *id = json_dup_string(&j, json_get(&j, 0, "id"));
+                if (!id)
+                        rc = check_tell(k, 0, false, "meta.json has no id");
+                else if (id_file_name(str_of(id), folder) == 0 && strcmp(folder, c->folder) != 0)
+                        rc = check_tell(k, 0, false,
+                            "meta.json says \"%.100s\", which is not the id of this folder", id);
+                free(id);
+        }
+        json_release(&j);
+        free(text);
+        return rc;
+}
+
+/* ---- contents ---- */
+
+/* The SHA-256 of an open file, and its size. */
+static int hash_file(struct check *k, int fd, char hex[SHA256_HEX], uint64_t *size)
+{
+        unsigned char sum[SHA256_SIZE];
+        struct sha256 sha;
+        uint64_t at = 0;
+        ssize_t got = 0;
+        char *block = malloc(BLOCK);
+        if (!block || sha256_init(&sha)) {
+                free(block);
+                return error_nomem(k->err);
+        }
+        while ((got = fs_pread_all(k->fs, fd, block, BLOCK, (off_t)at)) > 0) {
+                sha256_update(&sha, block, (size_t)got);
+                at += (uint64_t)got;
+        }
+        sha256_finish(&sha, sum);
+        hash_hex(sum, sizeof sum, hex);
+        free(block);
+        *size = at;
+        return got < 0 ? error_sys(k->err, (int)got, "reading an artifact") : 0;
+}
+
+static int check_artifact(struct check *k, const struct artifact_info *info)
+{
+        char hex[SHA256_HEX];
+        uint64_t size = 0;
+        int fd = -1;
+        struct steno_error why = {0};
+        if (info->state != ARTIFACT_CLOSED)
+                return 0; /* unfinished ones have what had arrived */
+        int rc = artifact_open(k->conv, info, &fd, &size, &why);
+        if (rc == STENO_ENOMEM)
+                return error_nomem(k->err);
+        if (rc) {
+                struct artifact_info now;
+                if (artifact_find(k->conv, str_of(info->id), &now, NULL) == 0 &&
+                    now.state == ARTIFACT_DELETED)
+                        return 0; /* purged since the list was read */
+                return check_tell(k, 0, false, "artifact %s (%s) cannot be opened: %s", info->id,
+                    info->name, why.msg);
+        }
+        rc = hash_file(k, fd, hex, &size);
+        k->fs->close(k->fs, fd);
+        if (rc)
+                return rc;
+        if (size != info->size)
+                return check_tell(k, 0, false,
+                    "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id, info->name,
+                    (unsigned long long)size, (unsigned long long)info->size);
+        return strcmp(hex, info->sha256) == 0
+                   ? 0
+                   : check_tell(k, 0, false,
+                         "artifact %s (%s) has other bytes than the manifest says", info->id,
+                         info->name);
+}
+
+struct parts {
+        struct check *k;
+        int dir;
+};
+
+static int check_part(void *ctx, const char *name, unsigned char type)
+{
+        struct parts *p = ctx;
+        struct check *k = p->k;
+        char hex[SHA256_HEX];
+        uint64_t size;
+        (void)type;
+        if (name[0] == '.' || strlen(name) != SHA256_HEX - 1)
+                return 0;
+        int fd = k->fs->open(k->fs, p->dir, name, O_RDONLY, 0);
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : error_sys(k->err, fd, "opening a part");
+        int rc = hash_file(k, fd, hex, &size);
+        k->fs->close(k->fs, fd);
+        if (rc == 0 && strcmp(hex, name) != 0)
+                rc = check_tell(
+                    k, 0, false, "part %.16s... has other bytes than its name says", name);
+        return rc;
+}
+
+static int check_parts(struct check *k, int artifacts)
+{
+        struct parts p = {.k = k};
+        p.dir = k->fs->open(k->fs, artifacts, "parts", O_RDONLY | O_DIRECTORY, 0);
+        if (p.dir < 0)
+                return p.dir == -ENOENT ? 0 : error_sys(k->err, p.dir, "opening parts");
+        int rc = k->fs->list(k->fs, p.dir, check_part, &p);
+        k->fs->close(k->fs, p.dir);
+        return rc;
+}
+
+static int by_id(const void *a, const void *b)
+{
+        return strcmp(((const struct artifact_info *)a)->id, ((const struct artifact_info *)b)->id);
+}
+
+int check_artifacts(struct check *k)
+{
+        uint64_t bad = 0;
+        int dir = k->fs->open(k->fs, k->conv->dir, "artifacts", O_RDONLY | O_DIRECTORY, 0);
+        if (dir == -ENOENT)
+                return 0;
+        if (dir < 0)
+                return error_sys(k->err, dir, "opening artifacts");
+        int rc = manifest_read(k->fs, dir, &k->artifacts, &k->artifact_count, &bad, k->err);
+        if (rc == STENO_ENOTFOUND)
+                rc = 0; /* only parts */
+        if (rc == 0 && bad)
+                rc = check_tell(k, 0, false,
+                    "%llu line%s of artifacts/manifest.jsonl cannot be read",
+                    (unsigned long long)bad, bad == 1 ? "" : "s");
+        if (k->artifact_count)
+                qsort(k->artifacts, k->artifact_count, sizeof *k->artifacts, by_id);
+        for (size_t i = 0; rc == 0 && i < k->artifact_count; i++)
+                rc = check_artifact(k, &k->artifacts[i]);
+        if (rc == 0)
+                rc = check_parts(k, dir);
+        k->fs->close(k->fs, dir);
+        return rc;
+}
+
+/* ---- what records refer to ---- */
+
+/* Is it about a message that a purge has begun to take away? */
+static int is_going(struct check *k, uint64_t seq, bool *going)
+{
+        *going = false;
+        if (k->torn)
+                return 0;
+        if (!k->planned) {
+                int rc = files_conv_lock(k->conv, k->err);
+                if (rc)
+                        return rc;
+                rc = conv_refresh(k->conv, k->err);
+                if (rc == 0)
+                        rc = purge_plan_make(k->conv, &k->plan, k->err);
+                files_conv_unlock(k->conv);
+                if (rc)
+                        return rc;
+                k->planned = true;
+        }
+        *going = purge_plan_has(&k->plan, seq);
+        return 0;
+}
+
+static int tell_missing(struct check *k, uint64_t seq, const char *kind, struct str name)
+{
+        bool going = false;
+        int rc = is_going(k, seq, &going);
+        if (rc || going)
+                return rc;
+        return check_tell(k, seq, false, "it refers to %s %.*s, which is missing or not whole",
+            kind, (int)(name.n > 40 ? 40 : name.n), name.p);
+}
+
+static bool is_listed(const struct check *k, struct str ref)
+{
+        struct artifact_info key;
+        snprintf(key.id, sizeof key.id, "%.*s", (int)ref.n, ref.p);
+        return k->artifact_count &&
+               bsearch(&key, k->artifacts, k->artifact_count, sizeof key, by_id);
+}
+
+int check_refs(struct check *k, uint64_t seq, const struct about *about)
+{
+        struct stat st;
+        struct artifact_info info;
+        char path[128];
+        int rc = 0;
+        if (about->ref.n && !is_listed(k, about->ref)) {
+                /* It may be younger than the list. */
+                rc = artifact_find(k->conv, about->ref, &info, NULL);
+                if (rc == STENO_ENOTFOUND)
+                        rc = tell_missing(k, seq, "artifact", about->ref);
+                else if (rc)
+                        rc = error_set(k->err, rc, "artifact %.*s cannot be looked up",
+                            (int)(about->ref.n > 40 ? 40 : about->ref.n), about->ref.p);
+        }
+        for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
+                const struct about_part *p = &about->parts[i];
+                snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p->name.n, p->name.p);
+                if (k->fs->stat(k->fs, k->conv->dir, path, &st) != 0 ||
+                    (uint64_t)st.st_size != p->size)
+                        rc = tell_missing(k, seq, "part", p->name);
+        }
+        return rc;
+}
+
+/* ---- journals ---- */
+
+static int repair_run(struct check *k, const char *name, bool *done)
+{
+        struct run_log *log = NULL;
+        int rc = run_take_over(k->conv, name, &log, k->err);
+        *done = rc == 0;
+        run_log_close(log);
+        return rc < 0 ? rc : 0;
+}
+
+static int check_run(void *ctx, const char *name)
+{
+        struct check *k = ctx;
+        struct run_state s;
+        struct run_damage d;
+        bool done = false;
+        int rc = run_look(k->conv, name, &s, k->err);
+        if (rc)
+                return rc;
+        bool held = s.held, headless = strcmp(s.head, "{}") == 0;
+        run_state_release(&s);
+        rc = run_verify(k->conv, name, &d, k->err);
+        if (rc == 0 && headless && !held)
+                rc = check_tell(k, 0, false, "run %s does not begin with its first line", name);
+        if (rc == 0 && d.lines)
+                rc = check_tell(k, 0, false, "%llu line%s of run %s cannot be read",
+                    (unsigned long long)d.lines, d.lines == 1 ? "" : "s", name);
+        if (rc || d.tail == 0 || held)
+                return rc;
+        if (k->repair)
+                rc = repair_run(k, name, &done);
+        return rc ? rc
+                  : check_tell(k, 0, done, "%llu bytes at the end of run %s are torn",
+                        (unsigned long long)d.tail, name);
+}
+
+int check_runs(struct check *k)
+{
+        return run_each(k->conv, check_run, k, k->err);
+}

@@ -1,0 +1,41 @@
+/*
+ * check_work.h - what the files of a check share. Nobody else includes it.
+ */
+#ifndef STORE_FILES_CHECK_WORK_H
+#define STORE_FILES_CHECK_WORK_H
+
+#include "store/files/artifact.h"
+#include "store/files/check.h"
+#include "store/files/conv.h"
+#include "store/files/purge_plan.h"
+
+struct check {
+        struct files_conv *conv;
+        const struct fs *fs;
+        bool repair;
+        check_fn each;
+        void *ctx;
+        struct steno_error *err;
+
+        struct artifact_info *artifacts; /* sorted by id */
+        size_t artifact_count;
+
+        bool torn;              /* the log has a torn tail, which only a repair may touch */
+        struct purge_plan plan; /* made when something is missing: deleted messages may lack it */
+        bool planned;
+};
+
+/* Hands out a finding. */
+int check_tell(struct check *k, uint64_t seq, bool repaired, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* check_log.c: the log, ids.idx, and what records refer to. */
+int check_log(struct check *k);
+/* check_files.c: meta.json; the manifest and all it names; parts; journals. */
+int check_meta(struct check *k);
+int check_artifacts(struct check *k);
+int check_runs(struct check *k);
+/* What a record refers to is there. */
+int check_refs(struct check *k, uint64_t seq, const struct about *about);
+
+#endif

@@ -1,0 +1,246 @@
+/* purge_plan.c - see purge_plan.h */
+#include "store/files/purge_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+struct amendment {
+        uint64_t seq;
+        struct str target;
+        enum { DELETES, SUPERSEDES, CHANGES } what;
+};
+
+struct planning {
+        struct files_conv *conv;
+        struct purge_plan *plan;
+        struct amendment *list;
+        size_t count;
+        size_t cap;
+        struct purge_names deleted;  /* targets */
+        struct purge_names replaced; /* targets */
+        struct purge_names kept_refs;
+        struct purge_names kept_parts;
+        struct arena scratch; /* of one record */
+};
+
+/* ---- sets of names ---- */
+
+static int names_add(struct purge_names *n, struct arena *arena, struct str s)
+{
+        if (n->count == n->cap) {
+                size_t cap = n->cap ? n->cap * 2 : 16;
+                struct str *list = realloc(n->list, cap * sizeof *list);
+                if (!list)
+                        return STENO_ENOMEM;
+                n->list = list;
+                n->cap = cap;
+        }
+        n->list[n->count] = arena_dup(arena, s);
+        return n->list[n->count++].p ? 0 : STENO_ENOMEM;
+}
+
+static int compare(const void *a, const void *b)
+{
+        const struct str *x = a, *y = b;
+        int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+        return order ? order : (x->n > y->n) - (x->n < y->n);
+}
+
+/* Sorted, each once. */
+static void names_sort(struct purge_names *n)
+{
+        size_t out = 0;
+        if (n->count)
+                qsort(n->list, n->count, sizeof *n->list, compare);
+        for (size_t i = 0; i < n->count; i++)
+                if (i == 0 || !str_eq(n->list[i], n->list[out - 1]))
+                        n->list[out++] = n->list[i];
+        n->count = out;
+}
+
+static bool names_have(const struct purge_names *n, struct str s)
+{
+        return n->count && bsearch(&s, n->list, n->count, sizeof *n->list, compare);
+}
+
+/* Takes out what is also in `other`. */
+static void names_subtract(struct purge_names *n, const struct purge_names *other)
+{
+        size_t out = 0;
+        for (size_t i = 0; i < n->count; i++)
+                if (!names_have(other, n->list[i]))
+                        n->list[out++] = n->list[i];
+        n->count = out;
+}
+
+/* ---- the log, twice ---- */
+
+static int walk(struct planning *p,
+    int (*each)(struct planning *p, const struct record *rec, const struct about *about),
+    struct steno_error *err)
+{
+        struct files_conv *c = p->conv;
+        struct log_cursor cursor;
+        struct log_line line;
+        struct about about;
+        int rc;
+        log_cursor_init(&cursor, c->store->env->fs, c->log, 0, c->at.end);
+        while ((rc = log_next(&cursor, &line, err)) == 1) {
+                if (line.damaged)
+                        continue;
+                arena_reset(&p->scratch);
+                rc = about_read(line.rec.x, &p->scratch, &about, err);
+                if (rc == 0)
+                        rc = each(p, &line.rec, &about);
+                if (rc == STENO_ECORRUPT)
+                        continue; /* what cannot be understood stays as it is */
+                if (rc)
+                        break;
+        }
+        log_cursor_release(&cursor);
+        return rc == STENO_ENOMEM ? error_nomem(err) : rc;
+}
+
+static int note_amendment(struct planning *p, const struct record *rec, const struct about *about)
+{
+        struct arena *arena = &p->plan->arena;
+        struct amendment a = {.seq = rec->seq};
+        if (str_is(about->kind, "tombstone"))
+                return about->run.n ? names_add(&p->plan->runs, arena, about->run) : 0;
+        if (str_is(about->kind, "delete"))
+                a.what = DELETES;
+        else if (str_is(about->kind, "supersede"))
+                a.what = SUPERSEDES;
+        else if (str_is(about->kind, "meta"))
+                a.what = CHANGES;
+        else
+                return 0;
+        if (p->count == p->cap) {
+                size_t cap = p->cap ? p->cap * 2 : 16;
+                struct amendment *list = realloc(p->list, cap * sizeof *list);
+                if (!list)
+                        return STENO_ENOMEM;
+                p->list = list;
+                p->cap = cap;
+        }
+        a.target = arena_dup(arena, about->target);
+        p->list[p->count++] = a;
+        if (a.what == CHANGES)
+                return a.target.p ? 0 : STENO_ENOMEM;
+        return names_add(a.what == DELETES ? &p->deleted : &p->replaced, arena, about->target);
+}
+
+/* Of several that replace one message only the last is seen. */
+static bool is_last_replacement(const struct planning *p, uint64_t seq, struct str target)
+{
+        for (size_t i = p->count; i-- > 0 && p->list[i].seq > seq;)
+                if (p->list[i].what == SUPERSEDES && str_eq(p->list[i].target, target))
+                        return false;
+        return true;
+}
+
+static int goes(struct planning *p, const struct record *rec, const struct about *about, bool *yes)
+{
+        struct buf id;
+        *yes = false;
+        if (str_is(about->kind, "tombstone") || str_is(about->kind, "delete"))
+                return 0;
+        if (about->kind.n) {
+                *yes = names_have(&p->deleted, about->target) ||
+                       (str_is(about->kind, "supersede") &&
+                           !is_last_replacement(p, rec->seq, about->target));
+                return 0;
+        }
+        buf_init(&id, 0);
+        json_unescape(rec->id, &id, NULL);
+        int rc = id.failed;
+        *yes = names_have(&p->deleted, buf_str(&id)) || names_have(&p->replaced, buf_str(&id));
+        buf_release(&id);
+        return rc;
+}
+
+static int add_seq(struct purge_plan *plan, uint64_t seq)
+{
+        if (plan->count == plan->cap) {
+                size_t cap = plan->cap ? plan->cap * 2 : 64;
+                uint64_t *seqs = realloc(plan->seqs, cap * sizeof *seqs);
+                if (!seqs)
+                        return STENO_ENOMEM;
+                plan->seqs = seqs;
+                plan->cap = cap;
+        }
+        plan->seqs[plan->count++] = seq;
+        return 0;
+}
+
+static int sort_out(struct planning *p, const struct record *rec, const struct about *about)
+{
+        struct purge_plan *plan = p->plan;
+        bool gone;
+        int rc = goes(p, rec, about, &gone);
+        if (rc == 0 && gone)
+                rc = add_seq(plan, rec->seq);
+        if (rc == 0 && gone && about->run.n)
+                rc = names_add(&plan->runs, &plan->arena, about->run);
+        if (rc == 0 && about->ref.n)
+                rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->ref);
+        for (size_t i = 0; rc == 0 && i < about->part_count; i++)
+                rc = names_add(
+                    gone ? &plan->parts : &p->kept_parts, &plan->arena, about->parts[i].name);
+        return rc;
+}
+
+int purge_plan_make(struct files_conv *conv, struct purge_plan *plan, struct steno_error *err)
+{
+        struct planning p = {.conv = conv, .plan = plan};
+        *plan = (struct purge_plan){0};
+        arena_init(&plan->arena);
+        arena_init(&p.scratch);
+        int rc = walk(&p, note_amendment, err);
+        names_sort(&p.deleted);
+        names_sort(&p.replaced);
+        if (rc == 0 && (p.deleted.count || p.replaced.count))
+                rc = walk(&p, sort_out, err);
+        names_sort(&plan->refs);
+        names_sort(&plan->parts);
+        names_sort(&plan->runs);
+        names_sort(&p.kept_refs);
+        names_sort(&p.kept_parts);
+        names_subtract(&plan->refs, &p.kept_refs);
+        names_subtract(&plan->parts, &p.kept_parts);
+        free(p.list);
+        free(p.deleted.list);
+        free(p.replaced.list);
+        free(p.kept_refs.list);
+        free(p.kept_parts.list);
+        arena_release(&p.scratch);
+        if (rc)
+                purge_plan_release(plan);
+        return rc;
+}
+
+void purge_plan_release(struct purge_plan *plan)
+{
+        free(plan->seqs);
+        free(plan->refs.list);
+        free(plan->parts.list);
+        free(plan->runs.list);
+        arena_release(&plan->arena);
+        *plan = (struct purge_plan){0};
+}
+
+bool purge_plan_has(const struct purge_plan *plan, uint64_t seq)
+{
+        size_t lo = 0, hi = plan->count;
+        while (lo < hi) {
+                size_t mid = lo + (hi - lo) / 2;
+                if (plan->seqs[mid] < seq)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < plan->count && plan->seqs[lo] == seq;
+}

@@ -1,0 +1,32 @@
+/*
+ * purge_plan.h - what a purge takes away: which records, and what only they refer to. For purge.c
+ * alone; reads, changes nothing.
+ */
+#ifndef STORE_FILES_PURGE_PLAN_H
+#define STORE_FILES_PURGE_PLAN_H
+
+#include "base/arena.h"
+#include "store/files/conv.h"
+
+struct purge_names {
+        struct str *list; /* sorted, each once */
+        size_t count;
+        size_t cap;
+};
+
+struct purge_plan {
+        struct arena arena;
+        uint64_t *seqs; /* of the records that go, ascending */
+        size_t count;
+        size_t cap;
+        struct purge_names refs;  /* artifacts that only they name */
+        struct purge_names parts; /* parts likewise */
+        struct purge_names runs;  /* runs that wrote them, those of earlier purges included */
+};
+
+/* Under the lock and fresh. */
+int purge_plan_make(struct files_conv *conv, struct purge_plan *plan, struct steno_error *err);
+void purge_plan_release(struct purge_plan *plan);
+bool purge_plan_has(const struct purge_plan *plan, uint64_t seq);
+
+#endif
