@@ -46,7 +46,7 @@ struct files_conv {
         struct log_end at; /* end, last_seq */
         struct ids ids;
         struct pairing *pairing; /* NULL: not loaded */
-        ino_t recent_ino;        /* the `recent` file that has our name */
+        uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
         bool dirty; /* process-durable appends wait for the store's syncer */
         struct buf out;
@@ -64,6 +64,12 @@ struct files_store {
         unsigned open_max;
         struct files_project *projects;
         int projects_dir;
+
+        /* `recent` as it was last seen. It stays open so that no other file can get its inode. */
+        pthread_mutex_t recent_mutex;
+        int recent;
+        ino_t recent_ino;
+        uint64_t recent_number; /* grows with every new file */
 
         pthread_cond_t wake;
         pthread_t syncer;

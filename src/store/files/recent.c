@@ -3,9 +3,10 @@
  *
  * A line is "<project folder>/<conversation folder>". Writers append to it before they commit,
  * unless their name is already in the present file; the index takes the file away (rename to
- * recent.old), reads it, and removes it. A writer knows the file by its inode, and looks again
- * after writing, so a name is never put into a file that was taken away in between. It is
- * unsynced: after a boot everything is scanned anyway.
+ * recent.old), reads it, and removes it. A writer knows the file by its inode, which nobody else
+ * can get while the store holds it open, and looks again after writing, so a name is never put
+ * into a file that was taken away in between. It is unsynced: after a boot everything is scanned
+ * anyway.
  *
  *   R1  A commit whose name is not in `recent` is seen by a catch-up that takes the
  *       conversation's lock after it took the file away: the check and the commit happen under
@@ -20,28 +21,57 @@
 
 #include "base/error.h"
 
+/* Makes sure that the store's descriptor is of the file that is called `recent` now. */
+static int open_current(struct files_store *s)
+{
+        const struct fs *fs = s->env->fs;
+        struct stat st;
+        int fd = fs->open(fs, s->root, "recent", O_WRONLY | O_APPEND | O_CREAT, 0600);
+        int rc = fd < 0 ? fd : fs->fstat(fs, fd, &st);
+        if (rc == 0 && s->recent >= 0 && st.st_ino == s->recent_ino) {
+                fs->close(fs, fd);
+                return 0;
+        }
+        if (rc) {
+                if (fd >= 0)
+                        fs->close(fs, fd);
+                return rc;
+        }
+        if (s->recent >= 0)
+                fs->close(fs, s->recent);
+        s->recent = fd;
+        s->recent_ino = st.st_ino;
+        s->recent_number++;
+        return 0;
+}
+
+/* Is our name in the file that is called `recent` now? 1, 0 or negative. */
+static int is_noted(struct files_conv *c)
+{
+        struct files_store *s = c->store;
+        struct stat st;
+        int rc = s->env->fs->stat(s->env->fs, s->root, "recent", &st);
+        if (rc)
+                return rc == -ENOENT ? 0 : rc;
+        return s->recent >= 0 && st.st_ino == s->recent_ino && c->recent == s->recent_number;
+}
+
 int recent_note(struct files_conv *c, struct steno_error *err)
 {
-        const struct fs *fs = c->store->env->fs;
-        struct stat st;
+        struct files_store *s = c->store;
         char name[140];
-        int rc = fs->stat(fs, c->store->root, "recent", &st);
-        for (int tries = 0; rc != 0 || st.st_ino != c->recent_ino; tries++) {
-                if ((rc && rc != -ENOENT) || tries > 100)
-                        return error_sys(err, rc ? rc : EBUSY, "noting the change in recent");
-                int fd =
-                    fs->open(fs, c->store->root, "recent", O_WRONLY | O_APPEND | O_CREAT, 0600);
-                if (fd < 0)
-                        return error_sys(err, fd, "noting the change in recent");
-                int n = snprintf(name, sizeof name, "%s/%s\n", c->project->folder, c->folder);
-                rc = fs_write_all(fs, fd, name, (size_t)n);
+        int n = snprintf(name, sizeof name, "%s/%s\n", c->project->folder, c->folder);
+        int rc = 0, noted;
+        pthread_mutex_lock(&s->recent_mutex);
+        for (int tries = 0; (noted = is_noted(c)) == 0 && rc == 0; tries++) {
+                rc = tries > 100 ? -EBUSY : open_current(s);
                 if (rc == 0)
-                        rc = fs->fstat(fs, fd, &st);
-                fs->close(fs, fd);
-                if (rc)
-                        return error_sys(err, rc, "noting the change in recent");
-                c->recent_ino = st.st_ino;
-                rc = fs->stat(fs, c->store->root, "recent", &st);
+                        rc = fs_write_all(s->env->fs, s->recent, name, (size_t)n);
+                if (rc == 0)
+                        c->recent = s->recent_number;
         }
-        return 0;
+        pthread_mutex_unlock(&s->recent_mutex);
+        if (noted < 0)
+                rc = noted;
+        return rc ? error_sys(err, rc, "noting the change in recent") : 0;
 }

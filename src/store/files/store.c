@@ -134,7 +134,8 @@ int files_open(const struct env *env, const char *path, bool create, struct file
         int rc;
         s->env = env;
         s->boot = ids_boot(env);
-        s->root = s->projects_dir = -1;
+        s->root = s->projects_dir = s->recent = -1;
+        pthread_mutex_init(&s->recent_mutex, NULL);
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
         pthread_cond_init(&s->wake, NULL);
@@ -198,12 +199,15 @@ void files_close(struct files_store *s)
                 fs->close(fs, p->conversations);
                 free(p);
         }
+        if (s->recent >= 0)
+                fs->close(fs, s->recent);
         if (s->projects_dir >= 0)
                 fs->close(fs, s->projects_dir);
         if (s->root >= 0)
                 fs->close(fs, s->root);
         pthread_mutex_destroy(&s->mutex);
         pthread_cond_destroy(&s->wake);
+        pthread_mutex_destroy(&s->recent_mutex);
         free(s->path);
         free(s);
 }

@@ -1,0 +1,103 @@
+/* Listing: what changed is seen, however the list of changes was passed on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ground/scratch.h"
+#include "play.h"
+
+struct world {
+        struct scratch scratch;
+        struct play play;
+};
+
+static int world_make(void **state)
+{
+        struct world *w = malloc(sizeof *w);
+        if (scratch_make(&w->scratch))
+                return -1;
+        play_init(&w->play, play_fs(), w->scratch.path);
+        *state = w;
+        return play_open(&w->play) || play_create(&w->play, 0) || play_create(&w->play, 1);
+}
+
+static int world_drop(void **state)
+{
+        struct world *w = *state;
+        play_release(&w->play);
+        scratch_remove(&w->scratch);
+        free(w);
+        return 0;
+}
+
+/* "lastSeq" of a conversation in the list; -1: not listed. */
+static int listed(struct world *w, const char *id)
+{
+        char *json, want[64];
+        assert_int_equal(steno_list(w->play.store, NULL, NULL, &json, NULL), 0);
+        snprintf(want, sizeof want, "{\"id\":\"%s\"", id);
+        char *at = strstr(json, want);
+        char *seq = at ? strstr(at, "\"lastSeq\":") : NULL;
+        int n = seq ? atoi(seq + 10) : -1;
+        steno_free(json);
+        return n;
+}
+
+static void taken_list(void **state)
+{
+        struct world *w = *state;
+        assert_int_equal(listed(w, "conv-0"), 0);
+        for (int i = 1; i <= 20; i++) {
+                /* The one makes a new list, which may get the inode of the last; the other must
+                 * not take it for that one. */
+                play_append(&w->play, i % 2, 1, STENO_FULL, 0);
+                play_append(&w->play, (i + 1) % 2, 1, STENO_FULL, 0);
+                assert_int_equal(listed(w, "conv-0"), i);
+                assert_int_equal(listed(w, "conv-1"), i);
+        }
+}
+
+static void lost_index(void **state)
+{
+        struct world *w = *state;
+        char path[600];
+        play_append(&w->play, 0, 3, STENO_FULL, 0);
+        assert_int_equal(listed(w, "conv-0"), 3);
+        play_close(&w->play);
+        for (int i = 0; i < 3; i++) {
+                static const char *const NAMES[] = {"index.db", "index.db-wal", "index.db-shm"};
+                snprintf(path, sizeof path, "%s/%s", w->scratch.path, NAMES[i]);
+                unlink(path);
+        }
+        assert_int_equal(play_open(&w->play), 0);
+        assert_int_equal(listed(w, "conv-0"), 3);
+        play_close(&w->play);
+        snprintf(path, sizeof path, "%s/index.db", w->scratch.path);
+        FILE *f = fopen(path, "w");
+        fputs("this is no database, but it has some length to it", f);
+        fclose(f);
+        assert_int_equal(play_open(&w->play), 0);
+        assert_int_equal(listed(w, "conv-0"), 3);
+}
+
+#define TEST(name, f)                                                                              \
+        {                                                                                          \
+                name, f, world_make, world_drop, NULL                                              \
+        }
+
+int main(void)
+{
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        const struct CMUnitTest tests[] = {
+            TEST("every change is listed, though lists of changes come and go", taken_list),
+            TEST("an index that is lost or damaged is made anew", lost_index),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
