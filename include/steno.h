@@ -276,6 +276,11 @@ STENO_API const char *steno_record_about(const struct steno_record *r, size_t *n
 STENO_API int steno_record_message(
     const struct steno_record *r, char **json, size_t *n, struct steno_error *err);
 
+/* The same in another format: a JSON array of one or more messages or items, as they stand,
+ * without repairs. */
+STENO_API int steno_record_as(const struct steno_record *r, const char *format, char **json,
+    size_t *n, struct steno_error *err);
+
 typedef int (*steno_record_fn)(void *ctx, const struct steno_record *r);
 
 /*
@@ -284,7 +289,10 @@ typedef int (*steno_record_fn)(void *ctx, const struct steno_record *r);
  */
 STENO_API int steno_read(struct steno_conv *conv, uint64_t after_seq, uint64_t limit,
     steno_record_fn each, void *ctx, struct steno_error *err);
-/* The one record (not amendment) with this id. */
+/* Amendments only, newest first, without reading the log between them. */
+STENO_API int steno_read_amendments(
+    struct steno_conv *conv, steno_record_fn each, void *ctx, struct steno_error *err);
+/* The one record with this id. */
 STENO_API int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
     void *ctx, struct steno_error *err);
 

@@ -40,4 +40,14 @@ void api_metrics(struct request *r);
 void api_health(struct request *r);
 void api_docs(struct request *r);
 
+/* openai_conversations.c */
+void openai_conversation_create(struct request *r);
+void openai_conversation_get(struct request *r);
+void openai_conversation_update(struct request *r);
+void openai_conversation_delete(struct request *r);
+void openai_items_list(struct request *r);
+void openai_items_create(struct request *r);
+void openai_item_get(struct request *r);
+void openai_item_delete(struct request *r);
+
 #endif

@@ -54,6 +54,24 @@ static const struct route ROUTES[] = {
     {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
         api_run_approve, "allows or denies a call that waits: approved, approval"},
 
+    /* OpenAI Conversations */
+    {"POST", "/v1/conversations", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI,
+        openai_conversation_create, "makes a conversation: items?, metadata?"},
+    {"GET", "/v1/conversations/:id", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, openai_conversation_get,
+        "one conversation"},
+    {"POST", "/v1/conversations/:id", SCOPE_PROJECT, 0, SMALL, ERRORS_OPENAI,
+        openai_conversation_update, "replaces its metadata"},
+    {"DELETE", "/v1/conversations/:id", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_conversation_delete, "to the trash"},
+    {"GET", "/v1/conversations/:id/items", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, openai_items_list,
+        "its items: after, limit, order"},
+    {"POST", "/v1/conversations/:id/items", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI,
+        openai_items_create, "appends items"},
+    {"GET", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_item_get, "one item"},
+    {"DELETE", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_item_delete, "deletes one item"},
+
     /* figures */
     {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_stats, "figures of the store"},
     {"GET", "/api/routes", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_docs, "this table"},

@@ -170,3 +170,11 @@ int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
         arena_init(&w.arena);
         return walk_end(&w, files_read_id(conv->files, str_of(id), hand_out, &w, err));
 }
+
+int steno_read_amendments(
+    struct steno_conv *conv, steno_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct walk w = {.conv = conv, .each = each, .ctx = ctx, .err = err};
+        arena_init(&w.arena);
+        return walk_end(&w, files_read_amendments(conv->files, hand_out, &w, err));
+}
