@@ -559,6 +559,7 @@ static void a_journal_torn_at_any_byte_is_taken_over(void **state)
         const char *path = journal_path(w, "r1");
         size_t n = slurp(path, whole, sizeof whole);
         static const char NULS[64];
+        int every = seed_rounds(100) < 100 ? 7 : 1;
         for (size_t cut = 0; cut <= n; cut++) {
                 bool nuls = cut % 2;
                 spit(path, whole, cut, NULS, nuls ? sizeof NULS : 0);
@@ -566,6 +567,10 @@ static void a_journal_torn_at_any_byte_is_taken_over(void **state)
                 size_t events = lines ? lines - 1 : 0;
                 struct seen before = read_run(w, "r1", 0);
                 assert_int_equal(before.count, events);
+                /* Taking over syncs five files; the bytes around a line's end are tried always. */
+                bool near_end = memchr(whole + (cut > 2 ? cut - 2 : 0), '\n', 4) != NULL;
+                if (!near_end && cut % (size_t)every != 0)
+                        continue;
                 char *report = recover(w);
                 assert_non_null(strstr(report, "\"ended\":[\"r1\"]"));
                 steno_free(report);
