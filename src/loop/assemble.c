@@ -69,7 +69,7 @@ static bool has_id(const struct assemble_call *c)
 }
 
 /* Arguments that already are a whole value cannot be continued. */
-static bool args_complete(const struct assemble_call *c)
+static bool args_complete(struct assemble *a, const struct assemble_call *c)
 {
         struct accum_member *m = accum_find(&c->function, STR("arguments"));
         if (!m || m->kind != ACCUM_TEXT || m->value.n == 0)
@@ -77,18 +77,20 @@ static bool args_complete(const struct assemble_call *c)
         struct buf text;
         buf_init(&text, MESSAGE_MAX);
         json_unescape(buf_str(&m->value), &text, NULL);
-        bool whole = json_valid(text.p, text.n, NULL);
+        bool whole = !text.failed && json_valid(text.p, text.n, NULL);
+        if (text.failed)
+                a->message.failed = text.failed;
         buf_release(&text);
         return whole;
 }
 
 /* Without index and id, a name says little: some endpoints repeat it while arguments come. */
-static bool continues(const struct assemble_call *c, struct str name)
+static bool continues(struct assemble *a, const struct assemble_call *c, struct str name)
 {
         struct accum_member *old = accum_find(&c->function, STR("name"));
         struct accum_member *args = accum_find(&c->function, STR("arguments"));
         return old && str_eq(buf_str(&old->value), name) && args && args->value.n &&
-               !args_complete(c);
+               !args_complete(a, c);
 }
 
 /* The call a delta belongs to, opened where it is new. */
@@ -115,10 +117,10 @@ static struct assemble_call *call_for(struct assemble *a, json_ref delta)
                                 found = &a->calls[i - 1];
         } else if (a->count) {
                 struct assemble_call *last = &a->calls[a->count - 1];
-                if (!named || continues(last, json_inner(j, json_get(j, function, "name"))))
+                if (!named || continues(a, last, json_inner(j, json_get(j, function, "name"))))
                         found = last;
         }
-        if (found && named && (a->whole || (!id.n && args_complete(found))))
+        if (found && named && (a->whole || (!id.n && args_complete(a, found))))
                 found = NULL;
         return found ? found : open_call(a, index);
 }
@@ -213,18 +215,20 @@ static int tell(struct assemble *a, enum assemble_piece kind, const struct accum
         return rc;
 }
 
-static void put_parts_text(const struct accum_member *m, struct buf *out)
+static int put_parts_text(const struct accum_member *m, struct buf *out)
 {
         struct buf list;
         struct json j;
         buf_init(&list, MESSAGE_MAX);
         json_init(&j);
         accum_put_value(m, &list);
-        if (!list.failed && json_parse(&j, list.p, list.n, NULL, NULL) == 0)
+        int rc = list.failed ? list.failed : json_parse(&j, list.p, list.n, NULL, NULL);
+        if (rc == 0)
                 for (json_ref p = json_child(&j, 0); p != JSON_NONE; p = json_next(&j, 0, p))
                         json_string(&j, json_get(&j, p, "text"), out, NULL);
         json_release(&j);
         buf_release(&list);
+        return rc;
 }
 
 static bool is_thinking(struct str key)
@@ -264,6 +268,8 @@ static int join_delta(struct assemble *a, json_ref delta)
                 if (json_type(j, v) != JSON_NULL && !str_is(key, "role") && json_raw(j, v).n > 2)
                         a->any = true;
         }
+        if (a->role.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
         return rc ? rc : a->message.failed;
 }
 
@@ -304,6 +310,13 @@ static struct str trim(struct str s)
         return s;
 }
 
+static bool says_error(const struct json *j)
+{
+        enum json_type type = json_type(j, json_get(j, 0, "error"));
+        return (type != JSON_NOTHING && type != JSON_NULL) ||
+               (type == JSON_NOTHING && json_is(j, json_get(j, 0, "object"), "error"));
+}
+
 static int take(struct assemble *a, struct str data, const char *member)
 {
         struct json *j = &a->tape;
@@ -317,9 +330,11 @@ static int take(struct assemble *a, struct str data, const char *member)
                     rc ? why.msg : "");
                 return 0;
         }
-        if (llm_fault_json(&a->fault, 0, data))
-                return 0;
+        if (says_error(j))
+                return llm_fault_json(&a->fault, 0, data) ? 0 : STENO_ENOMEM;
         take_usage(a, json_get(j, 0, "usage"));
+        if (a->usage.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
         json_ref choice = first_choice(j);
         if (choice == JSON_NONE)
                 return 0;
@@ -435,7 +450,8 @@ static int finish_call(struct assemble *a, struct assemble_call *c, struct reply
         call->state = state_of(call, r->finish);
         buf_cstr(&call->args);
         r->count++; /* counted also on failure, so that it is released */
-        return call->id && call->name && !call->args.failed ? 0 : STENO_ENOMEM;
+        bool kept = !call->args.failed && !c->members.failed && !c->function.failed;
+        return call->id && call->name && kept ? 0 : STENO_ENOMEM;
 }
 
 static void put_members(const struct accum *a, struct buf *out, bool comma)
@@ -477,13 +493,14 @@ static void put_message(const struct assemble *a, struct buf *out)
         buf_putc(out, '}');
 }
 
-static void put_text(const struct assemble *a, struct buf *out)
+static int put_text(const struct assemble *a, struct buf *out)
 {
         struct accum_member *m = accum_find(&a->message, STR("content"));
         if (m && m->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&m->value), out, NULL);
         else if (m && m->kind == ACCUM_LIST)
-                put_parts_text(m, out);
+                return put_parts_text(m, out);
+        return 0;
 }
 
 static void judge(const struct assemble *a, struct reply *r)
@@ -498,17 +515,22 @@ static void judge(const struct assemble *a, struct reply *r)
                 llm_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
 }
 
-static void read_usage(struct assemble *a, struct reply *r)
+static int read_usage(struct assemble *a, struct reply *r)
 {
         buf_put_str(&r->usage, buf_str(&a->usage));
-        if (!a->usage.n || json_parse(&a->tape, a->usage.p, a->usage.n, NULL, NULL) != 0)
-                return;
+        if (r->usage.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
+        if (a->usage.n == 0)
+                return 0;
+        int rc = json_parse(&a->tape, a->usage.p, a->usage.n, NULL, NULL);
+        if (rc == STENO_ENOMEM)
+                return rc;
         uint64_t in = 0, out = 0;
-        if (json_u64(&a->tape, json_get(&a->tape, 0, "total_tokens"), &r->total_tokens))
-                return;
         json_u64(&a->tape, json_get(&a->tape, 0, "prompt_tokens"), &in);
         json_u64(&a->tape, json_get(&a->tape, 0, "completion_tokens"), &out);
-        r->total_tokens = in + out;
+        if (!json_u64(&a->tape, json_get(&a->tape, 0, "total_tokens"), &r->total_tokens))
+                r->total_tokens = in + out;
+        return 0;
 }
 
 int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err)
@@ -523,8 +545,8 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
                 if (finish_call(a, &a->calls[i], r) != 0)
                         return error_nomem(err);
         put_message(a, &r->message);
-        put_text(a, &r->text);
-        read_usage(a, r);
+        if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
+                return error_nomem(err);
         judge(a, r);
         int rc = buf_check(&r->message, err);
         return rc ? rc : buf_check(&r->text, err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "ground/seed.h"
 #include "loop/assemble.h"
 #include "loop/sse.h"
 
@@ -421,6 +422,88 @@ static void http_faults(void **state)
         }
 }
 
+/* ---- chance ---- */
+
+/* Fragments as endpoints send them, right and wrong, in any order. */
+static const char *const fragments[] = {
+    "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"t\\ud83d\"}}]}",
+    "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\ude00\"}}]}",
+    "{\"choices\":[{\"delta\":{\"content\":null,\"role\":\"assistant\",\"id\":7}}]}",
+    "{\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"p\"}]}}]}",
+    "{\"choices\":[{\"delta\":{\"content\":{\"odd\":true},\"x\":1}}]}",
+    "{\"choices\":[{\"delta\":{\"x\":\"s\",\"x\":[1],\"reasoning\":\"r\"}}]}",
+    "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":"
+    "\"n\",\"arguments\":\"{\"}}]}}]}",
+    "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}}]"
+    "}",
+    "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"m\",\"arguments\":{}}}]}}]"
+    "}",
+    "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"\\u0001\"},5,null,{\"function\":3}]}}]}",
+    "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":9,\"id\":\"a\",\"type\":null,"
+    "\"function\":{\"name\":null,\"arguments\":null}}]}}]}",
+    "{\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"f\",\"arguments\":\"{}\"}}}]}",
+    "{\"choices\":[],\"usage\":{\"prompt_tokens\":2,\"completion_tokens\":1}}",
+    "{\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}",
+    "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}}]}",
+};
+
+static void build(struct seed *s, struct buf *out)
+{
+        size_t n = 1 + seed_below(s, 12);
+        for (size_t i = 0; i < n; i++) {
+                size_t k = seed_below(s, sizeof(fragments) / sizeof(fragments[0]));
+                buf_puts(out, "data: ");
+                buf_puts(out, fragments[k]);
+                buf_puts(out, seed_below(s, 2) ? "\n\n" : "\r\n\r\n");
+        }
+        if (seed_below(s, 2))
+                buf_puts(out, "data: [DONE]\n\n");
+        for (size_t k = seed_below(s, 4); k > 1; k--)
+                out->p[seed_below(s, out->n)] = (char)seed_below(s, 256);
+}
+
+/* Whatever came, the message can be stored and sent: JSON, and calls with different ids. */
+static void check_sound(struct reply *r)
+{
+        struct json j;
+        json_init(&j);
+        assert_int_equal(json_parse(&j, r->message.p, r->message.n, NULL, NULL), 0);
+        assert_true(json_is(&j, json_get(&j, 0, "role"), "assistant"));
+        json_ref calls = json_get(&j, 0, "tool_calls");
+        assert_int_equal(json_count(&j, calls), r->count);
+        for (size_t i = 0; i < r->count; i++) {
+                json_ref c = json_at(&j, calls, (uint32_t)i);
+                json_ref f = json_get(&j, c, "function");
+                assert_true(json_is(&j, json_get(&j, c, "id"), r->calls[i].id));
+                assert_int_equal(json_type(&j, json_get(&j, f, "arguments")), JSON_STRING);
+                assert_true(json_inner(&j, json_get(&j, f, "name")).n > 0);
+                for (size_t k = 0; k < i; k++)
+                        assert_string_not_equal(r->calls[i].id, r->calls[k].id);
+        }
+        json_release(&j);
+}
+
+static void chance(void **state)
+{
+        (void)state;
+        struct seed s = seed_start();
+        for (int i = seed_rounds(100000); i > 0; i--) {
+                struct feed f;
+                struct reply whole, cut;
+                struct buf bytes;
+                buf_init(&bytes, 0);
+                build(&s, &bytes);
+                stream(&f, buf_str(&bytes), 0, &whole);
+                check_sound(&whole);
+                feed_release(&f);
+                stream(&f, buf_str(&bytes), seed_below(&s, bytes.n), &cut);
+                assert_true(str_eq(buf_str(&whole.message), buf_str(&cut.message)));
+                end(&f, &cut);
+                reply_release(&whole);
+                buf_release(&bytes);
+        }
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -441,6 +524,8 @@ int main(void)
             {"an error inside a 200 stream is a fault and keeps the text before it", error_inside,
                 0, 0, 0},
             {"bodies that were not streamed give the same messages", whole_bodies, 0, 0, 0},
+            {"whatever comes, in whatever pieces, the message is sound JSON with distinct calls",
+                chance, 0, 0, 0},
             {"HTTP answers map to codes that say whether to retry", http_faults, 0, 0, 0},
         };
         return cmocka_run_group_tests_name("assemble", tests, NULL, NULL);

@@ -1,0 +1,146 @@
+/*
+ * Assembling a reply while each allocation fails in turn: an error, or the right reply, never half
+ * of one, because half of one would be stored and acted on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "ground/failalloc.h"
+#include "loop/assemble.h"
+#include "loop/sse.h"
+#include "loop/tool.h"
+
+static const char bytes[] =
+    "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"a long enough text to "
+    "grow a buffer, and then some\",\"reasoning_content\":\"hm\"}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"parts\"}]}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"x\":{\"y\":1},"
+    "\"function\":{\"name\":\"n\",\"arguments\":\"{\\\"a\\\":\"}}]}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":"
+    "\"1}\"}},{\"index\":1,\"function\":{\"name\":\"m\",\"arguments\":{\"k\":[]}}},{\"index\":2,"
+    "\"id\":\"c\",\"function\":{}}]}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}],\"usage\":{"
+    "\"total_tokens\":5}}\n\ndata: [DONE]\n\n";
+
+static const char message[] =
+    "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a long enough text to grow "
+    "a buffer, and then some\"},{\"type\":\"text\",\"text\":\"parts\"}],\"reasoning_content\":"
+    "\"hm\",\"tool_calls\":[{\"id\":\"c\",\"x\":{\"y\":1},\"type\":\"function\",\"function\":{"
+    "\"name\":\"n\",\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":\"made\",\"type\":\"function\","
+    "\"function\":{\"name\":\"m\",\"arguments\":\"{\\\"k\\\":[]}\"}},{\"id\":\"made\",\"type\":"
+    "\"function\",\"function\":{\"arguments\":\"\",\"name\":\"unknown\"}}]}";
+
+static void make_id(void *ctx, char out[64])
+{
+        (void)ctx;
+        snprintf(out, 64, "made");
+}
+
+static int piece(void *ctx, enum assemble_piece kind, struct str text)
+{
+        (void)ctx;
+        (void)kind;
+        (void)text;
+        return 0;
+}
+
+static int event(void *ctx, struct str name, struct str data)
+{
+        (void)name;
+        return assemble_chunk(ctx, data);
+}
+
+/* 0 when all went well; then the reply has to be right. */
+static int assemble(void)
+{
+        struct assemble a;
+        struct reply r;
+        struct sse s;
+        struct assemble_hooks hooks = {make_id, piece, NULL};
+        assemble_init(&a, &hooks);
+        reply_init(&r);
+        sse_init(&s, 0, event, &a);
+        int rc = sse_feed(&s, bytes, sizeof(bytes) - 1);
+        if (rc == 0)
+                rc = sse_finish(&s);
+        if (rc == 0)
+                rc = assemble_finish(&a, &r, NULL);
+        if (rc == 0) {
+                assert_string_equal(buf_cstr(&r.message), message);
+                assert_int_equal(r.count, 3);
+                assert_string_equal(r.calls[0].args.p, "{\"a\":1}");
+                assert_null(r.fault.code);
+                assert_int_equal(r.total_tokens, 5);
+        }
+        sse_release(&s);
+        reply_release(&r);
+        assemble_release(&a);
+        return rc;
+}
+
+static int no_tool(void *ctx, struct steno_tool_call *call, struct steno_error *err)
+{
+        (void)ctx;
+        (void)call;
+        (void)err;
+        return 0;
+}
+
+static int offer(void)
+{
+        struct steno_tools *tools = NULL;
+        int rc = steno_tools_new(&tools, NULL);
+        for (int i = 0; i < 20 && rc == 0; i++) {
+                char name[16];
+                snprintf(name, sizeof(name), "tool_%d", i);
+                rc = steno_tools_add(
+                    tools, name, "what it does", "{\"type\":\"object\"}", 0, no_tool, NULL, NULL);
+        }
+        if (rc == 0)
+                assert_int_equal(tools->count, 20);
+        steno_tools_free(tools);
+        return rc;
+}
+
+static void sweep(int (*work)(void))
+{
+        assert_int_equal(work(), 0);
+        for (long n = 1;; n++) {
+                failalloc_start(n);
+                int rc = work();
+                if (!failalloc_stop()) {
+                        assert_int_equal(rc, 0);
+                        assert_true(n > 10);
+                        return;
+                }
+                if (rc != STENO_ENOMEM && rc != 0)
+                        print_message("# allocation %ld: %d\n", n, rc);
+                assert_true(rc == STENO_ENOMEM || rc == 0);
+        }
+}
+
+static void replies(void **state)
+{
+        (void)state;
+        sweep(assemble);
+}
+
+static void tools(void **state)
+{
+        (void)state;
+        sweep(offer);
+}
+
+int main(void)
+{
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        const struct CMUnitTest tests[] = {
+            {"a reply is assembled right or not at all when memory runs out", replies, 0, 0, 0},
+            {"a set of tools is built or refused when memory runs out", tools, 0, 0, 0},
+        };
+        return cmocka_run_group_tests_name("assemble memory", tests, NULL, NULL);
+}
