@@ -441,6 +441,8 @@ static int decide(struct work *w, struct slot *s, struct buf *words, struct sten
         bool allowed;
         int rc = permit(w, s, &allowed, reason, err);
         if (rc == 0 && !allowed)
+                object(w, s, words); /* a stop is no denial, though it ended the asking */
+        if (rc == 0 && !allowed && words->n == 0)
                 buf_printf(words, "Permission denied: the call was not run.%s%s",
                     reason[0] ? " Reason: " : "", reason);
         return rc;

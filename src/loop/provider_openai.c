@@ -25,6 +25,7 @@
 struct openai {
         struct provider base;
         struct provider_openai_options opt;
+        struct transfer_pool *pool;
         char *url;
         char *auth; /* header, or NULL */
 };
@@ -243,6 +244,7 @@ static int try_once(struct openai *o, const struct provider_request *r,
             "Expect:", r->stream ? "Accept: text/event-stream" : "Accept: application/json",
             "User-Agent: steno/" STENO_VERSION, o->auth, NULL};
         struct transfer t = {
+            .pool = o->pool,
             .url = o->url,
             .headers = headers,
             .body = body,
@@ -292,6 +294,7 @@ static int openai_complete(struct provider *self, const struct provider_request 
 static void openai_free(struct provider *self)
 {
         struct openai *o = (struct openai *)self;
+        transfer_pool_free(o->pool);
         free(o->url);
         free(o->auth);
         free(o);
@@ -323,11 +326,12 @@ int provider_openai_new(
         o->base = (struct provider){openai_complete, openai_free};
         o->opt = *opt;
         o->opt.base_url = o->opt.api_key = NULL;
+        o->pool = transfer_pool_new();
         o->url = make_url(base);
         bool keyed = opt->api_key && opt->api_key[0];
         if (keyed && asprintf(&o->auth, "Authorization: Bearer %s", opt->api_key) < 0)
                 o->auth = NULL;
-        if (!o->url || (keyed && !o->auth)) {
+        if (!o->pool || !o->url || (keyed && !o->auth)) {
                 openai_free(&o->base);
                 return error_nomem(err);
         }

@@ -22,6 +22,35 @@ static void curl_setup(void)
         curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* How long to wait for the formal end of an answer that is complete: a connection can only be kept
+ * when it was read to its end, and most endpoints send that in the same breath. */
+#define LEAVE_MS 40
+
+struct transfer_pool {
+        CURLM *multi;
+};
+
+struct transfer_pool *transfer_pool_new(void)
+{
+        pthread_once(&curl_once, curl_setup);
+        struct transfer_pool *pool = calloc(1, sizeof(*pool));
+        if (!pool)
+                return NULL;
+        pool->multi = curl_multi_init();
+        if (pool->multi)
+                return pool;
+        free(pool);
+        return NULL;
+}
+
+void transfer_pool_free(struct transfer_pool *pool)
+{
+        if (!pool)
+                return;
+        curl_multi_cleanup(pool->multi);
+        free(pool);
+}
+
 struct state {
         struct transfer *t;
         int64_t last_byte;
@@ -172,6 +201,7 @@ static int check_time(struct state *s, int64_t now)
 static int drive(struct state *s, CURLM *multi)
 {
         struct transfer *t = s->t;
+        int64_t leave_at = 0;
         struct curl_waitfd stop = {.fd = steno_stop_fd(t->stop), .events = CURL_WAIT_POLLIN};
         for (;;) {
                 int running;
@@ -181,24 +211,25 @@ static int drive(struct state *s, CURLM *multi)
                 int rc = finished(s, multi, &over);
                 if (over)
                         return rc;
-                if (t->done && t->done(t->ctx))
-                        return 0;
                 int64_t now = tool_clock_ms();
-                rc = check_time(s, now);
+                if (!leave_at && t->done && t->done(t->ctx))
+                        leave_at = now + LEAVE_MS;
+                if (leave_at && now >= leave_at)
+                        return 0;
+                rc = leave_at ? 0 : check_time(s, now);
                 if (rc)
                         return rc;
                 int tick_ms = t->tick ? t->tick(t->ctx) : -1;
-                int64_t until = t->deadline;
-                if (t->idle_ms && (!until || s->last_byte + t->idle_ms < until))
+                int64_t until = leave_at ? leave_at : t->deadline;
+                if (!leave_at && t->idle_ms && (!until || s->last_byte + t->idle_ms < until))
                         until = s->last_byte + t->idle_ms;
                 curl_multi_poll(
-                    multi, &stop, stop.fd >= 0 ? 1 : 0, patience(now, until, tick_ms), NULL);
+                    multi, &stop, stop.fd >= 0 && !leave_at, patience(now, until, tick_ms), NULL);
         }
 }
 
 int transfer_run(struct transfer *t, struct steno_error *err)
 {
-        pthread_once(&curl_once, curl_setup);
         t->status = 0;
         t->type[0] = '\0';
         t->retry_after_ms = -1;
@@ -207,7 +238,7 @@ int transfer_run(struct transfer *t, struct steno_error *err)
         struct state s = {t, tool_clock_ms(), 0};
         struct curl_slist *headers = NULL;
         CURL *easy = NULL;
-        CURLM *multi = NULL;
+        CURLM *multi = t->pool->multi;
         int rc = STENO_ENOMEM;
         for (size_t i = 0; t->headers[i]; i++) {
                 struct curl_slist *more = curl_slist_append(headers, t->headers[i]);
@@ -216,13 +247,11 @@ int transfer_run(struct transfer *t, struct steno_error *err)
                 headers = more;
         }
         easy = make_easy(&s, headers);
-        multi = curl_multi_init();
-        if (!easy || !multi || curl_multi_add_handle(multi, easy) != CURLM_OK)
+        if (!easy || curl_multi_add_handle(multi, easy) != CURLM_OK)
                 goto out;
         rc = drive(&s, multi);
         curl_multi_remove_handle(multi, easy);
 out:
-        curl_multi_cleanup(multi);
         curl_easy_cleanup(easy);
         curl_slist_free_all(headers);
         if (rc == STENO_ENOMEM)

@@ -12,8 +12,14 @@
 #include "base/str.h"
 #include "steno_loop.h"
 
+/* Connections that are kept open from one transfer to the next. For one thread at a time. */
+struct transfer_pool;
+struct transfer_pool *transfer_pool_new(void); /* NULL: out of memory */
+void transfer_pool_free(struct transfer_pool *pool);
+
 struct transfer {
         /* in */
+        struct transfer_pool *pool;
         const char *url;
         const char *const *headers; /* "Name: value", NULL-terminated */
         struct str body;

@@ -23,6 +23,7 @@ struct answer {
         const char *bytes;
         int wait_ms; /* before closing; the peer may close first */
         bool reset;  /* close with RST */
+        bool keep;   /* do not close: the next answer goes to the same connection */
 };
 
 struct server {
@@ -31,6 +32,7 @@ struct server {
         const struct answer *answers;
         size_t count;
         size_t served;
+        size_t accepted;
         int64_t at[8]; /* when each connection came */
         char request[65536];
         pthread_t thread;
@@ -57,8 +59,12 @@ static void read_request(struct server *s, int c)
 static void *serve(void *ctx)
 {
         struct server *s = ctx;
+        int c = -1;
         for (size_t i = 0; i < s->count; i++) {
-                int c = accept(s->fd, NULL, NULL);
+                if (c < 0) {
+                        c = accept(s->fd, NULL, NULL);
+                        s->accepted++;
+                }
                 if (c < 0)
                         break;
                 s->at[i] = tool_clock_ms();
@@ -67,13 +73,18 @@ static void *serve(void *ctx)
                 const struct answer *a = &s->answers[i];
                 ssize_t sent = send(c, a->bytes, strlen(a->bytes), MSG_NOSIGNAL);
                 (void)sent;
+                if (a->keep)
+                        continue;
                 struct pollfd p = {.fd = c, .events = POLLIN | POLLRDHUP};
                 poll(&p, 1, a->wait_ms);
                 struct linger hard = {1, 0};
                 if (a->reset)
                         setsockopt(c, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
                 close(c);
+                c = -1;
         }
+        if (c >= 0)
+                close(c);
         return NULL;
 }
 
@@ -179,7 +190,7 @@ static void good_stream(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{GOOD, 5000, false}};
+        const struct answer answers[] = {{GOOD, 5000, false, false}};
         ask_answers(&a, &s, answers, 1, 3000, 0);
         assert_int_equal(a.rc, 0);
         assert_null(a.reply.fault.code);
@@ -194,6 +205,37 @@ static void good_stream(void **state)
         ask_end(&a);
 }
 
+static void kept_connection(void **state)
+{
+        (void)state;
+        struct server s;
+        const char *reply = HEAD("200 OK", "text/event-stream") "Transfer-Encoding: chunked\r\n\r\n"
+                                                                "80\r\n" TEXT("x") STOP
+            "data: [DONE]\n\n\r\n0\r\n\r\n";
+        const struct answer answers[] = {{reply, 0, false, true}, {reply, 0, false, true}};
+        server_start(&s, answers, 2);
+        char url[64];
+        snprintf(url, sizeof(url), "http://127.0.0.1:%d/v1", s.port);
+        struct provider_openai_options opt = {url, NULL, 1000, 2000, 0};
+        struct provider *p = NULL;
+        assert_int_equal(provider_openai_new(&opt, &p, NULL), 0);
+        for (int i = 0; i < 2; i++) {
+                struct ask a = {0};
+                struct provider_request r = {.model = "m", .messages = STR("[]"), .stream = true};
+                struct provider_hooks hooks = {NULL, retry, {make_id, piece, &a}, &a};
+                reply_init(&a.reply);
+                buf_init(&a.text, 0);
+                assert_int_equal(p->complete(p, &r, &hooks, &a.reply, NULL), 0);
+                assert_null(a.reply.fault.code);
+                assert_string_equal(buf_cstr(&a.text), "x");
+                ask_end(&a);
+        }
+        p->free(p);
+        server_end(&s);
+        assert_int_equal(s.served, 2);
+        assert_int_equal(s.accepted, 1);
+}
+
 static void json_instead(void **state)
 {
         (void)state;
@@ -204,7 +246,7 @@ static void json_instead(void **state)
                  "application/json") "Connection: close\r\n\r\n{\"choices\":[{\"message\":{"
                                      "\"role\":\"assistant\",\"content\":\"whole\"},\"finish_"
                                      "reason\":\"stop\"}]}",
-                0, false}};
+                0, false, false}};
         ask_answers(&a, &s, answers, 1, 3000, 0);
         assert_null(a.reply.fault.code);
         assert_string_equal(buf_cstr(&a.text), "whole");
@@ -216,7 +258,7 @@ static void no_done_and_open(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{SSE_HEAD TEXT("x") STOP, 8000, false}};
+        const struct answer answers[] = {{SSE_HEAD TEXT("x") STOP, 8000, false, false}};
         ask_answers(&a, &s, answers, 1, 60000, 0);
         assert_null(a.reply.fault.code);
         assert_true(a.took < 4000);
@@ -241,7 +283,7 @@ static void idle(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{SSE_HEAD TEXT("par"), 5000, false}};
+        const struct answer answers[] = {{SSE_HEAD TEXT("par"), 5000, false, false}};
         ask_answers(&a, &s, answers, 1, 300, 3);
         assert_string_equal(a.reply.fault.code, "LLM_TIMEOUT");
         assert_string_equal(buf_cstr(&a.reply.text), "par");
@@ -259,7 +301,7 @@ static void unauthorized(void **state)
             {HEAD("401 Unauthorized",
                  "application/json") "Connection: close\r\n\r\n"
                                      "{\"error\":{\"message\":\"Incorrect API key provided\"}}",
-                0, false}};
+                0, false, false}};
         ask_answers(&a, &s, answers, 1, 3000, 3);
         assert_string_equal(a.reply.fault.code, "LLM_AUTH");
         assert_non_null(strstr(a.reply.fault.message, "Incorrect API key"));
@@ -275,8 +317,8 @@ static void rate_limited(void **state)
         struct ask a = {0};
         const struct answer answers[] = {
             {HEAD("429 Too Many", "text/plain") "Retry-After: 1\r\nConnection: close\r\n\r\nslow",
-                0, false},
-            {GOOD, 0, false}};
+                0, false, false},
+            {GOOD, 0, false, false}};
         ask_answers(&a, &s, answers, 2, 3000, 3);
         assert_null(a.reply.fault.code);
         assert_string_equal(buf_cstr(&a.reply.text), "Hello");
@@ -293,7 +335,7 @@ static void too_long_a_wait(void **state)
         struct ask a = {0};
         const struct answer answers[] = {
             {HEAD("429 Too Many", "text/plain") "Retry-After: 3600\r\nConnection: close\r\n\r\n", 0,
-                false}};
+                false, false}};
         ask_answers(&a, &s, answers, 1, 3000, 3);
         assert_string_equal(a.reply.fault.code, "LLM_RATE_LIMIT");
         ask_end(&a);
@@ -305,9 +347,9 @@ static void server_errors(void **state)
         struct server s;
         struct ask a = {0};
         const struct answer answers[] = {
-            {HEAD("500 Oops", "text/html") "Connection: close\r\n\r\n<html>", 0, false},
-            {HEAD("503 Busy", "text/html") "Connection: close\r\n\r\n<html>", 0, false},
-            {GOOD, 0, false}};
+            {HEAD("500 Oops", "text/html") "Connection: close\r\n\r\n<html>", 0, false, false},
+            {HEAD("503 Busy", "text/html") "Connection: close\r\n\r\n<html>", 0, false, false},
+            {GOOD, 0, false, false}};
         ask_answers(&a, &s, answers, 3, 3000, 3);
         assert_null(a.reply.fault.code);
         assert_int_equal(s.served, 3);
@@ -320,7 +362,8 @@ static void dies_before_a_token(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{"", 0, false}, {SSE_HEAD, 0, true}, {GOOD, 0, false}};
+        const struct answer answers[] = {
+            {"", 0, false, false}, {SSE_HEAD, 0, true, false}, {GOOD, 0, false, false}};
         ask_answers(&a, &s, answers, 3, 3000, 3);
         assert_null(a.reply.fault.code);
         assert_int_equal(s.served, 3);
@@ -334,7 +377,7 @@ static void dies_in_the_middle(void **state)
                 struct server s;
                 struct ask a = {0};
                 const struct answer answers[] = {
-                    {SSE_HEAD TEXT("half"), 50, reset == 1}, {GOOD, 0, false}};
+                    {SSE_HEAD TEXT("half"), 50, reset == 1, false}, {GOOD, 0, false, false}};
                 ask_answers(&a, &s, answers, 2, 3000, 3);
                 assert_string_equal(a.reply.fault.code, "LLM_NETWORK");
                 assert_string_equal(buf_cstr(&a.reply.text), "half");
@@ -351,7 +394,7 @@ static void html(void **state)
         const struct answer answers[] = {
             {HEAD(
                  "200 OK", "text/html") "Connection: close\r\n\r\n<html><body>Log in</body></html>",
-                0, false}};
+                0, false, false}};
         ask_answers(&a, &s, answers, 1, 3000, 3);
         assert_string_equal(a.reply.fault.code, "LLM_BAD_REPLY");
         assert_non_null(strstr(a.reply.fault.message, "Log in"));
@@ -364,7 +407,7 @@ static void stopped(void **state)
         struct server s;
         struct ask a = {.stop_at_text = true};
         assert_int_equal(steno_stop_new(&a.stop, NULL), 0);
-        const struct answer answers[] = {{SSE_HEAD TEXT("begun"), 5000, false}};
+        const struct answer answers[] = {{SSE_HEAD TEXT("begun"), 5000, false, false}};
         ask_answers(&a, &s, answers, 1, 60000, 3);
         assert_int_equal(a.rc, STENO_EINTERRUPTED);
         assert_string_equal(buf_cstr(&a.reply.text), "begun");
@@ -386,7 +429,7 @@ static void stopped_while_silent(void **state)
         struct ask a = {0};
         pthread_t t;
         assert_int_equal(steno_stop_new(&a.stop, NULL), 0);
-        const struct answer answers[] = {{SSE_HEAD, 5000, false}};
+        const struct answer answers[] = {{SSE_HEAD, 5000, false, false}};
         assert_int_equal(pthread_create(&t, NULL, stop_later, a.stop), 0);
         ask_answers(&a, &s, answers, 1, 60000, 3);
         pthread_join(t, NULL);
@@ -400,6 +443,7 @@ int main(void)
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             {"a stream is told piece by piece and ends with [DONE]", good_stream, 0, 0, 0},
+            {"the connection is kept from one call to the next", kept_connection, 0, 0, 0},
             {"an endpoint that answers whole JSON to a streamed request is understood",
                 json_instead, 0, 0, 0},
             {"a connection that stays open after finish_reason is not waited for", no_done_and_open,
