@@ -21,6 +21,7 @@
 #define PAGES_MAX 200
 #define TOOLS_MAX 2000
 #define RESTARTS_MAX 3
+#define UNSUPPORTED_VERSION (-32022)
 
 /* Newest first; the first is what we ask for. */
 static const char *const legacy[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", NULL};
@@ -89,8 +90,17 @@ static void put_request(
                 json_single_line(b->p, b->n);
 }
 
-/* The error of an answer as words; 0 when it is none. */
-static int read_error(const struct json *j, struct steno_error *err)
+static bool lists_modern(const struct json *j, json_ref versions)
+{
+        for (json_ref v = json_child(j, versions); v != JSON_NONE; v = json_next(j, versions, v))
+                if (json_is(j, v, MODERN))
+                        return true;
+        return false;
+}
+
+/* The error of an answer as words; 0 when it is none. *modern: it says that the revision was wrong
+ * and lists the one that we speak. */
+static int read_error(const struct json *j, bool *modern, struct steno_error *err)
 {
         json_ref e = json_get(j, 0, "error");
         struct buf words;
@@ -99,6 +109,8 @@ static int read_error(const struct json *j, struct steno_error *err)
         if (e == JSON_NONE)
                 return 0;
         json_i64(j, json_get(j, e, "code"), &code);
+        *modern = code == UNSUPPORTED_VERSION &&
+                  lists_modern(j, json_get(j, json_get(j, e, "data"), "supported"));
         buf_init(&words, 64 * KIB);
         json_string(j, json_get(j, e, "message"), &words, NULL);
         const char *z = buf_cstr(&words);
@@ -115,10 +127,11 @@ struct request {
         const struct steno_stop *stop;
         void (*notice)(void *ctx, const struct json *j);
         void *ctx;
+        bool modern_offered; /* out: refused, but 2026-07-28 is among what it speaks */
 };
 
 /* 0 with *text and *j filled, which the caller frees and releases. */
-static int ask(struct mcp_client *c, struct mcp_transport *t, const struct request *r, char **text,
+static int ask(struct mcp_client *c, struct mcp_transport *t, struct request *r, char **text,
     struct json *j, struct steno_error *err)
 {
         struct mcp_exchange x = {.id = atomic_fetch_add(&c->next_id, 1),
@@ -143,7 +156,7 @@ static int ask(struct mcp_client *c, struct mcp_transport *t, const struct reque
         json_init(j);
         rc = json_parse(j, x.answer, x.answer_n, NULL, err);
         if (rc == 0)
-                rc = read_error(j, err);
+                rc = read_error(j, &r->modern_offered, err);
         if (rc < 0) {
                 json_release(j);
                 free(x.answer);
@@ -154,14 +167,6 @@ static int ask(struct mcp_client *c, struct mcp_transport *t, const struct reque
 }
 
 /* ---- the handshake ---- */
-
-static bool lists_modern(const struct json *j, json_ref versions)
-{
-        for (json_ref v = json_child(j, versions); v != JSON_NONE; v = json_next(j, versions, v))
-                if (json_is(j, v, MODERN))
-                        return true;
-        return false;
-}
 
 static void settle(struct mcp_client *c, struct mcp_transport *t, const char *version, bool modern)
 {
@@ -197,9 +202,7 @@ static int discover(struct mcp_client *c, struct mcp_transport *t, int64_t deadl
         if (rc == STENO_EINTERRUPTED || rc == STENO_EIO || rc == STENO_EDENIED ||
             rc == STENO_ENOMEM)
                 return rc;
-        /* Also for -32022: of the modern revisions we know but one, so only the older era is left.
-         */
-        return STENO_EUNSUPPORTED;
+        return r.modern_offered ? 0 : STENO_EUNSUPPORTED;
 }
 
 static int accept_version(

@@ -1,7 +1,8 @@
 /*
  * mcp_client.h - a session with one MCP server: which era it speaks, its tools, a call.
  *
- * The modern era (2026-07-28) is tried first with server/discover; any error or silence
+ * The modern era (2026-07-28) is tried first with server/discover; any error (but one that lists it
+ * as spoken) or silence
  * means the era of `initialize` (2024-11-05 to 2025-11-25). Calls may be made from any
  * number of threads. A server that died is started again for the next call, a few times.
  */

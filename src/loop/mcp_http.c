@@ -3,12 +3,13 @@
  * a stream of events.
  *
  * Every exchange has a connection of its own for as long as it lasts; idle ones are kept for the
- * next. Owns the session id and the headers. A stream that ends before its answer came is an error:
- * streams are not resumed.
+ * next. Owns the session id and the headers. A stream of the older era that ends before its answer
+ * came is taken up again where it left off, when the server has numbered its events.
  */
 #include "loop/mcp_transport.h"
 
 #include <curl/curl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,10 @@
 #define CONNECT_MS 10000
 #define IDLE_MAX 8
 #define SESSION_MAX 1024
+#define EVENT_ID_MAX 512
+#define RETRY_MS 1000 /* before a stream is taken up again, unless the server says */
+#define RETRY_MOST_MS 30000
+#define RESUMES_MAX 100
 
 struct http {
         struct mcp_transport base;
@@ -48,6 +53,8 @@ struct post {
         bool streams;    /* the answer is a stream of events */
         bool done;       /* the answer is there */
         int failed;
+        char last_event[EVENT_ID_MAX]; /* empty: events have no ids */
+        int64_t retry_ms;
         char session[SESSION_MAX];
         char error[CURL_ERROR_SIZE];
 };
@@ -190,6 +197,25 @@ static int on_event(void *ctx, struct str name, struct str data)
         return 0;
 }
 
+/* Where to go on, and when. */
+static void on_field(void *ctx, struct str field, struct str value)
+{
+        struct post *p = ctx;
+
+        if (str_is(field, "id") && value.n < EVENT_ID_MAX && !memchr(value.p, '\0', value.n)) {
+                memcpy(p->last_event, value.p, value.n);
+                p->last_event[value.n] = '\0';
+        } else if (str_is(field, "retry") && value.n && value.n < 9) {
+                int64_t ms = 0;
+                for (size_t i = 0; i < value.n; i++) {
+                        if (value.p[i] < '0' || value.p[i] > '9')
+                                return;
+                        ms = ms * 10 + (value.p[i] - '0');
+                }
+                p->retry_ms = ms < RETRY_MOST_MS ? ms : RETRY_MOST_MS;
+        }
+}
+
 static size_t on_header(char *text, size_t size, size_t n, void *ctx)
 {
         static const char session[] = "mcp-session-id:";
@@ -266,9 +292,11 @@ static void prepare(struct post *p, struct str body, struct curl_slist *headers)
         curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
         curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-        curl_easy_setopt(c, CURLOPT_POST, 1L);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.p);
+        if (body.p) {
+                curl_easy_setopt(c, CURLOPT_POST, 1L);
+                curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
+                curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.p);
+        }
         curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
         curl_easy_setopt(c, CURLOPT_HEADERDATA, p);
         curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
@@ -358,41 +386,92 @@ static void keep_session(struct post *p)
         pthread_mutex_unlock(&p->http->lock);
 }
 
-static int run(struct http *h, struct mcp_exchange *x, struct str body, int64_t deadline,
-    const struct steno_stop *stop, struct steno_error *err)
+/* What bounds an exchange. */
+struct patience {
+        int64_t deadline;
+        const struct steno_stop *stop;
+};
+
+/* One request from its start to its end; without a body, a GET that goes on after last_event. */
+static int transfer_once(
+    struct post *p, CURLM *multi, struct str body, struct patience until, struct steno_error *err)
 {
-        struct post p = {.http = h, .x = x};
-        struct curl_slist *headers = make_headers(h, x);
-        CURLM *multi = borrow(h);
+        struct curl_slist *headers = make_headers(p->http, p->x);
         CURLcode code;
         int rc;
 
-        p.curl = curl_easy_init();
-        p.in_session = has_session(h);
-        buf_init(&p.body, MCP_BODY_MAX);
-        sse_init(&p.sse, MCP_BODY_MAX, on_event, &p);
-        if (!multi || !p.curl || !headers) {
+        if (!body.p)
+                headers = add(headers, "Last-Event-ID", p->last_event);
+        p->curl = curl_easy_init();
+        p->streams = false;
+        p->error[0] = '\0';
+        buf_init(&p->body, MCP_BODY_MAX);
+        sse_init(&p->sse, MCP_BODY_MAX, on_event, p);
+        p->sse.other = on_field;
+        if (!p->curl || !headers) {
                 rc = error_nomem(err);
                 goto out;
         }
-        prepare(&p, body, headers);
-        curl_multi_add_handle(multi, p.curl);
-        rc = drive(&p, multi, deadline, stop, &code, err);
+        prepare(p, body, headers);
+        curl_multi_add_handle(multi, p->curl);
+        rc = drive(p, multi, until.deadline, until.stop, &code, err);
         if (rc == 0)
-                rc = conclude(&p, code, err);
-        curl_multi_remove_handle(multi, p.curl);
+                rc = conclude(p, code, err);
+        curl_multi_remove_handle(multi, p->curl);
+out:
+        curl_easy_cleanup(p->curl);
+        curl_slist_free_all(headers);
+        sse_release(&p->sse);
+        buf_release(&p->body);
+        return rc;
+}
+
+static int pause_for(int64_t ms, struct patience until, struct steno_error *err)
+{
+        int64_t end = tool_clock_ms() + ms;
+
+        while (tool_clock_ms() < end) {
+                struct pollfd fd = {steno_stop_fd(until.stop), POLLIN, 0};
+                if (steno_stop_requested(until.stop))
+                        return error_set(err, STENO_EINTERRUPTED, "stopped");
+                if (until.deadline && tool_clock_ms() >= until.deadline)
+                        return error_set(err, STENO_ETIMEOUT, "no answer in time");
+                int64_t left = end - tool_clock_ms();
+                poll(&fd, 1, left < TICK_MS ? (int)left : TICK_MS);
+        }
+        return 0;
+}
+
+static bool can_resume(struct post *p, int rc)
+{
+        pthread_mutex_lock(&p->http->lock);
+        bool legacy = !p->http->modern;
+        pthread_mutex_unlock(&p->http->lock);
+        return rc == STENO_EIO && p->x && p->streams && legacy && p->last_event[0];
+}
+
+static int run(struct http *h, struct mcp_exchange *x, struct str body, int64_t deadline,
+    const struct steno_stop *stop, struct steno_error *err)
+{
+        struct post p = {.http = h, .x = x, .retry_ms = RETRY_MS, .in_session = has_session(h)};
+        struct patience until = {deadline, stop};
+        CURLM *multi = borrow(h);
+
+        if (!multi)
+                return error_nomem(err);
+        int rc = transfer_once(&p, multi, body, until, err);
+        for (int i = 0; i < RESUMES_MAX && can_resume(&p, rc); i++) {
+                rc = pause_for(p.retry_ms, until, err);
+                if (rc == 0)
+                        rc = transfer_once(&p, multi, (struct str){NULL, 0}, until, err);
+        }
         if (rc == 0)
                 keep_session(&p);
-out:
-        if (rc < 0 && x) {
+        else if (x) {
                 free(x->answer);
                 x->answer = NULL;
         }
-        curl_easy_cleanup(p.curl);
         give_back(h, multi);
-        curl_slist_free_all(headers);
-        sse_release(&p.sse);
-        buf_release(&p.body);
         return rc;
 }
 

@@ -48,6 +48,8 @@ static int take_field(struct sse *s, struct str field, struct str value)
                 buf_put_str(&s->name, value);
                 return s->name.failed;
         }
+        if (s->other)
+                s->other(s->ctx, field, value);
         return 0;
 }
 

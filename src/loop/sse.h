@@ -27,6 +27,9 @@ struct sse {
         bool after_cr;   /* an LF now belongs to the CR before it */
         bool first_line; /* a byte order mark may stand here */
         sse_event_fn event;
+        /* Told of fields that are neither data nor event, id and retry among them, as their lines
+         * come. NULL unless set after sse_init. */
+        void (*other)(void *ctx, struct str field, struct str value);
         void *ctx;
 };
 

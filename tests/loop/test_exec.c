@@ -304,7 +304,7 @@ static void a_child_has_its_own_session_and_default_signals(void **state)
         signal(SIGPIPE, SIG_IGN);
         trial_init(&t);
         t.spec.shell = "read -r p n s pp g sid rest < /proc/self/stat; "
-                       "test $g = $sid && echo own; grep SigIgn /proc/self/status; "
+                       "test $$ = $sid && test $$ = $g && echo own; grep SigIgn /proc/self/status; "
                        "grep SigBlk /proc/self/status";
         assert_int_equal(trial_run(&t), 0);
         assert_string_equal(

@@ -455,7 +455,7 @@ static void http_servers_of_both_eras_are_spoken_to(void **state)
                 struct web w;
                 struct fake_call f;
                 rig_web(&r, &w, modes[i]);
-                assert_int_equal(r.set.count, 8);
+                assert_int_equal(r.set.count, 9);
                 expect(&r, "mcp__web__echo", "{\"a\":\n1}", "{\"a\": 1}");
                 expect(&r, "mcp__web__headers", "{}", "Bearer t");
                 expect(&r, r.set.list[6].name, "{}", "{}");
@@ -498,6 +498,8 @@ static void http_trouble_gives_error_results(void **state)
         assert_int_equal(fake_run(&f, &r.set, "mcp__web__cut", "{}"), STENO_EIO);
         assert_non_null(strstr(f.err.msg, "ended before the answer"));
         fake_release(&f);
+
+        expect(&r, "mcp__web__resume", "{}", "resumed");
 
         web_end(&w);
         fake_init(&f);

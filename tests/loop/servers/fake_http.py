@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """An MCP server over streamable HTTP. First argument: legacy (sessions) or modern. It prints its
 port, then serves until its stdin ends. Tools: echo, stream (progress over SSE), headers, cut (a
-stream that ends early), slow, lose (forgets the session, then answers)."""
+stream that ends early), resume (one that goes on with a GET), slow, lose (forgets the session, then answers)."""
 import http.server, json, sys, threading, time, base64
 
 mode = sys.argv[1]
 MODERN = "2026-07-28"
-sessions, counter, cancelled, deleted = set(), [0], [], []
+sessions, counter, cancelled, deleted, held = set(), [0], [], [], {}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -26,12 +26,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def events(self, messages, delay=0):
+    def do_GET(self):
+        if self.headers.get("Last-Event-ID") != "7" or self.headers.get("Mcp-Session-Id") not in sessions:
+            return self.reply(405)
+        held["gets"] = held.get("gets", 0) + 1
+        if held["gets"] < 3:
+            return self.events([], ident="7", retry=30)
+        return self.events([held["answer"]])
+
+    def events(self, messages, delay=0, ident=None, retry=None):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(b": hello\n\nid: 0\ndata:\n\n")
+        self.wfile.write(b": hello\n\n")
+        if ident:
+            self.wfile.write(("id: %s\nretry: %d\ndata:\n\n" % (ident, retry)).encode())
         for m in messages:
             text = json.dumps(m)
             self.wfile.write(("event: message\ndata: %s\ndata: %s\n\n" % (text[:1], text[1:])).encode())
@@ -82,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if ident is None or "result" in m:
             return self.reply(202)
         if method == "tools/list":
-            names = ["echo", "stream", "headers", "cut", "slow", "lose", "\u00fcmlaut", "state"]
+            names = ["echo", "stream", "headers", "cut", "slow", "lose", "\u00fcmlaut", "state", "resume"]
             return self.reply(200, ok({"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in names]}))
         name = p.get("name")
         text = lambda s: ok({"content": [{"type": "text", "text": s}]})
@@ -95,6 +105,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.events(steps + [text("streamed")], 0.01)
         if name == "cut":
             return self.events([])
+        if name == "resume":
+            held["answer"] = text("resumed")
+            return self.events([], ident="7", retry=30)
         if name == "slow":
             time.sleep(5)
             return self.reply(200, text("late"))
