@@ -148,8 +148,8 @@ static bool read_media(struct reading *r, json_ref v, enum part_kind kind)
 
 static bool read_call(struct reading *r, json_ref v)
 {
-        static const char *const keys[] = {"id", "name", "arguments", "type", NULL};
-        json_ref g[4], text;
+        static const char *const keys[] = {"id", "name", "arguments", "type", "signature", NULL};
+        json_ref g[5], text;
         struct part p = {.kind = PART_CALL, .raw = reading_raw(r, v)};
         if (!open_part(r, v, keys, g, &p, &text) || json_type(r->j, text) == JSON_STRING)
                 return false;
@@ -157,6 +157,9 @@ static bool read_call(struct reading *r, json_ref v)
         p.name = reading_string(r, g[1]);
         p.arguments_text = json_type(r->j, g[2]) == JSON_STRING;
         p.arguments = p.arguments_text ? reading_string(r, g[2]) : reading_raw(r, g[2]);
+        p.signature = reading_string(r, g[4]);
+        if (!p.signature.p)
+                reading_keep(r, &p.extras, "signature", g[4], true);
         reading_keep(r, &p.extras, "type", g[3], true);
         reading_idle(p.extras, "type", "\"function\"");
         reading_idle(p.extras, "type", "\"tool_use\"");
@@ -277,10 +280,10 @@ static void write_call_meta(struct writer *w, const struct message *m, const str
         if (writing_own(w, m) && !p->arguments_text)
                 writing_raw(w, "arguments", p->arguments);
         else
-                writing_arguments_text(w, "arguments", p);
+                writing_arguments_text(w, m, "arguments", p);
         if (!writing_own(w, m))
                 writing_text(w, "type", "function");
-        writing_string(w, "signature", writing_own(w, m) ? (struct str){0} : p->signature);
+        writing_string(w, "signature", p->signature);
 }
 
 static void write_meta(struct writer *w, const struct message *m, const struct part *p)
@@ -338,7 +341,7 @@ static void write_part(struct writer *w, const struct message *m, const struct p
         jsonw_object(&w->json);
         writing_text(w, "type", type_of(p));
         if (p->kind == PART_RESULT && (p->output_kind != OUTPUT_NONE || !own))
-                writing_string(w, "text", writing_output(w, p));
+                writing_string(w, "text", writing_output(w, m, p));
         else if (p->kind != PART_REDACTED)
                 writing_string(w, "text", p->text);
         bool bare = p->kind == PART_TEXT || (p->kind == PART_THINKING && !p->signature.p);
@@ -360,8 +363,6 @@ static void write_part(struct writer *w, const struct message *m, const struct p
         }
         if (p->child_count > 1)
                 writing_lose(w, m, "content", "several texts, joined");
-        if (p->output_kind == OUTPUT_DATA)
-                writing_lose(w, m, "result", "data, written as text");
 }
 
 static void write_message_meta(struct writer *w, const struct message *m)
@@ -423,7 +424,7 @@ static int acontext_detect(const struct json *j, json_ref msg)
 
 const struct format format_acontext = {
     .name = "acontext",
-    .flags = FORMAT_TEXT_RESULTS | FORMAT_NAMELESS | FORMAT_CARRIER,
+    .flags = FORMAT_TEXT_RESULTS | FORMAT_CARRIER | FORMAT_TEXT_ARGUMENTS,
     .describe = acontext_describe,
     .read = acontext_read,
     .write = acontext_write,

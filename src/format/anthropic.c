@@ -210,6 +210,19 @@ static bool is_carried(const struct message *m)
         return m->origin && (m->origin->flags & FORMAT_CARRIER);
 }
 
+/* Thinking cannot be the last thing that a message says. */
+static bool goes_on_after(const struct writer *w, const struct message *m, const struct part *p)
+{
+        if (!w->valid || p < m->parts || p >= m->parts + m->count)
+                return true;
+        for (p++; p < m->parts + m->count; p++) {
+                if (p->kind == PART_CALL || (p->kind == PART_OPAQUE && writing_own(w, m)) ||
+                    (p->kind == PART_TEXT && !turns_is_blank(p->text)))
+                        return true;
+        }
+        return false;
+}
+
 static bool is_writable(const struct writer *w, const struct message *m, const struct part *p)
 {
         bool own = writing_own(w, m);
@@ -218,10 +231,11 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         case PART_REFUSAL:
                 return !w->valid || !turns_is_blank(p->text);
         case PART_THINKING:
-                return own ? !w->valid || p->signature.p
-                           : is_carried(m) && p->signature.p && p->text.p;
+                if (!own && !(is_carried(m) && p->signature.p && p->text.p))
+                        return false;
+                return !w->valid || (p->signature.p && goes_on_after(w, m, p));
         case PART_REDACTED:
-                return own || is_carried(m);
+                return (own || is_carried(m)) && goes_on_after(w, m, p);
         case PART_OPAQUE:
                 return own;
         case PART_AUDIO:
@@ -331,7 +345,7 @@ static void write_result(struct writer *w, const struct message *m, const struct
         else if (p->output_kind == OUTPUT_DATA && own && !w->valid)
                 writing_raw(w, "content", p->output);
         else if (p->output_kind != OUTPUT_NONE)
-                writing_string(w, "content", writing_output(w, p));
+                writing_string(w, "content", writing_output(w, m, p));
         if (p->error)
                 writing_raw(w, "is_error", STR("true"));
         writing_extras(w, m, "result", p->extras, false);
@@ -346,7 +360,7 @@ static void write_result(struct writer *w, const struct message *m, const struct
 
 static void write_block(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (writing_same_part(w, m, p) && m->shape != SHAPE_STRING)
+        if (m->shape != SHAPE_STRING && writing_same_part(w, m, p))
                 return;
         switch (p->kind) {
         case PART_IMAGE:
@@ -414,6 +428,7 @@ static void write_parts(struct turns *t, const struct message *m, bool results)
                         continue; /* "" beside calls is what other formats write for nothing */
                 } else if (p->kind == PART_TEXT) {
                         writing_lose(w, m, "content", "blank text, which the format refuses");
+                        writing_lose_extras(w, m, "content", p->extras);
                 } else {
                         writing_lose_part(w, m, p);
                 }
@@ -464,11 +479,39 @@ static bool goes_on(const struct writer *w, const struct history *h, size_t i)
         return false;
 }
 
+/* The API refuses a last message of the assistant's whose text ends in white space. */
+static const struct message *trim_last(
+    struct writer *w, const struct history *h, struct message *copy)
+{
+        size_t i = h->count, k;
+        while (i > 0 && !has_words(w, &h->list[i - 1]))
+                i--;
+        if (!w->valid || !i || h->list[i - 1].role != ROLE_ASSISTANT)
+                return NULL;
+        *copy = h->list[i - 1];
+        for (k = copy->count; k > 0 && !is_writable(w, copy, &copy->parts[k - 1]);)
+                k--;
+        struct part *last = &copy->parts[k - 1];
+        if (last->kind != PART_TEXT || turns_trimmed(last->text) == last->text.n)
+                return NULL;
+        struct part *parts = arena_alloc(w->arena, copy->count * sizeof *parts);
+        if (!parts)
+                return NULL;
+        memcpy(parts, copy->parts, copy->count * sizeof *parts);
+        parts[k - 1].text.n = turns_trimmed(last->text);
+        copy->parts = parts;
+        message_touch(copy);
+        writing_lose(w, copy, "content", "white space at its end, which the format refuses");
+        return &h->list[i - 1];
+}
+
 static int anthropic_write(struct writer *w, const struct history *h)
 {
         struct turns t = {.w = w, .content = "content", .user = USER, .say = say};
+        struct message last;
+        const struct message *trim = trim_last(w, h, &last);
         for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i];
+                const struct message *m = &h->list[i] == trim ? &last : &h->list[i];
                 if (is_clean(w, m) && (!w->valid || (t.role != role_of(m) && !goes_on(w, h, i)))) {
                         turns_copy(&t, role_of(m), m);
                         continue;

@@ -221,10 +221,23 @@ static struct str made_id(struct arrange *a, uint64_t seq, size_t n)
         return str_span(to, (size_t)len);
 }
 
+/* Ids that a provider wants to be unique in the request, or at least in a turn of calls. */
+static bool is_taken(struct arrange *a, struct str id)
+{
+        if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.p)
+                return false;
+        bool plain = is_plain(id) || !(a->flags & FORMAT_UNIQUE_IDS);
+        return seen_before(a, id) || !plain;
+}
+
 static int name_calls(struct arrange *a, struct message *m)
 {
         size_t n = 0;
         bool touched = false;
+        if (m->role != ROLE_ASSISTANT && !(a->flags & FORMAT_UNIQUE_IDS) && a->seen_count) {
+                memset(a->seen, 0, a->seen_cap * sizeof *a->seen);
+                a->seen_count = 0;
+        }
         for (size_t i = 0; i < m->count; i++) {
                 if (m->parts[i].kind != PART_CALL)
                         continue;
@@ -232,8 +245,7 @@ static int name_calls(struct arrange *a, struct message *m)
                 struct str better = id;
                 if (!id.p && !(a->flags & FORMAT_NAMELESS))
                         better = made_id(a, m->seq, n);
-                if (better.p && (a->flags & FORMAT_UNIQUE_IDS) && a->w->valid &&
-                    (!is_plain(better) || seen_before(a, better))) {
+                if (is_taken(a, better)) {
                         better = plain_id(a, better, m->seq, n);
                         seen_before(a, better);
                         writing_lose(a->w, m, "id", "made unique and plain for the format");
@@ -268,33 +280,33 @@ static int name_results(struct arrange *a, struct message *m)
 
 /* ---- joining and splitting ---- */
 
+/* Calls join the words before them, and the calls. */
 static bool joins(const struct message *group, const struct message *m)
 {
-        if (!m->item || m->role != ROLE_ASSISTANT || group->role != ROLE_ASSISTANT)
-                return false;
-        if (message_has(m, PART_CALL))
-                return true;
-        for (size_t i = 0; i < group->count; i++)
-                if (group->parts[i].kind != PART_OPAQUE && group->parts[i].kind != PART_THINKING)
-                        return false;
-        return true;
+        return m->item && m->role == ROLE_ASSISTANT && group->role == ROLE_ASSISTANT &&
+               message_has(m, PART_CALL);
 }
 
-static struct extra *chain(struct arrange *a, struct extra *first, const struct extra *more)
+/* Items that only their own format knows (reasoning, searches) are no turns elsewhere. */
+static bool is_foreign(const struct message *m)
 {
-        struct extra *head = NULL, **at = &head;
-        for (int round = 0; round < 2; round++) {
-                for (const struct extra *x = round ? more : first; x; x = x->next) {
-                        struct extra *copy = arena_alloc(a->arena, sizeof *copy);
-                        if (!copy)
-                                return head;
-                        *copy = *x;
-                        copy->next = NULL;
-                        *at = copy;
-                        at = &copy->next;
-                }
+        return m->item && m->count && message_count(m, PART_OPAQUE) == m->count &&
+               m->shape == SHAPE_ANY;
+}
+
+static int drop_foreign(struct arrange *a, const struct history *h, struct history *out)
+{
+        struct message *list = arena_alloc(a->arena, (h->count + 1) * sizeof *list);
+        if (!list)
+                return STENO_ENOMEM;
+        *out = (struct history){.list = list};
+        for (size_t i = 0; i < h->count; i++) {
+                if (is_foreign(&h->list[i]))
+                        writing_opaque(a->w, &h->list[i], &h->list[i].parts[0]);
+                else
+                        list[out->count++] = h->list[i];
         }
-        return head;
+        return 0;
 }
 
 /* Items [i, ...) that are one turn, as one message; returns how many. */
@@ -307,10 +319,11 @@ static size_t join(struct arrange *a, const struct history *h, size_t i, struct 
                         return 0;
                 for (size_t k = 0; k < next->count; k++) {
                         m->parts[m->count] = next->parts[k];
+                        m->parts[m->count].seq = next->seq;
                         follow(&m->parts[m->count++]);
                 }
                 writing_lose_members(a->w, next, NULL);
-                m->extras = chain(a, m->extras, next->extras);
+                writing_lose_extras(a->w, next, "", next->extras);
                 m->shape = SHAPE_ANY;
         }
         return n;
@@ -351,6 +364,12 @@ static int split(struct arrange *a, struct message *m)
 int arrange_history(struct writer *w, const struct history *h, struct history *out)
 {
         struct arrange a = {.w = w, .arena = w->arena, .flags = w->format->flags};
+        struct history turns;
+        if (!(a.flags & FORMAT_ITEMS)) {
+                if (drop_foreign(&a, h, &turns))
+                        return STENO_ENOMEM;
+                h = &turns;
+        }
         for (size_t i = 0; i < h->count;) {
                 struct message m = h->list[i];
                 size_t n = a.flags & FORMAT_ITEMS ? 1 : join(&a, h, i, &m);

@@ -132,7 +132,10 @@ void blocks_write_output(
                 writing_string(w, key, p->output);
                 break;
         case OUTPUT_DATA:
-                writing_raw(w, key, p->output);
+                if (!writing_own(w, m) && str_is(p->output, "null"))
+                        writing_string(w, key, writing_output(w, m, p));
+                else
+                        writing_raw(w, key, p->output);
                 break;
         case OUTPUT_PARTS:
                 write_children(w, m, key, p);

@@ -126,10 +126,10 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         jsonw_object(&w->json);
         writing_string(w, "id", p->id);
         writing_string(w, "name", p->name);
-        if (p->arguments_text)
-                writing_string(w, "arguments", p->arguments);
-        else
+        if (!p->arguments_text && own)
                 writing_raw(w, "arguments", p->arguments);
+        else
+                writing_arguments_text(w, m, "arguments", p);
         bool said = false;
         for (const struct extra *x = p->extras; own && x; x = x->next)
                 said |= str_is(x->key, "\"state\"");
@@ -139,8 +139,11 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                     : r->interrupted ? "interrupted"
                     : r->error       ? "error"
                                      : "complete");
-        if (p->peer)
-                blocks_write_output(w, m, r->error ? "error" : "result", r);
+        if (p->peer) {
+                struct message from = *m;
+                from.seq = r->seq ? r->seq : m->seq;
+                blocks_write_output(w, &from, r->error ? "error" : "result", r);
+        }
         writing_raw(w, "invokedAt", figure(r->invoked_at, p->invoked_at));
         writing_raw(w, "duration", figure(r->duration, p->duration));
         writing_raw(w, "steps", figure(r->steps, p->steps));
@@ -303,14 +306,17 @@ static bool is_whole(const struct message *m)
 
 static int chat_write(struct writer *w, const struct history *h)
 {
+        const struct part *last = NULL;
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
                 if (is_whole(m) && writing_same(w, m))
                         continue;
                 if (m->role != ROLE_TOOL && m->role != ROLE_NONE) {
+                        last = NULL;
                         write_message(w, m);
                         continue;
                 }
+                writing_report_order(w, m, &last);
                 for (size_t k = 0; k < m->count; k++) {
                         if (m->parts[k].kind == PART_RESULT)
                                 report_result(w, m, &m->parts[k]);
@@ -336,7 +342,7 @@ static int chat_detect(const struct json *j, json_ref msg)
 
 const struct format format_chat = {
     .name = "chat",
-    .flags = FORMAT_EMBEDS,
+    .flags = FORMAT_EMBEDS | FORMAT_TEXT_ARGUMENTS,
     .describe = chat_describe,
     .read = chat_read,
     .write = chat_write,

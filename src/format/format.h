@@ -16,7 +16,8 @@
  *   3. Written in another format, whatever has no place there is reported with the source's name
  *      for it. These are the same thing and not reported: a string content and an array of one
  *      text; no content, null and "" beside calls; results of one turn in one message or in
- *      several.
+ *      several; the tool's name on a result, which is that of its call; an openai
+ *      entry that holds its result, and a call with a tool message.
  *   4. With `valid`, the output is acceptable to the provider if pairs are whole (repair sees to
  *      that): roles alternate where they must, results stand where they must, nothing is empty
  *      that may not be. What had to change for it is reported as well.
@@ -52,14 +53,16 @@ struct writer {
 
 /* What sets a format apart; the history is arranged for it before its writer sees it. */
 enum format_flags {
-        FORMAT_PROVIDER = 1,      /* a model reads it: an open call needs a synthetic result */
-        FORMAT_ITEMS = 2,         /* a turn is several items: calls are messages of their own */
-        FORMAT_EMBEDS = 4,        /* results stand in the message of their call */
-        FORMAT_UNIQUE_IDS = 8,    /* call ids are unique in a request, of [A-Za-z0-9_-] */
-        FORMAT_NAMELESS = 16,     /* calls need no id: results come in the order of the calls */
-        FORMAT_USER_MEDIA = 32,   /* images and files only where the user speaks */
-        FORMAT_TEXT_RESULTS = 64, /* results hold no images */
-        FORMAT_CARRIER = 128,     /* keeps the signatures of thinking for whoever made them */
+        FORMAT_PROVIDER = 1,         /* a model reads it: an open call needs a synthetic result */
+        FORMAT_ITEMS = 2,            /* a turn is several items: calls are messages of their own */
+        FORMAT_EMBEDS = 4,           /* results stand in the message of their call */
+        FORMAT_UNIQUE_IDS = 8,       /* call ids are unique in a request, of [A-Za-z0-9_-] */
+        FORMAT_NAMELESS = 16,        /* calls need no id: results come in the order of the calls */
+        FORMAT_USER_MEDIA = 32,      /* images and files only where the user speaks */
+        FORMAT_TEXT_RESULTS = 64,    /* results hold no images */
+        FORMAT_TEXT_ARGUMENTS = 256, /* arguments are a string by nature, else an object */
+        FORMAT_OBJECT_RESULTS = 512, /* results are objects by nature */
+        FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
 struct format {

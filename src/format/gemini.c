@@ -283,7 +283,7 @@ static void write_response(struct writer *w, const struct message *m, const stru
                 }
         }
         jsonw_object(&w->json);
-        writing_string(w, p->error ? "error" : "output", writing_output(w, p));
+        writing_string(w, p->error ? "error" : "output", writing_output(w, m, p));
         jsonw_object_end(&w->json);
         for (size_t i = 0; i < p->child_count; i++) {
                 const struct part *child = &p->children[i];
@@ -430,6 +430,7 @@ static void write_parts(struct turns *t, const struct message *m)
                         continue;
                 } else if (p->kind == PART_TEXT) {
                         writing_lose(w, m, "content", "blank text, which the format refuses");
+                        writing_lose_extras(w, m, "content", p->extras);
                 } else {
                         writing_lose_part(w, m, p);
                 }
@@ -482,7 +483,7 @@ static int gemini_detect(const struct json *j, json_ref msg)
 
 const struct format format_gemini = {
     .name = "gemini",
-    .flags = FORMAT_PROVIDER | FORMAT_NAMELESS | FORMAT_TEXT_RESULTS,
+    .flags = FORMAT_PROVIDER | FORMAT_NAMELESS | FORMAT_TEXT_RESULTS | FORMAT_OBJECT_RESULTS,
     .describe = gemini_describe,
     .read = gemini_read,
     .write = gemini_write,

@@ -17,33 +17,67 @@
 #include "model/token.h"
 
 static const char OPEN[] = "<function_call>";
-static const char CLOSE[] = "</function_call>";
 #define OPEN_SIZE (sizeof OPEN - 1)
-#define CLOSE_SIZE (sizeof CLOSE - 1)
+static const char *const CLOSES[] = {"</function_call>", "<\\/function_call>"};
 
-/* The next record in `text` at or behind *at: its JSON, parsed into `j`; *from and *at become the
- * span of the whole tag. False: there is none. */
-static bool next_record(struct str text, size_t *from, size_t *at, struct json *j)
+/* A walk over the records in a string (message.h: escapes as they stand), so that the text around
+ * them stays as it is. */
+struct records {
+        struct str string;
+        struct arena *arena;
+        struct json j;   /* of the record that was found */
+        struct str json; /* its text */
+        size_t from;     /* the span of its tag */
+        size_t to;
+};
+
+static void records_begin(struct records *r, struct str string, struct arena *arena)
 {
-        size_t look = *at;
-        for (;;) {
-                const char *open =
-                    look < text.n ? memmem(text.p + look, text.n - look, OPEN, OPEN_SIZE) : NULL;
-                if (!open)
-                        return false;
-                const char *json = open + OPEN_SIZE;
-                const char *end = text.p + text.n;
-                const char *close = memmem(json, (size_t)(end - json), CLOSE, CLOSE_SIZE);
+        *r = (struct records){.string = string, .arena = arena};
+        json_init(&r->j);
+        bool lossy = false;
+        if (!string.n || memmem(string.p, string.n, OPEN, OPEN_SIZE))
+                return;
+        /* Some writers escape every '<'. */
+        struct str text = token_decode(string, arena, &lossy);
+        if (!lossy)
+                r->string = token_make(text, arena);
+}
+
+static const char *find_close(const char *from, const char *end, size_t *size)
+{
+        const char *best = NULL;
+        for (size_t i = 0; i < 2; i++) {
+                size_t n = strlen(CLOSES[i]);
+                const char *at = memmem(from, (size_t)(end - from), CLOSES[i], n);
+                if (at && (!best || at < best)) {
+                        best = at;
+                        *size = n;
+                }
+        }
+        return best;
+}
+
+static bool records_next(struct records *r)
+{
+        const char *end = r->string.p + r->string.n;
+        for (const char *look = r->string.p + r->to; look < end;) {
+                const char *open = memmem(look, (size_t)(end - look), OPEN, OPEN_SIZE);
+                size_t size = 0;
+                const char *json = open ? open + OPEN_SIZE : NULL;
+                const char *close = open ? find_close(json, end, &size) : NULL;
                 if (!close)
                         return false;
-                if (json_parse(j, json, (size_t)(close - json), NULL, NULL) == 0 &&
-                    json_type(j, json_get(j, 0, "name")) == JSON_STRING) {
-                        *from = (size_t)(open - text.p);
-                        *at = (size_t)(close - text.p) + CLOSE_SIZE;
+                r->json = token_decode(str_span(json, (size_t)(close - json)), r->arena, NULL);
+                if (json_parse(&r->j, r->json.p, r->json.n, NULL, NULL) == 0 &&
+                    json_type(&r->j, json_get(&r->j, 0, "name")) == JSON_STRING) {
+                        r->from = (size_t)(open - r->string.p);
+                        r->to = (size_t)(close - r->string.p) + size;
                         return true;
                 }
-                look = (size_t)(json - text.p);
+                look = json;
         }
+        return false;
 }
 
 static json_ref record_id(const struct json *j)
@@ -58,23 +92,23 @@ static bool is_answered(const struct json *j)
         return t != JSON_NOTHING && t != JSON_NULL;
 }
 
-static int describe_text(struct describe *d, const struct json *outer, json_ref string)
+static int describe_text(struct describe *d, json_ref string)
 {
-        struct json j;
-        json_init(&j);
-        struct str text = json_inner(outer, string);
-        if (!memmem(text.p, text.n, "function_call", 13))
+        const struct json *outer = d->j;
+        struct str inner = json_inner(outer, string);
+        if (!memmem(inner.p, inner.n, "function_call", 13))
                 return 0;
-        text = token_text(outer, string, d->arena);
+        struct records r;
+        records_begin(&r, inner, d->arena);
         int rc = 0;
-        for (size_t from, at = 0; !rc && next_record(text, &from, &at, &j);) {
-                d->j = &j;
-                rc = describe_call(d, record_id(&j), "the id of a function_call");
-                if (!rc && is_answered(&j))
-                        rc = describe_answer(d, record_id(&j), "the id of a function_call");
+        d->j = &r.j;
+        while (!rc && records_next(&r)) {
+                rc = describe_call(d, record_id(&r.j), "the id of a function_call");
+                if (!rc && is_answered(&r.j))
+                        rc = describe_answer(d, record_id(&r.j), "the id of a function_call");
         }
         d->j = outer;
-        json_release(&j);
+        json_release(&r.j);
         return rc;
 }
 
@@ -91,13 +125,13 @@ static int legacy_describe(const struct json *j, json_ref msg, struct arena *are
                 rc = describe_id(&d, json_get(j, msg, "id"));
         json_ref content = json_get(j, msg, "content");
         if (!rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_STRING)
-                rc = describe_text(&d, j, content);
+                rc = describe_text(&d, content);
         bool list = !rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_ARRAY;
         for (json_ref p = list ? json_child(j, content) : JSON_NONE; !rc && p != JSON_NONE;
              p = json_next(j, content, p)) {
                 json_ref text = json_get(j, p, "text");
                 if (json_type(j, text) == JSON_STRING)
-                        rc = describe_text(&d, j, text);
+                        rc = describe_text(&d, text);
         }
         if (rc)
                 return rc;
@@ -107,41 +141,34 @@ static int legacy_describe(const struct json *j, json_ref msg, struct arena *are
 
 /* ---- reading ---- */
 
-static void read_record(struct reading *r, struct str json)
+static void read_record(struct reading *r, const struct json *j, struct str json)
 {
         enum { ID, NAME, ARGUMENTS, RESPONSE, IS_ERROR, STEPS, INVOKED, DURATION, REF, COUNT };
         static const char *const keys[] = {"id", "name", "arguments", "response", "isError",
             "steps", "invokedAt", "duration", "ref", NULL};
-        struct json j;
-        json_init(&j);
         const struct json *outer = r->j;
         json_ref f[COUNT];
-        if (json_parse(&j, json.p, json.n, NULL, NULL)) {
-                json_release(&j);
-                r->arena->failed = STENO_ENOMEM;
-                return;
-        }
-        r->j = &j;
+        r->j = j;
         struct part p = {.kind = PART_CALL, .raw = json};
         reading_members(r, 0, keys, f, &p.extras, false);
         p.id = reading_string(r, f[ID]);
         if (!p.id.p)
                 reading_keep(r, &p.extras, "id", f[ID], false);
         p.name = reading_string(r, f[NAME]);
-        p.arguments_text = json_type(&j, f[ARGUMENTS]) == JSON_STRING;
+        p.arguments_text = json_type(j, f[ARGUMENTS]) == JSON_STRING;
         p.arguments =
             p.arguments_text ? reading_string(r, f[ARGUMENTS]) : reading_raw(r, f[ARGUMENTS]);
         p.steps = reading_raw(r, f[STEPS]);
         p.invoked_at = reading_raw(r, f[INVOKED]);
         p.duration = reading_raw(r, f[DURATION]);
         p.ref = reading_raw(r, f[REF]);
-        bool failed = json_type(&j, f[IS_ERROR]) == JSON_TRUE && is_answered(&j);
+        bool failed = json_type(j, f[IS_ERROR]) == JSON_TRUE && is_answered(j);
         if (!failed)
                 reading_keep(r, &p.extras, "isError", f[IS_ERROR], false);
-        if (!is_answered(&j))
+        if (!is_answered(j))
                 reading_keep(r, &p.extras, "response", f[RESPONSE], false);
         *reading_part(r, PART_CALL, JSON_NONE) = p;
-        if (is_answered(&j)) {
+        if (is_answered(j)) {
                 struct part *result = reading_part(r, PART_RESULT, JSON_NONE);
                 result->raw = json;
                 result->id = p.id;
@@ -150,33 +177,30 @@ static void read_record(struct reading *r, struct str json)
                 blocks_read_output(r, result, f[RESPONSE]);
         }
         r->j = outer;
-        json_release(&j);
 }
 
-static void put_text(struct reading *r, struct str text)
+static void put_text(struct reading *r, struct str string)
 {
-        if (text.n)
-                reading_part(r, PART_TEXT, JSON_NONE)->text = token_make(text, r->arena);
+        if (string.n)
+                reading_part(r, PART_TEXT, JSON_NONE)->text = string;
 }
 
 /* Takes a text part apart into texts and records. */
 static void split_text(struct reading *r, const struct part *p)
 {
-        bool lossy = false;
-        struct str text = token_decode(p->text, r->arena, &lossy);
-        struct json j;
-        json_init(&j);
+        struct records found;
+        records_begin(&found, p->text, r->arena);
         size_t done = 0;
-        for (size_t from, at = 0; next_record(text, &from, &at, &j); done = at) {
-                put_text(r, str_span(text.p + done, from - done));
-                size_t begin = from + OPEN_SIZE;
-                read_record(r, str_span(text.p + begin, at - CLOSE_SIZE - begin));
+        while (records_next(&found)) {
+                put_text(r, str_span(found.string.p + done, found.from - done));
+                read_record(r, &found.j, found.json);
+                done = found.to;
         }
-        json_release(&j);
+        json_release(&found.j);
         if (done == 0)
                 *reading_part(r, PART_TEXT, JSON_NONE) = *p;
         else
-                put_text(r, str_span(text.p + done, text.n - done));
+                put_text(r, str_span(found.string.p + done, found.string.n - done));
 }
 
 static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
@@ -214,19 +238,22 @@ static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, 
 static void write_json(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct part *result = p->peer;
-        if (writing_own(w, m) && p->raw.p && (!result || str_eq(result->raw, p->raw))) {
+        bool own = writing_own(w, m);
+        if (own && p->raw.p && (!result || str_eq(result->raw, p->raw))) {
                 buf_put_str(w->out, p->raw);
                 return;
         }
         jsonw_object(&w->json);
         writing_string(w, "id", p->id);
         writing_string(w, "name", p->name.p ? p->name : STR(""));
-        if (p->arguments_text)
-                writing_string(w, "arguments", p->arguments);
-        else
+        if (!p->arguments_text && own)
                 writing_raw(w, "arguments", p->arguments);
+        else
+                writing_arguments_text(w, m, "arguments", p);
         if (result) {
-                blocks_write_output(w, m, "response", result);
+                struct message from = *m;
+                from.seq = result->seq ? result->seq : m->seq;
+                blocks_write_output(w, &from, "response", result);
                 if (result->error)
                         writing_raw(w, "isError", STR("true"));
                 writing_raw(w, "duration", result->duration.p ? result->duration : p->duration);
@@ -268,7 +295,7 @@ static int make_record(
                         buf_puts(&text, "\\u003c");
                 from = i + 1;
         }
-        buf_puts(&text, CLOSE);
+        buf_puts(&text, CLOSES[0]);
         *to = (struct part){.kind = PART_TEXT, .text = token_make(buf_str(&text), w->arena)};
         int failed = json.failed || text.failed || w->arena->failed;
         buf_release(&json);
@@ -312,7 +339,12 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                         break;
                 case PART_TEXT:
                         texts++;
-                        add_text(w, flat, p);
+                        made = *p;
+                        if (!writing_own(w, m)) {
+                                writing_lose_extras(w, m, "content", p->extras);
+                                made.extras = NULL;
+                        }
+                        add_text(w, flat, &made);
                         if (!writing_own(w, m) && memmem(p->text.p, p->text.n, "function_call", 13))
                                 writing_lose(w, m, "content", "text that looks like a call");
                         break;
@@ -380,13 +412,18 @@ static bool is_whole(const struct message *m)
 
 static int legacy_write(struct writer *w, const struct history *h)
 {
+        const struct part *last = NULL;
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
                 if (is_whole(m) && writing_same(w, m))
                         continue;
-                if (m->role == ROLE_TOOL || m->role == ROLE_NONE)
+                if (m->role == ROLE_TOOL || m->role == ROLE_NONE) {
+                        writing_report_order(w, m, &last);
                         report_results(w, m);
-                else if (write_message(w, m))
+                        continue;
+                }
+                last = NULL;
+                if (write_message(w, m))
                         return error_nomem(w->err);
         }
         return 0;
@@ -407,7 +444,7 @@ static int legacy_detect(const struct json *j, json_ref msg)
 
 const struct format format_legacy = {
     .name = "legacy",
-    .flags = FORMAT_EMBEDS | FORMAT_NAMELESS | FORMAT_USER_MEDIA,
+    .flags = FORMAT_EMBEDS | FORMAT_NAMELESS | FORMAT_USER_MEDIA | FORMAT_TEXT_ARGUMENTS,
     .describe = legacy_describe,
     .read = legacy_read,
     .write = legacy_write,

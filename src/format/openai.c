@@ -149,6 +149,19 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
 
 /* ---- reading ---- */
 
+/* extra_content.google.thought_signature is the hub's signature; where it is all there is, the
+ * extra says nothing more. */
+static void read_signature(struct reading *r, struct part *p, json_ref content)
+{
+        const struct json *j = r->j;
+        json_ref google = json_get(j, content, "google");
+        p->signature = reading_string(r, json_get(j, google, "thought_signature"));
+        if (!p->signature.p || json_count(j, content) != 1 || json_count(j, google) != 1)
+                return;
+        for (struct extra *x = p->extras; x; x = x->next)
+                x->idle |= str_is(x->key, "\"extra_content\"");
+}
+
 static void read_call(struct reading *r, json_ref entry)
 {
         enum { ID, TYPE, FUNCTION, CUSTOM, COUNT };
@@ -174,8 +187,7 @@ static void read_call(struct reading *r, json_ref entry)
         p.name = reading_string(r, g[0]);
         p.arguments_text = json_type(j, g[1]) == JSON_STRING;
         p.arguments = p.arguments_text ? reading_string(r, g[1]) : reading_raw(r, g[1]);
-        json_ref google = json_get(j, json_get(j, entry, "extra_content"), "google");
-        p.signature = reading_string(r, json_get(j, google, "thought_signature"));
+        read_signature(r, &p, json_get(j, entry, "extra_content"));
         *reading_part(r, PART_CALL, entry) = p;
 }
 
@@ -371,7 +383,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         if (writing_own(w, m) && !p->arguments_text && p->raw.p)
                 writing_raw(w, custom ? "input" : "arguments", p->arguments);
         else
-                writing_arguments_text(w, custom ? "input" : "arguments", p);
+                writing_arguments_text(w, m, custom ? "input" : "arguments", p);
         writing_extras(w, m, "tool_calls", p->extras, true);
         jsonw_object_end(&w->json);
         if (!writing_own(w, m) && p->signature.p) {
@@ -500,7 +512,7 @@ static void write_others(struct writer *w, const struct message *m)
                         results++, write_result(w, m, &m->parts[i]);
         }
         if (results && !rest) {
-                if (m->count > 1 || m->role != ROLE_TOOL) {
+                if (m->count > 1 || m->role != ROLE_TOOL) { /* no single message to stand in */
                         writing_lose_members(w, m, NULL);
                         writing_lose_extras(w, m, "", m->extras);
                 }
@@ -572,7 +584,7 @@ static int openai_detect(const struct json *j, json_ref msg)
 
 const struct format format_openai = {
     .name = "openai",
-    .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS,
+    .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS | FORMAT_TEXT_ARGUMENTS,
     .describe = openai_describe,
     .read = openai_read,
     .write = openai_write,

@@ -195,7 +195,7 @@ static void write_media(struct writer *w, const struct message *m, const struct 
 
 static void write_part(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (writing_same_part(w, m, p) && p->kind != PART_CALL)
+        if (m->shape != SHAPE_STRING && writing_same_part(w, m, p))
                 return;
         switch (p->kind) {
         case PART_TEXT:
@@ -281,6 +281,15 @@ void openai_write_content(struct writer *w, const struct message *m)
         jsonw_array_end(&w->json);
 }
 
+/* Is there a child that can be written? */
+static bool has_words(const struct writer *w, const struct message *m, const struct part *p)
+{
+        for (size_t i = 0; i < p->child_count; i++)
+                if (is_content(w, m, &p->children[i]))
+                        return true;
+        return false;
+}
+
 void openai_write_output(struct writer *w, const struct message *m, const struct part *p)
 {
         bool own = writing_own(w, m) && !w->valid;
@@ -296,12 +305,14 @@ void openai_write_output(struct writer *w, const struct message *m, const struct
                 if (own)
                         writing_raw(w, "content", p->output);
                 else
-                        writing_string(w, "content", writing_output(w, p));
+                        writing_string(w, "content", writing_output(w, m, p));
                 return;
         case OUTPUT_PARTS:
                 break;
         }
-        if (!p->child_count && !own) {
+        if (!has_words(w, m, p) && !own) {
+                for (size_t i = 0; i < p->child_count; i++)
+                        writing_lose_part(w, m, &p->children[i]);
                 writing_text(w, "content", "");
                 return;
         }

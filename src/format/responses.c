@@ -284,7 +284,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         if (writing_own(w, m) && !p->arguments_text && p->raw.p)
                 writing_raw(w, "arguments", p->arguments);
         else
-                writing_arguments_text(w, "arguments", p);
+                writing_arguments_text(w, m, "arguments", p);
         if (writing_own(w, m)) {
                 write_members(w, m, true);
         } else {
@@ -311,7 +311,7 @@ static void write_result(struct writer *w, const struct message *m, const struct
         } else if (own && p->output_kind == OUTPUT_DATA) {
                 writing_raw(w, "output", p->output);
         } else if (!own || p->output_kind == OUTPUT_TEXT) {
-                writing_string(w, "output", writing_output(w, p));
+                writing_string(w, "output", writing_output(w, m, p));
         }
         if (own) {
                 write_members(w, m, true);
@@ -444,7 +444,7 @@ static int responses_detect(const struct json *j, json_ref msg)
 
 const struct format format_responses = {
     .name = "responses",
-    .flags = FORMAT_PROVIDER | FORMAT_ITEMS | FORMAT_USER_MEDIA,
+    .flags = FORMAT_PROVIDER | FORMAT_ITEMS | FORMAT_USER_MEDIA | FORMAT_TEXT_ARGUMENTS,
     .describe = responses_describe,
     .read = responses_read,
     .write = responses_write,

@@ -45,17 +45,40 @@ void turns_copy(struct turns *t, const char *role, const struct message *m)
         t->role = role;
 }
 
+/* The length of the character at s[i], an escape being one; *blank: it is white space or a control
+ * character. */
+static size_t next_char(struct str s, size_t i, bool *blank)
+{
+        if (s.p[i] != '\\' || i + 1 == s.n) {
+                *blank = s.p[i] == ' ';
+                return 1;
+        }
+        char c = s.p[i + 1];
+        if (c != 'u' || s.n - i < 6) {
+                *blank = c == 'n' || c == 't' || c == 'r' || c == 'b' || c == 'f';
+                return 2;
+        }
+        const char *hex = s.p + i + 2;
+        *blank = memcmp(hex, "00", 2) == 0 && (hex[2] < '2' || (hex[2] == '2' && hex[3] == '0'));
+        return 6;
+}
+
+size_t turns_trimmed(struct str s)
+{
+        size_t end = 0;
+        for (size_t i = 0; i < s.n;) {
+                bool blank;
+                i += next_char(s, i, &blank);
+                if (!blank)
+                        end = i;
+        }
+        return end;
+}
+
 bool turns_is_blank(struct str s)
 {
-        for (size_t i = 0; i < s.n; i++) {
-                char c = s.p[i];
-                if (c == ' ')
-                        continue;
-                if (c != '\\' || i + 1 == s.n)
-                        return false;
-                c = s.p[++i];
-                if (c != 'n' && c != 't' && c != 'r')
-                        return false;
-        }
-        return true;
+        bool blank = true;
+        for (size_t i = 0; i < s.n && blank;)
+                i += next_char(s, i, &blank);
+        return blank;
 }

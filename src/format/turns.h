@@ -28,5 +28,7 @@ void turns_copy(struct turns *t, const char *role, const struct message *m);
 
 /* A text of nothing but white space, which providers refuse. */
 bool turns_is_blank(struct str string);
+/* Bytes of a string without the white space at its end. */
+size_t turns_trimmed(struct str string);
 
 #endif

@@ -63,6 +63,14 @@ void writing_lose(struct writer *w, const struct message *m, const char *field, 
         lose(w, m, str_of(field), why);
 }
 
+/* The same for a part, which may have been an item of its own. */
+static void lose_of(struct writer *w, const struct message *m, const struct part *p,
+    const char *field, const char *why)
+{
+        if (w->on_loss && m->origin)
+                w->on_loss(w->loss_ctx, p->seq ? p->seq : m->seq, str_of(field), why);
+}
+
 static const char no_place[] = "the format has no place for it";
 
 static void lose_extra(
@@ -164,9 +172,21 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
             {"ref", p->ref}, {"returnDisplay", p->display}};
         for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
                 if (figures[i].value.p)
-                        writing_lose(w, m, figures[i].name, no_place);
+                        lose_of(w, m, p, figures[i].name, no_place);
         if (p->interrupted)
                 writing_lose(w, m, "state", no_place);
+}
+
+void writing_report_order(struct writer *w, const struct message *m, const struct part **last)
+{
+        for (size_t k = 0; k < m->count; k++) {
+                const struct part *call = m->parts[k].peer;
+                if (m->parts[k].kind != PART_RESULT || !call)
+                        continue;
+                if (*last && call < *last)
+                        writing_lose(w, m, "message", "in the order of the calls");
+                *last = call;
+        }
 }
 
 /* ---- arguments and outputs ---- */
@@ -192,7 +212,7 @@ void writing_arguments_value(
         jsonw_key(&w->json, key);
         if (!p->arguments.p || (p->arguments_text && !p->arguments.n)) {
                 if (p->arguments.p)
-                        writing_lose(w, m, "arguments", "empty, written as {}");
+                        lose_of(w, m, p, "arguments", "empty, written as {}");
                 jsonw_raw(&w->json, STR("{}"));
                 return;
         }
@@ -212,16 +232,33 @@ void writing_arguments_value(
                 put_raw_arguments(w, p->arguments);
 }
 
-void writing_arguments_text(struct writer *w, const char *key, const struct part *p)
+void writing_arguments_text(
+    struct writer *w, const struct message *m, const char *key, const struct part *p)
 {
         jsonw_key(&w->json, key);
-        if (p->arguments_text)
+        if (p->arguments_text) {
                 writing_value(w, p->arguments);
-        else
-                jsonw_str(&w->json, p->arguments.p ? p->arguments : STR("{}"));
+                return;
+        }
+        jsonw_str(&w->json, p->arguments.p ? p->arguments : STR("{}"));
+        if (m->origin && (m->origin->flags & FORMAT_TEXT_ARGUMENTS) && p->arguments.p)
+                lose_of(w, m, p, "arguments", "an object, written as text");
 }
 
-struct str writing_output(struct writer *w, const struct part *p)
+/* Data as text, which comes back as text unless the source has nothing but objects. */
+static struct str data_text(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (str_is(p->output, "null")) {
+                writing_lose(w, m, "content", "null, written as an empty text");
+                return STR("");
+        }
+        bool object = m->origin && (m->origin->flags & FORMAT_OBJECT_RESULTS);
+        if (!object || p->output.p[0] != '{')
+                writing_lose(w, m, "result", "data, written as text");
+        return token_make(p->output, w->arena);
+}
+
+struct str writing_output(struct writer *w, const struct message *m, const struct part *p)
 {
         struct str s = STR("");
         switch (p->output_kind) {
@@ -230,7 +267,7 @@ struct str writing_output(struct writer *w, const struct part *p)
         case OUTPUT_TEXT:
                 return p->output;
         case OUTPUT_DATA:
-                return token_make(p->output, w->arena);
+                return data_text(w, m, p);
         case OUTPUT_PARTS:
                 for (size_t i = 0; i < p->child_count; i++)
                         if (p->children[i].kind == PART_TEXT)

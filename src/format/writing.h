@@ -48,13 +48,18 @@ void writing_lose_members(struct writer *w, const struct message *m, const char 
 /* What Steno knows of a call and the target has no place for: duration, steps, invokedAt, ref. */
 void writing_lose_figures(struct writer *w, const struct message *m, const struct part *p);
 
+/* For formats in which results stand with their calls: reports those that came in another order.
+ * *last is NULL behind each message that speaks. */
+void writing_report_order(struct writer *w, const struct message *m, const struct part **last);
+
 /* Arguments as a JSON object value, or as a string; with the key before it. */
 void writing_arguments_value(
     struct writer *w, const struct message *m, const char *key, const struct part *p);
-void writing_arguments_text(struct writer *w, const char *key, const struct part *p);
+void writing_arguments_text(
+    struct writer *w, const struct message *m, const char *key, const struct part *p);
 
 /* What a result says as one string: data as its JSON text, texts joined; media are not in it. */
-struct str writing_output(struct writer *w, const struct part *p);
+struct str writing_output(struct writer *w, const struct message *m, const struct part *p);
 /* Is this text one JSON object? */
 bool writing_is_object(struct str text);
 /* The tool's name of a result, its own or its call's. */

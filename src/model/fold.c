@@ -97,6 +97,7 @@ static void marry(
 {
         struct part *result = nth(m, PART_RESULT, answer);
         struct part *call = nth(&f->h.list[match->call_seq - 1], PART_CALL, match->call_index);
+        result->seq = m->seq;
         result->peer = call;
         call->peer = result;
 }

@@ -102,6 +102,7 @@ struct part {
         struct str duration, steps, invoked_at, ref, display;
 
         struct extra *extras;
+        uint64_t seq; /* of the message it came in, once it was paired or joined; else 0 */
 
         /* set by pairing (repair.h, fold.h): of a result its call, of a call its result */
         struct part *peer;

@@ -96,6 +96,7 @@ static int link_message(struct link *l, struct message *m)
                 const struct pairing_match *match = &l->matches[k++];
                 /* Until it is looked at, a result without a peer remembers why. */
                 result->stray = match->verdict;
+                result->seq = m->seq;
                 if (match->verdict != PAIRING_OK)
                         continue;
                 struct part *call = nth_call(find_seq(l->h, match->call_seq), match->call_index);
@@ -354,6 +355,8 @@ static size_t run_end(const struct repair *r, size_t i)
                         break;
                 if (message_has(m, PART_CALL))
                         end = k + 1;
+                else if (message_count(m, PART_OPAQUE) != m->count)
+                        break; /* words begin a turn of their own */
         }
         return end;
 }

@@ -1,0 +1,423 @@
+/* facts.c - see facts.h */
+#include "facts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+static void parse(struct json *j, struct str s)
+{
+        json_init(j);
+        struct steno_error err;
+        if (json_parse(j, s.p, s.n, NULL, &err)) {
+                fprintf(stderr, "not JSON: %s\n%.*s\n", err.msg, (int)s.n, s.p);
+                abort();
+        }
+}
+
+static bool is_leaf(const struct json *j, json_ref r)
+{
+        return json_type(j, r) != JSON_ARRAY && json_type(j, r) != JSON_OBJECT;
+}
+
+bool facts_same_tokens(struct str a, struct str b)
+{
+        struct json x, y;
+        parse(&x, a);
+        parse(&y, b);
+        bool same = x.count == y.count;
+        for (json_ref i = 0; same && i < x.count; i++)
+                same = json_type(&x, i) == json_type(&y, i) &&
+                       json_count(&x, i) == json_count(&y, i) &&
+                       (!is_leaf(&x, i) || str_eq(json_raw(&x, i), json_raw(&y, i)));
+        json_release(&x);
+        json_release(&y);
+        return same;
+}
+
+/* ---- any order ---- */
+
+struct member {
+        char *text;
+};
+
+static int by_text(const void *a, const void *b)
+{
+        return strcmp(((const struct member *)a)->text, ((const struct member *)b)->text);
+}
+
+static char *canonical(const struct json *j, json_ref r)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        if (json_type(j, r) == JSON_ARRAY) {
+                buf_putc(&b, '[');
+                for (json_ref e = json_child(j, r); e != JSON_NONE; e = json_next(j, r, e)) {
+                        char *t = canonical(j, e);
+                        buf_puts(&b, t);
+                        buf_putc(&b, ',');
+                        free(t);
+                }
+                buf_putc(&b, ']');
+        } else if (json_type(j, r) == JSON_OBJECT) {
+                uint32_t n = json_count(j, r), i = 0;
+                struct member *m = calloc(n + 1, sizeof *m);
+                for (json_ref k = json_child(j, r); k != JSON_NONE; k = json_next_key(j, r, k)) {
+                        struct buf one;
+                        buf_init(&one, 0);
+                        char *t = canonical(j, json_value(j, k));
+                        buf_put_str(&one, json_raw(j, k));
+                        buf_putc(&one, ':');
+                        buf_puts(&one, t);
+                        free(t);
+                        m[i++].text = buf_take(&one, NULL);
+                }
+                qsort(m, n, sizeof *m, by_text);
+                buf_putc(&b, '{');
+                for (i = 0; i < n; i++) {
+                        buf_puts(&b, m[i].text);
+                        buf_putc(&b, ',');
+                        free(m[i].text);
+                }
+                free(m);
+                buf_putc(&b, '}');
+        } else {
+                buf_put_str(&b, json_raw(j, r));
+        }
+        return buf_take(&b, NULL);
+}
+
+bool facts_same_members(struct str a, struct str b)
+{
+        struct json x, y;
+        parse(&x, a);
+        parse(&y, b);
+        char *p = canonical(&x, 0), *q = canonical(&y, 0);
+        bool same = strcmp(p, q) == 0;
+        free(p);
+        free(q);
+        json_release(&x);
+        json_release(&y);
+        return same;
+}
+
+/* ---- losses ---- */
+
+struct fact {
+        char *text;  /* key=value */
+        char *cover; /* |key|key|type| of all that it stands in */
+        unsigned message;
+        bool found;
+};
+
+struct facts {
+        struct fact *list;
+        size_t count;
+        size_t cap;
+};
+
+static char *decoded(const struct json *j, json_ref r)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        bool lossy = false;
+        if (!json_string(j, r, &b, &lossy))
+                buf_put_str(&b, json_raw(j, r));
+        else if (lossy) { /* then the token itself is the value */
+                struct str raw = json_inner(j, r);
+                buf_clear(&b);
+                for (size_t i = 0; i < raw.n; i++) {
+                        bool less = raw.n - i >= 6 && memcmp(raw.p + i, "\\u003c", 6) == 0;
+                        buf_putc(&b, less ? '<' : raw.p[i]);
+                        i += less ? 5 : 0;
+                }
+        }
+        for (size_t i = 0; i < b.n; i++)
+                if (!b.p[i])
+                        b.p[i] = '\1';
+        return buf_take(&b, NULL);
+}
+
+static bool is_word(const char *key, const char *const *list)
+{
+        for (; *list; list++)
+                if (strcmp(key, *list) == 0)
+                        return true;
+        return false;
+}
+
+/* What the rules of format.h call the same thing is no fact. */
+static bool is_fact(const char *key, const char *value, bool calls)
+{
+        static const char *const idle[] = {"annotations", "status", "refusal", "tool_calls",
+            "toolCalls", "state", "file_field", "meta", "is_error", "isError", NULL};
+        if (strcmp(key, "type") == 0 || strcmp(key, "toolName") == 0)
+                return false;
+        if (strcmp(key, "role") == 0)
+                return strcmp(value, "system") == 0 || strcmp(value, "developer") == 0;
+        if (is_word(key, idle) && (strcmp(value, "null") == 0 || strcmp(value, "[]") == 0 ||
+                                      strcmp(value, "false") == 0 ||
+                                      strcmp(value, "completed") == 0 || strcmp(key, "state") == 0))
+                return false;
+        if (strcmp(key, "type") == 0 || (calls && strcmp(key, "text") == 0))
+                return *value && strcmp(value, "null") != 0;
+        return true;
+}
+
+static void add(struct facts *f, const char *key, const char *value, const char *cover,
+    unsigned message, bool calls)
+{
+        if (strcmp(key, "content") == 0 || strcmp(key, "parts") == 0 || strcmp(key, "output") == 0)
+                key = "text";
+        /* An entry that holds its result is the same as a call and a tool message. */
+        if (strstr(cover, "|tool_calls|") && (!strcmp(key, "result") || !strcmp(key, "error")))
+                key = "text";
+        if (!is_fact(key, value, calls))
+                return;
+        if (f->count == f->cap) {
+                f->cap = f->cap ? f->cap * 2 : 64;
+                f->list = realloc(f->list, f->cap * sizeof *f->list);
+        }
+        struct fact *to = &f->list[f->count++];
+        *to = (struct fact){.message = message, .cover = strdup(cover)};
+        if (asprintf(&to->text, "%s=%s", key, value) < 0)
+                abort();
+}
+
+static void walk(struct facts *f, const struct json *j, json_ref r, const char *key,
+    const char *cover, unsigned message, bool calls);
+
+/* A text with legacy records in it is as many facts as they hold. */
+static void split(struct facts *f, const char *value, const char *cover, unsigned message)
+{
+        static const char open[] = "<function_call>", close[] = "</function_call>";
+        const char *at;
+        while ((at = strstr(value, open))) {
+                char *before = strndup(value, (size_t)(at - value));
+                add(f, "text", before, cover, message, true);
+                free(before);
+                at += sizeof open - 1;
+                /* The first end at which it is JSON, plain or still escaped. */
+                const char *end = at;
+                struct buf plain;
+                buf_init(&plain, 0);
+                do {
+                        end = strstr(end + 1, close);
+                        if (!end)
+                                abort();
+                        struct str record = {at, (size_t)(end - at)};
+                        buf_clear(&plain);
+                        if (json_valid(record.p, record.n, NULL))
+                                buf_put_str(&plain, record);
+                        else
+                                json_unescape(record, &plain, NULL);
+                } while (!json_valid(plain.p, plain.n, NULL));
+                struct json j;
+                parse(&j, buf_str(&plain));
+                walk(f, &j, 0, "record", cover, message, true);
+                json_release(&j);
+                buf_release(&plain);
+                value = end + sizeof close - 1;
+        }
+        add(f, "text", value, cover, message, true);
+}
+
+static void walk(struct facts *f, const struct json *j, json_ref r, const char *key,
+    const char *cover, unsigned message, bool calls)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        buf_puts(&b, cover);
+        buf_printf(&b, "|%s|", key);
+        if (json_type(j, json_get(j, r, "type")) == JSON_STRING) {
+                char *type = decoded(j, json_get(j, r, "type"));
+                buf_printf(&b, "|%s|", type);
+                free(type);
+        }
+        if (json_bool(j, json_get(j, r, "thought"), false))
+                buf_puts(&b, "|thinking|");
+        const char *inside = buf_cstr(&b);
+        if (json_count(j, r) == 0) {
+                char *value = decoded(j, r);
+                if (strstr(value, "<function_call>") && strchr(value, '{'))
+                        split(f, value, inside, message);
+                else
+                        add(f, key, value, inside, message, calls);
+                free(value);
+        } else if (json_type(j, r) == JSON_ARRAY) {
+                for (json_ref e = json_child(j, r); e != JSON_NONE; e = json_next(j, r, e))
+                        walk(f, j, e, key, inside, message, calls);
+        } else {
+                for (json_ref k = json_child(j, r); k != JSON_NONE; k = json_next_key(j, r, k)) {
+                        char *name = decoded(j, k);
+                        walk(f, j, json_value(j, k), name, inside, message, calls);
+                        free(name);
+                }
+        }
+        buf_release(&b);
+}
+
+static struct facts facts_of(struct str s)
+{
+        struct json j;
+        struct facts f = {0};
+        parse(&j, s);
+        unsigned n = 0;
+        for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m)) {
+                struct str raw = json_raw(&j, m);
+                bool calls = memmem(raw.p, raw.n, "tool_calls", 10) ||
+                             memmem(raw.p, raw.n, "toolCalls", 9) ||
+                             memmem(raw.p, raw.n, "tool-call", 9) ||
+                             memmem(raw.p, raw.n, "tool_use\"", 9) ||
+                             memmem(raw.p, raw.n, "functionCall", 12) ||
+                             memmem(raw.p, raw.n, "\"function_call\"", 15);
+                walk(&f, &j, m, "", "", ++n, calls);
+        }
+        json_release(&j);
+        return f;
+}
+
+static void facts_free(struct facts *f)
+{
+        for (size_t i = 0; i < f->count; i++) {
+                free(f->list[i].text);
+                free(f->list[i].cover);
+        }
+        free(f->list);
+}
+
+static int by_fact(const void *a, const void *b)
+{
+        return strcmp(((const struct fact *)a)->text, ((const struct fact *)b)->text);
+}
+
+/* Other names under which a report may speak of a member. */
+static const char *const synonyms[][2] = {
+    {"reasoning_content", "thinking"},
+    {"original_role", "role"},
+    {"input_text", "text"},
+    {"output_text", "text"},
+    {"thoughtSignature", "signature"},
+    {"thought_signature", "signature"},
+    {"isError", "is_error"},
+    {"toolName", "name"},
+    {"text", "content"},
+    {"llmContent", "content"},
+    {"llmContent", "result"},
+    {"output", "result"},
+    {"output", "content"},
+    {"result", "content"},
+    {"response", "content"},
+    {"response", "result"},
+    {"response", "is_error"},
+    {"content", "result"},
+    {"input", "arguments"},
+    {"args", "arguments"},
+    {"error", "content"},
+    {"error", "is_error"},
+    {"displayName", "name"},
+    {"media_type", "mimeType"},
+    {"attachments", "image"},
+    {"image_url", "image"},
+    {"input_image", "image"},
+    {"inlineData", "image"},
+    {"fileData", "image"},
+    {"file", "image"},
+    {"reasoning", "thinking"},
+    {"executableCode", "part"},
+    {"meta", "signature"},
+};
+
+static bool stands_in(const struct fact *f, const char *name)
+{
+        char word[128];
+        snprintf(word, sizeof word, "|%s|", name);
+        return strstr(f->cover, word) != NULL;
+}
+
+static bool is_covered_by(const struct fact *f, const char *field)
+{
+        const char *dot = strrchr(field, '.');
+        const char *name = dot ? dot + 1 : field;
+        if (stands_in(f, name))
+                return true;
+        for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+                if (strcmp(synonyms[i][1], name) == 0 && stands_in(f, synonyms[i][0]))
+                        return true;
+        return false;
+}
+
+static bool is_id(const struct fact *f)
+{
+        static const char *const ids[] = {
+            "id=", "call_id=", "tool_call_id=", "tool_use_id=", "toolCallId="};
+        for (size_t i = 0; i < 5; i++)
+                if (strncmp(f->text, ids[i], strlen(ids[i])) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_covered(const struct fact *f, const struct json *report, bool first)
+{
+        json_ref list = json_get(report, 0, "losses");
+        for (json_ref l = json_child(report, list); l != JSON_NONE;
+             l = json_next(report, list, l)) {
+                uint64_t seq = 0;
+                json_u64(report, json_get(report, l, "seq"), &seq);
+                char *field = decoded(report, json_get(report, l, "field"));
+                bool id = strcmp(field, "id") == 0 && is_id(f);
+                bool covers = id || ((!first || seq == f->message) && is_covered_by(f, field));
+                free(field);
+                if (covers)
+                        return true;
+        }
+        return false;
+}
+
+bool facts_accounted(
+    struct str a, struct str b, struct str report1, struct str report2, char *why, size_t size)
+{
+        struct facts x = facts_of(a), y = facts_of(b);
+        struct json one, two;
+        parse(&one, report1);
+        parse(&two, report2);
+        qsort(x.list, x.count, sizeof *x.list, by_fact);
+        qsort(y.list, y.count, sizeof *y.list, by_fact);
+        bool good = true;
+        for (size_t i = 0, k = 0; good && i < x.count;) {
+                int c = k == y.count ? -1 : strcmp(x.list[i].text, y.list[k].text);
+                if (c > 0) {
+                        k++;
+                        continue;
+                }
+                if (c == 0) {
+                        i++;
+                        k++;
+                        continue;
+                }
+                /* Too few of these came back: as many must be covered, whichever they are. */
+                size_t from = i, missing = 0, covered = 0;
+                while (from > 0 && strcmp(x.list[from - 1].text, x.list[i].text) == 0)
+                        from--;
+                size_t end = i;
+                for (; end < x.count && strcmp(x.list[end].text, x.list[i].text) == 0; end++)
+                        missing++;
+                for (size_t n = from; n < end; n++)
+                        covered += is_covered(&x.list[n], &one, true) ||
+                                   is_covered(&x.list[n], &two, false);
+                if (covered < missing) {
+                        good = false;
+                        snprintf(why, size, "message %u: %.120s (in %.120s)", x.list[i].message,
+                            x.list[i].text, x.list[i].cover);
+                }
+                i = end;
+        }
+        facts_free(&x);
+        facts_free(&y);
+        json_release(&one);
+        json_release(&two);
+        return good;
+}

@@ -1,0 +1,42 @@
+/*
+ * gen.h - random histories in every format, made by hand and not by the writers under test.
+ *
+ * Parallel calls, reused ids, several results in one message, results in another order, images,
+ * thinking with signatures, developer and system roles, names, empty and null contents, arguments
+ * that are no JSON, unknown members and types, odd spellings of numbers and strings. `damage`
+ * adds what goes wrong: lost, late, doubled and foreign results, empty turns, a missing beginning.
+ */
+#ifndef TESTS_FORMAT_GEN_H
+#define TESTS_FORMAT_GEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct gen {
+        uint64_t state;
+        struct buf *out;
+        const char *format;
+        bool damage;
+        bool known; /* no parts of unknown types, which a checker cannot accept */
+        bool tame;  /* no unknown members or types, no odd spellings: for sizes and speed */
+        /* its own */
+        bool comma;
+        bool inner_comma;
+        unsigned turn;
+};
+
+/* STENO_TEST_SEED or a new one; printed. */
+uint64_t gen_seed(void);
+/* 5,000 or 100,000 with STENO_TEST_LONG=1, over `share`. */
+unsigned gen_count(unsigned share);
+
+uint64_t gen_next(struct gen *g);
+/* 0 ... n-1 */
+unsigned gen_below(struct gen *g, unsigned n);
+
+/* Appends a JSON array of messages. */
+void gen_history(struct gen *g);
+
+#endif
