@@ -153,10 +153,16 @@ int openai_detect_content(const struct json *j, json_ref content)
 {
         if (json_type(j, content) != JSON_ARRAY)
                 return 50;
-        json_ref type = json_get(j, json_child(j, content), "type");
-        if (json_is(j, type, "image_url") || json_is(j, type, "input_audio"))
-                return 90;
-        return json_is(j, type, "text") || type == JSON_NONE ? 45 : 10;
+        int score = 45;
+        for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p)) {
+                json_ref type = json_get(j, p, "type");
+                if (json_is(j, type, "image_url") || json_is(j, type, "input_audio"))
+                        return 90;
+                if (!json_is(j, type, "text") && !json_is(j, type, "file") &&
+                    !json_is(j, type, "refusal"))
+                        score = 10;
+        }
+        return score;
 }
 
 /* ---- writing ---- */

@@ -325,12 +325,15 @@ static int detect(const struct json *j, json_ref msg, bool older)
                         return older ? 0 : 98;
                 if (json_is(j, type, "tool_result"))
                         return older && json_get(j, b, "tool_use_id") == JSON_NONE ? 98 : 0;
-                if (json_is(j, type, "tool_use"))
-                        score = older ? 90 : 91;
-                if (json_is(j, type, "reasoning"))
-                        score = older ? 92 : 93;
+                int one = json_is(j, type, "reasoning")                                        ? 92
+                          : json_is(j, type, "tool_use")                                       ? 90
+                          : json_is(j, type, "image") && json_get(j, b, "source") == JSON_NONE ? 86
+                                                                                               : 0;
+                if (one > score)
+                        score = one;
         }
-        return score;
+        /* Nothing but its results tells the older form apart: the newer one goes first. */
+        return score > 80 && !older ? score + 1 : score;
 }
 
 static int detect_newer(const struct json *j, json_ref msg)

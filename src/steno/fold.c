@@ -32,6 +32,26 @@ int steno_fold_new(struct steno_fold **out, struct steno_error *err)
         return 0;
 }
 
+/* A message alone says little: what openai and toolmessage share is openai's, and other formats
+ * come in only where neither knows it. */
+static const struct format *format_of(const struct json *j)
+{
+        const struct format *best = &format_openai;
+        int score = best->detect(j, 0);
+        const struct format *const others[] = {&format_toolmessage2, &format_toolmessage};
+        for (size_t i = 0; i < 2; i++) {
+                int one = others[i]->detect(j, 0);
+                if (one > score) {
+                        score = one;
+                        best = others[i];
+                }
+        }
+        if (score >= 20)
+                return best;
+        const struct format *any = format_detect(j, 0);
+        return any ? any : &format_openai; /* whose describe says what is wrong with it */
+}
+
 int steno_fold_push(struct steno_fold *f, const char *json, size_t n, struct steno_error *err)
 {
         struct str text = arena_dup(&f->arena, str_span(json, n));
@@ -40,12 +60,9 @@ int steno_fold_push(struct steno_fold *f, const char *json, size_t n, struct ste
         int rc = json_parse(&f->json, text.p, text.n, NULL, err);
         if (rc)
                 return rc;
-        const struct format *format = format_detect(&f->json, 0);
-        if (!format)
-                format = &format_openai; /* whose describe says what is wrong with it */
         struct message m;
         rc = format_read_message(
-            format, &f->json, 0, fold_history(f->fold)->count + 1, &f->arena, &m, err);
+            format_of(&f->json), &f->json, 0, fold_history(f->fold)->count + 1, &f->arena, &m, err);
         return rc ? rc : fold_push(f->fold, &m, err);
 }
 
