@@ -222,6 +222,7 @@ struct steno_append_options {
         const char *profile;         /* of materialization; NULL: the store's */
         uint64_t max_inline_chars;   /* 0: the store's */
         uint64_t max_inline_bytes;
+        const char *message_id; /* for one message that carries no id of its own; NULL makes one */
 };
 
 struct steno_receipt;

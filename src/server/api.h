@@ -50,4 +50,25 @@ void openai_items_create(struct request *r);
 void openai_item_get(struct request *r);
 void openai_item_delete(struct request *r);
 
+/* acontext.c, acontext_sessions.c, acontext_messages.c */
+void acontext_ping(struct request *r);
+void acontext_session_create(struct request *r);
+void acontext_session_list(struct request *r);
+void acontext_session_delete(struct request *r);
+void acontext_session_copy(struct request *r);
+void acontext_configs_get(struct request *r);
+void acontext_configs_put(struct request *r);
+void acontext_configs_patch(struct request *r);
+void acontext_message_store(struct request *r);
+void acontext_messages_get(struct request *r);
+void acontext_message_meta(struct request *r);
+void acontext_token_counts(struct request *r);
+void acontext_observing(struct request *r);
+void acontext_flush(struct request *r);
+void acontext_tasks(struct request *r);
+void acontext_learning(struct request *r);
+void acontext_connect(struct request *r);
+void acontext_asset_signed(struct request *r);
+void acontext_asset_download(struct request *r);
+
 #endif

@@ -3,12 +3,17 @@
  */
 #include "server/api.h"
 #include "server/limits.h"
+#include "server/page.h"
 #include "server/route.h"
 
 #define SMALL SERVER_SMALL_BODY_MAX
 #define LARGE SERVER_BODY_MAX
 
 static const struct route ROUTES[] = {
+    /* the page */
+    {"GET", "/", SCOPE_OPEN, 0, 0, ERRORS_STENO, page_index, "the page"},
+    {"GET", "/assets/:name", SCOPE_OPEN, 0, 0, ERRORS_STENO, page_asset, "the page's own files"},
+
     /* conversations */
     {"POST", "/api/chat-sessions", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, api_session_create,
         "makes a conversation"},
@@ -23,7 +28,7 @@ static const struct route ROUTES[] = {
     {"POST", "/api/chat-sessions/:id/restore", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
         api_session_restore, "back from the trash"},
     {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_messages_get,
-        "a view: format, edit_strategies, budget, before, after, limit, last, outputs"},
+        "a view: format, edit_strategies, budget, before, after, limit, last, outputs, facts"},
     {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
         api_messages_post, "appends one message or a batch; Idempotency-Key, If-Match"},
     {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS, SMALL, ERRORS_STENO,
@@ -71,6 +76,45 @@ static const struct route ROUTES[] = {
         openai_item_get, "one item"},
     {"DELETE", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
         openai_item_delete, "deletes one item"},
+
+    /* Acontext */
+    {"GET", "/api/v1/ping", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_ping, "pong"},
+    {"POST", "/api/v1/session", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT, acontext_session_create,
+        "makes a session"},
+    {"GET", "/api/v1/session", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_session_list,
+        "sessions by creation: limit, cursor, time_desc, user, filter_by_configs"},
+    {"DELETE", "/api/v1/session/:id", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_session_delete,
+        "to the trash"},
+    {"GET", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_configs_get, "a session"},
+    {"PUT", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_configs_put, "replaces its configs"},
+    {"PATCH", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_configs_patch, "merges configs; null removes"},
+    {"POST", "/api/v1/session/:id/messages", SCOPE_PROJECT, ROUTE_MULTIPART, LARGE, ERRORS_ACONTEXT,
+        acontext_message_store, "stores a message: format, blob, meta; or multipart"},
+    {"GET", "/api/v1/session/:id/messages", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_messages_get, "messages: format, limit, cursor, time_desc, edit_strategies, pin"},
+    {"PATCH", "/api/v1/session/:id/messages/:message/meta", SCOPE_PROJECT, 0, SMALL,
+        ERRORS_ACONTEXT, acontext_message_meta, "merges metadata of a message"},
+    {"GET", "/api/v1/session/:id/token_counts", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_token_counts, "tokens of the whole session"},
+    {"GET", "/api/v1/session/:id/observing_status", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_observing, "how many messages are stored"},
+    {"POST", "/api/v1/session/:id/flush", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT, acontext_flush,
+        "nothing waits: answers at once"},
+    {"POST", "/api/v1/session/:id/copy", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_session_copy, "copies a session"},
+    {"GET", "/api/v1/session/:id/task", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_tasks,
+        "tasks: none are made here"},
+    {"GET", "/api/v1/session/:id/get_learning_status", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_learning, "learning: none is done here"},
+    {"POST", "/api/v1/session/:id/connect_to_space", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_connect, "spaces: accepted, without effect"},
+    {"GET", "/api/v1/session/:id/asset/download", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_asset_download, "a file of a message, by s3_key"},
+    {"GET", "/api/v1/session/:id/asset/:message/:part", SCOPE_SIGNED, 0, 0, ERRORS_ACONTEXT,
+        acontext_asset_signed, "a file of a message, by signed address"},
 
     /* figures */
     {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_stats, "figures of the store"},

@@ -19,6 +19,8 @@ struct append_work {
         struct steno_conv *conv;
         const struct format *format;
         uint32_t flags;
+        struct str message_id; /* the caller's for a message that has none */
+        size_t count;          /* of messages */
         struct carry_options carry;
         struct json j;
         struct arena arena;
@@ -45,6 +47,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->batch.expected_seq = OPTION(opt, struct steno_append_options, expected_seq, 0);
         w->batch.durability = OPTION(opt, struct steno_append_options, durability, STENO_FULL);
         w->batch.key = str_of(key);
+        w->message_id = str_of(OPTION(opt, struct steno_append_options, message_id, NULL));
+        w->count = 1;
         if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
                 return error_set(err, STENO_EINVAL, "durability %d", w->batch.durability);
         if (key && !id_is_legal(w->batch.key, ID_MAX))
@@ -95,6 +99,12 @@ static int take_id(struct append_work *w, struct files_entry *e, struct steno_er
                 e->id = e->about.id;
                 return 0;
         }
+        if (w->message_id.n) {
+                if (!id_is_legal(w->message_id, ID_MAX) || w->count != 1)
+                        return error_set(err, STENO_EINVAL, "message_id is for one message");
+                e->id = w->message_id;
+                return 0;
+        }
         char *made = arena_alloc(&w->arena, 40);
         if (!made)
                 return error_nomem(err);
@@ -138,6 +148,7 @@ static int take_messages(struct append_work *w, struct steno_error *err)
         if (count > BATCH_MAX)
                 return error_set(
                     err, STENO_ELIMIT, "%zu messages; a batch has at most %d", count, BATCH_MAX);
+        w->count = count;
         w->batch.entries = arena_zalloc(&w->arena, count * sizeof *w->batch.entries);
         w->made = arena_zalloc(&w->arena, count * sizeof *w->made);
         if (!w->batch.entries || !w->made)

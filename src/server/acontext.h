@@ -1,0 +1,35 @@
+/*
+ * acontext.h - what the handlers of Acontext's routes share: its envelope, its ids, its cursors.
+ */
+#ifndef SERVER_ACONTEXT_H
+#define SERVER_ACONTEXT_H
+
+#include "server/core.h"
+#include "server/history.h"
+
+/* The answer {"code":0,"data":...,"msg":""}: begin, write the data, end. */
+void acontext_begin(struct request *r, struct jsonw *w);
+void acontext_end(struct request *r, struct jsonw *w, int status);
+
+/* A random UUID. */
+void acontext_uuid(char out[37]);
+
+/* Cursors are a number, made opaque. */
+void acontext_put_cursor(struct jsonw *w, uint64_t n);
+bool acontext_cursor(struct request *r, uint64_t *n);
+
+/* One message as Acontext shows it, with its parts. `parent` may be NULL. */
+void acontext_put_message(struct jsonw *w, struct request *r, const char *session, const char *id,
+    const char *parent, const char *at, const struct json *message, json_ref m, const char *meta);
+
+/* Shows media of a stored message as assets: {sha256: {...}} for public_urls. */
+struct asset {
+        char sha256[65];
+        char mime[128];
+        uint64_t size;
+        char key[400]; /* "<message>/<part>" */
+};
+/* Is the part at `p` (of message `id`, the k-th) media with bytes of its own? */
+bool acontext_asset(const struct json *j, json_ref p, const char *id, size_t k, struct asset *out);
+
+#endif
