@@ -302,7 +302,9 @@ static void part_turns(struct history *h)
 
 static int polish(struct view_hub *v, struct history *h)
 {
-        if (polish_twins(h, &v->arena, tell_renamed, v))
+        bool unique = v->format->flags & FORMAT_UNIQUE_IDS;
+        if (unique ? polish_unique(h, &v->arena, tell_renamed, v)
+                   : polish_twins(h, &v->arena, tell_renamed, v))
                 return error_nomem(v->err);
         if (strcmp(v->format->name, "openai") == 0)
                 polish_empty(h);

@@ -6,6 +6,7 @@
 
 #include "model/token.h"
 #include "steno.h"
+#include "view/check.h"
 
 /* ---- twins ---- */
 
@@ -48,6 +49,17 @@ static struct str another_id(
         return (struct str){0};
 }
 
+static void rename_call(struct history *h, size_t i, struct part *call, struct str id)
+{
+        size_t at = call->peer ? message_of(h, i, call->peer) : h->count;
+        call->id = id;
+        message_touch(&h->list[i]);
+        if (at == h->count)
+                return;
+        call->peer->id = id;
+        message_touch(&h->list[at]);
+}
+
 int polish_twins(struct history *h, struct arena *arena,
     void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx)
 {
@@ -65,13 +77,62 @@ int polish_twins(struct history *h, struct arena *arena,
                                 return STENO_ENOMEM;
                         if (renamed)
                                 renamed(ctx, m->seq, p->id);
-                        p->id = id;
-                        message_touch(m);
-                        size_t at = p->peer ? message_of(h, i, p->peer) : h->count;
-                        if (at == h->count)
+                        rename_call(h, i, p, id);
+                }
+        }
+        return 0;
+}
+
+/* ---- unique in a request ---- */
+
+static bool is_plain(struct str id)
+{
+        static const char legal[] =
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+        for (size_t i = 0; i < id.n; i++)
+                if (!id.p[i] || !strchr(legal, id.p[i]))
+                        return false;
+        return id.n > 0;
+}
+
+/* Every character that may not be there becomes one that may, and a number makes it another. */
+static struct str plain_id(struct check *c, struct check_ids *seen, struct str id)
+{
+        char *made = arena_alloc(c->arena, id.n + 24);
+        for (size_t n = seen->count; made; n++) {
+                for (size_t i = 0; i < id.n; i++)
+                        made[i] = is_plain(str_span(id.p + i, 1)) ? id.p[i] : '_';
+                struct str s = str_span(made, id.n + (size_t)snprintf(made + id.n, 24, "_%zu", n));
+                bool fresh;
+                if (!check_ids_put(c, seen, s, &fresh))
+                        break;
+                if (fresh)
+                        return s;
+        }
+        return (struct str){0};
+}
+
+int polish_unique(struct history *h, struct arena *arena,
+    void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx)
+{
+        struct check c = {.arena = arena};
+        struct check_ids seen = {0};
+        for (size_t i = 0; i < h->count; i++) {
+                for (size_t k = 0; k < h->list[i].count; k++) {
+                        struct part *p = &h->list[i].parts[k];
+                        bool fresh = false;
+                        if (p->kind != PART_CALL || !p->id.p)
                                 continue;
-                        p->peer->id = id;
-                        message_touch(&h->list[at]);
+                        if (is_plain(p->id) && !check_ids_put(&c, &seen, p->id, &fresh))
+                                return STENO_ENOMEM;
+                        if (fresh)
+                                continue;
+                        struct str id = plain_id(&c, &seen, p->id);
+                        if (!id.p)
+                                return STENO_ENOMEM;
+                        if (renamed)
+                                renamed(ctx, h->list[i].seq, p->id);
+                        rename_call(h, i, p, id);
                 }
         }
         return 0;

@@ -15,6 +15,13 @@
 int polish_twins(struct history *h, struct arena *arena,
     void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx);
 
+/*
+ * The same for a provider that wants ids to be unique in the request and of [A-Za-z0-9_-]. What
+ * was made for an earlier call never changes because of a later one.
+ */
+int polish_unique(struct history *h, struct arena *arena,
+    void (*renamed)(void *ctx, uint64_t seq, struct str id), void *ctx);
+
 /* A result says the name of the tool that was called, whatever it said before. */
 void polish_names(struct history *h);
 
