@@ -102,7 +102,6 @@ static void hide_results(struct message *m)
 static int add_damage(struct view_hub *v, const struct feed_item *item)
 {
         char text[240];
-        const struct format *openai = format_find("openai");
         view_report_damage(v->report, item->seq, item->last_seq);
         if (strcmp(v->format->name, "chat") != 0)
                 return 0;
