@@ -118,7 +118,7 @@ static int add_damage(struct view_hub *v, const struct feed_item *item)
         int rc = json_parse(&v->tape, m.p, m.n, NULL, v->err);
         if (!rc)
                 rc = format_read_message(
-                    openai, &v->tape, 0, item->seq, &v->arena, &v->h.list[v->h.count], v->err);
+                    v->format, &v->tape, 0, item->seq, &v->arena, &v->h.list[v->h.count], v->err);
         if (!rc)
                 v->items[v->h.count++] = (struct hub_item){.seq = item->seq};
         return rc;
