@@ -351,10 +351,15 @@ static int process_replayed_full(struct play *p)
 {
         int rc = enter(p, false);
         STEP(rc, play_append(p, 0, 2, STENO_PROCESS, 0));
-        int n = p->batch_count - 1;
-        p->batches[n].acked = SIZE_MAX;
-        p->batches[n].durability = STENO_FULL;
-        STEP(rc, play_resend(p, n, NULL));
+        struct play_batch *b = &p->batches[p->batch_count - 1];
+        size_t acked = b->acked;
+        b->acked = SIZE_MAX;
+        b->durability = STENO_FULL;
+        STEP(rc, play_resend(p, p->batch_count - 1, NULL));
+        if (b->acked == SIZE_MAX) {
+                b->acked = acked; /* only the second promise was not made */
+                b->durability = STENO_PROCESS;
+        }
         return rc;
 }
 

@@ -295,7 +295,7 @@ void conv_flush_ids(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;
-        if (!c->ids.env || !c->ids.pending_count || !c->known || c->poisoned)
+        if (!c->ids.env || ids_is_flushed(&c->ids) || !c->known || c->poisoned)
                 return;
         if (fs->flock(fs, c->dir, LOCK_EX | LOCK_NB) != 0)
                 return; /* whoever has it walks what is missing */

@@ -7,11 +7,16 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/limits.h"
 
 #define NAME "ids.idx"
 #define TMP_NAME "ids.idx.tmp"
 #define FIRST_SLOTS 256
 #define PROBE 16
+/* A table is written as a whole when that costs no more than this many bytes an entry. */
+#define WHOLE_TABLE 96
+/* So much of the log may be synced before the mark is written again. */
+#define MARK_EVERY (256 * KIB)
 
 struct header {
         char magic[8];
@@ -73,6 +78,7 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
                 return;
         }
         ids->mark = (struct log_mark){h.mark_size, h.mark_seq};
+        ids->mark_written = h.mark_size;
         struct stat st;
         bool whole = fs->fstat(fs, fd, &st) == 0 && st.st_size >= slot_at(h.slots);
         if (h.boot != ids->boot || h.slots == 0 || (h.slots & (h.slots - 1)) || !whole) { /* I2 */
@@ -161,7 +167,10 @@ static int write_header(struct ids *ids, int fd)
             .version = 1};
         memcpy(h.magic, MAGIC, sizeof MAGIC);
         h.crc = header_crc(&h);
-        return fs_pwrite_all(ids->env->fs, fd, &h, sizeof h, 0);
+        int rc = fs_pwrite_all(ids->env->fs, fd, &h, sizeof h, 0);
+        if (rc == 0)
+                ids->mark_written = ids->mark.size;
+        return rc;
 }
 
 static void place(struct ids_entry *table, uint64_t slots, struct ids_entry e)
@@ -250,13 +259,45 @@ static int insert(struct ids *ids, struct ids_entry add)
         return -EIO;
 }
 
+/* All of them at once, into a table that is small enough to be written as a whole. */
+static int insert_whole(struct ids *ids)
+{
+        const struct fs *fs = ids->env->fs;
+        size_t size = ids->slots * sizeof(struct ids_entry);
+        struct ids_entry *table = malloc(size);
+        if (!table)
+                return -ENOMEM;
+        ssize_t got = fs_pread_all(fs, ids->fd, table, size, slot_at(0));
+        int rc = got == (ssize_t)size ? 0 : -EIO;
+        for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++) {
+                struct ids_entry e = ids->pending[i];
+                uint64_t slot = e.hash & (ids->slots - 1), seen = 0;
+                while (table[slot].at && !(table[slot].hash == e.hash && table[slot].at == e.at) &&
+                       seen++ < ids->slots)
+                        slot = (slot + 1) & (ids->slots - 1);
+                if (seen >= ids->slots)
+                        rc = -EIO;
+                else if (!table[slot].at)
+                        ids->count++;
+                table[slot] = e;
+        }
+        if (rc == 0)
+                rc = fs_pwrite_all(fs, ids->fd, table, size, slot_at(0));
+        free(table);
+        return rc;
+}
+
 static bool flush(struct ids *ids)
 {
         int rc = 0;
         if (ids->fd < 0 || (ids->count + ids->pending_count) * 2 > ids->slots)
                 rc = grow(ids, ids->count + ids->pending_count + 1);
-        for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++)
-                rc = insert(ids, ids->pending[i]); /* I1: before the header */
+        /* I1: before the header. */
+        if (rc == 0 && ids->slots * sizeof *ids->pending <= ids->pending_count * WHOLE_TABLE)
+                rc = insert_whole(ids);
+        else
+                for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++)
+                        rc = insert(ids, ids->pending[i]);
         if (rc == 0) {
                 ids->pending_count = 0;
                 ids->covered = ids->pending_covered;
@@ -270,6 +311,11 @@ static bool flush(struct ids *ids)
 void ids_flush(struct ids *ids)
 {
         flush(ids);
+}
+
+bool ids_is_flushed(const struct ids *ids)
+{
+        return ids->pending_count == 0 && ids->mark_written == ids->mark.size;
 }
 
 bool ids_add(struct ids *ids, uint64_t hash, uint64_t at)
@@ -302,11 +348,11 @@ void ids_set_amend(struct ids *ids, uint64_t seq)
 void ids_set_mark(struct ids *ids, struct log_mark mark)
 {
         ids->mark = mark;
-        if (ids->fd < 0) {
-                ids_flush(ids);
+        if (mark.size - ids->mark_written < MARK_EVERY)
                 return;
-        }
-        if (write_header(ids, ids->fd))
+        if (ids->fd < 0)
+                flush(ids);
+        else if (write_header(ids, ids->fd))
                 ids_reset(ids, true);
 }
 
@@ -315,6 +361,7 @@ void ids_reset(struct ids *ids, bool keep_mark)
         const struct fs *fs = ids->env->fs;
         forget_file(ids);
         fs->unlink(fs, ids->dir, NAME, 0);
+        ids->mark_written = 0;
         if (!keep_mark)
                 ids->mark = (struct log_mark){0};
 }

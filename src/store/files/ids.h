@@ -28,7 +28,7 @@
 #include "store/files/log.h"
 
 /* Entries that wait in memory for the file; they are found there, and cost a walk after a kill. */
-#define IDS_PENDING 512
+#define IDS_PENDING 1024
 
 struct ids_entry {
         uint64_t hash;
@@ -45,6 +45,7 @@ struct ids {
         uint64_t count;
         uint64_t covered; /* bytes of the log that the entries cover */
         struct log_mark mark;
+        uint64_t mark_written;     /* its size as the file has it */
         uint64_t last_amend;       /* seq of the last amendment in the covered part, 0: none */
         struct ids_entry *pending; /* behind what the file has; IDS_PENDING, or NULL */
         unsigned pending_count;
@@ -77,10 +78,12 @@ bool ids_add(struct ids *ids, uint64_t hash, uint64_t at);
  * not: it was forgotten meanwhile. */
 bool ids_cover(struct ids *ids, uint64_t from, uint64_t to);
 void ids_set_amend(struct ids *ids, uint64_t seq);
-/* Everything up to this mark is synced. */
+/* Everything up to this mark is synced. The file learns of it now and then, and when it is flushed:
+ * an older mark is still a mark. */
 void ids_set_mark(struct ids *ids, struct log_mark mark);
-/* Writes what is pending. Under the conversation's lock. */
+/* Writes what is pending, the mark too. Under the conversation's lock. */
 void ids_flush(struct ids *ids);
+bool ids_is_flushed(const struct ids *ids);
 /* Forgets all entries, and the mark too when the log was rewritten. */
 void ids_reset(struct ids *ids, bool keep_mark);
 

@@ -53,25 +53,31 @@ static int is_noted(struct files_conv *c)
         int rc = s->env->fs->stat(s->env->fs, s->root, "recent", &st);
         if (rc)
                 return rc == -ENOENT ? 0 : rc;
-        return s->recent >= 0 && st.st_ino == s->recent_ino && c->recent == s->recent_number;
+        pthread_mutex_lock(&s->recent_mutex);
+        rc = s->recent >= 0 && st.st_ino == s->recent_ino && c->recent == s->recent_number;
+        pthread_mutex_unlock(&s->recent_mutex);
+        return rc;
 }
 
-int recent_note(struct files_conv *c, struct steno_error *err)
+static int note(struct files_conv *c)
 {
         struct files_store *s = c->store;
         char name[140];
         int n = snprintf(name, sizeof name, "%s/%s\n", c->project->folder, c->folder);
-        int rc = 0, noted;
         pthread_mutex_lock(&s->recent_mutex);
-        for (int tries = 0; (noted = is_noted(c)) == 0 && rc == 0; tries++) {
-                rc = tries > 100 ? -EBUSY : open_current(s);
-                if (rc == 0)
-                        rc = fs_write_all(s->env->fs, s->recent, name, (size_t)n);
-                if (rc == 0)
-                        c->recent = s->recent_number;
-        }
+        int rc = open_current(s);
+        if (rc == 0)
+                rc = fs_write_all(s->env->fs, s->recent, name, (size_t)n);
+        if (rc == 0)
+                c->recent = s->recent_number;
         pthread_mutex_unlock(&s->recent_mutex);
-        if (noted < 0)
-                rc = noted;
+        return rc;
+}
+
+int recent_note(struct files_conv *c, struct steno_error *err)
+{
+        int noted, rc = 0;
+        for (int tries = 0; rc == 0 && (noted = is_noted(c)) != 1; tries++)
+                rc = noted ? noted : tries > 100 ? -EBUSY : note(c);
         return rc ? error_sys(err, rc, "noting the change in recent") : 0;
 }
