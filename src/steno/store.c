@@ -170,7 +170,7 @@ int steno_settings(struct steno_store *store, char **json, struct steno_error *e
 int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err)
 {
-        const char *path;
+        const char *path = NULL;
         uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
         int rc = path_of(url, &path, err);
         if (rc)
