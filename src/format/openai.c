@@ -58,14 +58,22 @@ static const struct {
     {STR("fullOutputPath"), F_OWN, true},
 };
 
+static bool is_key(const struct json *j, json_ref key, struct str inner, struct str name)
+{
+        if (json_is_escaped(j, key))
+                return json_is_str(j, key, name);
+        return inner.n == name.n && inner.p[0] == name.p[0] && memcmp(inner.p, name.p, name.n) == 0;
+}
+
 static void find_fields(const struct json *j, json_ref msg, json_ref found[F_COUNT], bool *own)
 {
         for (size_t i = 0; i < F_COUNT; i++)
                 found[i] = JSON_NONE;
         for (json_ref key = json_child(j, msg); key != JSON_NONE;
              key = json_next_key(j, msg, key)) {
+                struct str inner = json_inner(j, key);
                 for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-                        if (!json_is_str(j, key, fields[i].key))
+                        if (!is_key(j, key, inner, fields[i].key))
                                 continue;
                         found[fields[i].field] = json_value(j, key);
                         *own |= fields[i].own;
@@ -264,12 +272,24 @@ static void read_assistant(struct reading *r, json_ref *f)
                 read_call(r, e);
 }
 
-static bool has_own_fields(const struct json *j, json_ref msg)
+static bool is_own_key(struct str token)
 {
-        json_ref found[F_COUNT];
-        bool own = false;
-        find_fields(j, msg, found, &own);
-        return own;
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+                if (fields[i].own && str_eq(str_span(token.p + 1, token.n - 2), fields[i].key))
+                        return true;
+        return false;
+}
+
+static bool has_own_fields(const struct message *m)
+{
+        if (m->id.p || m->created_at.p)
+                return true;
+        for (const struct extra *x = m->extras; x; x = x->next)
+                if (is_own_key(x->key))
+                        return true;
+        const struct part *p = m->role == ROLE_TOOL && m->count ? &m->parts[0] : NULL;
+        return p && (p->name.p || p->error || p->duration.p || p->steps.p || p->invoked_at.p ||
+                        p->ref.p);
 }
 
 static int openai_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
@@ -284,7 +304,6 @@ static int openai_read(const struct json *j, json_ref msg, struct arena *arena, 
         reading_members(&r, msg, all, f, &m->extras, false);
         m->role = openai_role(j, f[R_ROLE]);
         m->native_role = reading_string(&r, f[R_ROLE]);
-        m->own_fields = has_own_fields(j, msg);
         static const int strings[] = {R_NAME, R_ID, R_CREATED};
         struct str *to[] = {&m->name, &m->id, &m->created_at};
         for (size_t i = 0; i < 3; i++) {
@@ -306,18 +325,11 @@ static int openai_read(const struct json *j, json_ref msg, struct arena *arena, 
         }
         for (int i = from; i < until; i++)
                 reading_keep(&r, &m->extras, all[i], f[i], false);
+        m->own_fields = has_own_fields(m);
         return arena->failed;
 }
 
 /* ---- writing ---- */
-
-static bool is_own_key(struct str token)
-{
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-                if (fields[i].own && str_eq(str_span(token.p + 1, token.n - 2), fields[i].key))
-                        return true;
-        return false;
-}
 
 static void write_extras(struct writer *w, const struct message *m)
 {
@@ -380,7 +392,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         jsonw_key(&w->json, custom ? "custom" : "function");
         jsonw_object(&w->json);
         writing_string(w, "name", p->name.p ? p->name : STR(""));
-        if (writing_own(w, m) && !p->arguments_text && p->raw.p)
+        if (writing_own(w, m) && !p->arguments_text && p->raw.p && !w->valid)
                 writing_raw(w, custom ? "input" : "arguments", p->arguments);
         else
                 writing_arguments_text(w, m, custom ? "input" : "arguments", p);
@@ -539,7 +551,8 @@ static bool has_entries(const struct message *m)
 {
         for (size_t i = 0; i < m->count; i++)
                 if (m->parts[i].kind == PART_RESULT ||
-                    (m->parts[i].kind == PART_CALL && is_entry(&m->parts[i])))
+                    (m->parts[i].kind == PART_CALL &&
+                        (!m->parts[i].arguments_text || is_entry(&m->parts[i]))))
                         return true;
         return false;
 }

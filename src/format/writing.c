@@ -241,7 +241,7 @@ void writing_arguments_text(
                 return;
         }
         jsonw_str(&w->json, p->arguments.p ? p->arguments : STR("{}"));
-        if (m->origin && (m->origin->flags & FORMAT_TEXT_ARGUMENTS) && p->arguments.p)
+        if (m->origin && (m->origin->flags & FORMAT_TEXT_ARGUMENTS) && p->raw.p && p->arguments.p)
                 lose_of(w, m, p, "arguments", "an object, written as text");
 }
 

@@ -103,6 +103,54 @@ static void openai_mistakes_are_named(void **state)
         SAYS("openai", "{\"role\":\"user\",\"id\":\"a\\nb\"}", "!id holds a control character");
 }
 
+static void every_format_names_its_calls_and_answers(void **state)
+{
+        (void)state;
+        SAYS("responses", "{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\"}",
+            "{\"role\":\"assistant\",\"calls\":[\"a\"]}");
+        SAYS("responses", "{\"type\":\"function_call_output\",\"call_id\":\"a\",\"output\":\"\"}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"]}");
+        SAYS("responses", "{\"type\":\"web_search_call\",\"id\":\"ws\"}", "{} id ws");
+        SAYS("responses", "{\"role\":\"user\",\"content\":\"\"}", "{\"role\":\"user\"}");
+        SAYS("responses", "{\"type\":\"function_call\"}", "!call_id is missing");
+        SAYS("anthropic",
+            "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\","
+            "\"is_error\":true}]}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"],\"error\":true}");
+        SAYS("anthropic",
+            "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\"}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"a\"]}");
+        SAYS("anthropic", "{\"role\":\"tool\"}", "!role \"tool\" is not one of user, assistant");
+        SAYS("gemini",
+            "{\"role\":\"model\",\"parts\":[{\"functionCall\":{\"name\":\"f\"}},{\"functionCall\":"
+            "{\"id\":\"i\",\"name\":\"f\"}}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\",\"i\"]}");
+        SAYS("gemini", "{\"role\":\"user\",\"parts\":[{\"functionResponse\":{\"name\":\"f\"}}]}",
+            "{\"role\":\"tool\",\"answers\":[\"f\"]}");
+        SAYS("gemini", "{\"role\":\"user\"}", "!parts is not an array");
+        SAYS("acontext",
+            "{\"role\":\"user\",\"parts\":[{\"type\":\"tool-result\",\"meta\":{\"tool_call_id\":"
+            "\"a\"}}]}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"]}");
+        SAYS("acontext", "{\"role\":\"user\",\"parts\":[],\"meta\":{\"original_role\":\"system\"}}",
+            "{\"role\":\"system\"}");
+        SAYS("toolmessage2",
+            "{\"role\":\"tool\",\"content\":[{\"type\":\"tool-result\",\"toolCallId\":\"a\"},{"
+            "\"type\":\"tool-result\",\"toolCallId\":\"b\",\"result\":{\"isError\":true}}]}",
+            "{\"role\":\"tool\",\"answers\":[\"a\",\"b\"],\"error\":true}");
+        SAYS("toolmessage",
+            "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"id\":\"a\"}]}",
+            "{\"role\":\"tool\",\"answers\":[\"a\"]}");
+        SAYS("chat",
+            "{\"role\":\"assistant\",\"content\":\"\",\"toolCalls\":[{\"id\":\"a\",\"result\":1},{"
+            "\"id\":\"b\"}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"a\",\"b\"],\"answers\":[\"a\"]}");
+        SAYS("legacy",
+            "{\"role\":\"assistant\",\"content\":\"x<function_call>{\\\"name\\\":\\\"f\\\","
+            "\\\"response\\\":1}</function_call><function_call>{broken</function_call>\"}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\"],\"answers\":[\"f\"]}");
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -111,6 +159,7 @@ int main(void)
             cmocka_unit_test(openai_fields_of_our_own_are_noted),
             cmocka_unit_test(openai_entries_with_their_result_are_complete),
             cmocka_unit_test(openai_mistakes_are_named),
+            cmocka_unit_test(every_format_names_its_calls_and_answers),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
