@@ -3,11 +3,11 @@ MODE ?= release
 BUILD ?= $(if $(filter release,$(MODE)),build,build-$(MODE))
 
 MESON_release =
-MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
-MESON_tsan = -Db_sanitize=thread -Db_lundef=false
+MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false
+MESON_tsan = -Db_sanitize=thread -Db_lundef=false -Dbench=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps run test test-long bench install format clean
+.PHONY: all deps run test test-long sanitized tests-only bench install format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -21,11 +21,26 @@ deps:
 run: all
 	@tools/demo $(BUILD)/steno
 
-test: all
-	@tests/run $(BUILD)
+# Everything with the release build; the compiled tests once more under ASan and UBSan; those
+# with threads under TSan.
+THREADED = test_append,test_id,test_loop,test_run,test_provider
+SANITIZED = $(if $(filter release,$(MODE)),--also build-asan --also build-tsan:$(THREADED))
 
-test-long: all
-	@STENO_TEST_LONG=1 tests/run $(BUILD)
+test: all sanitized
+	@tests/run $(BUILD) $(SANITIZED)
+
+test-long: all sanitized
+	@STENO_TEST_LONG=1 STENO_TEST_TIMEOUT=7200 tests/run $(BUILD) $(SANITIZED)
+
+sanitized: all
+ifeq ($(MODE),release)
+	@$(MAKE) --no-print-directory MODE=asan tests-only
+	@$(MAKE) --no-print-directory MODE=tsan tests-only
+endif
+
+# The library and the compiled tests, without the program and its page.
+tests-only: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet tests_all
 
 bench: all
 	@bench/run $(BUILD)
