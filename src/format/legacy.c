@@ -324,7 +324,6 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
         if (!flat->parts)
                 return STENO_ENOMEM;
         size_t texts = 0;
-        bool calls = false;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 struct part made;
@@ -334,7 +333,6 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                 case PART_CALL:
                         if (make_record(w, m, p, &made))
                                 return STENO_ENOMEM;
-                        calls = true;
                         add_text(w, flat, &made);
                         break;
                 case PART_TEXT:
@@ -356,7 +354,7 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                         flat->parts[flat->count++] = *p;
                 }
         }
-        if (!writing_own(w, m) && texts > 1 && calls)
+        if (!writing_own(w, m) && texts > 1)
                 writing_lose(w, m, "content", "several texts, joined");
         return 0;
 }
