@@ -1,6 +1,7 @@
 /*
  * cmd_demo.c - steno demo: the whole of it offline. A scripted model, a real command with a real
- * large output, a search in it, in a store that can be thrown away.
+ * large output, a search in it, an error, and a run that is cut off and continued, in a store that
+ * can be thrown away.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +19,25 @@
         "use of undeclared identifier 'limit'\\\" } print \\\"30999 of 31000 passed, 1 failed\\\"" \
         "; exit 1 }"
 
-static const char script[] =
-    "{\"pieceMs\":25,\"replies\":["
-    "{\"thinking\":\"The tests will tell. The machine may matter, too.\","
-    "\"text\":\"I will run the tests, and see what machine this is.\",\"calls\":["
-    "{\"name\":\"execute_command\",\"arguments\":{\"argv\":[\"awk\",\"" SUITE "\"]}},"
-    "{\"name\":\"execute_command\",\"arguments\":{\"argv\":[\"uname\",\"-sm\"]}}]},"
+#define FIRST_REPLY                                                                                \
+        "{\"thinking\":\"The tests will tell. The local settings may matter, too.\","              \
+        "\"text\":\"I will run the tests, and look at the local settings.\",\"calls\":["           \
+        "{\"name\":\"execute_command\",\"arguments\":{\"argv\":[\"awk\",\"" SUITE "\"]}},"         \
+        "{\"name\":\"execute_command\",\"arguments\":{\"argv\":[\"cat\",\"settings.local\"]}}]},"
+
+/* The connection to the model dies in the middle of its second reply. */
+static const char until_cut[] =
+    "{\"pieceMs\":25,\"replies\":[" FIRST_REPLY
+    "{\"text\":\"One test failed. Its output is large, so I\",\"cut\":true}]}";
+
+/* What it says when it is asked again. */
+static const char from_there[] =
+    "{\"pieceMs\":25,\"replies\":[" FIRST_REPLY
     "{\"text\":\"One test failed. Its output is large, so I search in it.\",\"calls\":["
     "{\"name\":\"context_grep\",\"arguments\":{\"ref\":\"$REF\",\"pattern\":\"error\","
     "\"context_lines\":1}}]},"
     "{\"text\":\"One of 31,000 tests fails to compile: src/parser.c, line 812, uses `limit`, "
-    "which nothing declares. The rest is fine.\"}]}";
+    "which nothing declares. There are no local settings; none are needed.\"}]}";
 
 static int make_store(struct cli *c)
 {
@@ -66,6 +75,28 @@ static void say_next(struct cli *c)
         cli_say(c, "  steno check");
 }
 
+static void say(struct cli *c, const char *text)
+{
+        if (c->json)
+                return;
+        out_puts(&c->out, text);
+        out_flush(&c->out);
+}
+
+/* A run that is cut off, and its continuation: no tool runs twice, nothing said is lost. */
+static int play(struct cli *c, struct talk *t)
+{
+        t->allow_all = true; /* the commands are ours */
+        t->own_rules = false;
+        t->script_json = until_cut;
+        say(c, "> " PROMPT "\n");
+        talk_run(t, &(struct talk_turn){PROMPT, "run", NULL});
+        say(c,
+            "\n> steno continue   (the connection died; both tools had run, and run only once)\n");
+        t->script_json = from_there;
+        return talk_run(t, &(struct talk_turn){NULL, "run", NULL});
+}
+
 static int run_demo(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct talk t;
@@ -77,15 +108,8 @@ static int run_demo(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         rc = talk_open(&t, c, &o);
-        t.script_json = script;
-        t.allow_all = true; /* the commands are ours */
-        t.own_rules = false;
-        if (rc == 0 && !c->json) {
-                out_puts(&c->out, "> " PROMPT "\n");
-                out_flush(&c->out);
-        }
         if (rc == 0)
-                rc = talk_run(&t, &(struct talk_turn){PROMPT, "run", NULL});
+                rc = play(c, &t);
         talk_close(&t);
         if (rc == 0)
                 say_next(c);

@@ -18,6 +18,7 @@ struct serve_opts {
         const char *provider;
         const char *base_url;
         const char *model;
+        const char *script;
         bool no_tools;
 };
 
@@ -53,6 +54,14 @@ static int serve_until_signal(struct cli *c, const struct server_options *opt)
         return rc;
 }
 
+static int read_script(struct cli *c, const char *path, char **text)
+{
+        struct steno_error err = {0};
+        size_t n;
+        *text = NULL;
+        return path && config_slurp(path, text, &n, &err) ? cli_fail(c, &err) : 0;
+}
+
 static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct serve_opts *o = opts;
@@ -65,18 +74,23 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         for (size_t i = 0; i < o->hosts.n; i++)
                 hosts[i] = o->hosts.v[i];
+        char *script = NULL;
         int rc = cli_open_store(c, CLI_CREATE); /* made before the session hides its path */
+        if (rc == 0)
+                rc = read_script(c, o->script, &script);
         if (rc != 0)
                 return rc;
         struct session_options so = {.env = (const char *const *)environ,
             .directory = ".",
             .store_path = plain_path(url),
             .no_tools = o->no_tools,
-            .provider = o->provider,
+            .provider = o->script ? "script" : o->provider,
             .base_url = o->base_url,
             .model = o->model};
-        if (session_open(&session, &so, &err))
+        if (session_open(&session, &so, &err)) {
+                free(script);
                 return cli_fail(c, &err);
+        }
         if (session.warnings.n)
                 cli_say(c, "%.*s", (int)session.warnings.n, session.warnings.p);
         struct server_options opt = {.store = url,
@@ -87,9 +101,11 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .log_path = o->log     ? o->log
                         : c->quiet ? ""
                                    : NULL,
+            .script = script,
             .session = &session};
         rc = serve_until_signal(c, &opt);
         session_close(&session);
+        free(script);
         return rc;
 }
 
@@ -108,6 +124,8 @@ static const struct opt serve_table[] = {
     {"base-url", 0, OPT_TEXT, "URL", offsetof(struct serve_opts, base_url),
         "the model's endpoint; else $OPENAI_BASE_URL"},
     {"model", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, model), "the model to ask"},
+    {"script", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, script),
+        "a scripted model instead of a real one"},
     {"no-tools", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, no_tools),
         "neither commands nor MCP servers"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},

@@ -187,6 +187,7 @@ static void *run(void *arg)
             .mode = l->mode,
             .model = l->model,
             .run_id = l->run,
+            .script_json = chat->server->script,
             .stop = l->stop,
             .ask = ask,
             .ask_ctx = l,

@@ -18,7 +18,9 @@
 struct MHD_Daemon;
 struct chat;
 struct follow;
-struct watch_list;
+struct tails;
+struct replies;
+struct buckets;
 
 struct server {
         struct steno_store *store;
@@ -27,6 +29,9 @@ struct server {
         struct workers *workers;
         struct streams *streams;
         struct follow *follow; /* runs and their readers */
+        struct tails *tails;   /* outputs and theirs */
+        struct replies *replies;
+        struct buckets *buckets;
         struct metrics metrics;
         FILE *log;
         char *address;
@@ -34,6 +39,7 @@ struct server {
         int port;
         char **hosts; /* allowed in Host, NULL-terminated */
         char *public_project;
+        char *script;      /* of a scripted model */
         struct chat *chat; /* NULL: no runs are made here */
         pthread_t ticker;
         bool ticking;

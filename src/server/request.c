@@ -37,7 +37,7 @@ const char *request_query(struct request *r, const char *name)
         return NULL;
 }
 
-const char *request_header(struct request *r, const char *name)
+const char *request_header(const struct request *r, const char *name)
 {
         return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
@@ -195,6 +195,39 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
         request_error(r, 500, steno_code_name(rc), "%s", err->msg);
 }
 
+/* ---- conversations ---- */
+
+bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX])
+{
+        const char *key = request_header(r, "Idempotency-Key");
+        struct buf b;
+        if (!key || !*key)
+                return false;
+        buf_init(&b, 0);
+        buf_printf(&b, "%s\n%s\n", r->who.project, r->who.session);
+        buf_put_str(&b, purpose);
+        buf_printf(&b, "\n%s", key);
+        bool ok = !b.failed && sha256_hex(b.p, b.n, hex) == 0;
+        buf_release(&b);
+        return ok;
+}
+
+int request_conv_create(struct request *r, const char *id, const char *meta,
+    struct steno_conv **out, bool *again, struct steno_error *err)
+{
+        char hex[SHA256_HEX], made[64];
+        bool keyed = !id && request_keyed(r, STR("conversation"), hex);
+        if (keyed)
+                snprintf(made, sizeof made, "conv_%.26s", hex);
+        int rc = steno_conv_create(r->store, r->who.project, keyed ? made : id, meta, out, err);
+        bool there = rc == STENO_ECONFLICT && keyed;
+        if (there)
+                rc = steno_conv_open(r->store, r->who.project, made, out, err);
+        if (again)
+                *again = there;
+        return rc;
+}
+
 struct steno_conv *request_conv(struct request *r, const char *id)
 {
         struct steno_error err = {0};
@@ -206,7 +239,8 @@ struct steno_conv *request_conv(struct request *r, const char *id)
         if (rc == 0)
                 return conv;
         if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL)
-                request_error(r, 404, "not_found", "no such conversation");
+                request_error(r, 404, "not_found",
+                    r->errors == ERRORS_ACONTEXT ? "session not found" : "no such conversation");
         else
                 request_failed(r, rc, &err);
         return NULL;

@@ -146,8 +146,11 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->chat = chat_new(s, opt->session);
         if (opt->public_project)
                 s->public_project = strdup(opt->public_project);
+        if (opt->script)
+                s->script = strdup(opt->script);
         if (!s->workers || !s->streams || !s->follow ||
-            (opt->public_project && !s->public_project) || (opt->session && !s->chat))
+            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
+            (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
 }
@@ -237,6 +240,7 @@ void server_stop(struct server *s)
                 free(*h);
         free(s->hosts);
         free(s->public_project);
+        free(s->script);
         free(s->address);
         free(s->host);
         pthread_mutex_destroy(&s->conn_mutex);

@@ -28,6 +28,7 @@ struct server_options {
         bool allow_remote;          /* listen on what is not loopback */
         const char *public_project; /* visitors' project, or NULL */
         const char *log_path;       /* access log; NULL: stderr, "" none */
+        const char *script;         /* of the provider "script", JSON; may be NULL */
         struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
 };
 
