@@ -1,0 +1,244 @@
+// One conversation: a window of its pages, its runs, and what is being sent.
+//
+// The window holds a bounded number of rows, however long the history: pages are fetched at the
+// end towards which one scrolls and dropped at the other.
+import { batch, signal } from "@preact/signals";
+import { ApiError, ask, get, send, sleep, Unreachable, comebacks, connection } from "./api";
+import { pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
+import { Run } from "./run";
+
+const PAGE = 40;
+const ROWS_MOST = 360;
+const POLL_MS = 1500;
+
+export interface RunInfo { id: string; state: string; reason?: string; mode?: string; startedAt?: string }
+export interface Session { id: string; project?: string; title?: string; createdAt?: string; lastSeq: number; runs: RunInfo[] }
+
+const weight = (rows: Row[]) => rows.reduce((n, r) => n + 1 + (r.kind === "message" ? r.calls.length : 0), 0);
+
+export class Conversation {
+  readonly session = signal<Session | null>(null);
+  readonly pages = signal<Page[]>([]);
+  readonly atStart = signal(false);
+  readonly atEnd = signal(false);
+  readonly problem = signal("");
+  readonly run = signal<Run | null>(null);
+  readonly sending = signal("");
+  readonly failure = signal("");
+  private stop = new AbortController();
+  private busy = false;
+  private path: string;
+
+  constructor(readonly id: string, from?: number) {
+    this.path = `/api/chat-sessions/${encodeURIComponent(id)}`;
+    void this.begin(from);
+    void this.poll();
+    let seen = comebacks.peek();
+    const off = comebacks.subscribe((n) => { if (n !== seen) { seen = n; void this.look(); } });
+    this.stop.signal.addEventListener("abort", off);
+  }
+
+  close() { this.stop.abort(); this.run.peek()?.leave(); }
+
+  private view(query: string) {
+    return get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal);
+  }
+
+  private async begin(from?: number) {
+    try {
+      await this.look();
+      await (from ? this.loadFrom(from) : this.loadEnd());
+    } catch (e) { this.complain(e, () => this.begin(from)); }
+  }
+
+  private complain(e: unknown, again: () => Promise<void>) {
+    if (this.stop.signal.aborted) return;
+    if (e instanceof Unreachable) {
+      let seen = comebacks.peek();
+      const off = comebacks.subscribe((n) => { if (n !== seen) { queueMicrotask(off); seen = n; void again(); } });
+      return;
+    }
+    this.problem.value = e instanceof ApiError && e.status === 404 ? "There is no such conversation." : String((e as Error).message);
+  }
+
+  // The last page: where a reader begins.
+  async loadEnd() {
+    const v = await this.view(`last=${PAGE}`);
+    batch(() => {
+      this.pages.value = [pageOf(v)];
+      this.atEnd.value = true;
+      this.atStart.value = v.firstSeq <= 1;
+    });
+  }
+
+  async loadFrom(seq: number) {
+    const v = await this.view(`after=${Math.max(0, seq - 1)}&limit=${PAGE}`);
+    batch(() => {
+      this.pages.value = [pageOf(v)];
+      this.atEnd.value = !v.next_cursor;
+      this.atStart.value = seq <= 1 || v.firstSeq <= 1;
+    });
+  }
+
+  private async once(work: () => Promise<void>) {
+    if (this.busy) return;
+    this.busy = true;
+    try { await work(); } catch (e) { this.complain(e, async () => {}); } finally { this.busy = false; }
+  }
+
+  earlier() {
+    return this.once(async () => {
+      const first = this.pages.peek()[0]?.first ?? 0;
+      if (this.atStart.peek() || !first) return;
+      const page = pageOf(await this.view(`before=${first}&limit=${PAGE}`));
+      const kept = [page, ...this.pages.peek()];
+      let dropped = false;
+      while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.pop(); dropped = true; }
+      batch(() => {
+        this.pages.value = kept;
+        this.atStart.value = page.first <= 1 || !page.rows.length;
+        if (dropped) this.atEnd.value = false;
+      });
+    });
+  }
+
+  later() {
+    return this.once(async () => {
+      const last = this.pages.peek().at(-1)?.last ?? 0;
+      if (this.atEnd.peek()) return;
+      const v = await this.view(`after=${last}&limit=${PAGE}`);
+      const kept = [...this.pages.peek(), pageOf(v)];
+      let dropped = false;
+      while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.shift(); dropped = true; }
+      batch(() => {
+        this.pages.value = kept;
+        this.atEnd.value = !v.next_cursor;
+        if (dropped) this.atStart.value = false;
+      });
+    });
+  }
+
+  // What came behind the last page: it is fetched again, because results may have joined it.
+  private async refreshEnd() {
+    if (!this.atEnd.peek()) return;
+    const pages = this.pages.peek();
+    const last = pages.at(-1);
+    const big = last && weight(last.rows) > PAGE * 2;
+    const from = last ? (big ? last.last + 1 : last.first) : 1;
+    const v = await this.view(`after=${Math.max(0, from - 1)}&limit=${PAGE * 3}`);
+    if (big && !v.messages.length) return;
+    const kept = [...(big ? pages : pages.slice(0, -1)), pageOf(v)];
+    let dropped = false;
+    while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.shift(); dropped = true; }
+    batch(() => {
+      this.pages.value = kept;
+      this.atEnd.value = !v.next_cursor;
+      if (dropped) this.atStart.value = false;
+      else if (kept.length === 1) this.atStart.value = kept[0]!.first <= 1;
+    });
+  }
+
+  private lastKnown() { return this.pages.peek().at(-1)?.last ?? 0; }
+
+  async look() {
+    const before = this.session.peek()?.lastSeq;
+    const s = await get<Session>(this.path, this.stop.signal);
+    if (JSON.stringify(s) !== JSON.stringify(this.session.peek())) this.session.value = s;
+    const open = s.runs.find((r) => r.state !== "finished");
+    if (open && this.run.peek()?.id !== open.id) this.watch(open.id);
+    if (before !== undefined && (s.lastSeq > this.lastKnown() || s.lastSeq !== before) && !this.busy) await this.refreshEnd();
+  }
+
+  private async poll() {
+    while (!this.stop.signal.aborted) {
+      await sleep(POLL_MS, this.stop.signal);
+      if (this.stop.signal.aborted || document.hidden || connection.peek() !== "live") continue;
+      try { await this.look(); } catch { /* the connection's state says it */ }
+    }
+  }
+
+  watch(id: string) {
+    if (this.run.peek()?.id === id || this.stop.signal.aborted) return;
+    this.run.peek()?.leave();
+    const run: Run = new Run(id, (type) => void this.told(run, type));
+    this.run.value = run;
+  }
+
+  private async told(run: Run, type: string) {
+    for (let tries = 0; tries < 40 && !this.stop.signal.aborted; tries++) {
+      try {
+        if (!this.atEnd.peek() && type === "run_started") return;
+        await this.look();
+        await this.refreshEnd();
+        if (type === "run_finished" && this.run.peek() === run) this.run.value = null;
+        return;
+      } catch { await sleep(500, this.stop.signal); }
+    }
+  }
+
+  // The transcript: what is stored, the live run over it, what is on its way.
+  rows(): Row[] {
+    const run = this.run.value;
+    const stored = this.pages.value.flatMap((p) => p.rows);
+    if (!run || !this.atEnd.value) return stored;
+    run.changed.value;
+    const rows = stored.map((r) => (r.kind === "message" && r.calls.length ? overlay(r, run) : r));
+    const known = new Set(stored.map((r) => (r.kind === "message" ? r.id : "")));
+    return [...rows, ...run.messages.filter((m) => !known.has(m.id) && (m.text || m.thinking || m.calls.length || m.dropped))];
+  }
+
+  async say(text: string) {
+    const key = crypto.randomUUID();
+    batch(() => { this.sending.value = text; this.failure.value = ""; });
+    if (!this.atEnd.peek()) await this.loadEnd().catch(() => {});
+    await this.start("/api/chatbot", { sessionId: this.id, message: text }, key);
+  }
+
+  goOn() { return this.start(`${this.path}/continue`, {}, crypto.randomUUID()); }
+
+  // Sent again under the same key until there is an answer: it is stored once.
+  private async start(path: string, body: object, key: string) {
+    while (!this.stop.signal.aborted) {
+      try {
+        const answer = await ask(path, { method: "POST", body, headers: { "Idempotency-Key": key }, signal: this.stop.signal });
+        const run = answer.headers.get("X-Run-Id");
+        void answer.body?.cancel();
+        if (run) this.watch(run);
+        await this.look().catch(() => {});
+        await this.refreshEnd().catch(() => {});
+        break;
+      } catch (e) {
+        if (this.stop.signal.aborted) return;
+        if (!(e instanceof Unreachable)) { this.failure.value = (e as Error).message; break; }
+        while (connection.peek() === "lost" && !this.stop.signal.aborted) await sleep(100, this.stop.signal);
+      }
+    }
+    this.sending.value = "";
+  }
+}
+
+// A stored call that the run knows more about.
+function overlay(m: Message, run: Run): Message {
+  const live = run.messages.find((x) => x.id === m.id);
+  if (!live) return m;
+  const calls = m.calls.map((c): Call => {
+    const l = live.calls.find((x) => x.id === c.id);
+    if (!l || c.status === "done" || c.status === "error" || c.status === "denied") return l?.steps.length && !c.steps.length ? { ...c, steps: l.steps } : c;
+    const { repair: _, ...rest } = c;
+    return { ...rest, ...l };
+  });
+  return { ...m, calls };
+}
+
+export const newId = () => `conv_${crypto.randomUUID().replace(/-/g, "")}`;
+
+export async function create(id: string, title: string) {
+  for (;;) {
+    try { return await send("POST", "/api/chat-sessions", { id, title }); }
+    catch (e) {
+      if (e instanceof ApiError && e.status === 409) return;
+      if (!(e instanceof Unreachable)) throw e;
+      while (connection.peek() === "lost") await sleep(100);
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// From the server's view of a history, with the facts beside it, to rows of a transcript.
+export interface Ref { id: string; mimeType?: string; byteSize: number; createdAt?: number; hint?: string }
+export interface Step { text: string; progress?: number; total?: number }
+export interface Attachment { type?: string; [key: string]: unknown }
+export type Status = "running" | "asking" | "done" | "error" | "interrupted" | "denied" | "pending";
+
+export interface Call {
+  id: string;
+  name: string;
+  server?: string;
+  arguments: string;
+  status: Status;
+  result?: unknown;
+  failed: boolean; // the result is what the tool said when it failed
+  duration?: number;
+  startedAt?: number;
+  invokedAt?: string;
+  steps: Step[];
+  ref?: Ref;
+  display?: unknown;
+  exitCode?: number;
+  repair?: { class: string; text: string };
+  approval?: string; // the hash that an answer must name
+}
+
+export interface Message {
+  kind: "message";
+  key: string;
+  id: string;
+  seq: number;
+  role: string;
+  text: string;
+  thinking: string;
+  attachments: Attachment[];
+  calls: Call[];
+  at: string;
+  error?: { code: string; message: string };
+  amended?: string;
+  left?: boolean; // not part of what a model sees
+  live?: boolean;
+  dropped?: string;
+}
+export interface Mark { kind: "mark"; key: string; seq: number; tone: "repaired" | "damaged"; text: string }
+export type Row = Message | Mark;
+
+interface Fact {
+  seq: number; id: string; at: string; format: string; kind: string; target?: string;
+  about?: { call?: string; role?: string };
+  fields?: Record<string, unknown>;
+  displays?: { call: string; display: unknown }[];
+}
+interface Repair { call?: string; class: string; seq: number; text: string }
+export interface View {
+  messages: Record<string, unknown>[];
+  next_cursor?: string;
+  repairs: Repair[];
+  damaged: number[];
+  firstSeq: number;
+  lastSeq: number;
+  facts?: Fact[];
+}
+export interface Page { first: number; last: number; rows: Row[] }
+
+const str = (v: unknown) => (typeof v === "string" ? v : "");
+const num = (v: unknown) => (typeof v === "number" && Number.isFinite(v) ? v : undefined);
+const argumentsOf = (v: unknown) => (typeof v === "string" ? v : v === undefined ? "" : JSON.stringify(v));
+
+function stepsOf(v: unknown): Step[] {
+  if (!Array.isArray(v)) return [];
+  return v.map((s) => {
+    if (typeof s === "string") return { text: s };
+    const o = (s ?? {}) as Record<string, unknown>;
+    const step: Step = { text: str(o.text) || str(o.message) || JSON.stringify(s) };
+    if (num(o.progress) !== undefined) step.progress = num(o.progress)!;
+    if (num(o.total) !== undefined) step.total = num(o.total)!;
+    return step;
+  });
+}
+
+function refOf(v: unknown): Ref | undefined {
+  const o = v as Ref | null;
+  return o && typeof o === "object" && typeof o.id === "string" ? { ...o, byteSize: num(o.byteSize) ?? 0 } : undefined;
+}
+
+const DENIED = /^(Permission denied|denied)\b/i;
+
+export function statusOf(state: string, said: unknown): Status {
+  if (state === "error") return typeof said === "string" && DENIED.test(said) ? "denied" : "error";
+  if (state === "complete" || state === "done") return "done";
+  if (state === "interrupted") return "interrupted";
+  return state === "running" ? "running" : "pending";
+}
+
+// Repairs that say of a call what became of it.
+const OF_CALLS = new Set(["not_dispatched", "indeterminate", "cut", "interrupted", "running", "unrecorded", "renamed"]);
+
+function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: Map<string, unknown>, repairs: Map<string, Repair>): Call {
+  const id = str(c.id);
+  const said = c.error ?? c.result;
+  const state = str(c.state);
+  const call: Call = {
+    id, name: str(c.name) || "?", arguments: argumentsOf(c.arguments), failed: c.error !== undefined,
+    status: statusOf(state, said), result: said, steps: stepsOf(c.steps),
+  };
+  const fields = facts.get(id)?.fields ?? {};
+  const set = <K extends keyof Call>(k: K, v: Call[K] | undefined) => { if (v !== undefined) call[k] = v; };
+  set("duration", num(c.duration) ?? num(fields.duration));
+  set("invokedAt", str(c.invokedAt) || undefined);
+  set("ref", refOf(c.ref));
+  set("server", str(fields.serverName) || undefined);
+  set("exitCode", num(fields.exitCode));
+  set("display", displays.get(id) ?? (c.result as { returnDisplay?: unknown } | null | undefined)?.returnDisplay);
+  const repair = repairs.get(id);
+  if (repair) {
+    call.repair = repair;
+    if (repair.class === "running") call.status = "running";
+    else if (repair.class !== "renamed") call.status = "interrupted";
+  }
+  return call;
+}
+
+export function pageOf(v: View): Page {
+  const facts = v.facts ?? [];
+  const byId = new Map<string, Fact>();
+  const byCall = new Map<string, Fact[]>();
+  const displays = new Map<string, unknown>();
+  for (const f of facts) {
+    if (f.kind === "message" || f.kind === "supersede") byId.set(f.kind === "supersede" ? f.target! : f.id, f);
+    byId.set(f.id, f);
+    const call = str(f.fields?.tool_call_id) || f.about?.call;
+    if (call) byCall.set(call, [...(byCall.get(call) ?? []), f]);
+    for (const d of f.displays ?? []) displays.set(d.call, d.display);
+  }
+  const amended = new Map(facts.filter((f) => f.target).map((f) => [f.target!, f.kind]));
+  const rows: Row[] = [];
+  let seq = v.firstSeq - 1;
+  for (const m of v.messages) {
+    const id = str(m.id);
+    const fact = byId.get(id) ?? byId.get(str((m as { _id?: unknown })._id));
+    seq = fact?.seq ?? (Number(/^msg_(\d+)$/.exec(id)?.[1]) || seq + 1);
+    const repairs = new Map(v.repairs.filter((r) => r.call && OF_CALLS.has(r.class) && (!fact || r.seq === seq)).map((r) => [r.call!, r]));
+    // The results of this message's calls: the first of each id behind it.
+    const results = new Map<string, Fact>();
+    const calls = Array.isArray(m.toolCalls) ? m.toolCalls as Record<string, unknown>[] : [];
+    for (const c of calls) {
+      const f = byCall.get(str(c.id))?.find((x) => x.seq > seq);
+      if (f) results.set(str(c.id), f);
+    }
+    const fields = fact?.fields ?? {};
+    const row: Message = {
+      kind: "message", key: `${seq}:${id}`, id, seq, role: str(m.role) || "assistant",
+      text: str(m.content), thinking: str(m.thinking) || str(fields.reasoning_content),
+      attachments: Array.isArray(m.attachments) ? m.attachments as Attachment[] : [],
+      calls: calls.map((c) => callOf(c, results, displays, repairs)),
+      at: str(m.createdAt) || fact?.at || "",
+    };
+    const error = (m.error ?? fields.error) as { code?: unknown; message?: unknown } | undefined;
+    if (error && typeof error === "object") row.error = { code: str(error.code) || "ERROR", message: str(error.message) };
+    if (fields.includeInContext === false) row.left = true;
+    const amendment = amended.get(id);
+    if (amendment) row.amended = amendment;
+    rows.push(row);
+  }
+  return { first: v.firstSeq, last: v.lastSeq, rows: withMarks(rows, v) };
+}
+
+function withMarks(rows: Row[], v: View): Row[] {
+  const marks: Mark[] = v.repairs.filter((r) => !OF_CALLS.has(r.class)).map((r, i) => ({
+    kind: "mark", key: `repair:${r.seq}:${i}`, seq: r.seq, tone: "repaired",
+    text: `Record ${r.seq} was repaired in this view (${r.class.replace(/_/g, " ")}): ${r.text}`,
+  }));
+  for (const seq of v.damaged) {
+    if (rows.some((r) => r.kind === "message" && r.seq === seq && r.error?.code === "CORRUPT_RECORD")) continue;
+    marks.push({ kind: "mark", key: `damage:${seq}`, seq, tone: "damaged",
+      text: `Record ${seq} cannot be read and is left out. What was there is kept in the store's quarantine.` });
+  }
+  return [...rows, ...marks].sort((a, b) => a.seq - b.seq);
+}

@@ -1,0 +1,112 @@
+// A run as it goes on, built from its events; it lies over what is stored until that has it all.
+import { signal } from "@preact/signals";
+import { ApiError, follow, send, type ServerEvent } from "./api";
+import type { Call, Message, Ref, Step } from "./history";
+
+export class Run {
+  readonly messages: Message[] = [];
+  readonly changed = signal(0);
+  readonly over = signal("");
+  error: { code: string; message: string } | undefined;
+  model = "";
+  private stop = new AbortController();
+  private due = 0;
+
+  constructor(readonly id: string, private told: (type: string) => void) {
+    void this.watch();
+  }
+
+  leave() { this.stop.abort(); clearTimeout(this.due); }
+
+  private async watch() {
+    try {
+      await follow(`/api/runs/${encodeURIComponent(this.id)}/events`, (e) => this.take(e), this.stop.signal);
+    } catch (e) {
+      if (e instanceof ApiError) { this.over.value = "gone"; this.told("run_finished"); }
+    }
+  }
+
+  // Many deltas, one repaint. A timer, not a frame: a window in the background goes on as well.
+  private touch() {
+    if (!this.due) this.due = window.setTimeout(() => { this.due = 0; this.changed.value++; }, 30);
+  }
+
+  private message(id: string): Message {
+    let m = this.messages.find((x) => x.id === id);
+    if (!m) {
+      m = { kind: "message", key: `live:${id}`, id, seq: Infinity, role: "assistant", text: "", thinking: "",
+        attachments: [], calls: [], at: new Date().toISOString(), live: true };
+      this.messages.push(m);
+    }
+    return m;
+  }
+
+  private call(d: Record<string, unknown>): Call {
+    const m = this.message(String(d.messageId ?? ""));
+    const id = String(d.toolCallId ?? "");
+    let c = m.calls.find((x) => x.id === id);
+    if (!c) {
+      c = { id, name: "", arguments: "", status: "running", failed: false, steps: [], startedAt: Date.now() };
+      m.calls.push(c);
+    }
+    if (typeof d.toolName === "string") c.name = d.toolName;
+    if (typeof d.serverName === "string") c.server = d.serverName;
+    if (typeof d.arguments === "string") c.arguments = d.arguments;
+    return c;
+  }
+
+  private take(e: ServerEvent): boolean {
+    let d: Record<string, unknown>;
+    try { d = JSON.parse(e.data); } catch { return false; }
+    this.apply(e.type, d);
+    this.touch();
+    if (e.type === "run_started" || e.type === "run_finished" || e.type === "tool_call_approval") this.told(e.type);
+    return e.type === "run_finished";
+  }
+
+  private apply(type: string, d: Record<string, unknown>) {
+    const text = typeof d.text === "string" ? d.text : "";
+    switch (type) {
+      case "run_started": this.model = String(d.model ?? ""); break;
+      case "message": this.message(String(d.messageId)).text += text; break;
+      case "thinking": this.message(String(d.messageId)).thinking += text; break;
+      case "message_dropped": this.message(String(d.messageId)).dropped = String(d.reason ?? "not kept"); break;
+      case "tool_call_start": this.call(d); break;
+      case "tool_call_step": this.call(d).steps.push(stepOf(d, text)); break;
+      case "tool_call_approval": {
+        const c = this.call(d);
+        if (d.state === "pending") { c.status = "asking"; c.approval = String(d.approval ?? ""); }
+        else { c.status = d.state === "denied" ? "denied" : "running"; delete c.approval; c.startedAt = Date.now(); }
+        break;
+      }
+      case "tool_call_complete": this.end(this.call(d), d, false); break;
+      case "tool_call_error": this.end(this.call(d), d, true); break;
+      case "final_message": if (text) this.message(String(d.messageId)).text = text; break;
+      case "run_error": this.error = { code: String(d.code ?? "ERROR"), message: String(d.message ?? "") }; break;
+      case "run_finished": this.over.value = String(d.reason ?? "stop"); break;
+    }
+  }
+
+  private end(c: Call, d: Record<string, unknown>, failed: boolean) {
+    const said = d.content ?? (failed ? d.error : undefined);
+    c.failed = failed;
+    c.result = said;
+    if (!failed) c.status = "done";
+    else if (c.status !== "denied") c.status = d.interrupted === true ? "interrupted" : "error";
+    if (typeof d.duration === "number") c.duration = d.duration;
+    if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
+    delete c.approval;
+  }
+}
+
+function stepOf(d: Record<string, unknown>, text: string): Step {
+  const step: Step = { text };
+  if (typeof d.progress === "number") step.progress = d.progress;
+  if (typeof d.total === "number") step.total = d.total;
+  return step;
+}
+
+export const stopRun = (id: string) => send("POST", `/api/runs/${encodeURIComponent(id)}/stop`);
+export const answerCall = (run: string, call: Call, approved: boolean) =>
+  send("POST", `/api/runs/${encodeURIComponent(run)}/approvals/${encodeURIComponent(call.id)}`,
+    { approved, approval: call.approval });
