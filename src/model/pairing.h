@@ -25,7 +25,7 @@ struct pairing_match {
         enum pairing_verdict verdict;
         uint64_t call_seq;   /* of the call (OK, DUPLICATE) */
         uint32_t call_index; /* its place among the calls of that message */
-        uint64_t block_seq;  /* first seq of the block it is in; for ORPHAN, of the latest block, or 0 */
+        uint64_t block_seq;  /* first seq of its block; ORPHAN: of the latest block, or 0 */
         uint64_t result_seq; /* DUPLICATE: who answered it first */
 };
 
@@ -42,8 +42,8 @@ struct pairing *pairing_clone(const struct pairing *p);
  * for about->answer_count entries. Messages without calls and answers must be given as well,
  * because they end a block; amendments need not. 0 or STENO_ENOMEM (then nothing changed).
  */
-int pairing_add(struct pairing *p, uint64_t seq, const struct about *about,
-    struct pairing_match *matches);
+int pairing_add(
+    struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches);
 
 /* Calls still open, oldest first: calls `each` until it returns non-zero. */
 int pairing_each_open(const struct pairing *p,
