@@ -302,6 +302,8 @@ static void part_turns(struct history *h)
 static int polish(struct view_hub *v, struct history *h)
 {
         bool unique = v->format->flags & FORMAT_UNIQUE_IDS;
+        if (polish_split(h, &v->arena))
+                return error_nomem(v->err);
         if (unique ? polish_unique(h, &v->arena, tell_renamed, v)
                    : polish_twins(h, &v->arena, tell_renamed, v))
                 return error_nomem(v->err);

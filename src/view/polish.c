@@ -8,6 +8,56 @@
 #include "steno.h"
 #include "view/check.h"
 
+/* ---- results that stand with their call ---- */
+
+static bool carries_results(const struct message *m)
+{
+        return m->role == ROLE_ASSISTANT && message_has(m, PART_RESULT);
+}
+
+/* The parts of `from` that are results, or all others; peers follow. */
+static bool take_parts(
+    const struct message *from, bool results, struct message *to, struct arena *arena)
+{
+        to->parts = arena_alloc(arena, (from->count + 1) * sizeof *to->parts);
+        to->count = 0;
+        for (size_t i = 0; to->parts && i < from->count; i++) {
+                if ((from->parts[i].kind == PART_RESULT) != results)
+                        continue;
+                struct part *p = &to->parts[to->count++];
+                *p = from->parts[i];
+                if (p->peer)
+                        p->peer->peer = p;
+        }
+        message_touch(to);
+        return to->parts;
+}
+
+int polish_split(struct history *h, struct arena *arena)
+{
+        size_t more = 0, n = 0;
+        for (size_t i = 0; i < h->count; i++)
+                more += carries_results(&h->list[i]);
+        if (!more)
+                return 0;
+        struct message *list = arena_alloc(arena, (h->count + more) * sizeof *list);
+        if (!list)
+                return STENO_ENOMEM;
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                list[n++] = *m;
+                if (!carries_results(m))
+                        continue;
+                list[n] = (struct message){.origin = m->origin, .seq = m->seq, .role = ROLE_TOOL};
+                if (!take_parts(m, false, &list[n - 1], arena) ||
+                    !take_parts(m, true, &list[n], arena))
+                        return STENO_ENOMEM;
+                n++;
+        }
+        *h = (struct history){list, n};
+        return 0;
+}
+
 /* ---- twins ---- */
 
 static bool is_taken(const struct history *h, size_t from, const struct part *upto, struct str id)

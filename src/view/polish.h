@@ -9,6 +9,12 @@
 #include "model/message.h"
 
 /*
+ * A call that carries its own result becomes a call and, in a message behind it, a result. Then
+ * the next call of the same id is one of another turn. 0 or STENO_ENOMEM.
+ */
+int polish_split(struct history *h, struct arena *arena);
+
+/*
  * Two calls of one id in one turn cannot be told apart: each but the first gets an id of its own,
  * and its result with it. `renamed` is told the old id. 0 or STENO_ENOMEM.
  */
