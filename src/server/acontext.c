@@ -27,15 +27,36 @@ void acontext_end(struct request *r, struct jsonw *w, int status)
         request_reply_json(r, status);
 }
 
+static void spell_uuid(unsigned char b[16], char out[37])
+{
+        char hex[33];
+        b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
+        b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+        hash_hex(b, 16, hex);
+        snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
 void acontext_uuid(char out[37])
 {
         unsigned char b[16];
-        char hex[33];
         env_real()->random(env_real(), b, sizeof b);
-        b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
-        b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
-        hash_hex(b, sizeof b, hex);
-        snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+        spell_uuid(b, out);
+}
+
+bool acontext_new_id(struct request *r, const char *purpose, char out[37])
+{
+        char hex[SHA256_HEX];
+        unsigned char b[16];
+        if (!request_keyed(r, str_of(purpose), hex)) {
+                acontext_uuid(out);
+                return false;
+        }
+        for (int i = 0; i < 16; i++) {
+                char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
+                b[i] = (unsigned char)strtoul(two, NULL, 16);
+        }
+        spell_uuid(b, out);
+        return true;
 }
 
 void acontext_put_cursor(struct jsonw *w, uint64_t n)

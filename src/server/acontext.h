@@ -13,6 +13,8 @@ void acontext_end(struct request *r, struct jsonw *w, int status);
 
 /* A random UUID. */
 void acontext_uuid(char out[37]);
+/* An id for something new; true: it follows from the Idempotency-Key. */
+bool acontext_new_id(struct request *r, const char *purpose, char out[37]);
 
 /* Cursors are a number, made opaque. */
 void acontext_put_cursor(struct jsonw *w, uint64_t n);

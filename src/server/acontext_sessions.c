@@ -99,22 +99,22 @@ void acontext_session_create(struct request *r)
         buf_init(&meta, 0);
         if (request_json(r, &j)) {
                 const char *id = request_member(r, &j, 0, "use_uuid");
-                bool given = id != NULL;
+                bool given = id != NULL, keyed = false;
                 if (!given) {
-                        acontext_uuid(made);
+                        keyed = acontext_new_id(r, "session", made);
                         id = made;
                 }
                 put_meta(&j, &meta);
                 const char *text = buf_cstr(&meta);
                 int rc = text ? steno_conv_create(r->store, r->who.project, id, text, &conv, &err)
                               : STENO_ENOMEM;
-                bool again = rc == STENO_ECONFLICT && given;
+                bool again = rc == STENO_ECONFLICT && (given || keyed);
                 if (again)
                         rc = steno_conv_open(r->store, r->who.project, id, &conv, &err);
                 if (rc)
                         request_failed(r, rc, &err);
                 else
-                        reply_session(r, conv, again ? 200 : 201);
+                        reply_session(r, conv, again && given ? 200 : 201);
         }
         steno_conv_close(conv);
         buf_release(&meta);

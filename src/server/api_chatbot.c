@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "server/buckets.h"
 #include "server/chat.h"
 #include "server/core.h"
 #include "server/follow.h"
@@ -23,19 +24,6 @@ struct turn {
         bool again;            /* the run is there already */
         const char *new_token; /* a visitor's, told once */
 };
-
-/* The run id that an Idempotency-Key stands for. */
-static void keyed_run(struct request *r, const char *key, char run[64])
-{
-        struct buf b;
-        char hex[SHA256_HEX];
-        buf_init(&b, 0);
-        buf_printf(&b, "%s\n%s\n%s", r->who.project, r->who.token_id, key);
-        if (b.failed || sha256_hex(b.p, b.n, hex))
-                hex[0] = '\0';
-        snprintf(run, 64, "run_k%.31s", hex);
-        buf_release(&b);
-}
 
 /* The conversation to use: the one named, or a new one. */
 static bool choose_conversation(struct request *r, const struct json *j, struct turn *t)
@@ -50,7 +38,7 @@ static bool choose_conversation(struct request *r, const struct json *j, struct 
                 if (!conv)
                         return false;
         } else {
-                int rc = steno_conv_create(r->store, r->who.project, NULL, NULL, &conv, &err);
+                int rc = request_conv_create(r, NULL, NULL, &conv, NULL, &err);
                 if (rc) {
                         request_failed(r, rc, &err);
                         return false;
@@ -79,10 +67,25 @@ static bool read_message(struct request *r, const struct json *j, struct turn *t
         return true;
 }
 
+/* Was this turn begun before? Then its run says in which conversation. */
+static void find_again(struct request *r, struct turn *t)
+{
+        struct json j;
+        char *info = NULL;
+        json_init(&j);
+        if (steno_run_info(r->store, r->who.project, t->run, &info, NULL) == 0 &&
+            json_parse(&j, info, strlen(info), NULL, NULL) == 0) {
+                t->chat.conversation = request_member(r, &j, 0, "conversation");
+                t->again = t->chat.conversation != NULL;
+        }
+        json_release(&j);
+        steno_free(info);
+}
+
 static bool read_turn(struct request *r, const struct json *j, struct turn *t)
 {
         static const char *const MODES[] = {"chat", "agent", "run"};
-        const char *key = request_header(r, "Idempotency-Key");
+        char hex[SHA256_HEX];
         t->chat.project = r->who.project;
         t->chat.mode = request_member(r, j, 0, "mode");
         t->chat.model = request_member(r, j, 0, "model");
@@ -94,12 +97,10 @@ static bool read_turn(struct request *r, const struct json *j, struct turn *t)
                 request_error(r, 400, "bad_request", "mode must be chat, agent or run");
                 return false;
         }
-        if (key) {
-                char *info = NULL;
-                keyed_run(r, key, t->run);
-                t->again = steno_run_info(r->store, r->who.project, t->run, &info, NULL) == 0;
-                steno_free(info);
+        if (request_keyed(r, r->path, hex)) {
+                snprintf(t->run, sizeof t->run, "run_k%.31s", hex);
                 t->chat.run = t->run;
+                find_again(r, t);
         }
         return true;
 }
@@ -150,26 +151,30 @@ static void put_result(
                 jsonw_key(&w, "token");
                 jsonw_cstr(&w, t->new_token);
         }
-        struct json j;
-        json_init(&j);
         static const char *const MEMBERS[] = {
             "reason", "messageId", "text", "error", "turns", "usage"};
-        if (result && json_parse(&j, result, strlen(result), NULL, NULL) == 0) {
-                for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
-                        json_ref v = json_get(&j, 0, MEMBERS[i]);
-                        if (v == JSON_NONE)
-                                continue;
-                        jsonw_key(&w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i]);
-                        jsonw_raw(&w, json_raw(&j, v));
+        struct json j, f;
+        json_init(&j);
+        json_init(&f);
+        bool told = result && json_parse(&j, result, strlen(result), NULL, NULL) == 0;
+        bool ended = final && json_parse(&f, final, strlen(final), NULL, NULL) == 0;
+        for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
+                json_ref v = told ? json_get(&j, 0, MEMBERS[i]) : JSON_NONE;
+                const struct json *in = &j;
+                if (v == JSON_NONE && ended) {
+                        in = &f;
+                        v = json_get(&f, 0, MEMBERS[i]);
                 }
+                if (v == JSON_NONE)
+                        continue;
+                jsonw_key(&w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i]);
+                jsonw_raw(&w, json_raw(in, v));
         }
+        json_ref calls = ended ? json_get(&f, 0, "toolCalls") : JSON_NONE;
         jsonw_key(&w, "toolCalls");
-        if (final && json_parse(&j, final, strlen(final), NULL, NULL) == 0 &&
-            json_get(&j, 0, "toolCalls") != JSON_NONE)
-                jsonw_raw(&w, json_raw(&j, json_get(&j, 0, "toolCalls")));
-        else
-                jsonw_raw(&w, STR("[]"));
+        jsonw_raw(&w, calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
         json_release(&j);
+        json_release(&f);
         jsonw_object_end(&w);
         request_reply_json(r, 200);
 }
@@ -286,36 +291,6 @@ void api_session_continue(struct request *r)
 
 /* ---- visitors ---- */
 
-/* A token bucket for new visitors, and one for each visitor's turns, both in memory: a restart
- * forgives. */
-struct bucket {
-        char key[64];
-        int64_t minute;
-        unsigned used;
-};
-
-static bool take_from(struct server *s, const char *key, unsigned most)
-{
-        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-        static struct bucket buckets[1024];
-        int64_t minute = server_now_ms() / 60000;
-        size_t at = hash_64(key, strlen(key)) % 1024;
-        (void)s;
-        pthread_mutex_lock(&mutex);
-        struct bucket *b = &buckets[at];
-        if (b->minute != minute || strcmp(b->key, key) != 0) {
-                /* Another visitor in the same place: share what is left, never more. */
-                if (b->minute != minute)
-                        b->used = 0;
-                b->minute = minute;
-                snprintf(b->key, sizeof b->key, "%s", key);
-        }
-        bool ok = b->used < most;
-        b->used += ok;
-        pthread_mutex_unlock(&mutex);
-        return ok;
-}
-
 /* Gives a visitor without a token a conversation and a token for it. */
 static bool admit_visitor(struct request *r, struct turn *t)
 {
@@ -350,7 +325,7 @@ void api_chatbot_public(struct request *r)
                 request_error(r, 404, "not_found", "no such route");
                 return;
         }
-        if (!take_from(r->server, visitor ? r->who.token_id : "new visitors",
+        if (!buckets_take(r->server->buckets, visitor ? r->who.token_id : "new visitors",
                 visitor ? SERVER_PUBLIC_PER_MINUTE : SERVER_PUBLIC_SESSIONS_PER_MINUTE)) {
                 request_header_out(r, "Retry-After", "60");
                 request_error(r, 429, "rate_limit", "too many turns; wait a minute");

@@ -4,16 +4,12 @@
  */
 #include "server/api.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/core.h"
 #include "server/limits.h"
-#include "server/sign.h"
-
-#define FOLLOW_POLL_MS 100
+#include "server/tails.h"
 
 /* Query parameters as the arguments of an operation. */
 struct argument {
@@ -94,79 +90,9 @@ void api_context_grep(struct request *r)
 
 /* ---- a tail that follows ---- */
 
-struct tailing {
-        struct server *server;
-        struct steno_conv *conv;
-        struct stream *stream;
-        char *ref;
-        uint64_t offset;
-};
-
-static void tailing_free(struct tailing *t)
-{
-        stream_unref(t->stream);
-        steno_conv_close(t->conv);
-        free(t->ref);
-        free(t);
-}
-
-/* Sends what is new as read's answers. False: the reader is gone or it is over. */
-static bool send_new(struct tailing *t)
-{
-        struct buf args;
-        struct json j;
-        char *json = NULL;
-        bool more = true, unfinished = false, done = true;
-        buf_init(&args, 4 * KIB);
-        json_init(&j);
-        buf_puts(&args, "{\"ref\":");
-        json_put_string(&args, str_of(t->ref));
-        buf_printf(&args, ",\"offset\":%llu}", (unsigned long long)t->offset);
-        if (steno_context(t->conv, "read", args.p, args.n, &json, NULL) ||
-            json_parse(&j, json, strlen(json), NULL, NULL)) {
-                stream_break(t->stream);
-                more = false;
-        } else {
-                uint64_t next = t->offset;
-                json_u64(&j, json_get(&j, 0, "next_offset"), &next);
-                unfinished = json_bool(&j, json_get(&j, 0, "unfinished"), false);
-                done = json_bool(&j, json_get(&j, 0, "done"), false);
-                if (next > t->offset) {
-                        char id[24];
-                        snprintf(id, sizeof id, "%llu", (unsigned long long)next);
-                        more = stream_event(t->stream, id, "tail", json, strlen(json));
-                        t->offset = next;
-                }
-                if (more && done && !unfinished) {
-                        stream_event(t->stream, NULL, "end", "{}", 2);
-                        stream_end(t->stream);
-                        more = false;
-                }
-        }
-        json_release(&j);
-        steno_free(json);
-        buf_release(&args);
-        return more;
-}
-
-static void *tail_thread(void *arg)
-{
-        struct tailing *t = arg;
-        while (stream_is_open(t->stream)) {
-                uint64_t before = t->offset;
-                if (stream_has_room(t->stream) && !send_new(t))
-                        break;
-                if (t->offset == before) {
-                        struct timespec ms = {.tv_nsec = FOLLOW_POLL_MS * 1000000L};
-                        nanosleep(&ms, NULL);
-                }
-        }
-        tailing_free(t);
-        return NULL;
-}
-
 /* Where a follower begins: behind the last event it saw, else at the last lines. */
-static bool first_offset(struct request *r, struct tailing *t)
+static bool first_offset(
+    struct request *r, struct steno_conv *conv, const char *ref, uint64_t *offset)
 {
         const char *last = request_header(r, "Last-Event-ID");
         struct steno_error err = {0};
@@ -175,7 +101,7 @@ static bool first_offset(struct request *r, struct tailing *t)
         char *json = NULL;
         uint64_t lines;
         if (last) {
-                t->offset = strtoull(last, NULL, 10);
+                *offset = strtoull(last, NULL, 10);
                 return true;
         }
         if (!request_number(r, "lines", 200, 1, 2000, &lines))
@@ -183,13 +109,13 @@ static bool first_offset(struct request *r, struct tailing *t)
         buf_init(&args, 4 * KIB);
         json_init(&j);
         buf_puts(&args, "{\"ref\":");
-        json_put_string(&args, str_of(t->ref));
+        json_put_string(&args, str_of(ref));
         buf_printf(&args, ",\"lines\":%llu}", (unsigned long long)lines);
-        int rc = steno_context(t->conv, "tail", args.p, args.n, &json, &err);
+        int rc = steno_context(conv, "tail", args.p, args.n, &json, &err);
         if (rc == 0)
                 rc = json_parse(&j, json, strlen(json), NULL, &err);
         if (rc == 0)
-                json_u64(&j, json_get(&j, 0, "offset"), &t->offset);
+                json_u64(&j, json_get(&j, 0, "offset"), offset);
         else
                 request_failed(r, rc, &err);
         json_release(&j);
@@ -200,33 +126,21 @@ static bool first_offset(struct request *r, struct tailing *t)
 
 static void follow_tail(struct request *r)
 {
-        struct tailing *t = calloc(1, sizeof *t);
-        pthread_t thread;
-        pthread_attr_t attr;
-        struct steno_conv *conv = t ? request_conv(r, r->params[0].p) : NULL;
-        if (!conv) {
-                free(t);
+        struct steno_error err = {0};
+        uint64_t offset = 0;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        char *ref = conv ? strdup(r->params[1].p) : NULL;
+        struct stream *s =
+            ref && first_offset(r, conv, ref, &offset) ? stream_events(r, NULL, NULL) : NULL;
+        if (!s) {
+                free(ref);
+                steno_conv_close(conv);
                 return;
         }
-        t->server = r->server;
-        t->conv = conv;
-        t->ref = strdup(r->params[1].p);
-        if (!t->ref || !first_offset(r, t)) {
-                tailing_free(t);
-                return;
-        }
-        t->stream = stream_events(r, NULL, NULL);
-        if (!t->stream) {
-                tailing_free(t);
-                return;
-        }
-        pthread_attr_init(&attr);
-        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        if (pthread_create(&thread, &attr, tail_thread, t)) {
-                stream_break(t->stream);
-                tailing_free(t);
-        }
-        pthread_attr_destroy(&attr);
+        stream_ref(s);
+        if (tails_add(r->server->tails, conv, ref, offset, s, &err))
+                stream_break(s);
+        stream_unref(s);
 }
 
 void api_context_tail(struct request *r)

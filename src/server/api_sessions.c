@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/core.h"
+#include "server/facts.h"
 #include "server/limits.h"
 
 /* ---- conversations ---- */
@@ -39,7 +40,8 @@ void api_session_create(struct request *r)
                 const char *id = request_member(r, &j, 0, "id");
                 if (!id)
                         id = request_member(r, &j, 0, "sessionId");
-                int rc = steno_conv_create(r->store, r->who.project, id, r->body.p, &conv, &err);
+                const char *text = buf_cstr(&r->body);
+                int rc = text ? request_conv_create(r, id, text, &conv, NULL, &err) : STENO_ENOMEM;
                 if (rc)
                         request_failed(r, rc, &err);
                 else
@@ -209,6 +211,16 @@ static bool view_options(struct request *r, struct steno_view_options *opt)
         return true;
 }
 
+static int put_facts(
+    struct steno_conv *conv, const struct json *report, struct buf *out, struct steno_error *err)
+{
+        uint64_t first = 0, last = 0;
+        json_u64(report, json_get(report, 0, "first_seq"), &first);
+        json_u64(report, json_get(report, 0, "last_seq"), &last);
+        buf_puts(out, ",\"facts\":");
+        return facts_put(conv, first, last, out, err);
+}
+
 void api_messages_get(struct request *r)
 {
         struct steno_error err = {0};
@@ -240,8 +252,13 @@ void api_messages_get(struct request *r)
                 put_member(&r->reply, &report, "tokens", "tokens", "null");
                 put_member(&r->reply, &report, "first_seq", "firstSeq", "0");
                 put_member(&r->reply, &report, "last_seq", "lastSeq", "0");
+                if (request_flag(r, "facts", false))
+                        rc = put_facts(conv, &report, &r->reply, &err);
                 buf_putc(&r->reply, '}');
-                request_reply_json(r, 200);
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        request_reply_json(r, 200);
         }
         json_release(&report);
         steno_free(text);

@@ -223,6 +223,14 @@ static void followed_free(struct followed *f)
         free(f);
 }
 
+/* What is written already still goes out. */
+static void last_round(struct followed *f)
+{
+        uint64_t after = furthest_behind(f);
+        if (after != UINT64_MAX)
+                steno_run_read(f->all->server->store, f->project, f->run, after, hand_out, f, NULL);
+}
+
 static void *run(void *arg)
 {
         struct followed *f = arg;
@@ -250,6 +258,7 @@ static void *run(void *arg)
                 if (!moved)
                         rest(f, idle_ms);
         }
+        last_round(f);
         followed_free(f);
         pthread_mutex_lock(&all->mutex);
         all->threads--;

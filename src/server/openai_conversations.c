@@ -156,8 +156,7 @@ void openai_conversation_create(struct request *r)
         buf_put_str(&meta, metadata);
         buf_putc(&meta, '}');
         const char *text = buf_cstr(&meta);
-        int rc = text ? steno_conv_create(r->store, r->who.project, NULL, text, &conv, &err)
-                      : STENO_ENOMEM;
+        int rc = text ? request_conv_create(r, NULL, text, &conv, NULL, &err) : STENO_ENOMEM;
         if (rc)
                 request_failed(r, rc, &err);
         else if (count == 0 || append_items(r, conv, &items))

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "server/identity.h"
@@ -71,7 +72,7 @@ struct request {
 /* A query parameter, decoded, or NULL. Empty ("a=") is "". */
 const char *request_query(struct request *r, const char *name);
 /* A header, or NULL. */
-const char *request_header(struct request *r, const char *name);
+const char *request_header(const struct request *r, const char *name);
 /* A whole number in the query: `fallback` when absent, clamped to [min, max]; false (and a 400 was
  * answered) when it is no number. */
 bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,
@@ -92,6 +93,16 @@ void request_error(struct request *r, int status, const char *code, const char *
     __attribute__((format(printf, 4, 5)));
 /* The same for what the library answered. */
 void request_failed(struct request *r, int rc, const struct steno_error *err);
+
+/* What the Idempotency-Key stands for in the caller's project, for one purpose: a hash from which
+ * the ids of new things are made. False: there is no key. */
+bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX]);
+/*
+ * Makes a conversation. `id` NULL: one that follows from the Idempotency-Key, which is opened when
+ * it is there already (*again, may be NULL), or a new one. The error is the caller's to answer.
+ */
+int request_conv_create(struct request *r, const char *id, const char *meta,
+    struct steno_conv **out, bool *again, struct steno_error *err);
 
 /* Opens the conversation named by a parameter in the caller's project, or answers 404. */
 struct steno_conv *request_conv(struct request *r, const char *id);

@@ -11,11 +11,14 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "server/buckets.h"
 #include "server/chat.h"
 #include "server/core.h"
 #include "server/follow.h"
 #include "server/http.h"
 #include "server/limits.h"
+#include "server/replies.h"
+#include "server/tails.h"
 
 /* ---- where to listen ---- */
 
@@ -142,13 +145,16 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->workers = workers_new(SERVER_WORKERS);
         s->streams = streams_new(s);
         s->follow = follow_new(s);
+        s->tails = tails_new();
+        s->replies = replies_new();
+        s->buckets = buckets_new();
         if (opt->session)
                 s->chat = chat_new(s, opt->session);
         if (opt->public_project)
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
                 s->script = strdup(opt->script);
-        if (!s->workers || !s->streams || !s->follow ||
+        if (!s->workers || !s->streams || !s->follow || !s->tails || !s->replies || !s->buckets ||
             (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
             (opt->script && !s->script))
                 return error_nomem(err);
@@ -224,6 +230,7 @@ void server_stop(struct server *s)
         s->chat = NULL;
         if (s->follow)
                 follow_stop(s->follow);
+        tails_stop(s->tails);
         if (s->streams)
                 streams_drain(s->streams);
         if (s->daemon)
@@ -231,6 +238,9 @@ void server_stop(struct server *s)
         workers_free(s->workers);
         http_stop(s);
         follow_free(s->follow);
+        tails_free(s->tails);
+        replies_free(s->replies);
+        buckets_free(s->buckets);
         streams_free(s->streams);
         identities_close(s->identities);
         steno_close(s->store);

@@ -18,7 +18,8 @@ struct stream {
         struct buf queue; /* bytes that wait for the reader */
         bool suspended;
         bool ended;  /* nothing more comes */
-        bool broken; /* end without a clean last chunk */
+        bool broken; /* end now, without a clean last chunk */
+        bool cut;    /* when what is queued has been sent, end like that */
         bool gone;   /* the connection is over */
         int64_t last_ms;
         int64_t taken_ms; /* when the reader last took something, or the queue was empty */
@@ -79,7 +80,7 @@ static ssize_t feed(void *cls, uint64_t pos, char *p, size_t max)
                 if (s->queue.n == 0)
                         buf_release(&s->queue); /* an idle reader holds no buffer */
         } else if (s->ended) {
-                n = MHD_CONTENT_READER_END_OF_STREAM;
+                n = s->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
         } else {
                 s->suspended = true;
                 MHD_suspend_connection(s->connection);
@@ -143,14 +144,14 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->last_ms = server_now_ms();
         memcpy(s->token_id, r->who.token_id, sizeof s->token_id);
         pthread_mutex_init(&s->mutex, NULL);
-        buf_init(&s->queue, SERVER_STREAM_QUEUE);
+        buf_init(&s->queue, 0);
         pthread_mutex_lock(&all->mutex);
         s->next = all->first;
         if (s->next)
                 s->next->prev = s;
         all->first = s;
         all->count++;
-        s->ended = all->closing;
+        s->ended = s->cut = all->closing;
         pthread_mutex_unlock(&all->mutex);
         r->stream = s;
         r->status = 200;
@@ -162,12 +163,13 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
 
 /* ---- the writer's side ---- */
 
-/* Under the mutex. A reader that cannot keep up is cut off: it resumes from its last event. */
+/* Under the mutex. A reader that cannot keep up is cut off: it resumes from its last event. One
+ * event may be larger than the queue; it would never get through otherwise. */
 static bool put(struct stream *s, const void *p, size_t n)
 {
         if (s->ended || s->broken)
                 return false;
-        if (s->queue.n + n > SERVER_STREAM_QUEUE) {
+        if (s->queue.n >= SERVER_STREAM_QUEUE / 2 && s->queue.n + n > SERVER_STREAM_QUEUE) {
                 s->broken = true;
                 buf_release(&s->queue);
                 atomic_fetch_add(&s->server->metrics.streams_cut, 1);
@@ -268,7 +270,7 @@ void streams_tick(struct streams *all)
                 pthread_mutex_lock(&s->mutex);
                 if (s->token_id[0] && !identities_valid(all->server->identities, s->token_id)) {
                         put(s, REVOKED, sizeof REVOKED - 1);
-                        s->ended = true;
+                        s->ended = s->cut = true;
                         wake(s);
                 } else if (now - s->last_ms >= SERVER_KEEPALIVE_MS) {
                         put(s, ALIVE, sizeof ALIVE - 1);
@@ -287,9 +289,9 @@ void streams_drain(struct streams *all)
         all->closing = true;
         for (struct stream *s = all->first; s; s = s->next) {
                 pthread_mutex_lock(&s->mutex);
-                put(s, BYE, sizeof BYE - 1);
                 /* Not a clean end: the run may go on, and the reader has to come back. */
-                s->broken = s->broken || s->queue.n == 0;
+                if (!s->ended)
+                        s->cut = put(s, BYE, sizeof BYE - 1);
                 s->ended = true;
                 wake(s);
                 pthread_mutex_unlock(&s->mutex);

@@ -6,6 +6,7 @@
 
 #include "server/core.h"
 #include "server/limits.h"
+#include "server/replies.h"
 
 struct workers {
         pthread_mutex_t mutex;
@@ -23,7 +24,10 @@ struct workers {
 static void serve(struct request *r)
 {
         int64_t from = server_now_us();
-        r->route->handle(r);
+        if (!replies_give(r->server->replies, r)) {
+                r->route->handle(r);
+                replies_keep(r->server->replies, r);
+        }
         atomic_fetch_add(&r->server->metrics.micros, (unsigned long long)(server_now_us() - from));
         http_finish(r);
 }
