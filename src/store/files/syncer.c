@@ -24,7 +24,9 @@ int conv_sync(struct files_conv *c, struct steno_error *err)
                         c->poisoned = true;
                         rc = error_sys(err, sys, "syncing messages.jsonl");
                 } else {
+                        /* Written at once: readers walk from the mark, and here there is time. */
                         ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
+                        ids_flush(&c->ids);
                 }
         }
         c->dirty = false;

@@ -1,0 +1,285 @@
+/*
+ * bench_read.c - what reading costs: a long conversation as a view beside the bytes of its file,
+ * the end of a long log beside the end of a short one, and lists of many conversations beside
+ * lists of few.
+ *
+ *   bench_read [DIRECTORY]       (or STENO_BENCH_DIR; the present one)
+ *
+ * STENO_BENCH_CONVERSATIONS says how many "many" are (100000). Medians of interleaved rounds, warm
+ * caches. Prints one line of JSON.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "steno.h"
+
+#define ROUNDS 15
+#define MESSAGE 1024
+
+static char message[MESSAGE + 1];
+
+static double now(void)
+{
+        struct timespec ts;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static _Noreturn void die(const char *what, const char *why)
+{
+        fprintf(stderr, "bench_read: %s: %s\n", what, why);
+        exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+        double x = *(const double *)a, y = *(const double *)b;
+        return x < y ? -1 : x > y;
+}
+
+static double median(const double *v)
+{
+        double sorted[ROUNDS];
+        memcpy(sorted, v, sizeof sorted);
+        qsort(sorted, ROUNDS, sizeof *sorted, by_value);
+        return sorted[ROUNDS / 2];
+}
+
+static double ratio(const double *a, const double *b)
+{
+        double v[ROUNDS];
+        for (int i = 0; i < ROUNDS; i++)
+                v[i] = a[i] / b[i];
+        return median(v);
+}
+
+static void make_message(void)
+{
+        int n = snprintf(message, sizeof message, "{\"role\":\"user\",\"content\":\"");
+        memset(message + n, 'x', MESSAGE - (size_t)n - 2);
+        memcpy(message + MESSAGE - 2, "\"}", 3);
+}
+
+static struct steno_conv *filled(struct steno_store *store, const char *name, int count)
+{
+        struct steno_error err = {0};
+        struct steno_conv *c;
+        struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
+        char *batch = malloc((size_t)500 * (MESSAGE + 2));
+        if (!batch || steno_conv_create(store, NULL, name, NULL, &c, &err))
+                die(name, err.msg);
+        for (int done = 0; done < count;) {
+                size_t n = 0;
+                for (int i = 0; i < 500 && done < count; i++, done++) {
+                        batch[n++] = i ? ',' : '[';
+                        memcpy(batch + n, message, MESSAGE);
+                        n += MESSAGE;
+                }
+                batch[n++] = ']';
+                if (steno_append(c, batch, n, &opt, NULL, &err))
+                        die("filling", err.msg);
+        }
+        free(batch);
+        return c;
+}
+
+/* ---- views ---- */
+
+static int take(void *ctx, const void *p, size_t n)
+{
+        (void)p;
+        *(size_t *)ctx += n;
+        return 0;
+}
+
+static double view(struct steno_conv *c, uint64_t last, size_t least)
+{
+        struct steno_view_options opt = {.size = sizeof opt, .format = "openai", .last = last};
+        struct steno_error err = {0};
+        size_t n = 0;
+        double start = now();
+        if (steno_view(c, &opt, take, &n, NULL, &err))
+                die("view", err.msg);
+        if (n < least)
+                die("view", "too short");
+        return now() - start;
+}
+
+/* Reading the bytes of the log, as a program does that only copies them. */
+static double bytes(const char *root, const char *name)
+{
+        char path[400];
+        static char block[256 * 1024];
+        snprintf(
+            path, sizeof path, "%s/projects/default/conversations/%s/messages.jsonl", root, name);
+        double start = now();
+        int fd = open(path, O_RDONLY);
+        if (fd < 0)
+                die(path, "cannot open");
+        while (read(fd, block, sizeof block) > 0)
+                ;
+        close(fd);
+        return now() - start;
+}
+
+static long peak_kib(void)
+{
+        FILE *f = fopen("/proc/self/status", "r");
+        char line[100];
+        long n = 0;
+        while (f && fgets(line, sizeof line, f))
+                sscanf(line, "VmHWM: %ld", &n);
+        if (f)
+                fclose(f);
+        return n;
+}
+
+static void forget_peak(void)
+{
+        FILE *f = fopen("/proc/self/clear_refs", "w");
+        if (f) {
+                fputs("5", f);
+                fclose(f);
+        }
+}
+
+static long peak_of_view(struct steno_conv *c, uint64_t last)
+{
+        forget_peak();
+        long before = peak_kib();
+        view(c, last, 1);
+        return peak_kib() - before;
+}
+
+/* ---- lists ---- */
+
+static void put(const char *path, const char *text, size_t n)
+{
+        int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        if (fd < 0 || write(fd, text, n) != (ssize_t)n)
+                die(path, "cannot write");
+        close(fd);
+}
+
+/* Conversations as a store has them, without the syncs that making so many would take. */
+static void populate(const char *root, int count)
+{
+        char path[400], meta[200], *log = NULL;
+        struct steno_store *store;
+        struct steno_error err = {0};
+        size_t n = 0;
+        int dir;
+        if (steno_open(root, NULL, &store, &err))
+                die(root, err.msg);
+        steno_conv_close(filled(store, "first", 1));
+        steno_close(store);
+        const struct fs *fs = fs_real();
+        snprintf(path, sizeof path, "%s/projects/default/conversations/first", root);
+        dir = fs->open_root(fs, path, false);
+        if (dir < 0 || fs_slurp(fs, dir, "messages.jsonl", 1 << 20, &log, &n))
+                die(path, "cannot read");
+        fs->close(fs, dir);
+        for (int i = 1; i < count; i++) {
+                int at =
+                    snprintf(path, sizeof path, "%s/projects/default/conversations/c%06d", root, i);
+                int m = snprintf(meta, sizeof meta,
+                    "{\"id\":\"c%06d\",\"project\":\"default\",\"createdAt\":"
+                    "\"2026-01-01T00:%02d:%02d.000Z\",\"title\":\"number %d\"}\n",
+                    i, i / 60 % 60, i % 60, i);
+                if (mkdir(path, 0700))
+                        die(path, "cannot make it");
+                snprintf(path + at, sizeof path - (size_t)at, "/meta.json");
+                put(path, meta, (size_t)m);
+                snprintf(path + at, sizeof path - (size_t)at, "/messages.jsonl");
+                put(path, log, n);
+        }
+        free(log);
+}
+
+/* What `steno ls` does: open, list, close. */
+static double list(const char *root)
+{
+        struct steno_store *store;
+        struct steno_error err = {0};
+        char *json;
+        double start = now();
+        if (steno_open(root, NULL, &store, &err) || steno_list(store, NULL, NULL, &json, &err))
+                die(root, err.msg);
+        steno_free(json);
+        steno_close(store);
+        return now() - start;
+}
+
+static void remove_all(const char *dir)
+{
+        const struct fs *fs = fs_real();
+        char top[300];
+        snprintf(top, sizeof top, "%s", dir);
+        char *slash = strrchr(top, '/');
+        *slash = '\0';
+        int fd = fs->open_root(fs, top, false);
+        if (fd >= 0) {
+                fs_remove_tree(fs, fd, slash + 1);
+                fs->close(fs, fd);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        const char *base = argc > 1 ? argv[1] : getenv("STENO_BENCH_DIR");
+        const char *given = getenv("STENO_BENCH_CONVERSATIONS");
+        int many = given && *given ? atoi(given) : 100000;
+        double whole[ROUNDS], raw[ROUNDS], end_long[ROUNDS], end_short[ROUNDS];
+        double ls_many[ROUNDS], ls_few[ROUNDS];
+        struct steno_store *store;
+        struct steno_error err = {0};
+        char dir[260], root[300], few_root[300], many_root[300];
+        snprintf(dir, sizeof dir, "%s/bench-XXXXXX", base && *base ? base : ".");
+        if (!mkdtemp(dir))
+                die(dir, "cannot make it");
+        make_message();
+        snprintf(root, sizeof root, "%s/store", dir);
+        snprintf(few_root, sizeof few_root, "%s/few", dir);
+        snprintf(many_root, sizeof many_root, "%s/many", dir);
+        if (steno_open(root, NULL, &store, &err))
+                die("open", err.msg);
+        struct steno_conv *ten = filled(store, "ten", 10000);
+        struct steno_conv *small = filled(store, "small", 1000);
+        struct steno_conv *large = filled(store, "large", 100000);
+        for (int r = 0; r < ROUNDS; r++) {
+                raw[r] = bytes(root, "ten");
+                whole[r] = view(ten, 0, (size_t)10000 * MESSAGE);
+                end_short[r] = view(small, 50, (size_t)50 * MESSAGE);
+                end_long[r] = view(large, 50, (size_t)50 * MESSAGE);
+        }
+        long peak_small = peak_of_view(small, 0), peak_large = peak_of_view(large, 0);
+        steno_conv_close(ten);
+        steno_conv_close(small);
+        steno_conv_close(large);
+        steno_close(store);
+        populate(few_root, 100);
+        populate(many_root, many);
+        double scan = list(many_root);
+        list(few_root);
+        for (int r = 0; r < ROUNDS; r++) {
+                ls_few[r] = list(few_root);
+                ls_many[r] = list(many_root);
+        }
+        printf("{\"bench\":\"read\",\"view_10000_ms\":%.2f,\"bytes_10000_ms\":%.2f,"
+               "\"view_to_bytes\":%.2f,\"last50_of_1000_us\":%.0f,\"last50_of_100000_us\":%.0f,"
+               "\"last50_long_to_short\":%.2f,\"peak_growth_kib_1000\":%ld,"
+               "\"peak_growth_kib_100000\":%ld,",
+            median(whole) * 1e3, median(raw) * 1e3, ratio(whole, raw), median(end_short) * 1e6,
+            median(end_long) * 1e6, ratio(end_long, end_short), peak_small, peak_large);
+        printf("\"conversations\":%d,\"first_scan_s\":%.2f,\"ls_100_ms\":%.2f,\"ls_many_ms\":%.2f,"
+               "\"ls_many_to_100\":%.2f}\n",
+            many, scan, median(ls_few) * 1e3, median(ls_many) * 1e3, ratio(ls_many, ls_few));
+        remove_all(dir);
+        return 0;
+}
