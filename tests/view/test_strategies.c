@@ -185,6 +185,23 @@ static void any_order_of_strategies_gives_the_same(void **state)
         free(first);
 }
 
+static void a_limit_looks_at_what_removals_left(void **state)
+{
+        (void)state;
+        /* Once the result is a placeholder everything fits; the limit first would drop it all. */
+        static const char history[] = "[" ASK(
+            "a", "f", "{}") "," ANSWER("a", "a result that is much longer than the word which "
+                                            "stands for it afterwards") "," USER("last") "]";
+        static const char kept[] =
+            "[" ASK("a", "f", "{}") "," ANSWER("a", "Done") "," USER("last") "]";
+        char strategies[256];
+        snprintf(strategies, sizeof strategies,
+            "[{\"type\":\"token_limit\",\"params\":{\"limit_tokens\":%llu}},"
+            "{\"type\":\"remove_tool_result\",\"params\":{\"keep_recent_n_tool_results\":0}}]",
+            (unsigned long long)tokens_of(kept));
+        assert_edit(history, strategies, kept);
+}
+
 static void nothing_behind_the_pin_is_seen(void **state)
 {
         (void)state;
@@ -289,6 +306,7 @@ int main(void)
             cmocka_unit_test(token_limit_drops_the_oldest_with_their_pairs),
             cmocka_unit_test(middle_out_drops_from_the_middle_with_pairs),
             cmocka_unit_test(any_order_of_strategies_gives_the_same),
+            cmocka_unit_test(a_limit_looks_at_what_removals_left),
             cmocka_unit_test(nothing_behind_the_pin_is_seen),
             cmocka_unit_test(a_mistake_names_the_parameter),
             cmocka_unit_test(a_call_weighs_what_go_would_write),

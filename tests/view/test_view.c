@@ -1,5 +1,6 @@
 /* test_view.c - steno_view through the public API: outputs, damage, the window, stopping. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -243,6 +244,45 @@ static void a_late_result_is_found_within_the_window(void **state)
         free(given);
 }
 
+static int watch_memory(void *ctx, const void *p, size_t n)
+{
+        size_t *most = ctx;
+        (void)p;
+        (void)n;
+        if (mallinfo2().uordblks > *most)
+                *most = mallinfo2().uordblks;
+        return 0;
+}
+
+static void an_open_call_does_not_hold_back_the_whole_history(void **state)
+{
+        (void)state;
+        enum { MESSAGES = 20000, SIZE = 1000 };
+        struct place p;
+        struct buf batch;
+        char text[SIZE + 1];
+        memset(text, 't', SIZE);
+        text[SIZE] = '\0';
+        place_open(&p);
+        append(&p, ASK("a"), 0);
+        buf_init(&batch, 0);
+        for (int done = 0; done < MESSAGES; done += 1000) {
+                buf_clear(&batch);
+                for (int i = 0; i < 1000; i++)
+                        buf_printf(&batch, "%c{\"role\":\"user\",\"content\":\"%s\"}",
+                            i ? ',' : '[', text);
+                buf_putc(&batch, ']');
+                append(&p, buf_cstr(&batch), 0);
+        }
+        buf_release(&batch);
+        size_t before = mallinfo2().uordblks, most = 0;
+        struct steno_error err = {0};
+        assert_int_equal(steno_view(p.conv, NULL, watch_memory, &most, NULL, &err), 0);
+        /* A window of messages and what its writing takes, not twenty of them. */
+        assert_true(most < before + 10 * MIB);
+        place_close(&p);
+}
+
 static int stop(void *ctx, const void *p, size_t n)
 {
         (void)p;
@@ -295,6 +335,7 @@ int main(void)
             cmocka_unit_test(a_large_token_is_put_back_while_streaming),
             cmocka_unit_test(damage_is_left_out_and_named),
             cmocka_unit_test(a_late_result_is_found_within_the_window),
+            cmocka_unit_test(an_open_call_does_not_hold_back_the_whole_history),
             cmocka_unit_test(a_reader_that_stops_ends_the_view),
             cmocka_unit_test(options_of_an_older_caller_are_understood),
         };
