@@ -224,7 +224,7 @@ static enum MHD_Result check(struct request *r, const char *method)
 {
         struct server *s = r->server;
         const char *why = NULL;
-        const char *allowed;
+        char allowed[ROUTE_ALLOW];
         r->checked = true;
         r->method = arena_dup(&r->arena, str_of(method)).p;
         if (r->refused)
@@ -236,7 +236,7 @@ static enum MHD_Result check(struct request *r, const char *method)
         if (status)
                 return refuse(r, status, "forbidden", why);
         identities_check(s->identities, bearer(r), &r->who);
-        r->route = route_find(method, r->path, &r->arena, r->params, &allowed);
+        r->route = route_find(method, r->path, &r->arena, r->params, allowed);
         if (r->route)
                 r->errors = r->route->errors;
         else if (str_starts(r->path, "/v1/"))
@@ -249,7 +249,7 @@ static enum MHD_Result check(struct request *r, const char *method)
                 !str_starts(r->path, "/v1")))
                 return refuse(
                     r, 401, "unauthorized", "a token is needed: Authorization: Bearer ...");
-        if (!r->route && allowed) {
+        if (!r->route && allowed[0]) {
                 request_header_out(r, "Allow", allowed);
                 return refuse(r, 405, "method_not_allowed", "not with this method");
         }
@@ -269,20 +269,35 @@ static enum MHD_Result check(struct request *r, const char *method)
 
 /* ---- the callback ---- */
 
+/* In the middle of a body there can be no answer: it is given when the rest has been read past. */
+static enum MHD_Result refuse_later(
+    struct request *r, int status, const char *code, const char *why)
+{
+        r->refused = r->late = true;
+        atomic_fetch_add(&r->server->metrics.refused, 1);
+        request_error(r, status, code, "%s", why);
+        buf_release(&r->body);
+        return MHD_YES;
+}
+
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
 {
         struct server *s = r->server;
         size_t size = *n;
         *n = 0;
+        if (r->late) {
+                r->body_skipped += size;
+                return r->body_skipped > SERVER_SKIP_MAX ? MHD_NO : MHD_YES;
+        }
         if (r->refused)
                 return MHD_YES;
         if (r->body.n + size > r->route->body_max)
-                return refuse(r, 413, "too_large", "the body is too large");
+                return refuse_later(r, 413, "too_large", "the body is too large");
         if (atomic_load(&s->body_bytes) + size > SERVER_BODIES_MAX)
-                return refuse(r, 503, "busy", "too much is being sent at once");
+                return refuse_later(r, 503, "busy", "too much is being sent at once");
         buf_put(&r->body, data, size);
         if (r->body.failed)
-                return refuse(r, 503, "busy", "out of memory");
+                return refuse_later(r, 503, "busy", "out of memory");
         atomic_fetch_add(&s->body_bytes, size);
         atomic_fetch_add(&s->metrics.bytes_in, size);
         r->body_counted += size;
@@ -318,6 +333,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         }
         if (*data_size)
                 return take_body(r, data, data_size);
+        if (r->late && !r->done) {
+                r->done = true;
+                return answer(r);
+        }
         if (r->refused)
                 return MHD_YES;
         if (r->done)

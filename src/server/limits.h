@@ -15,6 +15,7 @@
 #define SERVER_HEADERS_MAX 100
 #define SERVER_BODY_MAX (MESSAGE_MAX + 1 * MIB)
 #define SERVER_SMALL_BODY_MAX (1 * MIB)
+#define SERVER_SKIP_MAX (16 * MIB)      /* read past, so that a client hears why it was refused */
 #define SERVER_BODIES_MAX (1 * GIB)     /* of all requests under way; then 503 */
 #define SERVER_IDLE_SECONDS 60          /* a connection on which nothing moves */
 #define SERVER_HEADER_SECONDS 15        /* from accept to the end of the headers */

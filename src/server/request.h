@@ -63,6 +63,8 @@ struct request {
         bool handed_over;
         bool done;
         bool refused;
+        bool late; /* refused in the middle of its body */
+        uint64_t body_skipped;
         bool counted;
         uint64_t body_counted;
         int64_t started_us;

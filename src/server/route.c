@@ -1,6 +1,7 @@
 /* route.c - matching paths; the table itself is routes.c. */
 #include "server/route.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -44,25 +45,33 @@ static bool matches(
         }
 }
 
-const struct route *route_find(const char *method, struct str path, struct arena *arena,
-    struct str params[REQUEST_PARAMS], const char **allowed)
+static bool decode(
+    struct arena *arena, const struct str *raw, size_t count, struct str params[REQUEST_PARAMS])
 {
-        *allowed = NULL;
+        for (size_t i = 0; i < count; i++)
+                if (!percent_decode(arena, raw[i], false, &params[i]) || !params[i].n)
+                        return false;
+        return true;
+}
+
+const struct route *route_find(const char *method, struct str path, struct arena *arena,
+    struct str params[REQUEST_PARAMS], char allowed[ROUTE_ALLOW])
+{
+        allowed[0] = '\0';
         for (const struct route *r = route_table(); r->method; r++) {
                 struct str raw[REQUEST_PARAMS];
                 size_t count;
                 if (!matches(r->pattern, path, raw, &count))
                         continue;
                 bool head = strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0;
-                if (strcmp(method, r->method) != 0 && !head) {
-                        *allowed = r->method;
-                        continue;
+                bool mine = strcmp(method, r->method) == 0 || head;
+                bool legal = decode(arena, raw, count, params);
+                if (mine || !legal) {
+                        allowed[0] = '\0';
+                        return legal ? r : NULL;
                 }
-                for (size_t i = 0; i < count; i++)
-                        if (!percent_decode(arena, raw[i], false, &params[i]) || !params[i].n)
-                                return NULL;
-                *allowed = NULL;
-                return r;
+                size_t n = strlen(allowed);
+                snprintf(allowed + n, ROUTE_ALLOW - n, "%s%s", n ? ", " : "", r->method);
         }
         return NULL;
 }

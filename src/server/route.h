@@ -40,12 +40,14 @@ struct route {
 /* All of them; the last has no method. */
 const struct route *route_table(void);
 
+#define ROUTE_ALLOW 64 /* a list of methods */
+
 /*
  * Finds the route for a method and a raw path and fills the parameters (decoded into `arena`).
- * NULL: no such path (*allowed is then NULL), or none for this method (*allowed names one).
+ * NULL: no such path (`allowed` is then empty), or none for this method (it lists those there are).
  */
 const struct route *route_find(const char *method, struct str path, struct arena *arena,
-    struct str params[REQUEST_PARAMS], const char **allowed);
+    struct str params[REQUEST_PARAMS], char allowed[ROUTE_ALLOW]);
 
 /* The table as JSON: [{"method","path","scope","words"}]. */
 void route_put_table(struct buf *out);

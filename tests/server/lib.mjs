@@ -273,7 +273,7 @@ export function exchange(port, bytes, { ms = 1500, pause = 0, end = false } = {}
     const finish = () => {
       clearTimeout(timer);
       socket.destroy();
-      done({ text, closed, statuses: [...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map((m) => Number(m[1])) });
+      done({ text, closed, statuses: [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((m) => Number(m[1])) });
     };
     const timer = setTimeout(finish, ms);
     socket.on("data", (d) => (text += d.toString("latin1")));
