@@ -23,7 +23,7 @@ run: all
 
 # Everything with the release build; the compiled tests once more under ASan and UBSan; those
 # with threads under TSan.
-THREADED = test_append,test_id,test_loop,test_run,test_provider
+THREADED = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider
 SANITIZED = $(if $(filter release,$(MODE)),--also build-asan --also build-tsan:$(THREADED))
 
 test: all sanitized
