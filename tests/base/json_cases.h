@@ -15,9 +15,18 @@ struct json_case {
         bool valid;
 };
 
-#define Y(name, lit) {"y_" name, lit, sizeof(lit) - 1, true}
-#define N(name, lit) {"n_" name, lit, sizeof(lit) - 1, false}
-#define I(name, lit, ok) {"i_" name, lit, sizeof(lit) - 1, ok}
+#define Y(name, lit)                                                                               \
+        {                                                                                          \
+                "y_" name, lit, sizeof(lit) - 1, true                                              \
+        }
+#define N(name, lit)                                                                               \
+        {                                                                                          \
+                "n_" name, lit, sizeof(lit) - 1, false                                             \
+        }
+#define I(name, lit, ok)                                                                           \
+        {                                                                                          \
+                "i_" name, lit, sizeof(lit) - 1, ok                                                \
+        }
 
 /* clang-format off */
 static const struct json_case json_cases[] = {

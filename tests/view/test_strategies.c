@@ -189,9 +189,9 @@ static void a_limit_looks_at_what_removals_left(void **state)
 {
         (void)state;
         /* Once the result is a placeholder everything fits; the limit first would drop it all. */
-        static const char history[] = "[" ASK(
-            "a", "f", "{}") "," ANSWER("a", "a result that is much longer than the word which "
-                                            "stands for it afterwards") "," USER("last") "]";
+        static const char history[] = "[" ASK("a", "f", "{}") "," ANSWER("a",
+            "a result that is much longer than the word which "
+            "stands for it afterwards") "," USER("last") "]";
         static const char kept[] =
             "[" ASK("a", "f", "{}") "," ANSWER("a", "Done") "," USER("last") "]";
         char strategies[256];
