@@ -51,7 +51,7 @@ static void crc32c_of_parts_continues_to_that_of_the_whole(void **state)
         (void)state;
         struct seed s = seed_start();
         for (int i = 0; i < seed_rounds(40000); i++) {
-                unsigned char data[300];
+                unsigned char data[2000];
                 size_t n = seed_below(&s, sizeof data);
                 size_t from = seed_below(&s, 9);
                 size_t cut = n > from ? from + seed_below(&s, n - from) : n;
