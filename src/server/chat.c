@@ -15,6 +15,8 @@
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
 #define UNWATCHED_MS 15000
 #define APPROVAL_MS (10 * 60 * 1000)
+/* The event that asks is out a moment before the call waits; a quick answer must not miss it. */
+#define ASKED_SOON_MS 1000
 
 struct live {
         struct live *next;
@@ -128,6 +130,7 @@ static int ask(void *ctx, const struct steno_permission_request *q, char reason[
         snprintf(l->asked_call, sizeof l->asked_call, "%s", q->call_id);
         snprintf(l->asked_hash, sizeof l->asked_hash, "%s", q->approval);
         l->answer = STENO_ASK;
+        pthread_cond_broadcast(&chat->changed);
         while (l->answer == STENO_ASK && !steno_stop_requested(q->stop)) {
                 int64_t now = server_now_ms();
                 if (follow_readers(chat->server->follow, l->run))
@@ -363,13 +366,22 @@ int chat_stop(struct chat *chat, const char *project, const char *run_id, struct
         return l ? 0 : error_set(err, STENO_ENOTFOUND, "no such run is going on");
 }
 
+/* Does this call wait for an answer? Under the mutex. */
+static bool is_asked(const struct live *l, const char *call)
+{
+        return strcmp(l->asked_call, call) == 0 && l->answer == STENO_ASK;
+}
+
 int chat_approve(struct chat *chat, const char *project, const char *run_id, const char *call,
     const char *approval, bool allow, struct steno_error *err)
 {
         int rc = 0;
+        int64_t until = server_now_ms() + ASKED_SOON_MS;
+        struct live *l;
         pthread_mutex_lock(&chat->mutex);
-        struct live *l = find(chat, project, run_id);
-        if (!l || strcmp(l->asked_call, call) != 0 || l->answer != STENO_ASK) {
+        while ((l = find(chat, project, run_id)) && !is_asked(l, call) && server_now_ms() < until)
+                wait_a_moment(chat);
+        if (!l || !is_asked(l, call)) {
                 rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");
         } else if (approval && strcmp(approval, l->asked_hash) != 0) {
                 rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");

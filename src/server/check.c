@@ -23,6 +23,25 @@ struct header_count {
         bool bad;
 };
 
+/*
+ * libmicrohttpd before 0.9.76 joins a folded line to the header's name instead of its value, so
+ * that "Content-Length:\r\n 5" is a header "Content-Length5", and a body becomes the next request.
+ * The name has then been moved: its value no longer stands right behind it.
+ */
+static bool is_folded(const char *key, const char *value)
+{
+#if MHD_VERSION < 0x00097600
+        uintptr_t end = (uintptr_t)key + strlen(key) + 1, at = (uintptr_t)value;
+        if (!value || at < end || at - end > SERVER_CONNECTION_MEMORY)
+                return value != NULL;
+        return strspn(key + strlen(key) + 1, " \t") < at - end;
+#else
+        (void)key;
+        (void)value;
+        return false;
+#endif
+}
+
 static enum MHD_Result count_header(
     void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
 {
@@ -39,6 +58,7 @@ static enum MHD_Result count_header(
                 c->types++;
         else if (strcasecmp(key, "Authorization") == 0)
                 c->authorizations++;
+        c->bad = c->bad || is_folded(key, value);
         /* A name with white space in it, or a value with control characters, is a trick. */
         for (const char *p = key; *p; p++)
                 c->bad = c->bad || *p <= ' ' || *p == 127 || *p == ':';
@@ -69,7 +89,7 @@ int check_headers(struct server *s, struct request *r, const char **why)
                 return 431;
         }
         if (c.bad)
-                *why = "a header with characters that are not allowed";
+                *why = "a header that is folded or has characters that are not allowed";
         else if (c.hosts != 1)
                 *why = "there must be exactly one Host";
         else if (c.lengths > 1 || (length && !is_number(length)))
