@@ -311,8 +311,6 @@ static int polish(struct view_hub *v, struct history *h)
                 polish_empty(h);
         if (strcmp(v->format->name, "gemini") == 0)
                 polish_names(h);
-        if (strcmp(v->format->name, "anthropic") == 0)
-                polish_end(h, &v->arena);
         return 0;
 }
 

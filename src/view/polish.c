@@ -222,33 +222,3 @@ void polish_empty(struct history *h)
                 message_touch(m);
         }
 }
-
-/* ---- the end ---- */
-
-/* True: it says something, and so ends the history. */
-static bool trim_part(struct message *m, struct part *p, struct arena *arena)
-{
-        if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
-                return false;
-        if (p->kind != PART_TEXT && p->kind != PART_REFUSAL)
-                return true;
-        struct str text = token_decode(p->text, arena, NULL);
-        size_t n = text.n;
-        while (n && strchr(" \t\r\n\v\f", text.p[n - 1]))
-                n--;
-        if (n == 0 || n == text.n || m->role != ROLE_ASSISTANT)
-                return n > 0;
-        p->text = token_make(str_span(text.p, n), arena);
-        p->raw = (struct str){0};
-        message_touch(m);
-        return true;
-}
-
-/* Writers leave out what says nothing, so the end is the last that says something. */
-void polish_end(struct history *h, struct arena *arena)
-{
-        for (size_t i = h->count; i-- > 0;)
-                for (size_t k = h->list[i].count; k-- > 0;)
-                        if (trim_part(&h->list[i], &h->list[i].parts[k], arena))
-                                return;
-}

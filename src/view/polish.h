@@ -1,6 +1,6 @@
 /*
  * polish.h - the last touches that make a repaired history acceptable to one provider: what is
- * about ids, names and the very end, and so cannot be seen by a writer that looks at one message.
+ * about ids and names, and so cannot be seen by a writer that looks at one message.
  */
 #ifndef VIEW_POLISH_H
 #define VIEW_POLISH_H
@@ -33,8 +33,5 @@ void polish_names(struct history *h);
 
 /* An array without a part is no content: none is. */
 void polish_empty(struct history *h);
-
-/* The last words of an assistant that ends a history do not end in white space. */
-void polish_end(struct history *h, struct arena *arena);
 
 #endif
