@@ -404,9 +404,8 @@ static int two_handles(struct play *p)
         for (int i = 0; i < 6; i++) {
                 p->open[0] = i % 2 ? c2 : c1;
                 STEP(rc, play_append(p, 0, 1 + i % 3, i == 3 ? STENO_PROCESS : STENO_FULL, 0));
+                *(i % 2 ? &c2 : &c1) = p->open[0]; /* opened on the way, after a failure */
         }
-        if (p->open[0] != c1 && p->open[0] != c2)
-                steno_conv_close(p->open[0]); /* opened on the way, after a failure */
         p->open[0] = c2;
         p->store = second;
         steno_conv_close(c1);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,6 +298,51 @@ static void many_ids(void **state)
         }
 }
 
+/* ---- more conversations than descriptors ---- */
+
+static int open_descriptors(void)
+{
+        int count = 0;
+        for (int fd = 0; fd < 1024; fd++)
+                count += fcntl(fd, F_GETFD) >= 0;
+        return count;
+}
+
+static int append_to(struct steno_conv *c, const char *json, int durability)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .durability = durability};
+        return steno_append(c, json, strlen(json), &opt, NULL, NULL);
+}
+
+static void many_conversations(void **state)
+{
+        struct world *w = *state;
+        struct play *p = &w->play;
+        struct rlimit was, small = {256, 0};
+        getrlimit(RLIMIT_NOFILE, &was);
+        small.rlim_max = was.rlim_max;
+        play_close(p);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+        assert_int_equal(play_open(p), 0);
+        for (int i = 0; i < 600; i++) {
+                struct steno_conv *c;
+                uint64_t seq;
+                char id[20];
+                int durability = i % 2 ? STENO_FULL : STENO_PROCESS;
+                snprintf(id, sizeof id, "many-%d", i % 200);
+                assert_int_equal(i < 200 ? steno_conv_create(p->store, NULL, id, NULL, &c, NULL)
+                                         : steno_conv_open(p->store, NULL, id, &c, NULL),
+                    0);
+                assert_int_equal(append_to(c, USER("a"), durability), 0);
+                assert_int_equal(append_to(c, CALL("x"), durability), 0);
+                assert_int_equal(steno_conv_last_seq(c, &seq, NULL), 0);
+                assert_int_equal(seq, 2 + i / 200);
+                steno_conv_close(c);
+                assert_true(open_descriptors() < 250);
+        }
+        setrlimit(RLIMIT_NOFILE, &was);
+}
+
 #define TEST(name, f)                                                                              \
         {                                                                                          \
                 name, f, world_make, world_drop, NULL                                              \
@@ -316,6 +362,7 @@ int main(void)
             TEST("batches of many threads are contiguous, refusals cost the others nothing",
                 many_threads),
             TEST("an id is stored once, and refused with other bytes", same_id),
+            TEST("more conversations than descriptors take turns", many_conversations),
             TEST("thousands of ids are known again after every opening", many_ids),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -583,8 +583,8 @@ static int write_group(struct group *g, struct steno_error *err)
         }
         if (g->sync) {
                 ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
-        } else if (!c->dirty) {
-                c->dirty = true;
+        } else if (!__atomic_load_n(&c->dirty, __ATOMIC_RELAXED)) {
+                __atomic_store_n(&c->dirty, true, __ATOMIC_RELAXED);
                 syncer_want(c->store);
         }
         return 0;

@@ -22,9 +22,12 @@ struct append_request;
 struct files_conv {
         struct files_store *store;
         struct files_project *project;
-        struct files_conv *next; /* in the store's table */
-        unsigned refs;           /* under the store's mutex */
-        uint64_t used;           /* for the LRU */
+        /* Under the store's mutex. */
+        struct files_conv *next;  /* in its row of the table */
+        struct files_conv *older; /* among those that nobody holds */
+        struct files_conv *newer;
+        struct files_conv *syncing; /* in the syncer's list */
+        unsigned refs;
         char *id;
         char *project_id;
         char folder[65];
@@ -48,19 +51,22 @@ struct files_conv {
         struct pairing *pairing; /* NULL: not loaded */
         uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
-        bool dirty; /* process-durable appends wait for the store's syncer */
+        bool dirty; /* process-durable appends wait for the store's syncer; atomic */
         struct buf out;
 };
+
+#define CONV_ROWS 1024
 
 struct files_store {
         const struct env *env;
         uint64_t boot; /* ids_boot */
         char *path;
         int root;
-        pthread_mutex_t mutex; /* the table, the projects, the syncer */
-        struct files_conv *convs;
+        pthread_mutex_t mutex;               /* the table, the projects, the syncer */
+        struct files_conv *table[CONV_ROWS]; /* open conversations, by inode */
         unsigned conv_count;
-        uint64_t clock;
+        struct files_conv *oldest; /* of those that nobody holds, by when they were let go */
+        struct files_conv *newest;
         unsigned open_max;
         struct files_project *projects;
         int projects_dir;
@@ -76,6 +82,9 @@ struct files_store {
         bool syncer_runs;
         bool closing;
 };
+
+/* Another reference, given back with files_conv_release. Under the store's mutex. */
+void conv_hold(struct files_conv *conv);
 
 /* Takes the turn in this process (waits), without flock. */
 void conv_enter(struct files_conv *conv);

@@ -190,9 +190,11 @@ void files_close(struct files_store *s)
                 return;
         const struct fs *fs = s->env->fs;
         syncer_stop(s);
-        for (struct files_conv *c = s->convs, *next; c; c = next) {
-                next = c->next;
-                conv_destroy(c);
+        for (size_t row = 0; row < CONV_ROWS; row++) {
+                for (struct files_conv *c = s->table[row], *next; c; c = next) {
+                        next = c->next;
+                        conv_destroy(c);
+                }
         }
         for (struct files_project *p = s->projects, *next; p; p = next) {
                 next = p->next;
@@ -272,21 +274,56 @@ static int project_open(struct files_store *s, const char *folder, bool create,
 
 /* ---- the table of open conversations ---- */
 
-/* Closes idle ones beyond the budget, least recently used first. Under the store's mutex. */
+/* All of this under the store's mutex. */
+
+static struct files_conv **row_of(struct files_store *s, ino_t ino)
+{
+        return &s->table[(uint64_t)ino * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+}
+_Static_assert(CONV_ROWS == 1 << 10, "row_of keeps ten bits");
+
+static void leave_idle(struct files_conv *c)
+{
+        struct files_store *s = c->store;
+        *(c->older ? &c->older->newer : &s->oldest) = c->newer;
+        *(c->newer ? &c->newer->older : &s->newest) = c->older;
+        c->older = c->newer = NULL;
+}
+
+static void join_idle(struct files_conv *c)
+{
+        struct files_store *s = c->store;
+        c->older = s->newest;
+        *(s->newest ? &s->newest->newer : &s->oldest) = c;
+        s->newest = c;
+}
+
+void conv_hold(struct files_conv *c)
+{
+        if (c->refs++ == 0)
+                leave_idle(c);
+}
+
+/* One that nobody holds goes away. */
+static void table_remove(struct files_conv *c)
+{
+        struct files_conv **at = row_of(c->store, c->dir_ino);
+        while (*at != c)
+                at = &(*at)->next;
+        *at = c->next;
+        c->store->conv_count--;
+        conv_destroy(c);
+}
+
+/* Closes idle ones beyond the budget, those that were let go longest ago first. */
 static void evict(struct files_store *s)
 {
-        while (s->conv_count > s->open_max) {
-                struct files_conv **oldest = NULL;
-                for (struct files_conv **at = &s->convs; *at; at = &(*at)->next)
-                        if ((*at)->refs == 0 && !(*at)->dirty &&
-                            (!oldest || (*at)->used < (*oldest)->used))
-                                oldest = at;
-                if (!oldest)
-                        return;
-                struct files_conv *gone = *oldest;
-                *oldest = gone->next;
-                s->conv_count--;
-                conv_destroy(gone);
+        for (struct files_conv *c = s->oldest, *next; c && s->conv_count > s->open_max; c = next) {
+                next = c->newer;
+                if (__atomic_load_n(&c->dirty, __ATOMIC_RELAXED))
+                        continue;
+                leave_idle(c);
+                table_remove(c);
         }
 }
 
@@ -343,13 +380,12 @@ static int table_open(struct files_store *s, struct files_project *project, cons
                 return STENO_ENOTFOUND;
         if (rc)
                 return error_sys(err, rc, "opening conversation %s", folder);
-        for (struct files_conv *c = s->convs; c; c = c->next) {
+        for (struct files_conv *c = *row_of(s, st.st_ino); c; c = c->next) {
                 /* A folder that was removed and made again is another conversation; a poisoned
                  * handle is never handed out again (S5). */
                 if (c->project == project && c->dir_ino == st.st_ino && c->dir_dev == st.st_dev &&
                     !c->poisoned && strcmp(c->folder, folder) == 0) {
-                        c->refs++;
-                        c->used = ++s->clock;
+                        conv_hold(c);
                         *out = c;
                         return 0;
                 }
@@ -376,9 +412,9 @@ static int table_open(struct files_store *s, struct files_project *project, cons
         c->dir_dev = st.st_dev;
         c->dir_ino = st.st_ino;
         c->refs = 1;
-        c->used = ++s->clock;
-        c->next = s->convs;
-        s->convs = c;
+        struct files_conv **row = row_of(s, c->dir_ino);
+        c->next = *row;
+        *row = c;
         s->conv_count++;
         evict(s);
         *out = c;
@@ -476,21 +512,34 @@ int files_conv_create(struct files_store *s, struct str project_id, struct str i
         return 0;
 }
 
+/* Gives a reference back. Under the store's mutex. */
+static void let_go(struct files_conv *c)
+{
+        if (--c->refs > 0)
+                return;
+        if (c->poisoned)
+                table_remove(c);
+        else
+                join_idle(c);
+}
+
 void files_conv_release(struct files_conv *conv)
 {
         if (!conv)
                 return;
         struct files_store *s = conv->store;
         pthread_mutex_lock(&s->mutex);
-        conv->refs--;
-        if (conv->refs == 0 && conv->poisoned) {
-                struct files_conv **at = &s->convs;
-                while (*at != conv)
-                        at = &(*at)->next;
-                *at = conv->next;
-                s->conv_count--;
-                conv_destroy(conv);
-        } else {
+        let_go(conv);
+        evict(s);
+        /* What is idle now waits for the syncer. Descriptors may not: sync some here. */
+        while (s->oldest && s->conv_count > s->open_max + s->open_max / 2) {
+                struct files_conv *c = s->oldest;
+                conv_hold(c);
+                pthread_mutex_unlock(&s->mutex);
+                if (conv_sync(c, NULL))
+                        __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
+                pthread_mutex_lock(&s->mutex);
+                let_go(c);
                 evict(s);
         }
         pthread_mutex_unlock(&s->mutex);

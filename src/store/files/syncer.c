@@ -29,31 +29,33 @@ int conv_sync(struct files_conv *c, struct steno_error *err)
                         ids_flush(&c->ids);
                 }
         }
-        c->dirty = false;
+        __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
         files_conv_unlock(c);
         return rc;
 }
 
-/* Takes a reference to a dirty conversation, or NULL. Under the store's mutex. */
-static struct files_conv *next_dirty(struct files_store *s)
+/* Takes references to all that are dirty; a list by `syncing`. */
+static struct files_conv *take_dirty(struct files_store *s)
 {
-        for (struct files_conv *c = s->convs; c; c = c->next) {
-                if (__atomic_load_n(&c->dirty, __ATOMIC_RELAXED)) {
-                        c->refs++;
-                        return c;
+        struct files_conv *list = NULL;
+        pthread_mutex_lock(&s->mutex);
+        for (size_t row = 0; row < CONV_ROWS; row++) {
+                for (struct files_conv *c = s->table[row]; c; c = c->next) {
+                        if (!__atomic_load_n(&c->dirty, __ATOMIC_RELAXED))
+                                continue;
+                        conv_hold(c);
+                        c->syncing = list;
+                        list = c;
                 }
         }
-        return NULL;
+        pthread_mutex_unlock(&s->mutex);
+        return list;
 }
 
 static void sync_dirty(struct files_store *s)
 {
-        for (;;) {
-                pthread_mutex_lock(&s->mutex);
-                struct files_conv *c = next_dirty(s);
-                pthread_mutex_unlock(&s->mutex);
-                if (!c)
-                        return;
+        for (struct files_conv *c = take_dirty(s), *next; c; c = next) {
+                next = c->syncing;
                 /* A conversation that was removed meanwhile has nothing to sync. */
                 if (conv_sync(c, NULL))
                         __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
