@@ -124,6 +124,17 @@ static int add_damage(struct view_hub *v, const struct feed_item *item)
         return rc;
 }
 
+/* A page knows messages by the ids of their records. */
+static struct str escaped_id(struct view_hub *v, struct str id)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        json_put_escaped(&b, id);
+        struct str s = arena_dup(&v->arena, buf_str(&b));
+        buf_release(&b);
+        return s;
+}
+
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
 {
         char name[64];
@@ -151,6 +162,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         }
         if (item->hidden)
                 hide_results(to);
+        if (v->format == &format_chat && !to->id.p)
+                to->id = escaped_id(v, item->id);
         v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
             .id = arena_dup(&v->arena, item->id),
             .ref = arena_dup(&v->arena, item->about->ref),
