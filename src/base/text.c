@@ -48,25 +48,53 @@ bool text_utf8_finish(const struct text_utf8 *u)
 
 /* ---- characters ---- */
 
-static size_t count_leads(const char *p, size_t n)
+#define BYTE_ONES UINT64_C(0x0101010101010101)
+
+/* Continuation bytes (10xxxxxx) of eight, one bit in each byte. */
+static uint64_t continuations(const char *p)
 {
-        size_t count = 0;
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        return v >> 7 & ~v >> 6 & BYTE_ONES;
+}
+
+size_t text_count_leads(const char *p, size_t n)
+{
+        size_t count = n;
+        while (n >= 8) {
+                size_t words = n / 8 < 255 ? n / 8 : 255; /* no byte of the sum overflows */
+                uint64_t sum = 0;
+                for (size_t i = 0; i < words; i++)
+                        sum += continuations(p + i * 8);
+                /* Byte by byte in two halves, because eight of them may pass 255. */
+                uint64_t pairs = (sum & UINT64_C(0x00FF00FF00FF00FF)) +
+                                 (sum >> 8 & UINT64_C(0x00FF00FF00FF00FF));
+                count -= pairs * UINT64_C(0x0001000100010001) >> 48;
+                p += words * 8;
+                n -= words * 8;
+        }
         for (size_t i = 0; i < n; i++)
-                count += (signed char)p[i] >= -64;
+                count -= (signed char)p[i] < -64;
         return count;
 }
+
+/* Where bytes are bad, more of them are likely to follow: a few characters are taken one by one
+ * before the fast scan is tried again. */
+#define SLOW_STEPS 64
 
 size_t text_count(const char *p, size_t n)
 {
         size_t count = 0;
-        while (n > 0) {
-                size_t good = scan_utf8(p, n);
-                count += count_leads(p, good);
-                if (good == n)
-                        break;
-                count++;
-                p += good + 1;
-                n -= good + 1;
+        size_t i = 0;
+        while (i < n) {
+                size_t good = scan_utf8(p + i, n - i);
+                count += text_count_leads(p + i, good);
+                i += good;
+                for (int k = 0; k < SLOW_STEPS && i < n; k++) {
+                        size_t size = scan_sequence((const unsigned char *)p + i, n - i);
+                        i += size ? size : 1;
+                        count++;
+                }
         }
         return count;
 }

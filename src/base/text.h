@@ -31,6 +31,9 @@ bool text_utf8_finish(const struct text_utf8 *u);
 
 /* Code points in a text; a byte that is not UTF-8 counts as one. */
 size_t text_count(const char *p, size_t n);
+/* Bytes that begin a character: the code points of a text that is known to be UTF-8, also when it
+ * comes in pieces. */
+size_t text_count_leads(const char *p, size_t n);
 /* Bytes of the first `chars` code points (n when there are fewer). */
 size_t text_bytes_of(const char *p, size_t n, size_t chars);
 

@@ -421,11 +421,31 @@ static void sizes_and_groups_read_well(void **state)
         buf_release(&b);
 }
 
+static void characters_of_long_texts_are_counted(void **state)
+{
+        struct seed s = seed_start();
+        static char text[20000];
+        (void)state;
+        for (int i = 0; i < seed_rounds(1000); i++) {
+                size_t n = seed_below(&s, sizeof text);
+                size_t count = 0;
+                int all = (int)seed_below(&s, 3); /* nothing but continuations, or none, or both */
+                for (size_t k = 0; k < n; k++) {
+                        text[k] = (char)(all == 0   ? 0x80 + seed_below(&s, 64)
+                                         : all == 1 ? seed_below(&s, 128)
+                                                    : seed_next(&s));
+                        count += ((unsigned char)text[k] & 0xC0) != 0x80;
+                }
+                assert_int_equal(text_count_leads(text, n), count);
+        }
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(every_sequence_is_judged_as_defined),
+            cmocka_unit_test(characters_of_long_texts_are_counted),
             cmocka_unit_test(faults_are_found_at_every_alignment),
             cmocka_unit_test(a_stream_is_judged_like_its_whole),
             cmocka_unit_test(counts_and_boundaries_follow_characters),
