@@ -304,8 +304,9 @@ void excerpt_feed(struct excerpt *e, const void *bytes, size_t n)
         const char *p = bytes;
         if (n == 0)
                 return;
-        policy_count_feed(&e->count, p, n);
         text_utf8_feed(&e->utf8, p, n);
+        if (!e->utf8.bad)
+                e->chars += text_count_leads(p, n);
         while (n) {
                 size_t room = EXCERPT_BLOCK - e->have;
                 size_t part = n < room ? n : room;
@@ -352,10 +353,10 @@ static bool is_noise(const char *p, size_t n)
 
 void excerpt_figures(const struct excerpt *e, struct excerpt_figures *out)
 {
-        out->bytes = e->count.bytes;
-        out->chars = policy_count_chars(&e->count);
+        out->bytes = e->done;
         out->lines = e->lines;
         out->utf8 = text_utf8_finish(&e->utf8);
+        out->chars = out->utf8 ? e->chars : e->done;
         out->binary =
             !out->utf8 && (e->nul || is_noise(e->head, e->head_n) || is_noise(e->last, e->last_n));
 }

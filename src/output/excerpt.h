@@ -52,7 +52,7 @@ void excerpt_finish(struct excerpt *e);
 
 struct excerpt_figures {
         uint64_t bytes;
-        uint64_t chars; /* code points; a bad byte counts as one */
+        uint64_t chars; /* code points, or bytes where it is not UTF-8 */
         uint64_t lines; /* line feeds, and one more when the last line has none */
         bool utf8;      /* all of it is valid UTF-8 */
         bool binary;    /* not UTF-8, and with NULs or mostly bytes that no text has; a log with

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "output/errors.h"
 #include "output/excerpt.h"
-#include "output/policy.h"
 
 #define EXCERPT_BLOCK ((size_t)64 * 1024) /* bytes that are looked at in one go */
 #define EXCERPT_REPORT 704                /* bytes of one failure with what surrounds it */
@@ -39,7 +38,7 @@ struct report {
 struct excerpt {
         size_t max_lines;
         size_t max_bytes;
-        struct policy_count count;
+        uint64_t chars; /* while it is UTF-8 */
         struct text_utf8 utf8;
         bool nul;
         bool failed;    /* memory was out while an error was looked at */

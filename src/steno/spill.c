@@ -19,12 +19,15 @@
 /* An outline needs the whole document in memory; beyond this the stub does without. */
 #define OUTLINE_TEXT_MAX (8 * MIB)
 #define OUTLINE_BYTES 1024
+/* What is held of the line index before it goes to its file: that of 8 million lines. */
+#define INDEX_PIECE (64 * KIB)
 
 struct spill {
         struct steno_conv *conv;
         struct spill_options opt;
-        struct policy_count count;
-        struct text_utf8 utf8;
+        uint64_t bytes;
+        struct policy_count count; /* this and utf8 only until it is too large to be shown: */
+        struct text_utf8 utf8;     /* then the excerpt, which sees everything, knows better */
         struct json_stream json;
         bool is_json;
         struct buf text; /* all of it until it is too large to be shown */
@@ -84,7 +87,7 @@ static void put_hint(const struct spill *s, struct buf *out, bool size)
         }
         if (size) {
                 buf_puts(out, ", ");
-                text_put_size(out, s->count.bytes);
+                text_put_size(out, s->bytes);
         }
 }
 
@@ -96,7 +99,12 @@ static int to_file(struct spill *s, const void *p, size_t n, struct steno_error 
                 return rc;
         excerpt_feed(s->excerpt, p, n);
         lines_writer_feed(&s->lines, p, n);
-        return buf_check(&s->line_index, err);
+        rc = buf_check(&s->line_index, err);
+        if (rc == 0 && s->line_index.n >= INDEX_PIECE) {
+                artifact_index(s->artifact, buf_str(&s->line_index));
+                buf_clear(&s->line_index);
+        }
+        return rc;
 }
 
 /* From here on it is a file. What was held so far goes first. */
@@ -130,22 +138,33 @@ static void look_for_json(struct spill *s, const char *p, size_t n)
         }
 }
 
+/* Has it become too large to be shown? No more is looked at than that needs. */
+static bool is_large(struct spill *s, const void *p, size_t n)
+{
+        uint64_t room = s->opt.policy.max_bytes - s->count.bytes;
+        size_t look = n > room ? (size_t)room + 1 : n;
+        policy_count_feed(&s->count, p, look);
+        text_utf8_feed(&s->utf8, p, look);
+        return s->utf8.bad || policy_passed(&s->opt.policy, &s->count);
+}
+
 int spill_write(struct spill *s, const void *p, size_t n, struct steno_error *err)
 {
-        policy_count_feed(&s->count, p, n);
-        text_utf8_feed(&s->utf8, p, n);
+        int rc = 0;
+        bool large = s->large || is_large(s, p, n);
+        s->bytes += n;
         look_for_json(s, p, n);
-        bool large = s->utf8.bad || policy_passed(&s->opt.policy, &s->count);
-        int rc = s->artifact ? to_file(s, p, n, err) : 0;
-        if (rc == 0 && !s->large) {
-                buf_put(&s->text, p, n);
-                rc = buf_check(&s->text, err);
-        }
-        if (rc == 0 && !s->artifact && (large || s->opt.terminal))
+        if (!s->artifact && (large || s->opt.terminal))
                 rc = become_file(s, err);
+        if (rc == 0 && s->artifact)
+                rc = to_file(s, p, n, err);
         if (large && !s->large) {
                 s->large = true;
                 buf_release(&s->text);
+        }
+        if (rc == 0 && !large) {
+                buf_put(&s->text, p, n);
+                rc = buf_check(&s->text, err);
         }
         return rc;
 }
@@ -186,13 +205,11 @@ static int put_stub(struct spill *s, const struct spill_exit *exit,
         return rc;
 }
 
-static int close_file(
-    struct spill *s, bool is_json, bool utf8, struct artifact_info *info, struct steno_error *err)
+static int close_file(struct spill *s, const struct excerpt_figures *f, bool is_json,
+    struct artifact_info *info, struct steno_error *err)
 {
-        struct excerpt_figures f;
         struct buf hint;
-        excerpt_finish(s->excerpt);
-        excerpt_figures(s->excerpt, &f);
+        bool utf8 = f->utf8;
         lines_writer_finish(&s->lines);
         buf_init(&hint, 4 * KIB);
         put_hint(s, &hint, true);
@@ -203,7 +220,7 @@ static int close_file(
             .mime = is_json ? "application/json"
                     : utf8  ? "text/plain"
                             : "application/octet-stream",
-            .lines = f.lines,
+            .lines = f->lines,
             .utf8 = utf8,
             .hint = buf_str(&hint),
             .line_index = buf_str(&s->line_index)};
@@ -215,14 +232,18 @@ static int close_file(
 int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *content,
     bool *materialized, struct artifact_info *info, struct steno_error *err)
 {
-        bool utf8 = text_utf8_finish(&s->utf8);
-        bool is_json = utf8 && s->is_json && json_stream_finish(&s->json);
-        bool shown = utf8 && !s->large;
+        struct excerpt_figures f = {0};
+        bool shown = !s->large && text_utf8_finish(&s->utf8);
+        bool is_json = s->is_json && json_stream_finish(&s->json);
         int rc = 0;
-        if (!s->artifact && (!utf8 || s->opt.terminal))
+        if (!s->artifact && (!shown || s->opt.terminal))
                 rc = become_file(s, err);
-        if (rc == 0 && s->artifact)
-                rc = close_file(s, is_json, utf8, info, err);
+        if (rc == 0 && s->artifact) {
+                excerpt_finish(s->excerpt);
+                excerpt_figures(s->excerpt, &f);
+                is_json = is_json && f.utf8;
+                rc = close_file(s, &f, is_json, info, err);
+        }
         if (rc)
                 return rc;
         /* What is short is shown whole, also where a terminal's output is a file as well. */
@@ -236,8 +257,8 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
                 return rc;
         *materialized = s->artifact != NULL;
         if (!shown)
-                figures_materialized(files_conv_store(s->conv->files), s->count.bytes,
-                    policy_count_chars(&s->count), content->n, text_count(content->p, content->n));
+                figures_materialized(files_conv_store(s->conv->files), f.bytes, f.chars, content->n,
+                    text_count(content->p, content->n));
         return 0;
 }
 

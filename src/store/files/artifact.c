@@ -23,6 +23,7 @@ struct artifact {
         int artifacts; /* descriptors of the two folders */
         int folder;
         int fd;
+        int index; /* descriptor of the line index; -1: not begun, -2: given up */
         struct sha256 sha;
         struct artifact_info info;
         bool broken; /* a write failed: it cannot be closed any more */
@@ -129,7 +130,7 @@ int artifact_begin(struct files_conv *conv, const char *kind, struct str want, s
         int rc;
         a->conv = conv;
         a->fs = env->fs;
-        a->fd = a->folder = -1;
+        a->fd = a->folder = a->index = -1;
         id_make(env, "ctx_", a->info.id);
         snprintf(a->info.kind, sizeof a->info.kind, "%s", kind);
         snprintf(a->info.hint, sizeof a->info.hint, "%.*s", (int)hint.n, hint.p);
@@ -191,20 +192,30 @@ static int final_name(struct artifact *a, const char *suffix)
         return rc;
 }
 
-/* Derived data: a failure to keep it is no failure. */
-static void keep_line_index(struct artifact *a, struct str bytes)
+static int open_index(struct artifact *a)
 {
         char name[64];
-        int dir = bytes.n ? fs_open_dir(a->fs, a->artifacts, ".idx", true) : -1;
+        int dir = fs_open_dir(a->fs, a->artifacts, ".idx", true);
         if (dir < 0)
-                return;
+                return dir;
         snprintf(name, sizeof name, "%s.lines", a->info.id);
         int fd = a->fs->open(a->fs, dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (fd >= 0) {
-                fs_write_all(a->fs, fd, bytes.p, bytes.n);
-                a->fs->close(a->fs, fd);
-        }
         a->fs->close(a->fs, dir);
+        return fd;
+}
+
+/* Derived data: a failure to keep it is no failure, but nothing may follow a gap. */
+void artifact_index(struct artifact *a, struct str bytes)
+{
+        if (!bytes.n || a->index == -2)
+                return;
+        if (a->index == -1)
+                a->index = open_index(a);
+        if (a->index >= 0 && fs_write_all(a->fs, a->index, bytes.p, bytes.n) == 0)
+                return;
+        if (a->index >= 0)
+                a->fs->close(a->fs, a->index);
+        a->index = -2;
 }
 
 int artifact_close(struct artifact *a, const struct artifact_end *end, struct artifact_info *info,
@@ -232,7 +243,7 @@ int artifact_close(struct artifact *a, const struct artifact_end *end, struct ar
         a->info.lines = end->lines;
         a->info.utf8 = end->utf8;
         a->info.state = ARTIFACT_CLOSED;
-        keep_line_index(a, end->line_index);
+        artifact_index(a, end->line_index);
         rc = put_line(a, true, err);
         if (rc == 0 && info)
                 *info = a->info;
@@ -244,6 +255,8 @@ void artifact_free(struct artifact *a)
         if (!a)
                 return;
         sha256_release(&a->sha);
+        if (a->index >= 0)
+                a->fs->close(a->fs, a->index);
         if (a->fd >= 0)
                 a->fs->close(a->fs, a->fd);
         if (a->folder >= 0)

@@ -60,6 +60,8 @@ int artifact_begin(struct files_conv *conv, const char *kind, struct str want, s
     struct artifact **out, struct steno_error *err);
 const char *artifact_id(const struct artifact *a);
 int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err);
+/* The next piece of its line index (.idx), as it is made. */
+void artifact_index(struct artifact *a, struct str bytes);
 
 /* What is known at the end. */
 struct artifact_end {
@@ -68,7 +70,7 @@ struct artifact_end {
         uint64_t lines;
         bool utf8;
         struct str hint;       /* takes the place of the first one, unless it is empty */
-        struct str line_index; /* bytes for .idx, may be empty */
+        struct str line_index; /* the last piece for .idx, may be empty */
 };
 /* Synced under its final name (A1). Fills `info` (may be NULL). */
 int artifact_close(struct artifact *a, const struct artifact_end *end, struct artifact_info *info,
