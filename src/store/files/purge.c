@@ -76,6 +76,7 @@ static int put_tombstone(const struct record *rec, struct buf *x, struct arena *
             .answers = old.answers,
             .answer_count = old.answer_count,
             .run = old.run,
+            .ref = old.ref, /* by its path an output is found through this record */
             .key = old.key,
             .prev = old.prev};
         about_write(&left, x);

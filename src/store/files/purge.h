@@ -3,7 +3,7 @@
  *
  * The log is written anew beside the old one and takes its name. Of a purged message stays a
  * tombstone: a record of kind "tombstone" with its seq, id, time, place in its batch, call ids,
- * run and idempotency key, and `null` for the message. Everything else keeps its bytes, damage
+ * run, ref and idempotency key, and `null` for the message. Everything else keeps its bytes, damage
  * included.
  *
  *   P1  Whoever has the old log open reads it to its end; others notice the new one by its inode.

@@ -185,7 +185,8 @@ static int sort_out(struct planning *p, const struct record *rec, const struct a
                 rc = add_seq(plan, rec->seq);
         if (rc == 0 && gone && about->run.n)
                 rc = names_add(&plan->runs, &plan->arena, about->run);
-        if (rc == 0 && about->ref.n)
+        bool names_it = about->ref.n && !str_is(about->kind, "tombstone");
+        if (rc == 0 && names_it)
                 rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->ref);
         for (size_t i = 0; rc == 0 && i < about->part_count; i++)
                 rc = names_add(
