@@ -1,8 +1,8 @@
 /*
  * context_ops.c - list, read, tail and grep.
  *
- *   C1  Boundaries of read never split a character of an artifact that is UTF-8; reading on from
- *       next_offset until done gives the exact bytes.
+ *   C1  Boundaries of read never split a character, also where its writer is still at it; reading
+ *       on from next_offset until done gives the exact bytes.
  *   C2  tail reads only the end of a file.
  */
 #include "steno/context.h"
@@ -131,13 +131,26 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
         return rc;
 }
 
-/* Is the artifact text? One that still grows is judged by the page itself. */
-static bool page_is_text(const struct context_file *f, const char *p, size_t n)
+/* Bytes before `offset` that belong to a character which it would split. */
+static int back_to_character(struct context_file *f, uint64_t *offset, struct steno_error *err)
 {
-        if (f->info.state == ARTIFACT_CLOSED)
-                return f->info.utf8;
-        size_t valid = text_utf8_prefix(p, n);
-        return n - valid < 4;
+        char around[8];
+        size_t before = *offset < 3 ? (size_t)*offset : 3;
+        size_t n = f->size - *offset < 4 ? (size_t)(f->size - *offset) : 4;
+        if (f->info.state != ARTIFACT_CLOSED || !f->info.utf8 || before == 0)
+                return 0;
+        int rc = read_file(f, *offset - before, around, before + n, err);
+        if (rc == 0)
+                *offset -= before - text_floor(around, before + n, before);
+        return rc;
+}
+
+/* How many bytes at the end are a character that its writer has not finished. */
+static size_t unfinished_character(const struct context_file *f, const char *p, size_t n)
+{
+        size_t valid = f->info.live ? text_utf8_prefix(p, n) : n;
+        bool begun = valid < n && n - valid < 4 && (unsigned char)p[valid] >= 0xC2;
+        return begun ? n - valid : 0;
 }
 
 int context_read(
@@ -165,6 +178,8 @@ int context_read(
                 buf_printf(&said, "%soffset was beyond the end", said.n ? "; " : "");
                 r.offset = f.size;
         }
+        if (rc == 0)
+                rc = back_to_character(&f, &r.offset, err);
         size_t want = 0;
         if (rc == 0) {
                 want = f.size - r.offset < r.limit ? (size_t)(f.size - r.offset) : (size_t)r.limit;
@@ -173,9 +188,11 @@ int context_read(
                 size_t extra =
                     f.size - r.offset - want < 3 ? (size_t)(f.size - r.offset - want) : 3;
                 rc = read_file(&f, r.offset, page, want + extra, err);
-                if (rc == 0 && extra && page_is_text(&f, page, want + extra)) {
+                if (rc == 0 && extra) {
                         size_t floor = text_floor(page, want + extra, want);
                         want = floor ? floor : text_ceil(page, want + extra, want);
+                } else if (rc == 0) {
+                        want -= unfinished_character(&f, page, want);
                 }
         }
         if (rc == 0) {
@@ -223,6 +240,8 @@ int context_tail(
                 rc = lines_tail(read_file, &f, f.size, lines, sizeof page, &span, err);
         if (rc == 0)
                 rc = read_file(&f, span.offset, page, (size_t)span.size, err);
+        if (rc == 0)
+                span.size -= unfinished_character(&f, page, (size_t)span.size);
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
                 bool counted = f.info.state == ARTIFACT_CLOSED;

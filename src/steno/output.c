@@ -16,7 +16,7 @@ struct steno_output {
         struct policy policy;
         char *tool;
         char *call;
-        char *server;
+        char *server; /* NULL: none */
         char message_id[40];
         uint32_t flags;
         bool terminal;
@@ -237,7 +237,12 @@ int steno_output_finish(
         char *message = NULL;
         size_t n = 0;
         struct steno_receipt *receipt = NULL;
-        struct steno_append_options opt = {.size = sizeof opt, .flags = o->flags & STENO_RECORD};
+        /* The limits were decided by here: what stayed inline must not be taken out again. */
+        struct steno_append_options opt = {.size = sizeof opt,
+            .flags = o->flags & STENO_RECORD,
+            .profile = policy_profile_name(o->policy.profile),
+            .max_inline_chars = o->policy.max_chars,
+            .max_inline_bytes = o->policy.max_bytes};
         int rc = steno_output_message(o, fields_json, &message, &n, err);
         if (rc)
                 return rc;
