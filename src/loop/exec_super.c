@@ -48,6 +48,17 @@ static void close_span(unsigned first, unsigned last)
                 close((int)fd);
 }
 
+/* So that nothing we open is taken for stdout or stderr by code that prints where it should not. */
+static void fill_standard(void)
+{
+        int fd;
+
+        while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && fd < 3)
+                continue;
+        if (fd >= 0)
+                close(fd);
+}
+
 static void close_all_but(int *keep, size_t n)
 {
         unsigned from = 0;
@@ -459,6 +470,7 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         prctl(PR_SET_NAME, "steno-exec");
         close_all_but(first, sizeof(first) / sizeof(*first));
+        fill_standard();
         if (!watch_init(&w, l->control))
                 goto failed;
         w.child = start_child(l, true, &r);
@@ -471,6 +483,7 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         int second[] = {w.control, w.signals};
         close_all_but(second, 2);
+        fill_standard();
         say(w.control, EXEC_STARTED, r.shield, 0);
         watch_tree(&w);
         _exit(0);

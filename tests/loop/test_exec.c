@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -680,6 +681,61 @@ static void a_flood_is_whole_and_needs_constant_memory(void **state)
         trial_release(&t);
 }
 
+/* ThreadSanitizer's own locks do not survive a fork beside other threads. */
+#ifdef __SANITIZE_THREAD__
+#define FORKING_THREADS 1
+#else
+#define FORKING_THREADS 8
+#endif
+
+static size_t open_descriptors(void)
+{
+        DIR *dir = opendir("/proc/self/fd");
+        size_t n = 0;
+
+        while (readdir(dir))
+                n++;
+        closedir(dir);
+        return n;
+}
+
+static void *run_many(void *arg)
+{
+        int *failures = arg;
+
+        for (int i = 0; i < 20; i++) {
+                struct trial t;
+                char text[64];
+                trial_init(&t);
+                snprintf(text, sizeof(text), "%p-%d", arg, i);
+                const char *argv[] = {"echo", "-n", text, NULL};
+                t.spec.argv = argv;
+                if (trial_run(&t) != 0 || !trial_text(&t) || strcmp(trial_text(&t), text) != 0) {
+                        print_message("# %s: %s\n", text, t.err.msg);
+                        (*failures)++;
+                }
+                trial_release(&t);
+        }
+        return NULL;
+}
+
+static void many_threads_may_run_commands_and_nothing_leaks(void **state)
+{
+        (void)state;
+        size_t before = open_descriptors();
+        pthread_t threads[FORKING_THREADS];
+        int failures[FORKING_THREADS] = {0};
+
+        for (int i = 0; i < FORKING_THREADS; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, run_many, &failures[i]), 0);
+        for (int i = 0; i < FORKING_THREADS; i++)
+                pthread_join(threads[i], NULL);
+        for (int i = 0; i < FORKING_THREADS; i++)
+                assert_int_equal(failures[i], 0);
+        assert_int_equal(open_descriptors(), before);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -706,6 +762,7 @@ int main(void)
             cmocka_unit_test(memory_is_limited),
             cmocka_unit_test(processor_time_is_limited),
             cmocka_unit_test(a_sink_that_refuses_ends_the_command),
+            cmocka_unit_test(many_threads_may_run_commands_and_nothing_leaks),
             cmocka_unit_test(a_flood_is_whole_and_needs_constant_memory),
         };
 
