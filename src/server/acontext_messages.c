@@ -7,6 +7,7 @@
  * left out on the way.
  */
 #include "server/acontext.h"
+#include "server/acontext_check.h"
 #include "server/api.h"
 
 #include <openssl/evp.h>
@@ -253,8 +254,9 @@ void acontext_message_store(struct request *r)
         json_ref meta = json_get(&j, 0, "meta");
         if (!known_format(r, format))
                 goto out;
-        if (json_type(&j, b) != JSON_OBJECT) {
-                request_error(r, 400, "bad_request", "blob must be an object");
+        const char *why = acontext_check(&j, b, format);
+        if (why) {
+                request_error(r, 400, "bad_request", "%s", why);
                 goto out;
         }
         const char *user_meta =
