@@ -20,6 +20,8 @@
         X(cmd_run)                                                                                 \
         X(cmd_continue)                                                                            \
         X(cmd_watch)                                                                               \
+        X(cmd_exec)                                                                                \
+        X(cmd_trust)                                                                               \
         X(cmd_demo)                                                                                \
         X(cmd_serve)                                                                               \
         X(cmd_token_new)                                                                           \

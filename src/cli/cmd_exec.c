@@ -1,0 +1,198 @@
+/*
+ * cmd_exec.c - steno exec: runs a command as execute_command does and keeps its output.
+ *
+ * The history gets a call and its result, as if a model had asked for it, so it stays valid and
+ * says what was run.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "loop/exec.h"
+
+struct exec_opts {
+        struct opt_number seconds;
+        const char *directory;
+};
+
+struct running {
+        struct cli *c;
+        struct steno_output *out;
+        struct steno_error err;
+};
+
+/* Output goes to the artifact and, unless JSON was asked for, to whoever watches. */
+static int take(void *ctx, const void *p, size_t n)
+{
+        struct running *r = ctx;
+        if (steno_output_write(r->out, p, n, &r->err))
+                return 1;
+        if (!r->c->json) {
+                out_text_piece(&r->c->out, str_span(p, n));
+                out_flush(&r->c->out);
+        }
+        return 0;
+}
+
+static bool stopped(void *ctx)
+{
+        (void)ctx;
+        return interrupt_pending();
+}
+
+static void put_argv(struct buf *b, char **argv)
+{
+        struct jsonw w = jsonw_to(b);
+        jsonw_object(&w);
+        jsonw_key(&w, "argv");
+        jsonw_array(&w);
+        for (; *argv; argv++)
+                jsonw_cstr(&w, *argv);
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+}
+
+/* The call that the command answers. */
+static int append_call(struct cli *c, char **argv, const char *call)
+{
+        struct steno_error err = {0};
+        struct buf args, message;
+        buf_init(&args, 0);
+        buf_init(&message, 0);
+        put_argv(&args, argv);
+        struct jsonw w = jsonw_to(&message);
+        buf_puts(&message, "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":");
+        jsonw_cstr(&w, call);
+        buf_puts(&message, ",\"type\":\"function\",\"function\":{\"name\":\"execute_command\","
+                           "\"arguments\":");
+        w.comma = false;
+        jsonw_str(&w, buf_str(&args));
+        buf_puts(&message, "}}]}");
+        int rc = message.failed || args.failed
+                     ? STENO_ENOMEM
+                     : steno_append(c->conv, message.p, message.n, NULL, NULL, &err);
+        buf_release(&args);
+        buf_release(&message);
+        return rc ? cli_fail(c, &err) : 0;
+}
+
+static const char *plain_path(const char *url)
+{
+        if (strncmp(url, "file://", 7) == 0)
+                return url + 7;
+        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+}
+
+static int run_command(struct cli *c, const struct exec_opts *o, char **argv, struct running *r,
+    struct exec_result *result)
+{
+        struct steno_error err = {0};
+        char **env = NULL;
+        char *hidden_path = realpath(plain_path(cli_store_url(c)), NULL);
+        const char *hidden[] = {hidden_path, NULL};
+        int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
+        if (rc == 0) {
+                struct exec_spec spec = {.argv = (const char *const *)argv,
+                    .directory = o->directory,
+                    .env = (const char *const *)env,
+                    .hidden = hidden};
+                struct exec_options opt = {.timeout_ms = o->seconds.set ? o->seconds.v * 1000 : 0,
+                    .sink = take,
+                    .sink_ctx = r,
+                    .stop_fd = -1,
+                    .stopped = stopped};
+                rc = exec_run(&spec, &opt, result, &err);
+                if (r->err.code)
+                        err = r->err; /* storing the output failed: that is why it was ended */
+        }
+        if (rc && !r->err.code) {
+                /* It could not be started: that is its result. */
+                steno_output_write(r->out, err.msg, strlen(err.msg), NULL);
+                result->exit_code = 127;
+                rc = 0;
+        }
+        exec_env_free(env);
+        free(hidden_path);
+        return rc ? cli_fail(c, &err) : 0;
+}
+
+static int finish(struct cli *c, struct running *r, const struct exec_result *result)
+{
+        struct steno_error err = {0};
+        struct buf fields;
+        char *json = NULL;
+        bool failed = result->exit_code != 0 || result->timed_out || result->stopped;
+        buf_init(&fields, 0);
+        buf_printf(&fields, "{\"exitCode\":%d,\"duration\":%llu%s%s%s}", result->exit_code,
+            (unsigned long long)result->duration_ms, failed ? ",\"isError\":true" : "",
+            result->timed_out ? ",\"timedOut\":true" : "",
+            result->stopped ? ",\"interrupted\":true" : "");
+        const char *text = buf_cstr(&fields);
+        int rc = text ? steno_output_finish(r->out, text, &json, &err) : STENO_ENOMEM;
+        buf_release(&fields);
+        if (rc)
+                return cli_fail(c, &err);
+        if (c->json)
+                return cli_print_json(c, json);
+        out_text_end(&c->out);
+        cli_say(c, "exit %d, %llu bytes in %llu ms, kept as %s", result->exit_code,
+            (unsigned long long)result->bytes, (unsigned long long)result->duration_ms,
+            steno_output_ref(r->out));
+        steno_free(json);
+        return 0;
+}
+
+static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        struct running r = {.c = c};
+        struct exec_result result = {0};
+        char call[48];
+        (void)argc;
+        int rc = cli_open_conv(c, argv[0]);
+        if (rc != 0)
+                return rc;
+        id_make(env_real(), "call_", call);
+        struct steno_output_options o = {.size = sizeof o,
+            .tool = "execute_command",
+            .call_id = call,
+            .terminal = true,
+            .context_tools = true};
+        rc = append_call(c, argv + 1, call);
+        if (rc == 0 && steno_output_begin(c->conv, &o, &r.out, &err))
+                rc = cli_fail(c, &err);
+        if (rc == 0)
+                rc = run_command(c, opts, argv + 1, &r, &result);
+        if (rc == 0)
+                rc = finish(c, &r, &result);
+        steno_output_free(r.out);
+        if (rc == 0 && result.stopped)
+                return EXIT_INTERRUPTED;
+        return rc ? rc : result.signal ? 128 + result.signal : result.exit_code;
+}
+
+static const struct opt exec_table[] = {
+    {"seconds", 0, OPT_NUMBER, "N", offsetof(struct exec_opts, seconds),
+        "end the command and all its children after so long"},
+    {"dir", 0, OPT_TEXT, "DIR", offsetof(struct exec_opts, directory), "where it runs"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_exec = {
+    .name = "exec",
+    .group = GROUP_RUN,
+    .usage = "CONV -- ARGV...",
+    .summary = "runs a command as execute_command, its whole output kept",
+    .detail = "The history gets the call and its result. The command sees a short list of the "
+              "environment and cannot reach the store. Exits as the command did.",
+    .example = "steno exec build-42 -- make -j2",
+    .opts = exec_table,
+    .opts_size = sizeof(struct exec_opts),
+    .min_args = 2,
+    .max_args = -1,
+    .run = run_exec,
+};

@@ -1,0 +1,61 @@
+/*
+ * cmd_trust.c - steno trust: lets a folder's steno.json start programs and set rules.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "loop/config.h"
+#include "loop/trust.h"
+
+struct trust_opts {
+        bool forget;
+};
+
+static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct trust_opts *o = opts;
+        struct steno_error err = {0};
+        char *home = NULL, *named = NULL, *path = NULL, *hash = NULL;
+        int rc = 0;
+        if (asprintf(&named, "%s/steno.json", argc ? argv[0] : ".") < 0)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        path = realpath(named, NULL);
+        if (!path)
+                rc = cli_refuse(c, EXIT_NOT_FOUND, "there is no %s", named);
+        else if (config_home((const char *const *)environ, &home, &err) ||
+                 (o->forget ? trust_forget(home, path, &err)
+                            : trust_record(home, path, &hash, &err)))
+                rc = cli_fail(c, &err);
+        else if (o->forget)
+                cli_say(c, "%s is not trusted any more", path);
+        else
+                out_printf(&c->out, "%s  %s\n", hash, path);
+        free(home);
+        free(named);
+        free(path);
+        free(hash);
+        return rc;
+}
+
+static const struct opt trust_table[] = {
+    {"forget", 0, OPT_FLAG, NULL, offsetof(struct trust_opts, forget), "take the trust back"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_trust = {
+    .name = "trust",
+    .group = GROUP_RUN,
+    .usage = "[DIR]",
+    .summary = "trusts a folder's steno.json as it is now",
+    .detail = "Until then its mcpServers, permission rules and base URL are ignored, because a "
+              "cloned folder could start programs with them. A changed file has to be trusted "
+              "again.",
+    .example = "steno trust\n"
+               "steno trust --forget",
+    .opts = trust_table,
+    .opts_size = sizeof(struct trust_opts),
+    .max_args = 1,
+    .run = run_trust,
+};
