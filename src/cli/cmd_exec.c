@@ -152,7 +152,7 @@ static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
         struct running r = {.c = c};
         struct exec_result result = {0};
         char call[48];
-        (void)argc;
+        argv[argc] = NULL; /* what was moved to the front has its old place behind it */
         int rc = cli_open_conv(c, argv[0]);
         if (rc != 0)
                 return rc;
