@@ -61,6 +61,17 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
         return tool_mcp_add(&s->tools, &servers, &s->warnings, err);
 }
 
+/* Only what is there can be hidden. */
+static char *hidden_config(const struct session_options *opt)
+{
+        char *home = NULL;
+        if (config_home(opt->env, &home, NULL))
+                return NULL;
+        char *path = realpath(home, NULL);
+        free(home);
+        return path;
+}
+
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err)
 {
         *s = (struct session){0};
@@ -68,7 +79,9 @@ int session_open(struct session *s, const struct session_options *opt, struct st
         buf_init(&s->warnings, 1 * MIB);
         s->directory = opt->directory ? strdup(opt->directory) : NULL;
         s->store_path = opt->store_path ? realpath(opt->store_path, NULL) : NULL;
-        s->hidden[0] = s->store_path;
+        s->config_path = hidden_config(opt);
+        s->hidden[0] = s->store_path ? s->store_path : s->config_path;
+        s->hidden[1] = s->store_path ? s->config_path : NULL;
         int rc = opt->directory && !s->directory ? error_nomem(err) : read_config(s, opt, err);
         if (rc == 0 && !opt->no_tools)
                 rc = add_tools(s, opt, err);
@@ -122,5 +135,6 @@ void session_close(struct session *s)
         buf_release(&s->warnings);
         free(s->directory);
         free(s->store_path);
+        free(s->config_path);
         *s = (struct session){0};
 }

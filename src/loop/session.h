@@ -30,9 +30,10 @@ struct session {
         struct permission permission;
         struct steno_tools tools;
         struct buf warnings;   /* lines for a person */
-        const char *hidden[2]; /* of commands and servers */
+        const char *hidden[3]; /* of commands and servers: the store, and Steno's configuration */
         char *directory;
         char *store_path;
+        char *config_path; /* holds trusted.json, and perhaps a key */
 };
 
 /* Reads the configuration and starts what it names. On failure nothing is left to close. */
