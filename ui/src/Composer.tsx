@@ -34,10 +34,9 @@ export function Composer({ conversation: c }: { conversation: Conversation | nul
   const run = c?.run.value ?? null;
   const live = !!run && !run.over.value;
   const sending = c?.sending.value ?? "";
-  const rows = c?.pages.value.at(-1)?.rows ?? [];
-  const last = rows.at(-1);
+  const last = c?.rows().findLast((r) => r.kind === "message");
   const canGoOn = !!c && !live && !sending && c.atEnd.value && last?.kind === "message" &&
-    (last.role === "user" || !!last.error || last.calls.length > 0);
+    (last.role === "user" || !!last.error || last.calls.length > 0 || !!last.live);
 
   const submit = async () => {
     const words = text.value;

@@ -69,8 +69,8 @@ function Growth({ items }: { items: Item[] }) {
   return <>
     <h3>Growth, 30 days</h3>
     <figure class="growth">
-      <svg viewBox="0 0 300 80" role="img" aria-label={`The logs grew from ${bytes(before)} to ${bytes(sum)} in 30 days`}>
-        {totals.map((t, i) => { const h = Math.max(t ? 1 : 0, (t / most) * 74); return <rect key={i} x={i * 10 + 1} y={80 - h} width={8} height={h} rx={1.5} />; })}
+      <svg viewBox="0 0 300 80" preserveAspectRatio="none" role="img" aria-label={`The logs grew from ${bytes(before)} to ${bytes(sum)} in 30 days`}>
+        {totals.map((t, i) => { const h = Math.max(t ? 1 : 0, (t / most) * 74); return <rect key={i} x={i * 10 + 1} y={80 - h} width={8} height={h} />; })}
       </svg>
       <figcaption class="quiet">{bytes(before)} before, {bytes(sum)} now, by the day a conversation began</figcaption>
     </figure>

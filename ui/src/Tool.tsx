@@ -28,16 +28,21 @@ const parse = (s: string): unknown => { try { return JSON.parse(s); } catch { re
 export function commandOf(c: Call): string {
   const a = parse(c.arguments) as Record<string, unknown> | undefined;
   if (a && Array.isArray(a.argv)) return a.argv.map((x) => quoted(String(x))).join(" ");
-  if (a && typeof a.command === "string") return a.command;
+  for (const k of ["shell", "command", "cmd"]) if (a && typeof a[k] === "string") return a[k];
   return c.arguments;
 }
 const quoted = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`);
+
+const isCommand = (a: unknown) => {
+  const o = a as Record<string, unknown> | null | undefined;
+  return !!o && typeof o === "object" && (Array.isArray(o.argv) || ["shell", "command", "cmd"].some((k) => typeof o[k] === "string"));
+};
 
 function summary(c: Call): string {
   const a = parse(c.arguments);
   if (!a || typeof a !== "object" || Array.isArray(a)) return c.arguments;
   const o = a as Record<string, unknown>;
-  if (Array.isArray(o.argv) || typeof o.command === "string") return commandOf(c);
+  if (isCommand(o)) return commandOf(c);
   return Object.entries(o).map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join("  ");
 }
 
@@ -61,7 +66,7 @@ function sizeOf(c: Call): { all: number; kept: number } | null {
 
 export function Tool({ call: c, conversation, rowKey }: { call: Call; conversation: Conversation; rowKey: string }) {
   const state = opened(rowKey);
-  const open = state.value ?? (c.status === "asking" || c.status === "error" || c.status === "denied");
+  const open = state.value ?? (c.status === "error" || c.status === "denied");
   const now = useClock(c.status === "running");
   const took = c.duration ?? (c.status === "running" && c.startedAt ? now - c.startedAt : undefined);
   const size = sizeOf(c);
@@ -92,11 +97,19 @@ function ToolBody({ call: c, conversation }: { call: Call; conversation: Convers
   return <div class="tool-body">
     {c.repair && <p class="note">Repaired in this view: {REPAIRS[c.repair.class] ?? c.repair.class}.</p>}
     <h3>Arguments</h3>
-    {change ? <Diff text={change.patch} name={change.name} /> : <Value value={args !== undefined && typeof args === "object" && args !== null && exactly(c.arguments) ? args : c.arguments} label="Arguments" />}
+    {change ? <Diff text={change.patch} name={change.name} /> : isCommand(args) ? <Command call={c} /> : <Value value={args !== undefined && typeof args === "object" && args !== null && exactly(c.arguments) ? args : c.arguments} label="Arguments" />}
     <Steps call={c} last={50} />
     {(c.result !== undefined || c.status === "done") && <><h3>{c.failed ? "Error" : "Result"}</h3><Result call={c} /></>}
     {c.status === "running" && <FollowLink call={c} conversation={conversation} />}
     {c.ref && <FullLink refer={c.ref} conversation={conversation} />}
+  </div>;
+}
+
+function Command({ call: c }: { call: Call }) {
+  const raw = useSignal(false);
+  return <div class="value">
+    <button type="button" class="switch" aria-pressed={raw.value} onClick={() => { raw.value = !raw.value; }}>{raw.value ? "As a command" : "As it is"}</button>
+    <pre class="text command-line" tabIndex={0} aria-label="Arguments"><Long text={raw.value ? c.arguments : commandOf(c)} /></pre>
   </div>;
 }
 

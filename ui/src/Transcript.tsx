@@ -68,13 +68,13 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 
   // Short pages do not scroll, so the next one is fetched without being asked.
   useEffect(() => {
-    const el = box.current!;
-    if (rows.length && el.scrollHeight <= el.clientHeight + NEAR && !c.atStart.peek()) void c.earlier();
+    const el = box.current;
+    if (el && rows.length && el.scrollHeight <= el.clientHeight + NEAR && !c.atStart.peek()) void c.earlier();
   });
 
   // A block that opens changes heights without a render here.
   useEffect(() => {
-    const watch = new ResizeObserver(() => { if (stick.current && !target) box.current!.scrollTop = box.current!.scrollHeight; });
+    const watch = new ResizeObserver(() => { const el = box.current; if (el && stick.current && !target) el.scrollTop = el.scrollHeight; });
     watch.observe(box.current!.firstElementChild!);
     watch.observe(box.current!);
     return () => watch.disconnect();
@@ -82,6 +82,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 
   const toEnd = async () => {
     if (!c.atEnd.peek()) await c.loadEnd();
+    if (!box.current) return;
     if (route.peek().message) go({ view: "conversation", id: c.id }, true);
     stick.current = true;
     box.current!.scrollTop = box.current!.scrollHeight;
@@ -91,7 +92,12 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     stick.current = false;
     anchor.current = null;
     if (!c.atStart.peek()) await c.loadFrom(1);
-    requestAnimationFrame(() => { box.current!.scrollTop = 0; box.current!.querySelector<HTMLElement>("[data-row]")?.focus(); });
+    requestAnimationFrame(() => {
+      const el = box.current;
+      if (!el) return;
+      el.scrollTop = 0;
+      el.querySelector<HTMLElement>("[data-row]")?.focus();
+    });
   };
   useEffect(() => {
     const el = box.current!;
@@ -123,7 +129,14 @@ function RunState({ conversation: c }: { conversation: Conversation }) {
   const run = c.run.value;
   if (!run) return null;
   run.changed.value;
-  if (run.over.value && run.over.value !== "stop") return <p class="edge" role="status">The run ended: {run.over.value.replace(/_/g, " ")}.</p>;
+  const over = run.over.value;
+  if (over) {
+    const told = c.pages.value.at(-1)?.rows.some((r) => r.kind === "message" && r.error?.code === run.error?.code);
+    return <>
+      {run.error && !told && <div class="error-box" role="note"><strong>{show(cut(run.error.code, 60))}</strong> <Long text={run.error.message} most={2000} /></div>}
+      {over !== "stop" && <p class="edge" role="status">The run ended: {show(cut(over.replace(/_/g, " "), 60))}.</p>}
+    </>;
+  }
   const asking = run.messages.some((m) => m.calls.some((x) => x.status === "asking"));
   return <p class="working" role="status"><span class="pulse" aria-hidden="true" />{asking ? "Waiting for your permission" : "Working"}…</p>;
 }
@@ -143,7 +156,7 @@ function MessageView({ message: m, conversation, from, marked }: { message: Mess
       {m.amended && <span class="flag">{m.amended === "supersede" ? "replaced" : m.amended}</span>}
       {m.left && <span class="flag">not in context</span>}
       {m.dropped && <span class="flag">not kept: {show(cut(m.dropped, 120))}</span>}
-      {m.live ? <span class="flag live">live</span> : <a class="when" href={hrefOf(where)} title={`Record ${m.seq}, ${m.at}`}>{clock(m.at) || `#${m.seq}`}</a>}
+      {m.live ? (conversation.run.value?.over.value ? <span class="flag">only in the run's journal</span> : <span class="flag live">live</span>) : <a class="when" href={hrefOf(where)} title={`Record ${m.seq}, ${m.at}`}>{clock(m.at) || `#${m.seq}`}</a>}
       {!m.live && <button type="button" class="copy" aria-label="Copy a link to this message" onClick={copyLink}>link</button>}
     </header>
     {m.thinking && <Thinking text={m.thinking} rowKey={m.key} live={!!m.live && !m.text && !m.calls.length} />}

@@ -4,12 +4,13 @@
 // end towards which one scrolls and dropped at the other.
 import { batch, signal } from "@preact/signals";
 import { ApiError, ask, get, send, sleep, Unreachable, comebacks, connection } from "./api";
-import { pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
+import { hasOpenCalls, pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
 import { Run } from "./run";
 
 const PAGE = 40;
 const ROWS_MOST = 360;
 const POLL_MS = 1500;
+const BROKEN = new Set(["error", "interrupted", "died"]);
 
 export interface RunInfo { id: string; state: string; reason?: string; mode?: string; startedAt?: string }
 export interface Session { id: string; project?: string; title?: string; createdAt?: string; lastSeq: number; runs: RunInfo[] }
@@ -40,8 +41,12 @@ export class Conversation {
 
   close() { this.stop.abort(); this.run.peek()?.leave(); }
 
-  private view(query: string) {
-    return get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal);
+  private async view(query: string): Promise<View> {
+    const v = await get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal);
+    if (!hasOpenCalls(v)) return v;
+    // This view leaves open calls open; one that a model could read says what became of them.
+    const repaired = await get<View>(`${this.path}/messages?format=openai&tokens=false&after=${v.firstSeq - 1}&before=${v.lastSeq + 1}`, this.stop.signal);
+    return { ...v, repairs: [...v.repairs, ...repaired.repairs.filter((r) => !v.repairs.some((x) => x.seq === r.seq && x.class === r.class))] };
   }
 
   private async begin(from?: number) {
@@ -144,9 +149,14 @@ export class Conversation {
     const before = this.session.peek()?.lastSeq;
     const s = await get<Session>(this.path, this.stop.signal);
     if (JSON.stringify(s) !== JSON.stringify(this.session.peek())) this.session.value = s;
-    const open = s.runs.find((r) => r.state !== "finished");
+    const open = s.runs.find((r) => r.state !== "finished") ?? this.brokenOff(s.runs[0]);
     if (open && this.run.peek()?.id !== open.id) this.watch(open.id);
     if (before !== undefined && (s.lastSeq > this.lastKnown() || s.lastSeq !== before) && !this.busy) await this.refreshEnd();
+  }
+
+  // What the last run said before it broke off may stand in its journal only.
+  private brokenOff(r: RunInfo | undefined) {
+    return r && !this.run.peek() && BROKEN.has(r.reason ?? "") ? r : undefined;
   }
 
   private async poll() {
@@ -170,7 +180,7 @@ export class Conversation {
         if (!this.atEnd.peek() && type === "run_started") return;
         await this.look();
         await this.refreshEnd();
-        if (type === "run_finished" && this.run.peek() === run) this.run.value = null;
+        if (type === "run_finished" && this.run.peek() === run && !BROKEN.has(run.over.peek())) this.run.value = null;
         return;
       } catch { await sleep(500, this.stop.signal); }
     }

@@ -119,14 +119,17 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
   return call;
 }
 
+export const hasOpenCalls = (v: View) => v.messages.some((m) => Array.isArray(m.toolCalls) && m.toolCalls.some((c: { state?: unknown }) => c.state === "pending"));
+
 export function pageOf(v: View): Page {
   const facts = v.facts ?? [];
   const byId = new Map<string, Fact>();
   const byCall = new Map<string, Fact[]>();
   const displays = new Map<string, unknown>();
   for (const f of facts) {
-    if (f.kind === "message" || f.kind === "supersede") byId.set(f.kind === "supersede" ? f.target! : f.id, f);
     byId.set(f.id, f);
+    if (f.kind === "message") byId.set(`msg_${f.seq}`, f); // what the view calls one that has no id of its own
+    if (f.kind === "supersede" && f.target) byId.set(f.target, f);
     const call = str(f.fields?.tool_call_id) || f.about?.call;
     if (call) byCall.set(call, [...(byCall.get(call) ?? []), f]);
     for (const d of f.displays ?? []) displays.set(d.call, d.display);
@@ -136,8 +139,8 @@ export function pageOf(v: View): Page {
   let seq = v.firstSeq - 1;
   for (const m of v.messages) {
     const id = str(m.id);
-    const fact = byId.get(id) ?? byId.get(str((m as { _id?: unknown })._id));
-    seq = fact?.seq ?? (Number(/^msg_(\d+)$/.exec(id)?.[1]) || seq + 1);
+    const fact = byId.get(id);
+    seq = fact?.seq ?? seq + 1;
     const repairs = new Map(v.repairs.filter((r) => r.call && OF_CALLS.has(r.class) && (!fact || r.seq === seq)).map((r) => [r.call!, r]));
     // The results of this message's calls: the first of each id behind it.
     const results = new Map<string, Fact>();

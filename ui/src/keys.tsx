@@ -43,7 +43,7 @@ function move(by: 1 | -1, which = "[data-row]") {
   } else {
     const box = document.getElementById("transcript")!.getBoundingClientRect();
     const seen = all.filter((x) => { const r = x.getBoundingClientRect(); return r.bottom > box.top && r.top < box.bottom; });
-    next = which === "[data-row]" ? (by > 0 ? seen[0] : seen.at(-1)) ?? all[0] : by > 0 ? all.find((x) => x.getBoundingClientRect().top >= box.top) ?? all[0] : all.findLast((x) => x.getBoundingClientRect().top < box.top) ?? all.at(-1);
+    next = which === "[data-row]" ? (by > 0 ? seen[0] : seen.at(-1)) ?? all[0] : by > 0 ? all.find((x) => x.getBoundingClientRect().top >= box.top) ?? all[0] : all.findLast((x) => x.getBoundingClientRect().top < box.bottom) ?? all.at(-1);
   }
   if (!next) return;
   next.focus({ preventScroll: true });

@@ -82,7 +82,11 @@ export class Run {
       case "tool_call_complete": this.end(this.call(d), d, false); break;
       case "tool_call_error": this.end(this.call(d), d, true); break;
       case "final_message": if (text) this.message(String(d.messageId)).text = text; break;
-      case "run_error": this.error = { code: String(d.code ?? "ERROR"), message: String(d.message ?? "") }; break;
+      case "run_error": {
+        const e = (d.error && typeof d.error === "object" ? d.error : d) as Record<string, unknown>;
+        this.error = { code: String(e.code ?? "ERROR"), message: String(e.message ?? "") };
+        break;
+      }
       case "run_finished": this.over.value = String(d.reason ?? "stop"); break;
     }
   }
@@ -94,6 +98,7 @@ export class Run {
     if (!failed) c.status = "done";
     else if (c.status !== "denied") c.status = d.interrupted === true ? "interrupted" : "error";
     if (typeof d.duration === "number") c.duration = d.duration;
+    if (typeof d.exitCode === "number") c.exitCode = d.exitCode;
     if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
     delete c.approval;
   }

@@ -1,0 +1,234 @@
+// What the tests of the page share: a server of our own, a model that does as it is told, a real
+// browser, and TAP.
+import { spawn, spawnSync } from "node:child_process";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+export const steno = process.env.STENO || join(root, "build/steno");
+export const long = !!process.env.STENO_TEST_LONG;
+export const rounds = (n) => (long ? n : Math.ceil(n / 20));
+export const scratch = mkdtempSync(join(process.env.STENO_TEST_TMP || tmpdir(), "ui-"));
+const require = createRequire(join(root, "tests/npm/package.json"));
+const chromiumPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+
+export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+export async function until(what, test, ms = 15_000) {
+  const end = Date.now() + ms;
+  for (let last; ; await sleep(40)) {
+    try { last = await test(); if (last) return last; } catch (e) { last = e; }
+    if (Date.now() > end) throw new Error(`never: ${what} (${last instanceof Error ? last.message : JSON.stringify(last)})`);
+  }
+}
+export function assert(ok, words) { if (!ok) throw new Error(words); }
+export function equal(a, b, words = "") { if (a !== b) throw new Error(`${words} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`); }
+
+// ---- TAP ----
+const tests = [];
+export const test = (name, f) => tests.push([name, f]);
+export const note = (text) => console.log(`# ${text}`);
+
+export async function runTests(after = async () => {}) {
+  const only = process.env.UI_ONLY;
+  const chosen = only ? tests.filter(([n]) => n.includes(only)) : tests;
+  let missing = "";
+  try { require.resolve("playwright-core"); } catch { missing = "no playwright-core: tools/deps installs it"; }
+  if (!chromiumPath) missing = "no chromium: tools/deps installs it";
+  if (missing) {
+    console.log(`1..0 # SKIP ${missing}`);
+    process.exit(0);
+  }
+  console.log(`1..${chosen.length}`);
+  let failed = 0, n = 0;
+  for (const [name, f] of chosen) {
+    n++;
+    const from = Date.now();
+    try {
+      await f();
+      console.log(`ok ${n} - ${name}${process.env.UI_TIMES ? ` (${Date.now() - from} ms)` : ""}`);
+    } catch (e) {
+      failed++;
+      console.log(`not ok ${n} - ${name}`);
+      for (const line of String(e.stack ?? e).split("\n").slice(0, 12)) console.log(`# ${line}`);
+      await shotOfFailure(n);
+    }
+  }
+  await after();
+  await closeAll();
+  process.exit(failed ? 1 : 0);
+}
+
+// ---- the server ----
+const closing = [];
+export const atEnd = (f) => closing.push(f);
+async function closeAll() {
+  for (const f of closing.reverse()) { try { await f(); } catch { /* the next one */ } }
+  rmSync(scratch, { recursive: true, force: true });
+}
+for (const s of ["SIGTERM", "SIGINT"]) process.on(s, () => closeAll().then(() => process.exit(1)));
+
+export class Server {
+  constructor(name, model) {
+    this.folder = join(scratch, name);
+    this.store = join(this.folder, "store");
+    this.model = model;
+    this.port = 0;
+    mkdirSync(this.folder, { recursive: true });
+    atEnd(() => this.kill());
+  }
+  async start(...more) {
+    const config = join(this.folder, "config/steno");
+    mkdirSync(config, { recursive: true });
+    if (this.config) writeFileSync(join(config, "config.json"), JSON.stringify(this.config));
+    const args = ["--store", this.store, "serve", "--listen", `127.0.0.1:${this.port}`, "--json", "--log", join(this.folder, "log"), ...more];
+    if (this.model) args.push("--base-url", this.model.url, "--model", "mock-1");
+    this.process = spawn(steno, args, { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env.PATH, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, "config"), OPENAI_API_KEY: "none" } });
+    let said = "", wrong = "";
+    this.process.stdout.on("data", (d) => { said += d; });
+    this.process.stderr.on("data", (d) => { wrong += d; });
+    await until("the server started", () => said.includes("\n") || this.process.exitCode !== null).catch((e) => { throw new Error(`${e.message} ${wrong}`); });
+    if (!said) throw new Error(`steno serve: ${wrong}`);
+    const { address, port } = JSON.parse(said);
+    this.port = port;
+    this.token = address.split("token=")[1];
+    this.origin = `http://127.0.0.1:${port}`;
+    return this;
+  }
+  kill(signal = "SIGKILL") {
+    const p = this.process;
+    if (!p || p.exitCode !== null || p.signalCode) return Promise.resolve();
+    return new Promise((done) => { p.once("exit", done); p.kill(signal); });
+  }
+  address(path = "/") { return `${this.origin}/#token=${this.token}&${path}`; }
+  async api(method, path, body, headers = {}) {
+    const answer = await fetch(this.origin + path, { method, headers: { Authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+      body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text ? JSON.parse(text) : null;
+  }
+  async conversation(title, messages = [], extra = {}) {
+    const { id } = await this.api("POST", "/api/chat-sessions", { title, ...extra });
+    for (let i = 0; i < messages.length; i += 500) await this.append(id, messages.slice(i, i + 500));
+    return id;
+  }
+  append(id, messages, query = "") { return this.api("POST", `/api/chat-sessions/${encodeURIComponent(id)}/messages${query}`, messages); }
+  // Through the command line: what writes an artifact piece by piece.
+  cli(...args) { return spawn(steno, ["--store", this.store, ...args], { stdio: ["pipe", "pipe", "pipe"] }); }
+  cliRun(input, ...args) {
+    const run = spawnSync(steno, ["--store", this.store, ...args], { input, maxBuffer: 1 << 28 });
+    if (run.status !== 0) throw new Error(`steno ${args[0]}: ${run.stderr}`);
+    return run.stdout.toString();
+  }
+}
+
+// ---- a model that does as it is told ----
+// play(fn): fn(request, reply) answers the next request; reply.text("..."), reply.call(name, args),
+// reply.end(), and it may wait as long as it likes in between.
+export class Model {
+  constructor() {
+    this.plays = [];
+    this.requests = [];
+    this.http = createServer((q, a) => void this.answer(q, a));
+    atEnd(() => { this.http.closeAllConnections(); this.http.close(); });
+  }
+  async start() {
+    await new Promise((r) => this.http.listen(0, "127.0.0.1", r));
+    this.url = `http://127.0.0.1:${this.http.address().port}/v1`;
+    return this;
+  }
+  play(...fns) { this.plays.push(...fns); }
+  says(text, each = 0) { this.play(async (_, r) => { await r.text(text, each); r.end(); }); }
+  calls(name, args, text = "") { this.play(async (_, r) => { if (text) await r.text(text); r.call(name, args); r.end(); }); }
+  fails(status, words = "no") { this.play(Object.assign(() => {}, { status, words })); }
+  async answer(q, a) {
+    let body = "";
+    for await (const d of q) body += d;
+    const request = JSON.parse(body || "{}");
+    this.requests.push(request);
+    const play = this.plays.shift() ?? (async (_, r) => { await r.text("I have nothing more to say."); r.end(); });
+    if (play.status) {
+      a.writeHead(play.status, { "Content-Type": "application/json" });
+      a.end(JSON.stringify({ error: { message: play.words } }));
+      return;
+    }
+    if (request.stream === false) throw new Error("the page asks for streams");
+    a.writeHead(200, { "Content-Type": "text/event-stream" });
+    const put = (d, finish = null) => a.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: d, finish_reason: finish }] })}\n\n`);
+    let calls = 0;
+    const reply = {
+      gone: () => a.destroyed,
+      text: async (t, each = 0) => {
+        if (!each) { put({ content: t }); return; }
+        for (const piece of t.match(/.{1,6}/gs) ?? []) { if (a.destroyed) return; put({ content: piece }); await sleep(each); }
+      },
+      thinking: (t) => put({ reasoning_content: t }),
+      call: (name, args, id = `call_${Math.random().toString(36).slice(2, 10)}`) =>
+        put({ tool_calls: [{ index: calls++, id, type: "function", function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args) } }] }),
+      end: (why) => { if (!a.destroyed) { put({}, why ?? (calls ? "tool_calls" : "stop")); a.end("data: [DONE]\n\n"); } },
+      break: () => a.destroy(),
+    };
+    try { await play(request, reply); } catch { a.destroy(); }
+  }
+}
+
+// ---- the browser ----
+let browser;
+export async function openBrowser() {
+  if (browser) return browser;
+  const { chromium } = require("playwright-core");
+  browser = await chromium.launch({ executablePath: chromiumPath, headless: true,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync", "--disable-default-apps", "--js-flags=--expose-gc", "--enable-precise-memory-info"] });
+  atEnd(() => browser.close());
+  return browser;
+}
+
+// A window of its own: what it asked of others, what it complained about, which dialogs it opened.
+const shown = [];
+export async function openWindow(server, { path = "/", width = 1280, height = 800, dark = false, ...more } = {}) {
+  const b = await openBrowser();
+  const context = await b.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", locale: "en-GB", ...more });
+  const w = await adopt(context, server);
+  await w.page.goto(server.address(path));
+  return w;
+}
+export async function adopt(context, server) {
+  const page = await context.newPage();
+  const w = { context, page, foreign: [], complaints: [], dialogs: [], server, close: () => context.close() };
+  page.on("request", (r) => { const u = r.url(); if (!u.startsWith(server.origin) && !u.startsWith("data:") && !u.startsWith("blob:")) w.foreign.push(u); });
+  page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") w.complaints.push(m.text()); });
+  page.on("pageerror", (e) => w.complaints.push(String(e)));
+  page.on("dialog", (d) => { w.dialogs.push(d.message()); void d.dismiss(); });
+  page.setDefaultTimeout(10_000);
+  shown.push(w);
+  if (shown.length > 4) shown.shift();
+  return w;
+}
+async function shotOfFailure(n) {
+  if (!process.env.UI_SHOTS) return;
+  for (const w of shown) if (!w.page.isClosed()) await w.page.screenshot({ path: join(process.env.UI_SHOTS, `fail-${n}-${shown.indexOf(w)}.png`) }).catch(() => {});
+}
+
+export async function heapMb(page) {
+  const s = await page.context().newCDPSession(page);
+  await s.send("HeapProfiler.collectGarbage");
+  const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await s.send("Runtime.getHeapUsage");
+  await s.detach();
+  return (usedSize + embedderHeapUsedSize + backingStorageSize) / 1e6;
+}
+
+// ---- pictures for the docs ----
+export const pictures = process.env.STENO_SCREENSHOTS || "";
+export async function picture(page, name) {
+  if (!pictures) return;
+  mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: join(pictures, `${name}.png`) });
+}
+export const axeSource = () => require.resolve("axe-core/axe.min.js");
+export { require };
