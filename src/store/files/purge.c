@@ -174,6 +174,7 @@ static int take_name(struct files_conv *c, struct steno_error *err)
         /* The mark first: it says that all of this is synced, damage at its end included. */
         c->ids.log = st.st_ino;
         ids_set_mark(&c->ids, (struct log_mark){(uint64_t)st.st_size, last_seq});
+        ids_flush(&c->ids);
         int rc = conv_refresh(c, err);
         return rc ? rc : conv_cover_ids(c, err);
 }
