@@ -131,6 +131,22 @@ struct walk {
         const char *meta;
 };
 
+/* The file that holds a tool's output, if it became one. */
+static char *ref_of(const struct steno_record *r)
+{
+        size_t n = 0;
+        const char *about = steno_record_about(r, &n);
+        struct json j;
+        char *ref = NULL;
+        if (!about || !memmem(about, n, "\"ref\"", 5))
+                return NULL;
+        json_init(&j);
+        if (json_parse(&j, about, n, NULL, NULL) == 0)
+                ref = json_dup_string(&j, json_get(&j, 0, "ref"));
+        json_release(&j);
+        return ref;
+}
+
 static int hand_out(struct walk *w, const struct steno_record *r, const struct history_entry *e)
 {
         char *json;
@@ -146,8 +162,12 @@ static int hand_out(struct walk *w, const struct steno_record *r, const struct h
             .meta = w->as ? w->meta
                     : e   ? e->meta
                           : NULL,
-            .format = steno_record_format(r)};
+            .format = steno_record_format(r),
+            .conv = w->h->conv};
+        char *ref = ref_of(r);
+        item.ref = ref;
         rc = w->each(w->ctx, &item);
+        free(ref);
         steno_free(json);
         return rc;
 }
@@ -201,6 +221,7 @@ static int keep(void *ctx, const struct history_item *item)
         k->json = arena_dup(&c->arena, str_span(item->json, item->n)).p;
         k->meta = item->meta ? arena_dup(&c->arena, str_of(item->meta)).p : NULL;
         k->format = arena_dup(&c->arena, str_of(item->format)).p;
+        k->ref = item->ref ? arena_dup(&c->arena, str_of(item->ref)).p : NULL;
         return c->arena.failed;
 }
 

@@ -30,6 +30,8 @@ struct history_item {
         size_t n;
         const char *meta;
         const char *format; /* that it was stored in */
+        const char *ref;    /* of the file that holds its output, or NULL */
+        struct steno_conv *conv;
 };
 
 /* Non-zero ends the walk and is returned. */

@@ -444,6 +444,24 @@ void openai_item_get(struct request *r)
         steno_conv_close(conv);
 }
 
+static int note_several(void *ctx, const struct history_item *message)
+{
+        *(bool *)ctx = item_count(message) > 1;
+        return 0;
+}
+
+/* Is this item one of several of a message that another API wrote? Then it cannot go alone. */
+static bool is_one_of_several(struct steno_conv *conv, const char *message)
+{
+        struct history h;
+        bool several = false;
+        if (history_open(&h, conv, NULL))
+                return false;
+        history_find(&h, message, "responses", note_several, &several, NULL);
+        history_close(&h);
+        return several;
+}
+
 void openai_item_delete(struct request *r)
 {
         struct steno_error err = {0};
@@ -453,6 +471,13 @@ void openai_item_delete(struct request *r)
         if (!conv)
                 return;
         item_split_id(r->params[1].p, message, &k);
+        if (strcmp(message, r->params[1].p) != 0 && is_one_of_several(conv, message)) {
+                request_header_out(r, "x-should-retry", "false");
+                request_error(r, 409, "part_of_message",
+                    "this item is a part of the message %.100s; delete that", message);
+                steno_conv_close(conv);
+                return;
+        }
         int rc = steno_amend(conv, "delete", message, NULL, 0, NULL, NULL, &err);
         if (rc == STENO_ENOTFOUND)
                 request_error(r, 404, "not_found", "no such item");

@@ -7,6 +7,8 @@
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
 
 static const struct {
         const char *type;
@@ -141,47 +143,75 @@ size_t item_count(const struct history_item *message)
         return n;
 }
 
+static int to_buf(void *ctx, const void *p, size_t n)
+{
+        struct buf *b = ctx;
+        buf_put(b, p, n);
+        return b->failed;
+}
+
+/* The whole output where a file holds it; a client of this API has no other way to it. */
+static bool put_whole_output(const struct history_item *message, struct buf *out)
+{
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        bool ok = steno_context_raw(message->conv, message->ref, 0, 0, to_buf, &text, NULL) == 0 &&
+                  !text.failed && text_is_utf8(text.p, text.n);
+        if (ok)
+                json_put_string(out, buf_str(&text));
+        buf_release(&text);
+        return ok;
+}
+
+/* An item that came as something else: its id is the message's and, of several, its place. */
+static void put_foreign(const struct history_item *message, const struct json *j, json_ref item,
+    const char *id, struct buf *out)
+{
+        struct json again;
+        struct buf made;
+        const char *why;
+        bool whole = message->ref && json_is(j, json_get(j, item, "type"), "function_call_output");
+        buf_init(&made, 0);
+        json_init(&again);
+        buf_puts(&made, "{\"id\":");
+        json_put_string(&made, str_of(id));
+        for (json_ref k = json_child(j, item); k != JSON_NONE; k = json_next_key(j, item, k)) {
+                if (json_is(j, k, "id"))
+                        continue;
+                buf_putc(&made, ',');
+                buf_put_str(&made, json_raw(j, k));
+                buf_putc(&made, ':');
+                if (!whole || !json_is(j, k, "output") || !put_whole_output(message, &made))
+                        buf_put_str(&made, json_raw(j, json_value(j, k)));
+        }
+        buf_putc(&made, '}');
+        if (!made.failed && json_parse(&again, made.p, made.n, NULL, NULL) == 0)
+                item_normalise(&again, 0, (struct str){0}, 0, out, &why);
+        json_release(&again);
+        buf_release(&made);
+}
+
 bool item_of_message(const struct history_item *message, size_t k, struct buf *out)
 {
         struct json j;
+        char id[330];
         json_init(&j);
         bool ok = json_parse(&j, message->json, message->n, NULL, NULL) == 0;
         bool array = ok && json_type(&j, 0) == JSON_ARRAY;
-        uint32_t count = array ? json_count(&j, 0) : 1;
-        json_ref item = !ok      ? JSON_NONE
-                        : array  ? json_at(&j, 0, (uint32_t)k)
-                        : k == 0 ? 0
-                                 : JSON_NONE;
-        if (item != JSON_NONE) {
-                /* Items that came as items have their own id and everything else already. */
-                if (strcmp(message->format, "responses") == 0) {
-                        buf_put_str(out, json_raw(&j, item));
-                } else {
-                        struct buf with_id;
-                        const char *why;
-                        buf_init(&with_id, 0);
-                        buf_puts(&with_id, "{\"id\":");
-                        if (count > 1) {
-                                char id[330];
-                                snprintf(id, sizeof id, "%s~%zu", message->id, k);
-                                json_put_string(&with_id, str_of(id));
-                        } else {
-                                json_put_string(&with_id, str_of(message->id));
-                        }
-                        struct str raw = json_raw(&j, item);
-                        buf_putc(&with_id, ',');
-                        buf_put(&with_id, raw.p + 1, raw.n - 1);
-                        struct json again;
-                        json_init(&again);
-                        if (!with_id.failed &&
-                            json_parse(&again, with_id.p, with_id.n, NULL, NULL) == 0)
-                                item_normalise(&again, 0, (struct str){0}, 0, out, &why);
-                        json_release(&again);
-                        buf_release(&with_id);
-                }
+        bool several = array && json_count(&j, 0) > 1;
+        json_ref item = array ? json_at(&j, 0, (uint32_t)k) : ok && k == 0 ? 0 : JSON_NONE;
+        if (item == JSON_NONE) {
+                json_release(&j);
+                return false;
         }
+        snprintf(id, sizeof id, several ? "%s~%zu" : "%s", message->id, k);
+        /* Items that came as items have their own id and everything else already. */
+        if (strcmp(message->format, "responses") == 0)
+                buf_put_str(out, json_raw(&j, item));
+        else
+                put_foreign(message, &j, item, id, out);
         json_release(&j);
-        return item != JSON_NONE;
+        return true;
 }
 
 void item_split_id(const char *id, char message[300], size_t *k)
