@@ -3,14 +3,8 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/json.h"
-
-/* `,"crc":"9ae0daaf"}` */
-#define TAIL_LEN 18
-#define CRC_AT 8
-
-static const char HEX[] = "0123456789abcdef";
+#include "model/sealed.h"
 
 void record_write(struct buf *out, const struct record *r, struct str id)
 {
@@ -35,60 +29,13 @@ void record_write(struct buf *out, const struct record *r, struct str id)
         buf_put_str(out, r->x);
         buf_puts(out, ",\"m\":");
         buf_put_str(out, r->m);
-        if (out->failed)
-                return;
-        uint32_t crc = hash_crc32c(0, out->p + start, out->n - start);
-        char tail[TAIL_LEN + 1] = ",\"crc\":\"00000000\"}\n";
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                tail[CRC_AT + i] = HEX[crc & 15];
-        buf_put(out, tail, sizeof tail);
+        sealed_finish(out, start);
 }
 
 /* ---- reading by position ---- */
 
-struct scan {
-        const char *p;
-        const char *end;
-};
-
-static bool take(struct scan *s, const char *lit, size_t n)
-{
-        if ((size_t)(s->end - s->p) < n || memcmp(s->p, lit, n) != 0)
-                return false;
-        s->p += n;
-        return true;
-}
-#define TAKE(s, lit) take(s, lit, sizeof(lit) - 1)
-
-static bool take_u64(struct scan *s, uint64_t *v)
-{
-        const char *start = s->p;
-        uint64_t n = 0;
-        while (s->p < s->end && *s->p >= '0' && *s->p <= '9' && s->p - start < 19)
-                n = n * 10 + (uint64_t)(*s->p++ - '0');
-        *v = n;
-        return s->p > start;
-}
-
-/* The inside of a string whose opening quote has been taken; takes the closing one. */
-static bool take_string(struct scan *s, struct str *v)
-{
-        const char *start = s->p;
-        for (; s->p < s->end; s->p++) {
-                if (*s->p == '\\')
-                        s->p++;
-                else if (*s->p == '"')
-                        break;
-        }
-        if (s->p >= s->end)
-                return false;
-        *v = str_span(start, (size_t)(s->p - start));
-        s->p++;
-        return true;
-}
-
 /* An object, brackets balanced outside of strings. */
-static bool take_object(struct scan *s, struct str *v)
+static bool take_object(struct sealed *s, struct str *v)
 {
         const char *start = s->p;
         struct str skipped;
@@ -96,7 +43,7 @@ static bool take_object(struct scan *s, struct str *v)
         while (s->p < s->end) {
                 switch (*s->p++) {
                 case '"':
-                        if (!take_string(s, &skipped))
+                        if (!sealed_take_string(s, &skipped))
                                 return false;
                         break;
                 case '{':
@@ -120,19 +67,22 @@ static bool take_object(struct scan *s, struct str *v)
 
 bool record_peek(struct str line, struct record *out)
 {
-        if (line.n < TAIL_LEN || line.p[line.n - 1] != '}')
+        struct sealed s;
+        if (!sealed_body(line, &s))
                 return false;
-        struct scan s = {line.p, line.p + line.n - TAIL_LEN};
         uint64_t index, count;
         struct record r = {.line = line};
-        if (!TAKE(&s, "{\"v\":1,\"seq\":") || !take_u64(&s, &r.seq) || !TAKE(&s, ",\"id\":\"") ||
-            !take_string(&s, &r.id) || !TAKE(&s, ",\"at\":\"") || !take_string(&s, &r.at) ||
-            !TAKE(&s, ",\"fmt\":\"") || !take_string(&s, &r.fmt) || !TAKE(&s, ",\"batch\":[") ||
-            !take_u64(&s, &index) || !TAKE(&s, ",") || !take_u64(&s, &count))
+        if (!sealed_take(&s, STR("{\"v\":1,\"seq\":")) || !sealed_take_u64(&s, &r.seq) ||
+            !sealed_take(&s, STR(",\"id\":\"")) || !sealed_take_string(&s, &r.id) ||
+            !sealed_take(&s, STR(",\"at\":\"")) || !sealed_take_string(&s, &r.at) ||
+            !sealed_take(&s, STR(",\"fmt\":\"")) || !sealed_take_string(&s, &r.fmt) ||
+            !sealed_take(&s, STR(",\"batch\":[")) || !sealed_take_u64(&s, &index) ||
+            !sealed_take(&s, STR(",")) || !sealed_take_u64(&s, &count))
                 return false;
-        if (TAKE(&s, ",") && !take_u64(&s, &r.group))
+        if (sealed_take(&s, STR(",")) && !sealed_take_u64(&s, &r.group))
                 return false;
-        if (!TAKE(&s, "],\"x\":") || !take_object(&s, &r.x) || !TAKE(&s, ",\"m\":"))
+        if (!sealed_take(&s, STR("],\"x\":")) || !take_object(&s, &r.x) ||
+            !sealed_take(&s, STR(",\"m\":")))
                 return false;
         if (r.seq == 0 || index >= count || count > UINT32_MAX || s.p >= s.end)
                 return false;
@@ -143,19 +93,7 @@ bool record_peek(struct str line, struct record *out)
         return true;
 }
 
-static bool tail_matches(struct str line)
-{
-        const char *tail = line.p + line.n - TAIL_LEN;
-        if (memcmp(tail, ",\"crc\":\"", CRC_AT) != 0 || memcmp(tail + 16, "\"}", 2) != 0)
-                return false;
-        uint32_t crc = hash_crc32c(0, line.p, line.n - TAIL_LEN);
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                if (tail[CRC_AT + i] != HEX[crc & 15])
-                        return false;
-        return true;
-}
-
 bool record_read(struct str line, struct record *out)
 {
-        return line.n >= TAIL_LEN && tail_matches(line) && record_peek(line, out);
+        return sealed_check(line) && record_peek(line, out);
 }

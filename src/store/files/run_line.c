@@ -4,18 +4,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "model/sealed.h"
 
-/* `,"crc":"9ae0daaf"}` */
-#define TAIL_LEN 18
-#define CRC_AT 8
 #define BLOCK ((size_t)64 * 1024)
 /* Beyond any event we write: an outcome holds one message. */
 #define LINE_READ_MAX (MESSAGE_MAX * 2)
-
-static const char HEX[] = "0123456789abcdef";
 
 void run_line_write(struct buf *out, const struct run_event *e)
 {
@@ -28,66 +23,19 @@ void run_line_write(struct buf *out, const struct run_event *e)
         buf_put_str(out, e->type);
         buf_puts(out, "\",\"data\":");
         buf_put_str(out, e->data);
-        if (out->failed)
-                return;
-        uint32_t crc = hash_crc32c(0, out->p + start, out->n - start);
-        char tail[TAIL_LEN + 1] = ",\"crc\":\"00000000\"}\n";
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                tail[CRC_AT + i] = HEX[crc & 15];
-        buf_put(out, tail, sizeof tail);
-}
-
-static bool tail_matches(struct str line)
-{
-        const char *tail = line.p + line.n - TAIL_LEN;
-        if (memcmp(tail, ",\"crc\":\"", CRC_AT) != 0 || memcmp(tail + 16, "\"}", 2) != 0)
-                return false;
-        uint32_t crc = hash_crc32c(0, line.p, line.n - TAIL_LEN);
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                if (tail[CRC_AT + i] != HEX[crc & 15])
-                        return false;
-        return true;
-}
-
-static bool take(const char **p, const char *end, const char *lit)
-{
-        size_t n = strlen(lit);
-        if ((size_t)(end - *p) < n || memcmp(*p, lit, n) != 0)
-                return false;
-        *p += n;
-        return true;
-}
-
-static bool take_string(const char **p, const char *end, struct str *out)
-{
-        const char *start = *p;
-        const char *at = start;
-        while (at < end && *at != '"')
-                at += *at == '\\' ? 2 : 1;
-        if (at >= end)
-                return false;
-        *out = str_span(start, (size_t)(at - start));
-        *p = at + 1;
-        return true;
+        sealed_finish(out, start);
 }
 
 bool run_line_read(struct str line, struct run_event *out)
 {
-        if (line.n < TAIL_LEN || !tail_matches(line))
-                return false;
-        const char *p = line.p;
-        const char *end = line.p + line.n - TAIL_LEN;
+        struct sealed s;
         struct run_event e = {0};
-        if (!take(&p, end, "{\"seq\":"))
+        if (!sealed_check(line) || !sealed_body(line, &s) || !sealed_take(&s, STR("{\"seq\":")) ||
+            !sealed_take_u64(&s, &e.seq) || !sealed_take(&s, STR(",\"at\":\"")) ||
+            !sealed_take_string(&s, &e.at) || !sealed_take(&s, STR(",\"type\":\"")) ||
+            !sealed_take_string(&s, &e.type) || !sealed_take(&s, STR(",\"data\":")) || s.p >= s.end)
                 return false;
-        const char *digits = p;
-        while (p < end && *p >= '0' && *p <= '9' && p - digits < 19)
-                e.seq = e.seq * 10 + (uint64_t)(*p++ - '0');
-        if (p == digits || !take(&p, end, ",\"at\":\"") || !take_string(&p, end, &e.at) ||
-            !take(&p, end, ",\"type\":\"") || !take_string(&p, end, &e.type) ||
-            !take(&p, end, ",\"data\":") || p >= end)
-                return false;
-        e.data = str_span(p, (size_t)(end - p));
+        e.data = str_span(s.p, (size_t)(s.end - s.p));
         *out = e;
         return true;
 }

@@ -1,0 +1,69 @@
+/*
+ * sealed.h - lines that know whether they are whole: one JSON object a line, whose last member is
+ * the CRC-32C of everything before it.
+ *
+ *   {...,"crc":"9ae0daaf"}\n
+ *
+ * Records (record.h) and the events of runs are such lines. Their members stand in a fixed order
+ * without white space, so they are read by position.
+ */
+#ifndef MODEL_SEALED_H
+#define MODEL_SEALED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Ends the line that begins at `start`: its checksum, the closing brace, the line feed. */
+void sealed_finish(struct buf *out, size_t start);
+
+/* What is read by position: from p up to the seal. */
+struct sealed {
+        const char *p;
+        const char *end;
+};
+
+/* Opens a line (without its line feed) for reading. False: too short to be one. */
+bool sealed_body(struct str line, struct sealed *s);
+/* Is the seal right? */
+bool sealed_check(struct str line);
+
+/* Each takes what must come next, or answers false. Here, because every record that is read
+ * passes through them with literals that the compiler can see. */
+
+static inline bool sealed_take(struct sealed *s, struct str literal)
+{
+        if ((size_t)(s->end - s->p) < literal.n || memcmp(s->p, literal.p, literal.n) != 0)
+                return false;
+        s->p += literal.n;
+        return true;
+}
+
+static inline bool sealed_take_u64(struct sealed *s, uint64_t *v)
+{
+        const char *start = s->p;
+        uint64_t n = 0;
+        while (s->p < s->end && *s->p >= '0' && *s->p <= '9' && s->p - start < 19)
+                n = n * 10 + (uint64_t)(*s->p++ - '0');
+        *v = n;
+        return s->p > start;
+}
+
+/* The inside of a string whose opening quote was taken; takes the closing one. */
+static inline bool sealed_take_string(struct sealed *s, struct str *v)
+{
+        const char *at = s->p;
+        while (at < s->end && *at != '"')
+                at += *at == '\\' ? 2 : 1;
+        if (at >= s->end)
+                return false;
+        *v = str_span(s->p, (size_t)(at - s->p));
+        s->p = at + 1;
+        return true;
+}
+
+#endif
