@@ -162,6 +162,14 @@ const char *cli_store_url(struct cli *c)
         return c->default_url;
 }
 
+const char *cli_store_path(struct cli *c)
+{
+        const char *url = cli_store_url(c);
+        if (url && strncmp(url, "file://", 7) == 0)
+                return url + 7;
+        return url && strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+}
+
 int cli_open_store(struct cli *c, enum cli_open how)
 {
         struct steno_open_options opt = {.size = sizeof(opt)};

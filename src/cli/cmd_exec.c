@@ -80,19 +80,12 @@ static int append_call(struct cli *c, char **argv, const char *call)
         return rc ? cli_fail(c, &err) : 0;
 }
 
-static const char *plain_path(const char *url)
-{
-        if (strncmp(url, "file://", 7) == 0)
-                return url + 7;
-        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
-}
-
 static int run_command(struct cli *c, const struct exec_opts *o, char **argv, struct running *r,
     struct exec_result *result)
 {
         struct steno_error err = {0};
         char **env = NULL;
-        char *hidden_path = realpath(plain_path(cli_store_url(c)), NULL);
+        char *hidden_path = realpath(cli_store_path(c), NULL);
         const char *hidden[] = {hidden_path, NULL};
         int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
         if (rc == 0) {

@@ -22,13 +22,6 @@ struct serve_opts {
         bool no_tools;
 };
 
-static const char *plain_path(const char *url)
-{
-        if (strncmp(url, "file://", 7) == 0)
-                return url + 7;
-        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
-}
-
 static int announce(struct cli *c, const struct server *s)
 {
         if (c->json) {
@@ -82,7 +75,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
                 return rc;
         struct session_options so = {.env = (const char *const *)environ,
             .directory = ".",
-            .store_path = plain_path(url),
+            .store_path = cli_store_path(c),
             .no_tools = o->no_tools,
             .provider = o->script ? "script" : o->provider,
             .base_url = o->base_url,

@@ -8,13 +8,6 @@
 #include "base/json.h"
 #include "server/identity.h"
 
-static const char *plain_path(const char *url)
-{
-        if (strncmp(url, "file://", 7) == 0)
-                return url + 7;
-        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
-}
-
 /* Opens the tokens of the store, which is made when there is none: a token may come first. */
 static int open_tokens(struct cli *c, struct identities **out)
 {
@@ -22,7 +15,7 @@ static int open_tokens(struct cli *c, struct identities **out)
         int rc = cli_open_store(c, CLI_CREATE);
         if (rc != 0)
                 return rc;
-        return identities_open(plain_path(cli_store_url(c)), out, &err) ? cli_fail(c, &err) : 0;
+        return identities_open(cli_store_path(c), out, &err) ? cli_fail(c, &err) : 0;
 }
 
 static int run_new(struct cli *c, const void *opts, int argc, char **argv)

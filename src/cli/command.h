@@ -141,6 +141,8 @@ void cli_say(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 
 
 /* --store, else $STENO_STORE, else the default one's path; NULL when memory is out. */
 const char *cli_store_url(struct cli *c);
+/* The same as a path, without file:. */
+const char *cli_store_path(struct cli *c);
 
 enum cli_open {
         CLI_MUST_EXIST, /* reading makes no store */
