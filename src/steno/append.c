@@ -168,11 +168,19 @@ static int take_messages(struct append_work *w, struct steno_error *err)
 static int work_commit(
     struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
 {
+        const char *id = steno_conv_id(w->conv);
         struct files_receipt stored = {0};
-        int rc = files_append(w->conv->files, &w->batch, &stored, err);
+        struct steno_receipt *r = NULL;
+        int rc = receipt ? receipt_new(id, &w->batch, &r, err) : 0;
+        if (rc == 0)
+                rc = files_append(w->conv->files, &w->batch, &stored, err);
         *kept = rc == 0 && !stored.replayed;
         if (rc == 0 && receipt)
-                rc = receipt_new(steno_conv_id(w->conv), &w->batch, &stored, receipt, err);
+                rc = receipt_fill(r, id, &stored, err);
+        if (rc == 0 && receipt)
+                *receipt = r;
+        else
+                steno_receipt_free(r);
         files_receipt_release(&stored, w->batch.count);
         return rc;
 }

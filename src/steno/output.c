@@ -4,11 +4,14 @@
 #include "steno/carry.h"
 #include "steno/spill.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
+
+#define SEQ_ROOM 28 /* {"seq": and the longest number */
 
 struct steno_output {
         struct steno_conv *conv;
@@ -197,21 +200,17 @@ int steno_output_message(struct steno_output *o, const char *fields_json, char *
         return rc;
 }
 
-/* {"seq","id","content","ref"} */
-static int put_result(
-    const char *message, size_t n, uint64_t seq, char **json, struct steno_error *err)
+/* {"seq","id","content","ref"}; the seq is not known yet and gets room at the front. */
+static int put_result(const char *message, size_t n, struct buf *out, struct steno_error *err)
 {
         struct json j;
-        struct buf out;
         json_init(&j);
-        buf_init(&out, 0);
         int rc = json_parse(&j, message, n, NULL, err);
         if (rc == 0) {
-                struct jsonw w = jsonw_to(&out);
                 json_ref ref = json_get(&j, 0, "ref");
-                jsonw_object(&w);
-                jsonw_key(&w, "seq");
-                jsonw_u64(&w, seq);
+                buf_printf(out, "%*s", SEQ_ROOM, "");
+                struct jsonw w = jsonw_to(out);
+                w.comma = true;
                 jsonw_key(&w, "id");
                 jsonw_raw(&w, json_raw(&j, json_get(&j, 0, "id")));
                 jsonw_key(&w, "content");
@@ -222,13 +221,20 @@ static int put_result(
                 else
                         jsonw_raw(&w, json_raw(&j, ref));
                 jsonw_object_end(&w);
-                *json = buf_take(&out, NULL);
-                if (!*json)
-                        rc = error_nomem(err);
+                rc = buf_cstr(out) ? 0 : error_nomem(err);
         }
         json_release(&j);
-        buf_release(&out);
         return rc;
+}
+
+/* Needs no memory: what was stored cannot be reported as refused. */
+static char *finish_result(struct buf *out, uint64_t seq)
+{
+        char head[SEQ_ROOM + 1];
+        int n = snprintf(head, sizeof head, "{\"seq\":%llu", (unsigned long long)seq);
+        buf_drop_front(out, SEQ_ROOM - (size_t)n);
+        memcpy(out->p, head, (size_t)n);
+        return buf_take(out, NULL);
 }
 
 int steno_output_finish(
@@ -236,6 +242,7 @@ int steno_output_finish(
 {
         char *message = NULL;
         size_t n = 0;
+        struct buf result;
         struct steno_receipt *receipt = NULL;
         /* The limits were decided by here: what stayed inline must not be taken out again. */
         struct steno_append_options opt = {.size = sizeof opt,
@@ -246,12 +253,16 @@ int steno_output_finish(
         int rc = steno_output_message(o, fields_json, &message, &n, err);
         if (rc)
                 return rc;
-        rc = steno_append(o->conv, message, n, &opt, &receipt, err);
+        buf_init(&result, 0);
+        rc = put_result(message, n, &result, err);
         if (rc == 0)
-                rc = put_result(message, n, steno_receipt_first_seq(receipt), json, err);
+                rc = steno_append(o->conv, message, n, &opt, &receipt, err);
+        if (rc == 0)
+                *json = finish_result(&result, steno_receipt_first_seq(receipt));
         else if (o->info.id[0])
                 artifact_undo(o->conv->files, o->info.id);
         steno_receipt_free(receipt);
+        buf_release(&result);
         free(message);
         return rc;
 }

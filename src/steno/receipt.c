@@ -15,14 +15,13 @@ struct steno_receipt {
         bool replayed;
         size_t count;
         char **ids;
-        char *json;
+        struct buf json;
 };
 
-static char *write_json(const struct steno_receipt *r, const char *conversation)
+static int write_json(struct steno_receipt *r, const char *conversation, struct steno_error *err)
 {
-        struct buf b;
-        buf_init(&b, 0);
-        struct jsonw w = jsonw_to(&b);
+        buf_clear(&r->json);
+        struct jsonw w = jsonw_to(&r->json);
         jsonw_object(&w);
         jsonw_key(&w, "conversation");
         jsonw_cstr(&w, conversation);
@@ -38,35 +37,31 @@ static char *write_json(const struct steno_receipt *r, const char *conversation)
         jsonw_key(&w, "durability");
         jsonw_cstr(&w, r->durability == STENO_FULL ? "full" : "process");
         jsonw_object_end(&w);
-        char *json = buf_take(&b, NULL);
-        buf_release(&b);
-        return json;
+        return buf_cstr(&r->json) ? 0 : error_nomem(err);
 }
 
 int receipt_new(const char *conversation, const struct files_batch *batch,
-    struct files_receipt *from, struct steno_receipt **out, struct steno_error *err)
+    struct steno_receipt **out, struct steno_error *err)
 {
         struct steno_receipt *r = calloc(1, sizeof *r);
         if (!r)
                 return error_nomem(err);
-        *r = (struct steno_receipt){.first_seq = from->first_seq,
-            .last_seq = from->last_seq,
-            .durability = from->durability,
-            .replayed = from->replayed,
-            .count = batch->count,
-            .ids = from->ids};
-        from->ids = NULL;
-        if (!r->ids) {
-                r->ids = calloc(r->count, sizeof *r->ids);
-                for (size_t i = 0; r->ids && i < r->count; i++) {
-                        struct str id = batch->entries[i].id;
-                        r->ids[i] = strndup(id.p, id.n);
-                        if (!r->ids[i])
-                                goto fail;
-                }
+        /* No seq and no durability is longer than these. */
+        *r = (struct steno_receipt){.first_seq = UINT64_MAX,
+            .last_seq = UINT64_MAX,
+            .durability = STENO_PROCESS,
+            .count = batch->count};
+        buf_init(&r->json, 0);
+        r->ids = calloc(r->count, sizeof *r->ids);
+        if (!r->ids)
+                goto fail;
+        for (size_t i = 0; i < r->count; i++) {
+                struct str id = batch->entries[i].id;
+                r->ids[i] = strndup(id.p, id.n);
+                if (!r->ids[i])
+                        goto fail;
         }
-        r->json = r->ids ? write_json(r, conversation) : NULL;
-        if (!r->json)
+        if (write_json(r, conversation, err))
                 goto fail;
         *out = r;
         return 0;
@@ -75,14 +70,34 @@ fail:
         return error_nomem(err);
 }
 
+static void free_ids(struct steno_receipt *r)
+{
+        for (size_t i = 0; r->ids && i < r->count; i++)
+                free(r->ids[i]);
+        free(r->ids);
+}
+
+int receipt_fill(struct steno_receipt *r, const char *conversation, struct files_receipt *from,
+    struct steno_error *err)
+{
+        r->first_seq = from->first_seq;
+        r->last_seq = from->last_seq;
+        r->durability = from->durability;
+        r->replayed = from->replayed;
+        if (from->ids) {
+                free_ids(r);
+                r->ids = from->ids;
+                from->ids = NULL;
+        }
+        return write_json(r, conversation, err);
+}
+
 void steno_receipt_free(struct steno_receipt *r)
 {
         if (!r)
                 return;
-        for (size_t i = 0; r->ids && i < r->count; i++)
-                free(r->ids[i]);
-        free(r->ids);
-        free(r->json);
+        free_ids(r);
+        buf_release(&r->json);
         free(r);
 }
 
@@ -118,5 +133,5 @@ bool steno_receipt_replayed(const struct steno_receipt *r)
 
 const char *steno_receipt_json(const struct steno_receipt *r)
 {
-        return r->json;
+        return r->json.p;
 }
