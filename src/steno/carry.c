@@ -125,11 +125,11 @@ static int materialize(struct steno_conv *conv, const struct json *j, json_ref m
                 rc = put_stub(j, msg, buf_str(&stub), &info, buf_str(&path), out, err);
                 about->ref = arena_dup(arena, str_of(info.id));
                 about->own_fields = true;
-                if (rc || !about->ref.p)
-                        artifact_undo(conv->files, info.id);
                 if (rc == 0 && !about->ref.p)
                         rc = error_nomem(err);
         }
+        if (rc && spill_ref(spill))
+                artifact_undo(conv->files, spill_ref(spill));
         spill_free(spill);
         buf_release(&stub);
         buf_release(&path);

@@ -32,6 +32,7 @@ struct spill {
         bool is_json;
         struct buf text; /* all of it until it is too large to be shown */
         bool large;
+        bool ended;
         struct artifact *artifact;
         struct excerpt *excerpt;
         struct lines_writer lines;
@@ -210,7 +211,6 @@ static int close_file(struct spill *s, const struct excerpt_figures *f, bool is_
 {
         struct buf hint;
         bool utf8 = f->utf8;
-        lines_writer_finish(&s->lines);
         buf_init(&hint, 4 * KIB);
         put_hint(s, &hint, true);
         struct artifact_end end = {.suffix = s->opt.terminal ? ".log"
@@ -238,8 +238,12 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
         int rc = 0;
         if (!s->artifact && (!shown || s->opt.terminal))
                 rc = become_file(s, err);
-        if (rc == 0 && s->artifact) {
+        if (rc == 0 && s->artifact && !s->ended) {
                 excerpt_finish(s->excerpt);
+                lines_writer_finish(&s->lines);
+                s->ended = true;
+        }
+        if (rc == 0 && s->artifact) {
                 excerpt_figures(s->excerpt, &f);
                 is_json = is_json && f.utf8;
                 rc = close_file(s, &f, is_json, info, err);

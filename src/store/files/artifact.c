@@ -235,15 +235,17 @@ int artifact_close(struct artifact *a, const struct artifact_end *end, struct ar
                 a->broken = true;
                 return error_sys(err, rc, "syncing artifact %s", a->info.id);
         }
-        sha256_finish(&a->sha, sum);
-        hash_hex(sum, sizeof sum, a->info.sha256);
+        if (a->info.state != ARTIFACT_CLOSED) { /* else this is tried again */
+                sha256_finish(&a->sha, sum);
+                hash_hex(sum, sizeof sum, a->info.sha256);
+                artifact_index(a, end->line_index);
+        }
         snprintf(a->info.mime, sizeof a->info.mime, "%s", end->mime);
         if (end->hint.n)
                 snprintf(a->info.hint, sizeof a->info.hint, "%.*s", (int)end->hint.n, end->hint.p);
         a->info.lines = end->lines;
         a->info.utf8 = end->utf8;
         a->info.state = ARTIFACT_CLOSED;
-        artifact_index(a, end->line_index);
         rc = put_line(a, true, err);
         if (rc == 0 && info)
                 *info = a->info;
@@ -268,36 +270,48 @@ void artifact_free(struct artifact *a)
 
 /* ---- reading ---- */
 
-/* Opens the file of an artifact; negative errno. */
-static int open_file(struct files_conv *conv, const struct artifact_info *info)
+/* Opens the file of an artifact; negative errno. While its last name is not in the manifest yet
+ * it may have any of them; no other can have one (A2). */
+static int open_file(struct files_conv *conv, const struct artifact_info *info, int flags)
 {
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        const char *dot = strrchr(info->name, '.');
         int artifacts = open_artifacts(conv, false);
         if (artifacts < 0)
                 return artifacts;
         int folder = fs->open(fs, artifacts, info->kind, O_RDONLY | O_DIRECTORY, 0);
-        int fd = folder < 0 ? folder : fs->open(fs, folder, info->name, O_RDONLY, 0);
+        int fd = folder < 0 ? folder : fs->open(fs, folder, info->name, flags, 0);
+        for (size_t i = 0; fd == -ENOENT && info->state == ARTIFACT_OPEN && dot && folder >= 0 &&
+                           i < sizeof SUFFIXES / sizeof *SUFFIXES;
+             i++) {
+                char name[sizeof info->name + 8];
+                snprintf(
+                    name, sizeof name, "%.*s%s", (int)(dot - info->name), info->name, SUFFIXES[i]);
+                fd = fs->open(fs, folder, name, flags, 0);
+        }
         if (folder >= 0)
                 fs->close(fs, folder);
         fs->close(fs, artifacts);
         return fd;
 }
 
-/* An open artifact's size and whether its writer lives are in the file, not in the manifest. */
-static void look_at_open(struct files_conv *conv, struct artifact_info *info)
+/* An open artifact's size and whether its writer lives are in the file, not in the manifest.
+ * False: a power cut took the file, and nobody had been told of it. */
+static bool look_at_open(struct files_conv *conv, struct artifact_info *info)
 {
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
         struct stat st;
         if (info->state != ARTIFACT_OPEN)
-                return;
+                return true;
         snprintf(info->mime, sizeof info->mime, "text/plain");
-        int fd = open_file(conv, info);
+        int fd = open_file(conv, info, O_RDONLY);
         if (fd < 0)
-                return;
+                return fd != -ENOENT;
         if (fs->fstat(fs, fd, &st) == 0)
                 info->size = (uint64_t)st.st_size;
         info->live = fs->flock(fs, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
         fs->close(fs, fd);
+        return true;
 }
 
 int artifact_find(
@@ -312,11 +326,11 @@ int artifact_find(
         } else if (artifacts != -ENOENT) {
                 return error_sys(err, artifacts, "opening the folder of artifacts");
         }
+        if (rc == 0 && !look_at_open(conv, out))
+                rc = STENO_ENOTFOUND;
         if (rc == STENO_ENOTFOUND)
                 return error_set(err, rc, "no ref \"%.*s\" in this conversation",
                     (int)(id.n > 80 ? 80 : id.n), id.p);
-        if (rc == 0)
-                look_at_open(conv, out);
         return rc;
 }
 
@@ -334,8 +348,8 @@ int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct a
         int rc = manifest_read(fs, artifacts, &list, &count, NULL, err);
         fs->close(fs, artifacts);
         while (rc == 0 && count-- > 0) {
-                look_at_open(conv, &list[count]);
-                rc = each(ctx, &list[count]);
+                if (look_at_open(conv, &list[count]))
+                        rc = each(ctx, &list[count]);
         }
         free(list);
         return rc;
@@ -347,11 +361,11 @@ int artifact_open(struct files_conv *conv, const struct artifact_info *info, int
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
         struct artifact_info now = *info;
         struct stat st;
-        int f = open_file(conv, &now);
+        int f = open_file(conv, &now, O_RDONLY);
         /* It may have got its final name since it was looked up. */
         if (f == -ENOENT && info->state == ARTIFACT_OPEN &&
             artifact_find(conv, str_of(info->id), &now, NULL) == 0)
-                f = open_file(conv, &now);
+                f = open_file(conv, &now, O_RDONLY);
         if (f == -ENOENT)
                 return error_set(err, STENO_ECORRUPT, "the file of ref %s is missing", info->id);
         int rc = f < 0 ? f : fs->fstat(fs, f, &st);
@@ -397,6 +411,11 @@ static int remove_file(struct files_conv *conv, const struct artifact_info *info
                 rc = fs->fsync(fs, folder);
         if (folder >= 0)
                 fs->close(fs, folder);
+        if (artifacts >= 0) {
+                char index[80];
+                snprintf(index, sizeof index, ".idx/%s.lines", info->id);
+                fs->unlink(fs, artifacts, index, 0); /* derived: whether it was there or not */
+        }
         if (artifacts >= 0)
                 fs->close(fs, artifacts);
         return rc == -ENOENT ? 0 : rc;
@@ -435,5 +454,17 @@ int artifact_delete(
 
 void artifact_undo(struct files_conv *conv, const char *id)
 {
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct artifact_info info;
+        if (artifact_find(conv, str_of(id), &info, NULL))
+                return;
+        if (info.state == ARTIFACT_OPEN) {
+                /* On a full disk there is no room for the tombstone before this. */
+                int fd = open_file(conv, &info, O_WRONLY);
+                if (fd >= 0) {
+                        fs->ftruncate(fs, fd, 0);
+                        fs->close(fs, fd);
+                }
+        }
         artifact_delete(conv, id, "a failed append", NULL);
 }
