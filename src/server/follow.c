@@ -3,7 +3,8 @@
  *
  * One thread a followed run. It reads the journal from the place of the reader that is furthest
  * behind and has room, and hands each event to every reader that has not had it. A reader without
- * room waits for the next round; one that takes nothing for too long is cut off.
+ * room waits for the next round and holds up nobody; one that takes nothing for too long is cut
+ * off.
  */
 #include "server/follow.h"
 
@@ -21,6 +22,8 @@
 #define POLL_MAX_MS 250
 #define DEAD_CHECK_MS 1500
 #define STALLED_MS 30000
+#define DRAINING_MS 500 /* a full reader that took something so lately will soon have room */
+#define DRAIN_POLL_MS 2
 
 struct reader {
         struct reader *next;
@@ -38,6 +41,7 @@ struct followed {
         char *run;
         struct reader *readers;
         struct reader *joining; /* under the mutex */
+        bool handed;            /* something, in this round */
         bool poked;
         unsigned count; /* of readers, under the mutex */
         pthread_cond_t wake;
@@ -101,22 +105,34 @@ static int hand_out(
         bool waiting = false;
         (void)at;
         for (struct reader *r = f->readers; r; r = r->next) {
-                if (r->over || r->full || r->after >= seq)
-                        continue;
-                if (!stream_has_room(r->stream)) {
+                if (!r->over && !r->full && r->after < seq && !stream_has_room(r->stream))
                         r->full = true;
+                if (r->over || r->full)
                         continue;
-                }
+                waiting = true;
+                if (r->after >= seq)
+                        continue;
                 if (!r->project(r->stream, f->run, seq, type, data, n))
                         r->over = true;
                 r->after = seq;
+                f->handed = true;
                 if (strcmp(type, "run_finished") == 0) {
                         stream_end(r->stream);
                         r->over = true;
                 }
-                waiting = true;
         }
         return waiting ? 0 : 1; /* nobody can take more in this round */
+}
+
+/* Who has no room has none of this round. Says whether one of them is just taking what it has. */
+static bool mark_full(struct followed *f)
+{
+        bool draining = false;
+        for (struct reader *r = f->readers; r; r = r->next) {
+                r->full = !stream_has_room(r->stream);
+                draining = draining || (r->full && stream_stalled(r->stream) < DRAINING_MS);
+        }
+        return draining;
 }
 
 static uint64_t furthest_behind(struct followed *f)
@@ -238,16 +254,15 @@ static void *run(void *arg)
         struct steno_store *store = all->server->store;
         int idle_ms = POLL_MIN_MS, quiet_ms = DEAD_CHECK_MS;
         while (next_round(f)) {
+                bool draining = mark_full(f);
                 uint64_t after = furthest_behind(f);
-                uint64_t before = after;
+                f->handed = false;
                 if (after != UINT64_MAX &&
                     steno_run_read(store, f->project, f->run, after, hand_out, f, NULL) < 0) {
                         for (struct reader *r = f->readers; r; r = r->next)
                                 stream_break(r->stream);
                 }
-                for (struct reader *r = f->readers; r; r = r->next)
-                        r->full = false;
-                bool moved = after != UINT64_MAX && furthest_behind(f) != before;
+                bool moved = f->handed;
                 drop_readers(f);
                 idle_ms = moved ? POLL_MIN_MS : idle_ms < POLL_MAX_MS ? idle_ms + 10 : POLL_MAX_MS;
                 quiet_ms = moved ? 0 : quiet_ms + idle_ms;
@@ -256,7 +271,7 @@ static void *run(void *arg)
                         bury_if_dead(f);
                 }
                 if (!moved)
-                        rest(f, idle_ms);
+                        rest(f, draining ? DRAIN_POLL_MS : idle_ms);
         }
         last_round(f);
         followed_free(f);

@@ -1,0 +1,520 @@
+/*
+ * bench_server.c - what the server costs beside the library, and what it bears.
+ *
+ *   bench_server [DIRECTORY]     (or STENO_BENCH_DIR; needs STENO_BUILD or STENO)
+ *
+ * 1. Durable appends of 1 KB: 64 connections to the server against 64 threads of this process on
+ *    the library, in short rounds that take turns.
+ * 2. 10,000 readers of a run that says nothing: memory, and how long an event takes to all.
+ * 3. Other requests while 2,000 connections send their headers a byte at a time.
+ * 4. Other requests and memory while 100 readers of a large run do not read.
+ * Prints one line of JSON. STENO_BENCH_SCALE=20 takes a twentieth of the counts.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/fs.h"
+#include "steno.h"
+
+#define WRITERS 64
+#define ROUNDS 9
+#define SECONDS 0.6
+#define MESSAGE 1024
+#define PROBES 400
+
+static double now(void)
+{
+        struct timespec ts;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static _Noreturn void die(const char *what)
+{
+        fprintf(stderr, "bench_server: %s: %s\n", what, strerror(errno));
+        exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+        double x = *(const double *)a, y = *(const double *)b;
+        return x < y ? -1 : x > y;
+}
+
+static double quantile(double *v, size_t n, double q)
+{
+        qsort(v, n, sizeof *v, by_value);
+        return v[(size_t)((double)(n - 1) * q)];
+}
+
+/* ---- the server ---- */
+
+struct server {
+        pid_t pid;
+        int port;
+        char token[128];
+        char store[512];
+};
+
+static struct server server;
+
+static void server_start(const char *program)
+{
+        int out[2];
+        char text[1024];
+        size_t n = 0;
+        if (pipe(out))
+                die("pipe");
+        server.pid = fork();
+        if (server.pid == 0) {
+                dup2(out[1], 1);
+                execl(program, program, "--quiet", "--store", server.store, "serve", "--listen",
+                    "127.0.0.1:0", "--json", "--no-tools", (char *)NULL);
+                _exit(127);
+        }
+        close(out[1]);
+        while (n < sizeof text - 1 && !memchr(text, '\n', n)) {
+                ssize_t k = read(out[0], text + n, sizeof text - 1 - n);
+                if (k <= 0)
+                        die("starting the server");
+                n += (size_t)k;
+        }
+        text[n] = '\0';
+        close(out[0]);
+        const char *token = strstr(text, "#token="), *port = strstr(text, "\"port\":");
+        if (!token || !port)
+                die("what the server says");
+        snprintf(
+            server.token, sizeof server.token, "%.*s", (int)strcspn(token + 7, "\""), token + 7);
+        server.port = atoi(port + 7);
+}
+
+static double rss_mb(void)
+{
+        char path[64], line[256];
+        long kb = 0;
+        snprintf(path, sizeof path, "/proc/%d/status", (int)server.pid);
+        FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "VmRSS: %ld", &kb) == 1)
+                        break;
+        if (f)
+                fclose(f);
+        return (double)kb / 1024;
+}
+
+/* ---- requests ---- */
+
+static int dial(void)
+{
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)server.port)};
+        int one = 1;
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        for (int i = 0; i < 200; i++) {
+                int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                if (fd < 0)
+                        die("socket");
+                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0)
+                        return fd;
+                close(fd);
+                usleep(10000);
+        }
+        die("connect");
+}
+
+static void send_all(int fd, const char *p, size_t n)
+{
+        while (n) {
+                ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+                if (k <= 0)
+                        die("send");
+                p += k;
+                n -= (size_t)k;
+        }
+}
+
+static size_t make_request(
+    char *to, size_t size, const char *method, const char *path, const char *body)
+{
+        return (size_t)snprintf(to, size,
+            "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
+            "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+            method, path, server.token, strlen(body), body);
+}
+
+/* One answer with a length; its status. */
+static int take_answer(int fd, char *text, size_t size)
+{
+        size_t n = 0;
+        for (;;) {
+                ssize_t k = recv(fd, text + n, size - 1 - n, 0);
+                if (k <= 0)
+                        return -1;
+                n += (size_t)k;
+                text[n] = '\0';
+                const char *end = strstr(text, "\r\n\r\n");
+                const char *length = end ? strcasestr(text, "content-length:") : NULL;
+                if (length && n >= (size_t)(end + 4 - text) + strtoul(length + 15, NULL, 10))
+                        return atoi(text + 9);
+        }
+}
+
+static void ask(const char *method, const char *path, const char *body, char *text, size_t size)
+{
+        char request[4096];
+        int fd = dial();
+        send_all(fd, request, make_request(request, sizeof request, method, path, body));
+        int status = take_answer(fd, text, size);
+        close(fd);
+        if (status < 200 || status > 299) {
+                fprintf(stderr, "bench_server: %s %s: %d\n", method, path, status);
+                exit(1);
+        }
+}
+
+/* ---- 1. appends ---- */
+
+static char message[MESSAGE + 64];
+
+static void make_message(void)
+{
+        int n = snprintf(message, sizeof message, "{\"role\":\"user\",\"content\":\"");
+        memset(message + n, 'x', MESSAGE - (size_t)n - 2);
+        memcpy(message + MESSAGE - 2, "\"}", 3);
+}
+
+struct library_writer {
+        struct steno_conv *conv;
+        double until;
+        unsigned long done;
+};
+
+static void *library_write(void *arg)
+{
+        struct library_writer *w = arg;
+        while (now() < w->until) {
+                if (steno_append(w->conv, message, MESSAGE, NULL, NULL, NULL))
+                        die("steno_append");
+                w->done++;
+        }
+        return NULL;
+}
+
+static double library_rate(struct steno_conv **convs)
+{
+        struct library_writer w[WRITERS];
+        pthread_t t[WRITERS];
+        double from = now();
+        unsigned long all = 0;
+        for (int i = 0; i < WRITERS; i++) {
+                w[i] = (struct library_writer){.conv = convs[i], .until = from + SECONDS};
+                if (pthread_create(&t[i], NULL, library_write, &w[i]))
+                        die("pthread_create");
+        }
+        for (int i = 0; i < WRITERS; i++) {
+                pthread_join(t[i], NULL);
+                all += w[i].done;
+        }
+        return (double)all / (now() - from);
+}
+
+/* One thread, as little as possible: what is measured is the server. */
+static double http_rate(const int *fds, char (*requests)[2048], const size_t *sizes)
+{
+        struct epoll_event events[WRITERS];
+        char text[4096];
+        int ep = epoll_create1(EPOLL_CLOEXEC);
+        double from = now(), until = from + SECONDS;
+        unsigned long all = 0;
+        int waiting = WRITERS;
+        for (int i = 0; i < WRITERS; i++) {
+                struct epoll_event e = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
+                epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &e);
+                send_all(fds[i], requests[i], sizes[i]);
+        }
+        while (waiting) {
+                int n = epoll_wait(ep, events, WRITERS, 5000);
+                if (n <= 0)
+                        die("no answer");
+                for (int k = 0; k < n; k++) {
+                        uint32_t i = events[k].data.u32;
+                        if (take_answer(fds[i], text, sizeof text) != 201)
+                                die("an append was refused");
+                        all++;
+                        if (now() < until)
+                                send_all(fds[i], requests[i], sizes[i]);
+                        else
+                                waiting--;
+                }
+        }
+        close(ep);
+        return (double)all / (now() - from);
+}
+
+static void bench_appends(struct steno_store *library)
+{
+        static char requests[WRITERS][2048];
+        struct steno_conv *convs[WRITERS];
+        size_t sizes[WRITERS];
+        int fds[WRITERS];
+        double lib[ROUNDS], http[ROUNDS], ratio[ROUNDS];
+        char text[4096], path[128], body[64];
+        for (int i = 0; i < WRITERS; i++) {
+                if (steno_conv_create(library, "bench", NULL, NULL, &convs[i], NULL))
+                        die("steno_conv_create");
+                snprintf(body, sizeof body, "{\"id\":\"w%d\"}", i);
+                ask("POST", "/api/chat-sessions", body, text, sizeof text);
+                snprintf(path, sizeof path, "/api/chat-sessions/w%d/messages", i);
+                sizes[i] = make_request(requests[i], sizeof requests[i], "POST", path, message);
+                fds[i] = dial();
+        }
+        for (int k = 0; k < ROUNDS; k++) {
+                lib[k] = library_rate(convs);
+                http[k] = http_rate(fds, requests, sizes);
+                ratio[k] = http[k] / lib[k];
+        }
+        for (int i = 0; i < WRITERS; i++) {
+                close(fds[i]);
+                steno_conv_close(convs[i]);
+        }
+        printf("{\"appends\":{\"http\":%.0f,\"library\":%.0f,\"ratio\":%.2f,\"aim\":0.3}",
+            quantile(http, ROUNDS, 0.5), quantile(lib, ROUNDS, 0.5), quantile(ratio, ROUNDS, 0.5));
+}
+
+/* ---- probes: other requests, meanwhile ---- */
+
+static void probe(double *p50, double *p99)
+{
+        static double v[PROBES];
+        char request[4096], text[8192];
+        size_t n = make_request(request, sizeof request, "GET", "/api/chat-sessions/probe", "");
+        int fd = dial();
+        for (int i = 0; i < PROBES; i++) {
+                double from = now();
+                send_all(fd, request, n);
+                if (take_answer(fd, text, sizeof text) != 200)
+                        die("a probe was refused");
+                v[i] = (now() - from) * 1e3;
+                usleep(1000);
+        }
+        close(fd);
+        *p50 = quantile(v, PROBES, 0.5);
+        *p99 = quantile(v, PROBES, 0.99);
+}
+
+/* ---- 2. readers of a run ---- */
+
+static bool take_until(int fd, const char *word, double until)
+{
+        char text[8192];
+        size_t n = 0, m = strlen(word);
+        while (now() < until) {
+                struct pollfd p = {.fd = fd, .events = POLLIN};
+                if (poll(&p, 1, (int)((until - now()) * 1000) + 1) <= 0)
+                        return false;
+                ssize_t k = recv(fd, text + n, sizeof text - n, 0);
+                if (k <= 0)
+                        return false;
+                n += (size_t)k;
+                if (memmem(text, n, word, m))
+                        return true;
+                if (n > sizeof text / 2) {
+                        memmove(text, text + n - m, m);
+                        n = m;
+                }
+        }
+        return false;
+}
+
+static void bench_readers(struct steno_store *store, int count)
+{
+        struct steno_conv *conv;
+        struct steno_run *run;
+        char path[256], request[1024];
+        int *fds = calloc((size_t)count, sizeof *fds);
+        double before = rss_mb();
+        if (!fds || steno_conv_create(store, "default", "watched", NULL, &conv, NULL) ||
+            steno_run_begin(conv, NULL, "chat", &run, NULL) ||
+            steno_run_event(run, "run_started", "{\"a\":1}", 7, STENO_PROCESS, NULL, NULL))
+                die("a run");
+        snprintf(path, sizeof path, "/api/runs/%s/events", steno_run_id(run));
+        size_t n = make_request(request, sizeof request, "GET", path, "");
+        double from = now();
+        for (int i = 0; i < count; i++) {
+                fds[i] = dial();
+                send_all(fds[i], request, n);
+        }
+        int reached = 0, ended = 0;
+        for (int i = 0; i < count; i++)
+                reached += take_until(fds[i], "run_started", now() + 20);
+        double joined = now() - from;
+        sleep(2);
+        double idle = rss_mb();
+        from = now();
+        steno_run_event(run, "message", "{\"text\":\"ping\"}", 15, STENO_PROCESS, NULL, NULL);
+        int told = 0;
+        for (int i = 0; i < count; i++)
+                told += take_until(fds[i], "\"ping\"", from + 20);
+        double spread = now() - from;
+        double p50, p99;
+        probe(&p50, &p99);
+        steno_run_event(
+            run, "run_finished", "{\"reason\":\"stop\"}", 17, STENO_PROCESS, NULL, NULL);
+        for (int i = 0; i < count; i++) {
+                ended += take_until(fds[i], "run_finished", now() + 20);
+                close(fds[i]);
+        }
+        steno_run_close(run);
+        steno_conv_close(conv);
+        free(fds);
+        printf(
+            ",\"readers\":{\"count\":%d,\"joined\":%d,\"told\":%d,\"ended\":%d,\"rssMb\":%.1f,"
+            "\"rssBeforeMb\":%.1f,\"joinSeconds\":%.2f,\"eventSeconds\":%.2f,\"probeP99Ms\":%.2f}",
+            count, reached, told, ended, idle, before, joined, spread, p99);
+}
+
+/* ---- 3. slow headers ---- */
+
+static void bench_slow(int count)
+{
+        double p50, p99, slow50, slow99;
+        int *fds = calloc((size_t)count, sizeof *fds);
+        if (!fds)
+                die("memory");
+        probe(&p50, &p99);
+        for (int i = 0; i < count; i++) {
+                fds[i] = dial();
+                send_all(fds[i], "GET /api/stats HTTP/1.1\r\nHost: 127", 34);
+        }
+        pid_t dripping = fork();
+        if (dripping == 0) {
+                for (;;) {
+                        for (int i = 0; i < count; i++)
+                                send(fds[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+                        usleep(500000);
+                }
+        }
+        usleep(600000);
+        probe(&slow50, &slow99);
+        kill(dripping, SIGKILL);
+        waitpid(dripping, NULL, 0);
+        for (int i = 0; i < count; i++)
+                close(fds[i]);
+        free(fds);
+        printf(",\"slow\":{\"connections\":%d,\"p99Ms\":%.2f,\"p99BeforeMs\":%.2f,\"p50Ms\":%.2f,"
+               "\"p50BeforeMs\":%.2f,\"ratio\":%.2f,\"aim\":3}",
+            count, slow99, p99, slow50, p50, slow99 / p99);
+}
+
+/* ---- 4. readers that do not read ---- */
+
+static void bench_stuck(struct steno_store *store, int count)
+{
+        static char data[60000];
+        struct steno_conv *conv;
+        struct steno_run *run;
+        char path[256], request[1024];
+        int *fds = calloc((size_t)count, sizeof *fds);
+        double before = rss_mb(), p50, p99;
+        if (!fds || steno_conv_create(store, "default", "stuck", NULL, &conv, NULL) ||
+            steno_run_begin(conv, NULL, "chat", &run, NULL))
+                die("a run");
+        int n = snprintf(data, sizeof data, "{\"text\":\"");
+        memset(data + n, 'y', sizeof data - (size_t)n - 3);
+        memcpy(data + sizeof data - 3, "\"}", 3);
+        snprintf(path, sizeof path, "/api/runs/%s/events", steno_run_id(run));
+        size_t size = make_request(request, sizeof request, "GET", path, "");
+        for (int i = 0; i < count; i++) {
+                int small = 4096;
+                fds[i] = dial();
+                setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+                send_all(fds[i], request, size);
+        }
+        for (int i = 0; i < 400; i++)
+                steno_run_event(run, "message", data, sizeof data - 1, STENO_PROCESS, NULL, NULL);
+        int reader = dial();
+        send_all(reader, request, size);
+        steno_run_event(
+            run, "run_finished", "{\"reason\":\"stop\"}", 17, STENO_PROCESS, NULL, NULL);
+        double from = now();
+        bool whole = take_until(reader, "run_finished", from + 30);
+        double seconds = now() - from;
+        probe(&p50, &p99);
+        double after = rss_mb();
+        close(reader);
+        for (int i = 0; i < count; i++)
+                close(fds[i]);
+        steno_run_close(run);
+        steno_conv_close(conv);
+        free(fds);
+        printf(",\"stuck\":{\"readers\":%d,\"rssMb\":%.1f,\"rssBeforeMb\":%.1f,\"mbEach\":%.2f,"
+               "\"otherReaderWhole\":%s,\"otherReaderSeconds\":%.2f,\"probeP99Ms\":%.2f}}\n",
+            count, after, before, (after - before) / count, whole ? "true" : "false", seconds, p99);
+}
+
+static void raise_limit(void)
+{
+        struct rlimit lim;
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+                lim.rlim_cur = lim.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &lim);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        const char *base = argc > 1 ? argv[1] : getenv("STENO_BENCH_DIR");
+        const char *build = getenv("STENO_BUILD"), *steno = getenv("STENO");
+        const char *by = getenv("STENO_BENCH_SCALE");
+        char program[512], name[64], text[4096], library_path[600];
+        struct steno_store *library, *shared;
+        const struct fs *fs = env_real()->fs;
+        int scale = by && atoi(by) > 0 ? atoi(by) : 1;
+        snprintf(program, sizeof program, "%s%s",
+            steno   ? steno
+            : build ? build
+                    : "build",
+            steno ? "" : "/steno");
+        snprintf(name, sizeof name, "server-%d", (int)getpid());
+        snprintf(server.store, sizeof server.store, "%.400s/%s/store", base ? base : ".", name);
+        snprintf(library_path, sizeof library_path, "%.400s/%s/library", base ? base : ".", name);
+        int root = fs->open_root(fs, base ? base : ".", true);
+        if (root < 0 || fs->mkdir(fs, root, name, 0700) < 0)
+                die("the folder");
+        raise_limit();
+        make_message();
+        if (access(program, X_OK))
+                die(program);
+        server_start(program);
+        if (steno_open(library_path, NULL, &library, NULL) ||
+            steno_open(server.store, NULL, &shared, NULL))
+                die("steno_open");
+        ask("POST", "/api/chat-sessions", "{\"id\":\"probe\"}", text, sizeof text);
+        bench_appends(library);
+        bench_slow(2000 / scale);
+        bench_readers(shared, 10000 / scale);
+        bench_stuck(shared, 100 / scale ? 100 / scale : 5);
+        steno_close(library);
+        steno_close(shared);
+        kill(server.pid, SIGTERM);
+        waitpid(server.pid, NULL, 0);
+        fs_remove_tree(fs, root, name);
+        return 0;
+}
