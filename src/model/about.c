@@ -63,6 +63,7 @@ void about_write(const struct about *a, struct buf *out)
         put_text(&w, "mode", a->mode);
         put_text(&w, "run", a->run);
         put_text(&w, "ref", a->ref);
+        put_list(&w, "refs", a->refs, a->ref_count);
         put_text(&w, "key", a->key);
         if (a->prev) {
                 jsonw_key(&w, "prev");
@@ -174,6 +175,8 @@ static void get_members(struct reader *r, struct about *out)
                         get_list(r, v, "calls", &out->calls, &out->call_count);
                 else if (json_is(j, key, "answers"))
                         get_list(r, v, "answers", &out->answers, &out->answer_count);
+                else if (json_is(j, key, "refs"))
+                        get_list(r, v, "refs", &out->refs, &out->ref_count);
                 else if (json_is(j, key, "parts"))
                         get_parts(r, v, out);
                 else if (json_is(j, key, "prev"))

@@ -25,8 +25,7 @@ struct append_work {
         struct json j;
         struct arena arena;
         struct files_batch batch;
-        struct str *made; /* refs of artifacts that were made for the batch, one a message */
-        size_t made_count;
+        bool *made; /* of each message: artifacts were made for it */
         char *text; /* the caller's JSON on one line */
 };
 
@@ -66,8 +65,9 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
  * were made for it belong to nobody. */
 static void work_release(struct append_work *w, bool stored)
 {
-        for (size_t i = 0; i < w->made_count && !stored; i++)
-                artifact_undo(w->conv->files, w->made[i].p);
+        for (size_t i = 0; w->made && i < w->count && !stored; i++)
+                if (w->made[i])
+                        carry_undo(w->conv, &w->batch.entries[i].about);
         json_release(&w->j);
         arena_release(&w->arena);
         free(w->text);
@@ -130,11 +130,8 @@ static int take_message(
                 return rc;
         e->fmt = str_of(w->format->name);
         w->carry.message_id = e->id;
-        struct str made;
-        rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m, &made, err);
-        if (rc == 0 && made.n)
-                w->made[w->made_count++] = made;
-        return rc;
+        return carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
+            &w->made[e - w->batch.entries], err);
 }
 
 /* The messages of the parsed text, one entry each. */
@@ -233,15 +230,15 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
 {
         struct append_work w;
         struct files_entry entry = {0};
-        struct str made = {0};
+        bool made = false;
         bool kept = false;
         int rc = work_init(&w, conv, opt, err);
         w.made = &made;
+        w.batch.entries = &entry;
         if (rc == 0 && json)
                 rc = work_parse(&w, json, n, err);
         if (rc == 0)
                 rc = take_amendment(&w, kind, target_id, &entry, json != NULL, err);
-        w.batch.entries = &entry;
         w.batch.count = 1;
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);

@@ -13,10 +13,13 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "steno/carry_calls.h"
 #include "steno/spill.h"
 
 /* What a log line may hold of a message; the rest of LINE_MAX_BYTES is its header. */
 #define MESSAGE_INLINE_MAX (LINE_MAX_BYTES - 128 * KIB)
+/* What a part takes in the record's header: a place, a size and a sha256. */
+#define PART_ENTRY 100
 /* Below this nothing is worth a file. */
 #define TOKEN_WORTH 256
 
@@ -146,52 +149,48 @@ static bool is_context_answer(const struct json *j, json_ref msg, struct arena *
 
 /* ---- large tokens ---- */
 
-/* Chooses what leaves the line: string values of more than `over` bytes, outermost first. */
+/* One bit for each node that is a key: only values can be given back in place of "". */
+static unsigned char *mark_keys(const struct json *j, json_ref msg)
+{
+        unsigned char *keys = calloc((j->nodes[msg].next - msg) / 8 + 1, 1);
+        for (json_ref r = msg; keys && r < j->nodes[msg].next; r++) {
+                if (json_type(j, r) != JSON_OBJECT)
+                        continue;
+                for (json_ref k = json_child(j, r); k != JSON_NONE; k = json_next_key(j, r, k))
+                        keys[(k - msg) / 8] |= (unsigned char)(1u << (k - msg) % 8);
+        }
+        return keys;
+}
+
+/* Chooses what leaves the line: string values of more than `over` bytes. */
 static size_t choose_strings(
-    const struct json *j, json_ref msg, size_t over, json_ref *cuts, size_t max)
+    const struct json *j, json_ref msg, const unsigned char *keys, size_t over, json_ref *cuts)
 {
         size_t n = 0;
-        for (json_ref key = msg + 1; key < j->nodes[msg].next; key++) {
-                if (json_type(j, key) == JSON_STRING && json_raw(j, key).n > over && n < max)
-                        cuts[n++] = key;
+        for (json_ref r = msg + 1; r < j->nodes[msg].next; r++) {
+                bool key = keys[(r - msg) / 8] >> (r - msg) % 8 & 1;
+                if (!key && json_type(j, r) == JSON_STRING && json_raw(j, r).n > over)
+                        cuts[n++] = r;
         }
         return n;
 }
 
-static bool is_key(const struct json *j, json_ref node, json_ref parent)
+static size_t choose_members(const struct json *j, json_ref msg, json_ref *cuts)
 {
-        for (json_ref k = json_child(j, parent); k != JSON_NONE; k = json_next_key(j, parent, k))
-                if (k == node)
-                        return true;
-        return false;
+        size_t n = 0;
+        for (json_ref k = json_child(j, msg); k != JSON_NONE; k = json_next_key(j, msg, k))
+                if (json_raw(j, json_value(j, k)).n > TOKEN_WORTH)
+                        cuts[n++] = json_value(j, k);
+        return n;
 }
 
-static size_t cut_size(const struct json *j, json_ref msg, const json_ref *cuts, size_t n)
+/* What is left of the line, and the names of what left it, must fit. */
+static bool fits(const struct json *j, json_ref msg, const json_ref *cuts, size_t n)
 {
         size_t size = json_raw(j, msg).n;
         for (size_t i = 0; i < n; i++)
                 size -= json_raw(j, cuts[i]).n - 2;
-        return size;
-}
-
-/* Drops keys of objects from the choice: only values can be given back in place of "". */
-static size_t drop_keys(const struct json *j, json_ref msg, json_ref *cuts, size_t n)
-{
-        size_t kept = 0;
-        for (size_t i = 0; i < n; i++) {
-                json_ref parent = msg;
-                for (json_ref at = msg; at < cuts[i];) {
-                        bool inside =
-                            j->nodes[at].next > cuts[i] &&
-                            (json_type(j, at) == JSON_OBJECT || json_type(j, at) == JSON_ARRAY);
-                        if (inside)
-                                parent = at;
-                        at = inside ? at + 1 : j->nodes[at].next;
-                }
-                if (json_type(j, parent) != JSON_OBJECT || !is_key(j, cuts[i], parent))
-                        cuts[kept++] = cuts[i];
-        }
-        return kept;
+        return size + n * PART_ENTRY <= MESSAGE_INLINE_MAX;
 }
 
 /* Writes the message with `""` for each cut and stores the tokens. */
@@ -221,42 +220,35 @@ static int cut_tokens(struct steno_conv *conv, const struct json *j, json_ref ms
         return arena->failed ? error_nomem(err) : buf_check(out, err);
 }
 
-static int by_place(const void *a, const void *b)
-{
-        json_ref x = *(const json_ref *)a, y = *(const json_ref *)b;
-        return x < y ? -1 : x > y;
-}
-
 /*
  * Strings over TOKEN_INLINE_MAX leave the line. Where many smaller tokens still make it too long,
- * shorter strings follow, then whole members, then the whole message.
+ * shorter strings follow, then whole members, then the whole message. Cuts are in order.
  */
 static int shorten(struct steno_conv *conv, const struct json *j, json_ref msg, struct arena *arena,
     struct about *about, struct buf *out, struct steno_error *err)
 {
         size_t nodes = j->nodes[msg].next - msg;
         json_ref *cuts = malloc((nodes + 1) * sizeof *cuts);
+        unsigned char *keys = mark_keys(j, msg);
         size_t n = 0;
-        if (!cuts)
-                return error_nomem(err);
-        for (size_t over = TOKEN_INLINE_MAX; over >= TOKEN_WORTH; over /= 4) {
-                n = drop_keys(j, msg, cuts, choose_strings(j, msg, over, cuts, nodes));
-                if (cut_size(j, msg, cuts, n) <= MESSAGE_INLINE_MAX)
-                        break;
+        bool fit = false;
+        int rc = cuts && keys ? 0 : error_nomem(err);
+        for (size_t over = TOKEN_INLINE_MAX; rc == 0 && !fit && over >= TOKEN_WORTH; over /= 4) {
+                n = choose_strings(j, msg, keys, over, cuts);
+                fit = fits(j, msg, cuts, n);
         }
-        if (cut_size(j, msg, cuts, n) > MESSAGE_INLINE_MAX) {
-                n = 0;
-                for (json_ref k = json_child(j, msg); k != JSON_NONE; k = json_next_key(j, msg, k))
-                        if (json_raw(j, json_value(j, k)).n > TOKEN_WORTH)
-                                cuts[n++] = json_value(j, k);
+        if (rc == 0 && !fit) {
+                n = choose_members(j, msg, cuts);
+                fit = fits(j, msg, cuts, n);
         }
-        if (cut_size(j, msg, cuts, n) > MESSAGE_INLINE_MAX) {
+        if (rc == 0 && !fit) {
                 cuts[0] = msg;
                 n = 1;
         }
-        qsort(cuts, n, sizeof *cuts, by_place);
-        int rc = cut_tokens(conv, j, msg, cuts, n, arena, about, out, err);
+        if (rc == 0)
+                rc = cut_tokens(conv, j, msg, cuts, n, arena, about, out, err);
         free(cuts);
+        free(keys);
         return rc;
 }
 
@@ -287,10 +279,18 @@ static int seen(void *ctx, const struct files_record *r)
         return 0;
 }
 
+void carry_undo(struct steno_conv *conv, const struct about *about)
+{
+        if (about->ref.n)
+                artifact_undo(conv->files, about->ref.p);
+        for (size_t i = 0; i < about->ref_count; i++)
+                artifact_undo(conv->files, about->refs[i].p);
+}
+
 /* Large outputs and tokens leave `j`'s message; `text` is scratch that lives in the arena. */
 static int carry_large(struct steno_conv *conv, const struct json *j, json_ref msg,
-    const struct carry_options *opt, struct str output, struct arena *arena, struct about *about,
-    struct str *m, struct steno_error *err)
+    const struct carry_options *opt, struct str output, bool calls, struct arena *arena,
+    struct about *about, struct str *m, struct steno_error *err)
 {
         struct buf stubbed, cut;
         struct json again;
@@ -300,6 +300,8 @@ static int carry_large(struct steno_conv *conv, const struct json *j, json_ref m
         int rc = 0;
         if (output.n)
                 rc = materialize(conv, j, msg, output, opt, arena, about, &stubbed, err);
+        else if (calls)
+                rc = carry_calls_in(conv, j, msg, opt, arena, about, &stubbed, err);
         if (rc == 0 && stubbed.n) {
                 rc = json_parse(&again, stubbed.p, stubbed.n, NULL, err);
                 j = &again;
@@ -315,8 +317,8 @@ static int carry_large(struct steno_conv *conv, const struct json *j, json_ref m
                                 rc = error_nomem(err);
                 }
         }
-        if (rc && about->ref.n && stubbed.n)
-                artifact_undo(conv->files, about->ref.p);
+        if (rc && stubbed.n)
+                carry_undo(conv, about);
         json_release(&again);
         buf_release(&stubbed);
         buf_release(&cut);
@@ -325,13 +327,14 @@ static int carry_large(struct steno_conv *conv, const struct json *j, json_ref m
 
 int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct str *m,
-    struct str *made, struct steno_error *err)
+    bool *made, struct steno_error *err)
 {
         struct str raw = json_raw(j, msg);
         struct buf text;
         bool lossy = false;
+        int calls = 0;
         *m = raw;
-        *made = (struct str){0};
+        *made = false;
         about->keep_output = false;
         if (raw.n <= INLINE_BYTES_FLOOR)
                 return 0;
@@ -341,7 +344,12 @@ int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
                       !lossy && policy_is_large(&opt->policy, buf_str(&text)) &&
                       !is_context_answer(j, msg, arena);
         int rc = buf_check(&text, err);
-        if (rc == 0 && (output || has_large_string(j, msg) || raw.n > MESSAGE_INLINE_MAX)) {
+        if (rc == 0 && str_is(about->role, "assistant") && opt->materialize)
+                calls = carry_calls_large(j, msg, &opt->policy, err);
+        if (calls < 0)
+                rc = calls;
+        if (rc == 0 &&
+            (output || calls || has_large_string(j, msg) || raw.n > MESSAGE_INLINE_MAX)) {
                 bool there = false;
                 about->keep_output = opt->keep_output;
                 rc = set_sha(raw, arena, about, err);
@@ -352,9 +360,8 @@ int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
                 }
                 if (rc == 0 && !there)
                         rc = carry_large(conv, j, msg, opt,
-                            output ? buf_str(&text) : (struct str){0}, arena, about, m, err);
-                if (rc == 0 && output && !there)
-                        *made = about->ref;
+                            output ? buf_str(&text) : (struct str){0}, calls, arena, about, m, err);
+                *made = rc == 0 && (output || calls) && !there;
         }
         buf_release(&text);
         return rc;
@@ -469,10 +476,30 @@ static int gather(void *ctx, const void *p, size_t n)
         return g->b.failed;
 }
 
+/* Calls as text: the whole message is held, because responses stand inside of strings. */
+static int calls_out(struct steno_conv *conv, struct str m, const struct about *about,
+    steno_sink sink, void *ctx, struct steno_error *err)
+{
+        struct gathering g;
+        struct buf whole;
+        buf_init(&g.b, 0);
+        buf_init(&whole, 0);
+        int rc = splice_parts(conv, m, about, gather, &g, err);
+        if (rc == 0)
+                rc = carry_calls_out(conv, buf_str(&g.b), &whole, err);
+        if (rc == 0 && sink(ctx, whole.p, whole.n))
+                rc = stopped(err);
+        buf_release(&g.b);
+        buf_release(&whole);
+        return rc;
+}
+
 int carry_out(struct steno_conv *conv, struct str m, const struct about *about, bool full,
     steno_sink sink, void *ctx, struct steno_error *err)
 {
         bool output = full && about->ref.n;
+        if (output && str_is(about->role, "assistant"))
+                return calls_out(conv, m, about, sink, ctx, err);
         if (!output)
                 return about->part_count ? splice_parts(conv, m, about, sink, ctx, err)
                                          : (sink(ctx, m.p, m.n) ? stopped(err) : 0);

@@ -2,7 +2,8 @@
  * carry.h - how a message is carried: what of it leaves the log line for files of its own, and
  * how it comes back.
  *
- * On the way in a large tool output becomes an artifact and a stub takes its place; any other
+ * On the way in a large tool output becomes an artifact and a stub takes its place, also where it
+ * is the response of a call that stands in the assistant's text (carry_calls.h); any other
  * string token over TOKEN_INLINE_MAX is kept raw in artifacts/parts and `""` stands in its place
  * (about.parts). Both are synced before the record is written. `sha` of the about is the message
  * as it came, so that a repeated append can be told from another message.
@@ -24,13 +25,15 @@ struct carry_options {
 
 /*
  * Decides about one message (JSON object at `msg` of `j`, one line). *m is what goes into the
- * record: the message as it is, or a text in `arena`. Fills about's parts, sha, ref, keep_output.
- * *made is the ref of an artifact that was made for it, to be taken back (artifact_undo) when the
+ * record: the message as it is, or a text in `arena`. Fills about's parts, sha, ref, refs,
+ * keep_output. *made says that artifacts were made for it, to be taken back (carry_undo) when the
  * append fails.
  */
 int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct str *m,
-    struct str *made, struct steno_error *err);
+    bool *made, struct steno_error *err);
+/* Takes back the artifacts that about names. */
+void carry_undo(struct steno_conv *conv, const struct about *about);
 
 /* Streams a stored message with its large tokens put back. `full`: a materialized output too. */
 int carry_out(struct steno_conv *conv, struct str m, const struct about *about, bool full,

@@ -220,21 +220,27 @@ static bool is_listed(const struct check *k, struct str ref)
                bsearch(&key, k->artifacts, k->artifact_count, sizeof key, by_id);
 }
 
+static int check_ref(struct check *k, uint64_t seq, struct str ref)
+{
+        struct artifact_info info;
+        if (!ref.n || is_listed(k, ref))
+                return 0;
+        /* It may be younger than the list. */
+        int rc = artifact_find(k->conv, ref, &info, NULL);
+        if (rc == STENO_ENOTFOUND)
+                return tell_missing(k, seq, "artifact", ref);
+        return rc ? error_set(k->err, rc, "artifact %.*s cannot be looked up",
+                        (int)(ref.n > 40 ? 40 : ref.n), ref.p)
+                  : 0;
+}
+
 int check_refs(struct check *k, uint64_t seq, const struct about *about)
 {
         struct stat st;
-        struct artifact_info info;
         char path[128];
-        int rc = 0;
-        if (about->ref.n && !is_listed(k, about->ref)) {
-                /* It may be younger than the list. */
-                rc = artifact_find(k->conv, about->ref, &info, NULL);
-                if (rc == STENO_ENOTFOUND)
-                        rc = tell_missing(k, seq, "artifact", about->ref);
-                else if (rc)
-                        rc = error_set(k->err, rc, "artifact %.*s cannot be looked up",
-                            (int)(about->ref.n > 40 ? 40 : about->ref.n), about->ref.p);
-        }
+        int rc = check_ref(k, seq, about->ref);
+        for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
+                rc = check_ref(k, seq, about->refs[i]);
         for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
                 const struct about_part *p = &about->parts[i];
                 snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p->name.n, p->name.p);

@@ -188,6 +188,8 @@ static int sort_out(struct planning *p, const struct record *rec, const struct a
         bool names_it = about->ref.n && !str_is(about->kind, "tombstone");
         if (rc == 0 && names_it)
                 rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->ref);
+        for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
+                rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->refs[i]);
         for (size_t i = 0; rc == 0 && i < about->part_count; i++)
                 rc = names_add(
                     gone ? &plan->parts : &p->kept_parts, &plan->arena, about->parts[i].name);
