@@ -69,6 +69,10 @@ void request_free(struct request *r)
                 return;
         atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
         atomic_fetch_sub(&r->server->under_way, 1);
+        if (r->shrunk) {
+                free((char *)r->path.p);
+                free((char *)r->method);
+        }
         arena_release(&r->arena);
         buf_release(&r->body);
         buf_release(&r->reply);
@@ -137,6 +141,25 @@ static void add_headers(struct request *r, struct MHD_Response *response)
                         MHD_add_response_header(response, r->headers[i][0], r->headers[i][1]);
 }
 
+/* A stream may stay for hours: of its request it keeps what the log will say. */
+static void shrink(struct request *r)
+{
+        char *path = strndup(r->path.p, r->path.n), *method = strdup(r->method);
+        if (!path || !method) {
+                free(path);
+                free(method);
+                return;
+        }
+        arena_release(&r->arena);
+        arena_init(&r->arena);
+        r->path = str_of(path);
+        r->method = method;
+        r->query = (struct str){0};
+        r->shrunk = true;
+        buf_release(&r->body);
+        buf_release(&r->reply);
+}
+
 static enum MHD_Result answer(struct request *r)
 {
         struct MHD_Response *response;
@@ -165,6 +188,8 @@ static enum MHD_Result answer(struct request *r)
         atomic_fetch_add(&r->server->metrics.requests[class < 6 ? class : 5], 1);
         enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)r->status, response);
         MHD_destroy_response(response);
+        if (r->stream && ok == MHD_YES)
+                shrink(r);
         return ok;
 }
 

@@ -65,6 +65,7 @@ struct request {
         bool refused;
         bool late; /* refused in the middle of its body */
         uint64_t body_skipped;
+        bool shrunk; /* path and method are on the heap */
         bool counted;
         uint64_t body_counted;
         int64_t started_us;
