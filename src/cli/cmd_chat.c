@@ -2,19 +2,24 @@
  * cmd_chat.c - steno chat: line by line, each answered by the loop.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/input.h"
+#include "base/json.h"
 #include "cli/interrupt.h"
+#include "cli/prompt.h"
 #include "cli/talk.h"
 #include "cli/term.h"
 
 #define LINE_MAX_CHAT ((size_t)1 << 20)
+#define RECALLED 1000 /* records looked through for earlier prompts */
+#define PATIENCE 3    /* Ctrl-C in one turn, until even a turn that does not stop is left */
 
 struct chat_opts {
         struct talk_opts talk;
         const char *title;
+        const char *prompt;
 };
 
 static int open_conversation(struct cli *c, const struct chat_opts *o, const char *id)
@@ -45,51 +50,109 @@ static int open_conversation(struct cli *c, const struct chat_opts *o, const cha
         return rc;
 }
 
-/* A line without its end: 1, 0 at the end of the input, or -1. Reads byte by byte, because a
- * question about permission reads from the same input. */
-static int read_line(struct buf *line)
+/* ---- history: what the user said before in this conversation ---- */
+
+static int remember(void *ctx, const struct steno_record *r)
 {
-        char byte;
-        buf_clear(line);
-        for (;;) {
-                ssize_t n = input_read(STDIN_FILENO, &byte, 1);
-                if (n < 0)
-                        return -1;
-                if (n == 0)
-                        return line->n > 0;
-                if (byte == '\n')
-                        return 1;
-                buf_putc(line, byte);
-                if (line->failed)
-                        return -1;
+        char *json = NULL;
+        size_t n = 0;
+        struct json j;
+        if (strcmp(steno_record_kind(r), "message") != 0 ||
+            steno_record_message(r, &json, &n, NULL) != 0)
+                return 0;
+        json_init(&j);
+        if (json_parse(&j, json, n, NULL, NULL) == 0 &&
+            json_is(&j, json_get(&j, 0, "role"), "user")) {
+                char *line = json_dup_string(&j, json_get(&j, 0, "content"));
+                if (line)
+                        prompt_remember(ctx, line);
+                free(line);
         }
+        json_release(&j);
+        steno_free(json);
+        return 0;
 }
 
-static int chat_lines(struct talk *t, struct cli *c)
+static void recall(struct cli *c, struct prompt *p)
 {
-        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+        uint64_t last = 0;
+        if (steno_conv_last_seq(c->conv, &last, NULL) == 0)
+                steno_read(c->conv, last > RECALLED ? last - RECALLED : 0, 0, remember, p, NULL);
+}
+
+/* ---- turns ---- */
+
+static const char help[] = "  /continue  goes on after an error or a stop\n"
+                           "  /help      this\n"
+                           "  /exit      ends it, as Ctrl-D does\n"
+                           "Ctrl-C stops a reply, or clears the line. Everything else is said to "
+                           "the model.";
+
+/* One line of input. Returns an exit code, or -1 to end the chat. */
+static int take_line(struct talk *t, const char *line)
+{
+        if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0)
+                return -1;
+        if (strcmp(line, "/help") == 0) {
+                cli_say(t->c, "%s", help);
+                return EXIT_DONE;
+        }
+        bool go_on = strcmp(line, "/continue") == 0;
+        return talk_run(t, &(struct talk_turn){go_on ? NULL : line, "chat", NULL});
+}
+
+static bool is_blank(const char *line)
+{
+        return line[strspn(line, " \t")] == '\0';
+}
+
+/* A person goes on after a failure and a Ctrl-C; a script does not. */
+static int chat_lines(struct talk *t, struct prompt *p, bool person)
+{
         struct buf line;
         int rc = EXIT_DONE;
         buf_init(&line, LINE_MAX_CHAT);
         for (;;) {
-                if (person)
-                        term_stderr(STR("\nyou> "));
-                int got = read_line(&line);
-                if (got < 0 && !interrupt_pending())
-                        rc = cli_refuse(c, EXIT_IO, "standard input: %s",
-                            line.failed ? "a line that is too long" : strerror(errno));
-                if (got <= 0 || interrupt_pending())
-                        break;
-                const char *prompt = buf_cstr(&line);
-                if (!prompt || line.n == 0)
+                enum prompt_got got = prompt_read(p, talk_stop_fd(t), &line);
+                if (got == PROMPT_INTERRUPTED && person && interrupt_take())
                         continue;
-                if (strcmp(prompt, "/exit") == 0 || strcmp(prompt, "/quit") == 0)
+                if (got == PROMPT_FAILED)
+                        rc = cli_refuse(t->c, EXIT_IO, "standard input: %s",
+                            errno == EMSGSIZE ? "a line that is too long" : strerror(errno));
+                const char *z = got == PROMPT_LINE ? buf_cstr(&line) : NULL;
+                if (!z)
                         break;
-                rc = talk_run(t, &(struct talk_turn){prompt, "chat", NULL});
-                if (rc == EXIT_INTERRUPTED || (rc != EXIT_DONE && !person))
+                if (is_blank(z))
+                        continue;
+                prompt_remember(p, z);
+                rc = take_line(t, z);
+                if (rc < 0)
                         break;
+                if (person && (!interrupt_pending() || interrupt_take()))
+                        rc = EXIT_DONE;
+                if (rc != EXIT_DONE || t->c->out.sys)
+                        break;
+                if (person)
+                        term_stderr(STR("\n"));
         }
         buf_release(&line);
+        return rc < 0 ? EXIT_DONE : rc;
+}
+
+static int converse(struct talk *t)
+{
+        bool person = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+        struct prompt *p = prompt_new(person, t->events.colours);
+        if (!p)
+                return cli_refuse(t->c, EXIT_IO, "out of memory");
+        if (person) {
+                interrupt_patience(PATIENCE);
+                t->go_on = "/continue";
+                recall(t->c, p);
+                cli_say(t->c, "/help says what there is; Ctrl-D ends it\n");
+        }
+        int rc = chat_lines(t, p, person);
+        prompt_free(p);
         return rc;
 }
 
@@ -101,8 +164,10 @@ static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         rc = talk_open(&t, c, &o->talk);
+        t.go_on = "steno continue";
         if (rc == 0)
-                rc = chat_lines(&t, c);
+                rc = o->prompt ? talk_run(&t, &(struct talk_turn){o->prompt, "chat", NULL})
+                               : converse(&t);
         talk_close(&t);
         return rc;
 }
@@ -110,6 +175,8 @@ static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
 static const struct opt chat_table[] = {
     {"title", 0, OPT_TEXT, "T", offsetof(struct chat_opts, title),
         "of a new conversation, when no CONV is given"},
+    {"prompt", 'p', OPT_TEXT, "T", offsetof(struct chat_opts, prompt),
+        "say this, wait for the reply, and end"},
     TALK_ROWS(struct chat_opts),
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
@@ -119,10 +186,13 @@ const struct command cmd_chat = {
     .group = GROUP_RUN,
     .usage = "[CONV]",
     .summary = "talks with a model, line by line, with tools",
-    .detail = "Without CONV a new conversation is made. Each line is a prompt; an empty input,\n"
-              "Ctrl-D or /exit ends it. Ctrl-C stops the reply; what had come of it is kept.",
+    .detail =
+        "Without CONV a new conversation is made. Each line is a prompt; on a terminal it is\n"
+        "edited as in a shell, with the conversation's earlier prompts as history. Ctrl-C\n"
+        "stops the reply, and what had come of it is kept; Ctrl-D or /exit ends the chat.\n"
+        "For scripts: --prompt, or lines on standard input, and --json for the events.",
     .example = "steno chat --model gpt-4o-mini\n"
-               "echo \"What is in this folder?\" | steno chat demo --yes",
+               "steno chat demo --prompt \"What is in this folder?\" --yes --json",
     .opts = chat_table,
     .opts_size = sizeof(struct chat_opts),
     .max_args = 1,

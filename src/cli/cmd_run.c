@@ -17,6 +17,7 @@ static int run_loop(struct cli *c, const struct run_opts *o, const char *prompt)
         struct talk t;
         struct talk_turn turn = {prompt, o->mode ? o->mode : "run", o->run_id};
         int rc = talk_open(&t, c, &o->talk);
+        t.go_on = "steno continue";
         if (rc == 0)
                 rc = talk_run(&t, &turn);
         talk_close(&t);

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/events.h"
 #include "cli/interrupt.h"
+#include "cli/term.h"
 
 #define WAIT_MS 500 /* how long Ctrl-C may have to wait */
 
@@ -64,7 +65,11 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
         const struct watch_opts *o = opts;
         struct steno_error err = {0};
         struct watching w = {.c = c, .seen = o->after.v};
-        w.events = (struct events){.out = &c->out, .json = c->json, .remarks_out = true};
+        w.events = (struct events){.out = &c->out,
+            .json = c->json,
+            .remarks_out = true,
+            .colours = c->out.colours,
+            .width = c->out.tty ? term_width() : 0};
         (void)argc;
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)

@@ -6,13 +6,13 @@
  */
 #include "cli/events.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/callview.h"
 #include "cli/term.h"
-
-#define LINE_COLUMNS 200 /* of arguments and results in a remark */
 
 static void end_text(struct events *e)
 {
@@ -30,8 +30,10 @@ static void put_text(struct events *e, const struct json *j, bool thinking)
         struct buf text;
         if (e->in_text && e->in_thinking != thinking)
                 end_text(e);
-        if (!e->in_text && thinking)
+        if (!e->in_text && thinking) {
                 out_style(e->out, "2");
+                out_puts(e->out, "┊ ");
+        }
         buf_init(&text, 0);
         json_string(j, json_get(j, 0, "text"), &text, NULL);
         out_text_piece(e->out, buf_str(&text));
@@ -40,77 +42,131 @@ static void put_text(struct events *e, const struct json *j, bool thinking)
         e->in_thinking = thinking;
 }
 
-/* A member's first line, safe and not too long. */
-static void put_member(struct buf *b, const struct json *j, const char *key)
+/* ---- remarks ---- */
+
+static unsigned width_of(const struct events *e)
 {
-        struct buf text, safe;
+        return e->width ? e->width : EVENTS_WIDTH;
+}
+
+static void style(const struct events *e, struct buf *b, const char *sgr)
+{
+        if (e->colours)
+                buf_printf(b, "\033[%sm", sgr);
+}
+
+/* A member in one row, safe and not too long. */
+static void put_member(struct buf *b, const struct json *j, const char *key, unsigned columns)
+{
+        struct buf text;
         buf_init(&text, 0);
-        buf_init(&safe, 0);
         json_string(j, json_get(j, 0, key), &text, NULL);
-        while (text.n && text.p[text.n - 1] == '\n')
-                text.n--;
-        size_t line = 0;
-        while (line < text.n && text.p[line] != '\n' && text.p[line] != '\r')
-                line++;
-        text_for_terminal(&safe, str_span(text.p, line), false);
-        size_t fit = term_fit(buf_str(&safe), LINE_COLUMNS);
-        buf_put(b, safe.p, fit);
-        if (fit < safe.n || line < text.n)
-                buf_puts(b, "...");
-        buf_release(&safe);
+        callview_put_row(b, "", buf_str(&text), columns);
         buf_release(&text);
 }
 
-static void put_duration(struct buf *b, const struct json *j)
+static void put_start(const struct events *e, struct buf *b, const struct json *j)
 {
-        double ms = 0;
-        if (!json_double(j, json_get(j, 0, "duration"), &ms))
-                return;
-        buf_puts(b, " (");
-        term_duration(b, ms);
-        buf_putc(b, ')');
+        struct buf args;
+        char *tool = json_dup_string(j, json_get(j, 0, "toolName"));
+        buf_init(&args, 0);
+        json_string(j, json_get(j, 0, "arguments"), &args, NULL);
+        style(e, b, "1;33");
+        buf_puts(b, "→ ");
+        size_t from = b->n;
+        put_member(b, j, "toolName", 64);
+        unsigned used = 4 + (unsigned)(b->n - from);
+        style(e, b, "0");
+        buf_puts(b, "  ");
+        if (tool)
+                callview_put_row(
+                    b, tool, buf_str(&args), width_of(e) > used + 20 ? width_of(e) - used : 20);
+        buf_putc(b, '\n');
+        buf_release(&args);
+        free(tool);
 }
 
-/* The remark that an event is worth; nothing for most. */
-static void put_remark(struct buf *b, const char *type, const struct json *j)
+static void put_step(const struct events *e, struct buf *b, const struct json *j)
 {
-        if (strcmp(type, "tool_call_start") == 0) {
-                buf_puts(b, "> ");
-                put_member(b, j, "toolName");
-                buf_putc(b, ' ');
-                put_member(b, j, "arguments");
-        } else if (strcmp(type, "tool_call_step") == 0) {
-                buf_puts(b, "  . ");
-                put_member(b, j, "text");
-        } else if (strcmp(type, "tool_call_approval") == 0) {
-                if (json_is(j, json_get(j, 0, "state"), "denied"))
-                        buf_puts(b, "  permission denied");
-        } else if (strcmp(type, "tool_call_complete") == 0) {
-                buf_puts(b, "  = ");
-                put_member(b, j, "content");
-                put_duration(b, j);
-        } else if (strcmp(type, "tool_call_error") == 0) {
-                buf_puts(b, "  ! ");
-                put_member(b, j, "content");
-                put_duration(b, j);
-        } else if (strcmp(type, "message_dropped") == 0) {
-                buf_puts(b, "! reply dropped: ");
-                put_member(b, j, "reason");
-        } else if (strcmp(type, "model_retry") == 0) {
-                buf_puts(b, "! again, after ");
-                put_member(b, j, "code");
-                buf_puts(b, ": ");
-                put_member(b, j, "message");
-        } else if (strcmp(type, "run_error") == 0) {
-                buf_puts(b, "! ");
-                put_member(b, j, "code");
-                buf_puts(b, ": ");
-                put_member(b, j, "message");
-        } else if (strcmp(type, "run_finished") == 0 &&
-                   !json_is(j, json_get(j, 0, "reason"), "stop")) {
-                buf_puts(b, "! the run ended: ");
-                put_member(b, j, "reason");
+        uint64_t done = 0, total = 0;
+        style(e, b, "2");
+        buf_puts(b, "  · ");
+        put_member(b, j, "text", width_of(e) > 50 ? width_of(e) - 30 : 20);
+        if (json_u64(j, json_get(j, 0, "progress"), &done))
+                buf_printf(b, " %llu", (unsigned long long)done);
+        if (json_u64(j, json_get(j, 0, "total"), &total))
+                buf_printf(b, "/%llu", (unsigned long long)total);
+        style(e, b, "0");
+        buf_putc(b, '\n');
+}
+
+static void put_result(const struct events *e, struct buf *b, const struct json *j, bool failed)
+{
+        double ms = 0;
+        int64_t code = 0;
+        struct buf content;
+        buf_init(&content, 0);
+        json_string(j, json_get(j, 0, "content"), &content, NULL);
+        style(e, b, failed ? "1;31" : "1;32");
+        buf_puts(b, failed ? "✗ " : "✓ ");
+        put_member(b, j, "toolName", 64);
+        style(e, b, "0");
+        style(e, b, "2");
+        if (json_double(j, json_get(j, 0, "duration"), &ms)) {
+                buf_puts(b, "  ");
+                term_duration(b, ms);
         }
+        if (json_i64(j, json_get(j, 0, "exitCode"), &code))
+                buf_printf(b, ", exit %lld", (long long)code);
+        style(e, b, "0");
+        buf_putc(b, '\n');
+        callview_put_result(b, buf_str(&content), width_of(e), e->colours ? "2" : NULL);
+        buf_release(&content);
+}
+
+/* One row: words of ours, then members. */
+static void put_notice(const struct events *e, struct buf *b, const struct json *j, const char *sgr,
+    const char *words, const char *code, const char *text)
+{
+        style(e, b, sgr);
+        buf_puts(b, words);
+        if (code) {
+                put_member(b, j, code, 40);
+                buf_puts(b, ": ");
+        }
+        put_member(b, j, text, 400);
+        style(e, b, "0");
+        buf_putc(b, '\n');
+}
+
+/* The end is worth a remark when nothing before has said it. */
+static bool ends_oddly(const struct json *j)
+{
+        json_ref reason = json_get(j, 0, "reason");
+        return !json_is(j, reason, "stop") && !json_is(j, reason, "error") &&
+               !json_is(j, reason, "interrupted");
+}
+
+/* The remark that an event is worth; nothing for some. */
+static void put_remark(
+    const struct events *e, struct buf *b, const char *type, const struct json *j)
+{
+        if (strcmp(type, "tool_call_start") == 0)
+                put_start(e, b, j);
+        else if (strcmp(type, "tool_call_step") == 0)
+                put_step(e, b, j);
+        else if (strcmp(type, "tool_call_complete") == 0)
+                put_result(e, b, j, false);
+        else if (strcmp(type, "tool_call_error") == 0)
+                put_result(e, b, j, true);
+        else if (strcmp(type, "message_dropped") == 0)
+                put_notice(e, b, j, "33", "! this reply was dropped: ", NULL, "reason");
+        else if (strcmp(type, "model_retry") == 0)
+                put_notice(e, b, j, "33", "! asked again after ", "code", "message");
+        else if (strcmp(type, "run_error") == 0)
+                put_notice(e, b, j, "31", "✗ ", "code", "message");
+        else if (strcmp(type, "run_finished") == 0 && ends_oddly(j))
+                put_notice(e, b, j, "33", "! the run ended: ", NULL, "reason");
 }
 
 static void put_for_person(struct events *e, const char *type, const struct json *j)
@@ -123,10 +179,9 @@ static void put_for_person(struct events *e, const char *type, const struct json
         }
         struct buf line;
         buf_init(&line, 0);
-        put_remark(&line, type, j);
+        put_remark(e, &line, type, j);
         end_text(e);
         if (line.n && !e->quiet) {
-                buf_putc(&line, '\n');
                 if (e->remarks_out)
                         out_str(e->out, buf_str(&line));
                 out_flush(e->out);

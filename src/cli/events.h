@@ -10,10 +10,14 @@
 
 #include "cli/out.h"
 
+#define EVENTS_WIDTH 120
+
 struct events {
         struct out *out;
         bool json;        /* {"seq","type","data"}, one a line */
         bool remarks_out; /* what is not text goes to `out` as well; else to standard error */
+        bool colours;     /* of the remarks */
+        unsigned width;   /* columns of the remarks; 0: EVENTS_WIDTH */
         bool quiet;       /* no remarks at all */
         bool in_text;     /* the cursor stands behind text */
         bool in_thinking;

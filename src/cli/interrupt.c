@@ -1,6 +1,6 @@
 /*
- * interrupt.c - see interrupt.h. The flag is the one thing a signal handler can reach, which is
- * why it is a static of this file.
+ * interrupt.c - see interrupt.h. Flags are the one thing a signal handler can reach, which is why
+ * they are statics of this file.
  */
 #include "cli/interrupt.h"
 
@@ -12,15 +12,19 @@
 #include "cli/command.h"
 #include "steno_loop.h"
 
-static volatile sig_atomic_t pending;
+static volatile sig_atomic_t pending; /* the signal */
+static volatile sig_atomic_t count;
+static volatile sig_atomic_t enough = 2;
+static volatile sig_atomic_t terminal_changed;
 static struct steno_stop *volatile stop_too;
 
 static void on_signal(int sig)
 {
-        (void)sig;
-        if (pending)
+        count = count + 1;
+        if (count >= enough)
                 _exit(EXIT_INTERRUPTED);
-        pending = 1;
+        if (pending == 0 || sig != SIGINT)
+                pending = sig;
         if (stop_too)
                 steno_stop_request(stop_too);
 }
@@ -56,7 +60,45 @@ bool interrupt_pending(void)
         return pending != 0;
 }
 
+bool interrupt_take(void)
+{
+        if (pending != SIGINT)
+                return false;
+        pending = 0;
+        count = 0;
+        return true;
+}
+
+void interrupt_patience(int signals)
+{
+        enough = signals;
+}
+
 void interrupt_ignore(void)
 {
         signal(SIGINT, SIG_IGN);
+}
+
+static void on_change(int sig)
+{
+        (void)sig;
+        terminal_changed = 1;
+}
+
+void interrupt_watch_terminal(bool on)
+{
+        struct sigaction sa;
+        memset(&sa, 0, sizeof(sa));
+        sa.sa_handler = on ? on_change : SIG_DFL;
+        sigemptyset(&sa.sa_mask);
+        sigaction(SIGCONT, &sa, NULL);
+        sigaction(SIGWINCH, &sa, NULL);
+        terminal_changed = 0;
+}
+
+bool interrupt_terminal_changed(void)
+{
+        bool changed = terminal_changed != 0;
+        terminal_changed = 0;
+        return changed;
 }

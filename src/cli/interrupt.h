@@ -12,11 +12,20 @@
 
 void interrupt_install(void);
 bool interrupt_pending(void);
+/* Forgets a Ctrl-C, and says whether there was one; the other signals are not forgotten. */
+bool interrupt_take(void);
+/* From now on it takes so many signals to end the process at once (2). */
+void interrupt_patience(int signals);
 /* The first signal also requests this, from inside the handler; NULL: nothing. It must live until
  * another takes its place. */
 struct steno_stop;
 void interrupt_stop(struct steno_stop *stop);
 /* While a pager has the terminal, Ctrl-C is the pager's. */
 void interrupt_ignore(void);
+
+/* While a line is edited: notice that the program was continued, or the terminal resized. */
+void interrupt_watch_terminal(bool on);
+/* Whether that happened since the last time this was asked. */
+bool interrupt_terminal_changed(void);
 
 #endif

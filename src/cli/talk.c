@@ -4,13 +4,17 @@
  */
 #include "cli/talk.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/callview.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/prompt.h"
 #include "cli/term.h"
 
 static const char *store_path(struct cli *c)
@@ -60,7 +64,11 @@ int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o)
         struct steno_error err = {0};
         *t = (struct talk){.c = c, .o = o, .allow_all = c->yes, .own_rules = true};
         buf_init(&t->script, 0);
-        t->events = (struct events){.out = &c->out, .json = c->json, .quiet = c->quiet};
+        t->events = (struct events){.out = &c->out,
+            .json = c->json,
+            .quiet = c->quiet || c->json,
+            .colours = term_colours(STDERR_FILENO, c->color),
+            .width = isatty(STDERR_FILENO) ? term_width() : 0};
         if (steno_stop_new(&t->stop, &err) < 0)
                 return cli_fail(c, &err);
         interrupt_stop(t->stop);
@@ -88,39 +96,48 @@ static bool can_ask(void)
         return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-static void show_call(struct talk *t, const struct steno_permission_request *r)
+static void put_question(
+    struct buf *b, const struct talk *t, const struct steno_permission_request *r)
 {
-        struct buf b;
-        buf_init(&b, 0);
-        buf_puts(&b, "\nThe model wants to run ");
-        text_for_terminal(&b, str_of(r->tool), false);
-        buf_puts(&b, " with\n  ");
-        text_for_terminal(&b, str_span(r->args, r->args_n), false);
-        buf_puts(&b, "\nAllow? [y]es, [a]lways this very call, [N]o: ");
-        out_flush(&t->c->out);
-        if (!b.failed)
-                term_stderr(buf_str(&b));
-        buf_release(&b);
+        const char *bold = t->events.colours ? "\033[1;33m" : "";
+        const char *plain = t->events.colours ? "\033[0m" : "";
+        buf_printf(b, "%s? May ", bold);
+        text_for_terminal(b, str_of(r->tool), false);
+        buf_printf(b, " run this?%s\n", plain);
+        callview_put_whole(b, r->tool, str_span(r->args, r->args_n));
+        buf_printf(b, "%s  [y]es, [a]lways this exact call, [N]o:%s ", bold, plain);
+}
+
+static bool means(const char *answer, const char *letter, const char *word)
+{
+        return strcasecmp(answer, letter) == 0 || strcasecmp(answer, word) == 0;
 }
 
 static int ask(void *ctx, const struct steno_permission_request *r, char reason[240])
 {
         struct talk *t = ctx;
-        (void)reason;
         if (t->allow_all)
                 return STENO_ALLOW;
-        if (!can_ask())
+        if (!can_ask()) {
+                snprintf(reason, 240, "nobody was there to ask");
                 return STENO_DENY;
-        show_call(t, r);
-        char answer[64];
-        ssize_t n = input_read(STDIN_FILENO, answer, sizeof(answer));
-        if (n <= 0)
-                return STENO_DENY;
-        if (answer[0] == 'a' || answer[0] == 'A')
-                return permission_approve(&t->session.permission.approvals, r->approval, NULL) == 0
-                           ? STENO_ALLOW
-                           : STENO_DENY;
-        return answer[0] == 'y' || answer[0] == 'Y' ? STENO_ALLOW : STENO_DENY;
+        }
+        struct buf question;
+        char answer[16] = "";
+        buf_init(&question, 0);
+        put_question(&question, t, r);
+        out_flush(&t->c->out);
+        enum prompt_got got = PROMPT_FAILED;
+        if (!question.failed)
+                got = prompt_ask(buf_str(&question), steno_stop_fd(r->stop), answer);
+        buf_release(&question);
+        if (got == PROMPT_LINE && means(answer, "y", "yes"))
+                return STENO_ALLOW;
+        if (got == PROMPT_LINE && means(answer, "a", "always") &&
+            permission_approve(&t->session.permission.approvals, r->approval, NULL) == 0)
+                return STENO_ALLOW;
+        snprintf(reason, 240, "the user said no");
+        return STENO_DENY;
 }
 
 static int always_ask(void *ctx, const struct steno_permission_request *r, char reason[240])
@@ -135,6 +152,8 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 {
         struct talk *t = ctx;
         events_print(&t->events, seq, type, data, n);
+        if (t->c->out.sys) /* nobody reads any more: as any filter, it ends */
+                steno_stop_request(t->stop);
 }
 
 static int exit_of(const char *result)
@@ -162,10 +181,39 @@ static uint32_t number(const struct opt_number *n, uint32_t scale)
         return n->v > UINT32_MAX / scale ? UINT32_MAX : (uint32_t)(n->v * scale);
 }
 
+/* A stop is for one run. */
+static int renew_stop(struct talk *t, struct steno_error *err)
+{
+        struct steno_stop *fresh = NULL;
+        if (!steno_stop_requested(t->stop) || interrupt_pending())
+                return 0;
+        if (steno_stop_new(&fresh, err) < 0)
+                return -1;
+        interrupt_stop(fresh);
+        steno_stop_free(t->stop);
+        t->stop = fresh;
+        return 0;
+}
+
+int talk_stop_fd(struct talk *t)
+{
+        return renew_stop(t, NULL) == 0 ? steno_stop_fd(t->stop) : -1;
+}
+
+static void say_how_to_go_on(struct talk *t, int code)
+{
+        if (code == EXIT_DONE || t->c->json || !t->go_on || t->c->out.sys)
+                return;
+        cli_say(t->c, "  %s%s%s goes on from here", t->go_on, t->go_on[0] == '/' ? "" : " ",
+            t->go_on[0] == '/' ? "" : steno_conv_id(t->c->conv));
+}
+
 int talk_run(struct talk *t, const struct talk_turn *turn)
 {
         struct steno_error err = {0};
         char *result = NULL;
+        if (renew_stop(t, &err) < 0)
+                return cli_fail(t->c, &err);
         struct steno_loop_options opt = {
             .size = sizeof(opt),
             .flags = (turn->prompt ? 0u : STENO_LOOP_CONTINUE) |
@@ -193,5 +241,6 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
                 return cli_fail(t->c, &err);
         int code = exit_of(result);
         steno_free(result);
+        say_how_to_go_on(t, code);
         return code;
 }

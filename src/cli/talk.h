@@ -59,6 +59,7 @@ struct talk {
         const char *script_json; /* of a scripted model; of --script when it was given */
         bool allow_all;          /* ask nothing */
         bool own_rules;          /* the configuration's rules count; else all is asked */
+        const char *go_on;       /* what continues a run that broke off, for a person; or NULL */
 };
 
 /* c->store and c->conv are open. 0 or an exit code, reported; then talk_close() all the same. */
@@ -70,7 +71,11 @@ struct talk_turn {
         const char *mode;
         const char *run_id; /* may be NULL */
 };
-/* One run, printed as it comes. Returns an exit code. */
+/* Readable from the next signal on: for waiting between two runs. */
+int talk_stop_fd(struct talk *t);
+
+/* One run, printed as it comes. Returns an exit code. A Ctrl-C stops it and is pending then; after
+ * interrupt_take() there may be another run. */
 int talk_run(struct talk *t, const struct talk_turn *turn);
 
 #endif

@@ -1,0 +1,26 @@
+/*
+ * callview.h - a tool call and its result in words for a person.
+ *
+ * Everything comes from a model or from a tool, and is made safe for a terminal here.
+ */
+#ifndef CLI_CALLVIEW_H
+#define CLI_CALLVIEW_H
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* What a call does: a command as a shell would take it, word for word; else its arguments as they
+ * are. May have several lines. */
+void callview_put(struct buf *b, const char *tool, struct str args);
+
+/* The same in one row of at most `columns`, cut with an ellipsis. */
+void callview_put_row(struct buf *b, const char *tool, struct str args, unsigned columns);
+
+/* The whole of it for a question about permission: each line behind a bar, nothing left out. */
+void callview_put_whole(struct buf *b, const char *tool, struct str args);
+
+/* A result's first rows, each behind a bar; of a stub some rows of each section, of a search its
+ * matches. `sgr` may be NULL. */
+void callview_put_result(struct buf *b, struct str content, unsigned columns, const char *sgr);
+
+#endif
