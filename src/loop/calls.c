@@ -28,7 +28,9 @@ struct slot {
         enum slot_state state;
         struct job *job;
         struct steno_output *output;
-        int64_t started; /* tool_clock_ms() */
+        unsigned repeats; /* how often this very call came in a row, this one included */
+        struct buf words; /* why it is not to be run; empty: it may */
+        int64_t started;  /* tool_clock_ms() */
         char invoked_at[TIME_TEXT];
         char *message;
         size_t message_n;
@@ -45,9 +47,11 @@ struct work {
 
 /* ---- calls that are not run ---- */
 
-static int refuse(struct work *w, struct slot *s, const char *text, struct steno_error *err)
+static int refuse(struct work *w, struct slot *s, struct steno_error *err)
 {
-        s->message = chat_refusal(w->c, s->call, text, &s->message_n);
+        const char *text = buf_cstr(&s->words);
+        if (text)
+                s->message = chat_refusal(w->c, s->call, s->tool, text, &s->message_n);
         if (!s->message)
                 return error_nomem(err);
         s->state = SLOT_DONE;
@@ -68,21 +72,23 @@ static void put_unknown(const struct chat *c, const char *name, struct buf *out)
 }
 
 /* The same call again and again: counted over the whole run, broken by any other call. */
-static int count_repeats(struct chat *c, const struct reply_call *call)
+static int count_repeats(struct chat *c, struct slot *s)
 {
         char key[65];
-        int rc = tool_approval(str_of(call->name), buf_str(&call->args), key);
+        int rc = tool_approval(str_of(s->call->name), buf_str(&s->call->args), key);
         if (rc)
                 return rc;
         c->repeats = strcmp(key, c->repeat_key) == 0 ? c->repeats + 1 : 1;
         memcpy(c->repeat_key, key, sizeof(key));
+        s->repeats = c->repeats;
         return 0;
 }
 
 /* Words for the model when a call must not run, or nothing. */
-static void object(const struct work *w, const struct slot *s, struct buf *out)
+static void object(const struct work *w, struct slot *s)
 {
         const struct chat *c = w->c;
+        struct buf *out = &s->words;
         if (s->call->state == CALL_CUT)
                 buf_puts(out,
                     "Not run: the arguments were cut off, because the reply reached its length "
@@ -98,11 +104,11 @@ static void object(const struct work *w, const struct slot *s, struct buf *out)
         else if (s->call->state == CALL_INVALID)
                 buf_puts(out, "Not run: the arguments are not a JSON object. Call the tool again "
                               "with arguments that follow its schema.");
-        else if (c->repeats > CHAT_REPEATS_CORRECTED)
+        else if (s->repeats > CHAT_REPEATS_CORRECTED)
                 buf_printf(out,
                     "Not run: this is call number %u with exactly the same arguments, and the "
                     "answer is above. Use it, or do something else. The run ends at number %d.",
-                    c->repeats, CHAT_REPEATS_STOPPED);
+                    s->repeats, CHAT_REPEATS_STOPPED);
 }
 
 /* ---- permission ---- */
@@ -431,19 +437,24 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
         return journal_check(j, err);
 }
 
-/* Decides about one call; `words` say why it is not to be run. */
-static int decide(struct work *w, struct slot *s, struct buf *words, struct steno_error *err)
+/* Decides about one call. */
+static int decide(struct work *w, struct slot *s, struct steno_error *err)
 {
         char reason[240];
-        object(w, s, words);
-        if (words->n)
+        int rc = tell_start(w, s, err);
+        if (rc == 0 && count_repeats(w->c, s) != 0)
+                rc = error_nomem(err);
+        if (rc)
+                return rc;
+        object(w, s);
+        if (s->words.n)
                 return 0;
         bool allowed;
-        int rc = permit(w, s, &allowed, reason, err);
+        rc = permit(w, s, &allowed, reason, err);
         if (rc == 0 && !allowed)
-                object(w, s, words); /* a stop is no denial, though it ended the asking */
-        if (rc == 0 && !allowed && words->n == 0)
-                buf_printf(words, "Permission denied: the call was not run.%s%s",
+                object(w, s); /* a stop is no denial, though it ended the asking */
+        if (rc == 0 && !allowed && s->words.n == 0)
+                buf_printf(&s->words, "Permission denied: the call was not run.%s%s",
                     reason[0] ? " Reason: " : "", reason);
         return rc;
 }
@@ -459,24 +470,14 @@ static int make_room(struct work *w, const struct slot *s, bool *alone, struct s
 
 static int begin_call(struct work *w, struct slot *s, bool *alone, struct steno_error *err)
 {
-        struct buf words;
-        buf_init(&words, 64 * KIB);
-        int rc = tell_start(w, s, err);
-        if (rc == 0 && count_repeats(w->c, s->call) != 0)
-                rc = error_nomem(err);
-        if (rc == 0)
-                rc = decide(w, s, &words, err);
-        if (rc == 0 && words.n == 0)
+        int rc = 0;
+        if (s->words.n == 0) {
                 rc = make_room(w, s, alone, err);
-        if (rc == 0 && words.n == 0) /* asking and waiting take time, a stop may have come */
-                object(w, s, &words);
-        const char *z = buf_cstr(&words);
-        if (rc == 0 && !z)
-                rc = error_nomem(err);
+                object(w, s); /* asking and waiting took time, a stop may have come */
+        }
         if (rc == 0)
-                rc = words.n ? refuse(w, s, z, err) : start(w, s, err);
-        buf_release(&words);
-        return rc;
+                rc = s->words.n ? refuse(w, s, err) : start(w, s, err);
+        return rc ? rc : publish(w, err);
 }
 
 /* After a failure of the store: tools that still run are told to stop and let go. */
@@ -502,14 +503,17 @@ int chat_carry_out(struct chat *c, const struct reply *reply, struct steno_error
                 return error_nomem(err);
         bool alone = false;
         int rc = 0;
-        for (size_t i = 0; i < w.count && rc == 0; i++) {
+        for (size_t i = 0; i < w.count; i++) {
                 struct slot *s = &w.slots[i];
                 s->call = &reply->calls[i];
                 s->tool = toolset_find(&c->tools, str_of(s->call->name));
-                rc = begin_call(&w, s, &alone, err);
-                if (rc == 0)
-                        rc = publish(&w, err);
+                buf_init(&s->words, 64 * KIB);
         }
+        /* All are decided before any starts: while a person thinks, nothing finishes unstored. */
+        for (size_t i = 0; i < w.count && rc == 0; i++)
+                rc = decide(&w, &w.slots[i], err);
+        for (size_t i = 0; i < w.count && rc == 0; i++)
+                rc = begin_call(&w, &w.slots[i], &alone, err);
         if (rc == 0)
                 rc = wait_for(&w, 0, err);
         if (rc)
@@ -518,6 +522,7 @@ int chat_carry_out(struct chat *c, const struct reply *reply, struct steno_error
                 job_unref(w.slots[i].job);
                 steno_output_free(w.slots[i].output);
                 steno_free(w.slots[i].message);
+                buf_release(&w.slots[i].words);
         }
         free(w.slots);
         return rc;

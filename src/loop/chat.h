@@ -68,9 +68,10 @@ int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault 
 /* The same for a limit or a stop between two replies: a new message, no text. */
 int chat_store_end(struct chat *c, const char *reason, const char *code, const char *words,
     struct steno_error *err);
-/* A tool message for a call that was not run; freed with free(). NULL: out of memory. */
-char *chat_refusal(
-    const struct chat *c, const struct reply_call *call, const char *text, size_t *n);
+/* A tool message for a call that was not run; freed with free(). NULL: out of memory. `tool` may
+ * be NULL: no such tool. */
+char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
+    const char *text, size_t *n);
 /* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
 int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);

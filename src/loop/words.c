@@ -238,7 +238,8 @@ int chat_put_died(struct buf *out, const char *message_id, const char *run_id, c
 
 /* ---- tools ---- */
 
-char *chat_refusal(const struct chat *c, const struct reply_call *call, const char *text, size_t *n)
+char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
+    const char *text, size_t *n)
 {
         struct buf json;
         char id[CHAT_ID];
@@ -254,6 +255,10 @@ char *chat_refusal(const struct chat *c, const struct reply_call *call, const ch
         jsonw_cstr(&w, call->id);
         jsonw_key(&w, "toolName");
         jsonw_cstr(&w, call->name);
+        if (tool && tool->server) {
+                jsonw_key(&w, "serverName");
+                jsonw_cstr(&w, tool->server);
+        }
         jsonw_key(&w, "content");
         jsonw_cstr(&w, text);
         jsonw_key(&w, "isError");

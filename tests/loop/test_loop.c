@@ -471,7 +471,8 @@ static void permissions(void **state)
         assert_int_equal(tool_approval(STR("echo"), STR("{\"x\":1}"), want), 0);
         assert_string_equal(w.approval, want);
         assert_true(has(fake_trace_text(), "event tool_call_approval\nask echo\n"
-                                           "event tool_call_approval\nappend tool a\n"));
+                                           "event tool_call_approval\nevent tool_call_start\n"
+                                           "append tool a\n"));
         assert_null(strstr(fake_trace_text(), "dispatch 1 a"));
         world_end(&w);
 
@@ -487,6 +488,23 @@ static void permissions(void **state)
         w.opt.ask = NULL;
         assert_int_equal(world_run(&w), 0);
         assert_true(has(fake_message(2), "nobody was there to ask"));
+        world_end(&w);
+}
+
+/* While a person thinks about the second call, the first must not finish unstored. */
+static void all_decided_first(void **state)
+{
+        (void)state;
+        struct world w;
+        world_init(&w, SCRIPT(ONE(CALL("a", "echo", "{\"x\":1}") "," CALL(
+                           "b", "echo", "{\"x\":2}")) "," SAY("ok")));
+        w.opt.permit = NULL;
+        w.answer = STENO_ALLOW;
+        assert_int_equal(world_run(&w), 0);
+        assert_int_equal(w.asked, 2);
+        const char *first = strstr(fake_trace_text(), "dispatch ");
+        assert_non_null(first);
+        assert_null(strstr(first, "ask echo"));
         world_end(&w);
 }
 
@@ -621,6 +639,8 @@ int main(void)
             {"a failed model call is an assistant message with its text", model_errors, 0, 0, 0},
             {"permission is asked, bound to the exact bytes, and denied where nobody is",
                 permissions, 0, 0, 0},
+            {"all calls of a reply are decided before the first one starts", all_decided_first, 0,
+                0, 0},
             {"a tool that never returns is left behind and the loop goes on", left_behind, 0, 0, 0},
             {"pieces of text are merged over at most 50 ms", merging, 0, 0, 0},
             {"text of a run that died is kept once when continued (F15)", rescue, 0, 0, 0},
