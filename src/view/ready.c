@@ -147,8 +147,59 @@ enum content {
         CONTENT_NONE,
         CONTENT_NULL,
         CONTENT_STRING,
+        CONTENT_PARTS, /* texts and pictures, of a user */
         CONTENT_OTHER,
 };
+
+/* {"url":...}, and what else may stand there. */
+static bool walk_url(struct walk *w)
+{
+        struct str key, s;
+        bool first = true, bad = false, url = false;
+        if (!take(w, '{'))
+                return false;
+        while (next_key(w, &first, &key, &bad)) {
+                if (str_is(key, "url"))
+                        url = take_string(w, &s);
+                else if (!skip_value(w))
+                        return false;
+        }
+        return !bad && url;
+}
+
+/* A text that is not empty, or a picture. Pictures are why: they may be too large to be held. */
+static bool walk_part(struct walk *w)
+{
+        struct str key, s, type = {0};
+        bool first = true, bad = false, text = false, image = false, other = false;
+        if (!take(w, '{'))
+                return false;
+        while (next_key(w, &first, &key, &bad)) {
+                if (str_is(key, "type") && take_string(w, &s))
+                        type = s;
+                else if (str_is(key, "text"))
+                        text = take_string(w, &s) && s.n > 0;
+                else if (str_is(key, "image_url"))
+                        image = walk_url(w);
+                else
+                        other = true;
+                if (other)
+                        return false;
+        }
+        return !bad && ((str_is(type, "text") && text && !image) ||
+                           (str_is(type, "image_url") && image && !text));
+}
+
+static bool walk_parts(struct walk *w)
+{
+        if (!take(w, '['))
+                return false;
+        do {
+                if (!walk_part(w))
+                        return false;
+        } while (take(w, ','));
+        return take(w, ']');
+}
 
 static enum content walk_content(struct walk *w)
 {
@@ -158,6 +209,8 @@ static enum content walk_content(struct walk *w)
                 return take_string(w, &s) ? CONTENT_STRING : CONTENT_OTHER;
         case 'n':
                 return skip_value(w) ? CONTENT_NULL : CONTENT_OTHER;
+        case '[':
+                return walk_parts(w) ? CONTENT_PARTS : CONTENT_OTHER;
         default:
                 return CONTENT_OTHER;
         }
@@ -190,6 +243,8 @@ bool ready_openai(struct str m)
                 return false;
         if (str_is(role, "assistant"))
                 return !answers.p && (content == CONTENT_STRING || calls);
+        if (content == CONTENT_PARTS)
+                return !answers.p && !calls && str_is(role, "user");
         if (content != CONTENT_STRING || calls)
                 return false;
         if (str_is(role, "tool"))
