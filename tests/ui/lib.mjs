@@ -34,7 +34,7 @@ export const note = (text) => console.log(`# ${text}`);
 
 export async function runTests(after = async () => {}) {
   const only = process.env.UI_ONLY;
-  const chosen = only ? tests.filter(([n]) => n.includes(only)) : tests;
+  const chosen = only ? tests.filter(([n]) => new RegExp(only).test(n)) : tests;
   let missing = "";
   try { require.resolve("playwright-core"); } catch { missing = "no playwright-core: tools/deps installs it"; }
   if (!chromiumPath) missing = "no chromium: tools/deps installs it";
@@ -200,8 +200,14 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
 }
 export async function adopt(context, server) {
   const page = await context.newPage();
-  const w = { context, page, foreign: [], complaints: [], dialogs: [], server, close: () => context.close() };
+  const w = { context, page, foreign: [], complaints: [], asked: [], dialogs: [], server, close: () => context.close() };
   page.on("request", (r) => { const u = r.url(); if (!u.startsWith(server.origin) && !u.startsWith("data:") && !u.startsWith("blob:")) w.foreign.push(u); });
+  const from = Date.now();
+  const tell = (word) => (r) => w.asked.push(`${Date.now() - from} ms ${word} ${r.method?.() ?? ""} ${r.url().replace(server.origin, "").slice(0, 120)} ${r.status?.() ?? ""}`);
+  page.on("request", tell("asks"));
+  page.on("response", tell("answered"));
+  page.on("requestfailed", tell("failed"));
+  page.on("requestfinished", tell("finished"));
   page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") w.complaints.push(m.text()); });
   page.on("pageerror", (e) => w.complaints.push(String(e)));
   page.on("dialog", (d) => { w.dialogs.push(d.message()); void d.dismiss(); });
@@ -211,6 +217,9 @@ export async function adopt(context, server) {
   return w;
 }
 async function shotOfFailure(n) {
+  const last = shown.findLast((w) => !w.page.isClosed());
+  for (const line of last?.asked.slice(-(process.env.UI_ASKED ?? 14)) ?? []) console.log(`#   ${line}`);
+  for (const line of last?.complaints ?? []) console.log(`#   complaint: ${line}`);
   if (!process.env.UI_SHOTS) return;
   for (const w of shown) if (!w.page.isClosed()) await w.page.screenshot({ path: join(process.env.UI_SHOTS, `fail-${n}-${shown.indexOf(w)}.png`) }).catch(() => {});
 }

@@ -623,6 +623,7 @@ scenario("the whole page is usable with the keyboard alone", async () => {
   await w.page.locator("dialog.help").waitFor();
   await picture(w.page, "keyboard");
   await key("Escape");
+  await w.page.locator("dialog.help").waitFor({ state: "hidden" });
   await key("s");
   await w.page.waitForSelector("#stats");
   assert(id, "");

@@ -20,7 +20,8 @@ export function Composer({ conversation: c }: { conversation: Conversation | nul
   const box = useRef<HTMLTextAreaElement>(null);
   useEffect(() => { text.value = load(id); }, [id]);
   useEffect(() => {
-    const el = box.current!;
+    const el = box.current;
+    if (!el) return;
     el.style.height = "auto";
     el.style.height = `${Math.min(el.scrollHeight + 2, 260)}px`;
   }, [text.value]);

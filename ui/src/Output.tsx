@@ -41,7 +41,8 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const wrong = useSignal("");
   const context = useSignal(0);
   const cased = useSignal(false);
-  const pattern = useSignal(route.peek().query ?? "");
+  const pattern = useSignal(route.peek().query ?? ""); // what was searched
+  const typed = useSignal(pattern.peek());
   const searching = useRef<AbortController | null>(null);
   const started = useRef(false);
   const place = route.value;
@@ -74,7 +75,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const search = async (text: string, first?: "next" | "previous") => {
     searching.current?.abort();
     const stop = searching.current = new AbortController();
-    pattern.value = text;
+    pattern.value = typed.value = text;
     wrong.value = "";
     found.value = null;
     at.value = -1;
@@ -173,8 +174,9 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       <span class="figures">{plural(total, "line")} · {bytes(lines.bytes.value)}{lines.growing.value && <span class="flag live">growing</span>}</span>
     </header>
     <div class="bar tools" role="toolbar" aria-label="Output">
-      <form class="find" role="search" onSubmit={(e) => { e.preventDefault(); const v = new FormData(e.currentTarget).get("pattern") as string; if (found.peek() && v === pattern.peek()) step(1); else void search(v); }}>
-        <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder="Search (regex)…" value={pattern.value} autocomplete="off" spellcheck={false}
+      <form class="find" role="search" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (found.peek() && v === pattern.peek()) step(1); else void search(v); }}>
+        <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder="Search (regex)…" value={typed.value} autocomplete="off" spellcheck={false}
+          onInput={(e) => { typed.value = e.currentTarget.value; }}
           onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); box.current!.focus(); } }} />
         <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (pattern.peek()) void search(pattern.peek()); }} />Aa</label>
         <button type="button" aria-label="Previous match" disabled={!found.value?.matches.length} onClick={() => step(-1)}>↑</button>

@@ -37,4 +37,8 @@ function render(text: string): ComponentChildren {
   });
 }
 
-export const Prose = ({ text }: { text: string }) => <div class="prose" dir="auto"><Long text={text} most={30_000} as={render} /></div>;
+// Kerning makes the browser shape a word again for each line it is broken into: with a word of
+// 30,000 letters that takes seconds.
+export const kerning = (text: string) => (/\S{500}/.test(text) ? " unkerned" : "");
+
+export const Prose = ({ text }: { text: string }) => <div class={`prose${kerning(text)}`} dir="auto"><Long text={text} most={30_000} as={render} /></div>;

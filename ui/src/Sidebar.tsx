@@ -90,9 +90,10 @@ function Entry({ item: i, current }: { item: Item; current: boolean }) {
 
 function Rename({ item, done }: { item: Item; done: () => void }) {
   const box = useRef<HTMLInputElement>(null);
+  const typed = useSignal(item.title ?? "");
   useEffect(() => { box.current!.focus(); box.current!.select(); }, []);
   const keep = async () => {
-    const title = box.current!.value.trim();
+    const title = typed.peek().trim();
     done();
     if (title === (item.title ?? "")) return;
     try {
@@ -100,8 +101,9 @@ function Rename({ item, done }: { item: Item; done: () => void }) {
       items.value = items.peek()?.map((x) => { if (x.id !== item.id) return x; const { title: _, ...rest } = x; return title ? { ...rest, title } : rest; }) ?? null;
     } catch (e) { toast(`Not renamed: ${(e as Error).message}`); }
   };
-  return <input ref={box} class="rename" aria-label="New title" value={item.title ?? ""} maxLength={300}
-    onBlur={() => void keep()} onKeyDown={(e) => { if (e.key === "Enter") e.currentTarget.blur(); if (e.key === "Escape") { e.currentTarget.value = item.title ?? ""; e.currentTarget.blur(); } }} />;
+  return <input ref={box} class="rename" aria-label="New title" value={typed.value} maxLength={300}
+    onInput={(e) => { typed.value = e.currentTarget.value; }} onBlur={() => void keep()}
+    onKeyDown={(e) => { if (e.key === "Escape") typed.value = item.title ?? ""; if (e.key === "Enter" || e.key === "Escape") e.currentTarget.blur(); }} />;
 }
 
 async function remove(i: Item) {

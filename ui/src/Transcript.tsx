@@ -5,7 +5,7 @@ import type { Conversation } from "./conversation";
 import { clock, count } from "./format";
 import type { Message, Row } from "./history";
 import { imageOf, Tree } from "./Value";
-import { Prose } from "./Prose";
+import { kerning, Prose } from "./Prose";
 import { go, hrefOf, route, sharedLink } from "./route";
 import { cut, Long, plain, show } from "./text";
 import { Tool } from "./Tool";
@@ -34,7 +34,8 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   };
 
   const scrolled = () => {
-    const el = box.current!;
+    const el = box.current;
+    if (!el) return;
     const below = el.scrollHeight - el.scrollTop - el.clientHeight;
     stick.current = below < 40 && c.atEnd.peek();
     away.value = !stick.current && (below > 400 || !c.atEnd.peek());
@@ -45,7 +46,8 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 
   // Rows were added or dropped: what the reader looks at stays where it is.
   useLayoutEffect(() => {
-    const el = box.current!;
+    const el = box.current;
+    if (!el) return;
     if (target && reached.current !== target) {
       const row = el.querySelector<HTMLElement>(`article[data-id="${CSS.escape(target)}"]`);
       if (row) {
@@ -128,7 +130,6 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 function RunState({ conversation: c }: { conversation: Conversation }) {
   const run = c.run.value;
   if (!run) return null;
-  run.changed.value;
   const over = run.over.value;
   if (over) {
     const told = c.pages.value.at(-1)?.rows.some((r) => r.kind === "message" && r.error?.code === run.error?.code);
@@ -162,7 +163,7 @@ function MessageView({ message: m, conversation, from, marked }: { message: Mess
     {m.thinking && <Thinking text={m.thinking} rowKey={m.key} live={!!m.live && !m.text && !m.calls.length} />}
     {m.text && <Prose text={m.text} />}
     {m.attachments.map((a, i) => <Attached key={i} value={a} />)}
-    {m.error && <div class="error-box" role="note"><strong>{show(cut(m.error.code, 60))}</strong> <Long text={m.error.message} most={2000} /></div>}
+    {m.error && <div class={`error-box${kerning(m.error.message)}`} role="note"><strong>{show(cut(m.error.code, 60))}</strong> <Long text={m.error.message} most={2000} /></div>}
     {m.calls.slice(0, 100).map((call, i) => <Tool key={`${call.id}:${i}`} call={call} conversation={conversation} rowKey={`${m.id}/${call.id}/${i}`} />)}
     {m.calls.length > 100 && <p class="quiet">{count(m.calls.length - 100)} more calls in this message are not shown here.</p>}
   </article>;
@@ -173,7 +174,7 @@ function Thinking({ text, rowKey, live }: { text: string; rowKey: string; live: 
   const open = state.value ?? live;
   return <div class="thinking">
     <button type="button" aria-expanded={open} onClick={() => { state.value = !open; }}><span class="caret" aria-hidden="true" />Thinking{!open && <span class="quiet">{show(cut(plain(text, 160), 160))}</span>}</button>
-    {open && <div class="thought"><Long text={text} most={8000} /></div>}
+    {open && <div class={`thought${kerning(text)}`}><Long text={text} most={8000} /></div>}
   </div>;
 }
 

@@ -191,7 +191,6 @@ export class Conversation {
     const run = this.run.value;
     const stored = this.pages.value.flatMap((p) => p.rows);
     if (!run || !this.atEnd.value) return stored;
-    run.changed.value;
     const rows = stored.map((r) => (r.kind === "message" && r.calls.length ? overlay(r, run) : r));
     const known = new Set(stored.map((r) => (r.kind === "message" ? r.id : "")));
     return [...rows, ...run.messages.filter((m) => !known.has(m.id) && (m.text || m.thinking || m.calls.length || m.dropped))];

@@ -97,7 +97,7 @@ function inTranscript(key: string): boolean {
 }
 
 function pressed(e: KeyboardEvent) {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || helpOpen.peek()) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || document.querySelector("dialog[open]")) return;
   const view = route.peek().view;
   let taken = true;
   if (e.key === "?") helpOpen.value = true;

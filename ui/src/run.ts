@@ -4,7 +4,7 @@ import { ApiError, follow, send, type ServerEvent } from "./api";
 import type { Call, Message, Ref, Step } from "./history";
 
 export class Run {
-  readonly messages: Message[] = [];
+  private made: Message[] = [];
   readonly changed = signal(0);
   readonly over = signal("");
   error: { code: string; message: string } | undefined;
@@ -15,6 +15,18 @@ export class Run {
   constructor(readonly id: string, private told: (type: string) => void) {
     void this.watch();
   }
+
+  // Fresh objects each time something changed: whoever shows them compares by identity.
+  get messages(): Message[] {
+    const now = this.changed.value;
+    if (this.copied !== now) {
+      this.copied = now;
+      this.copies = this.made.map((m) => ({ ...m, calls: m.calls.map((c) => ({ ...c, steps: [...c.steps] })) }));
+    }
+    return this.copies;
+  }
+  private copied = -1;
+  private copies: Message[] = [];
 
   leave() { this.stop.abort(); clearTimeout(this.due); }
 
@@ -32,11 +44,11 @@ export class Run {
   }
 
   private message(id: string): Message {
-    let m = this.messages.find((x) => x.id === id);
+    let m = this.made.find((x) => x.id === id);
     if (!m) {
       m = { kind: "message", key: `live:${id}`, id, seq: Infinity, role: "assistant", text: "", thinking: "",
         attachments: [], calls: [], at: new Date().toISOString(), live: true };
-      this.messages.push(m);
+      this.made.push(m);
     }
     return m;
   }

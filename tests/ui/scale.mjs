@@ -1,0 +1,168 @@
+// A long conversation and a huge output: bounded rows, bounded heap, any place in a moment. The
+// numbers stand beside a plain <pre>. All of it with STENO_TEST_LONG, else a twentieth of the lines.
+import { assert, equal, heapMb, note, openBrowser, openWindow, picture, rounds, runTests, Server, sleep, test, until } from "./lib.mjs";
+
+const MESSAGES = 10_000;
+const LINES = rounds(10_000_000);
+const PRE_LINES = rounds(200_000);
+const HEAP_MOST = 100;
+const ROWS_MOST = 500;
+
+const server = new Server("scale");
+let started;
+const begin = () => (started ??= server.start("--no-tools", "--model", "none", "--base-url", "http://127.0.0.1:1/v1"));
+
+const rowsOf = (w) => w.page.evaluate(() => document.querySelectorAll("#transcript [data-row]").length);
+const took = async (f) => { const from = performance.now(); await f(); return Math.round(performance.now() - from); };
+
+test("a conversation of 10,000 messages opens at its end, with few rows and a small heap", async () => {
+  await begin();
+  const turns = Array.from({ length: MESSAGES / 4 }, (_, i) => [
+    { role: "user", content: `Question ${i} about the build, with a few words more.` },
+    { role: "assistant", content: `I look at number ${i}.`, tool_calls: [{ id: `call_${i}`, type: "function", function: { name: "look", arguments: JSON.stringify({ number: i, path: `src/file_${i}.c` }) } }] },
+    { role: "tool", tool_call_id: `call_${i}`, content: `result ${i}: ${"a line of output\n".repeat(20)}`, duration: 5, ...(i % 97 === 0 ? { isError: true } : {}) },
+    { role: "assistant", content: `Answer ${i}.\n\n\`\`\`\ncode ${i}\n\`\`\`` },
+  ]).flat();
+  const id = await server.conversation("Ten thousand messages", turns);
+  const w = await openWindow(server);
+  await w.page.waitForSelector(".list li");
+  const ms = await took(async () => {
+    await w.page.click(`[data-conversation="${id}"] a`);
+    await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
+  });
+  const rows = await rowsOf(w), heap = await heapMb(w.page);
+  note(`10,000 messages: opened in ${ms} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
+  assert(rows > 10 && rows <= ROWS_MOST, `${rows} rows`);
+  assert(heap < HEAP_MOST, `${heap} MB`);
+
+  // Upwards through a part of it, the way a person scrolls, and then to the very start.
+  let most = 0;
+  for (let k = 0; k < 40; k++) {
+    await w.page.$eval("#transcript", (e) => { e.scrollTop = Math.max(0, e.scrollTop - e.clientHeight * 3); });
+    await sleep(30);
+    most = Math.max(most, await rowsOf(w));
+  }
+  const seen = await w.page.textContent("#transcript");
+  assert(!seen.includes(`Answer ${MESSAGES / 4 - 1}.`), "the end was dropped from the window");
+  assert(most <= ROWS_MOST, `${most} rows while scrolling`);
+  await w.page.evaluate(() => document.activeElement.blur());
+  const start = await took(async () => { await w.page.keyboard.press("g"); await w.page.getByText("Question 0 about").waitFor(); });
+  const end = await took(async () => { await w.page.keyboard.press("G"); await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor(); });
+  const after = await heapMb(w.page);
+  note(`scrolled: at most ${most} rows, to the start ${start} ms, to the end ${end} ms, heap ${after.toFixed(1)} MB`);
+  assert(after < HEAP_MOST, `${after} MB`);
+  equal(w.complaints.join(), "");
+  await w.close();
+});
+
+test("what the reader looks at stays where it is while earlier messages come in", async () => {
+  await begin();
+  const { items } = await server.api("GET", "/api/chat-sessions");
+  const w = await openWindow(server, { path: `/c/${items.find((i) => i.title === "Ten thousand messages").id}` });
+  await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
+  await sleep(300);
+  const jumps = await w.page.evaluate(async () => {
+    const box = document.getElementById("transcript");
+    const place = (el) => el.getBoundingClientRect().top;
+    let worst = 0, compared = 0;
+    for (let k = 0; k < 25; k++) {
+      const edge = box.getBoundingClientRect().top;
+      const row = [...box.querySelectorAll("article")].find((a) => place(a) > edge + 5);
+      const before = place(row);
+      box.scrollTop -= 240;
+      const expected = before + Math.min(240, 240);
+      await new Promise((r) => setTimeout(r, 60));
+      if (row.isConnected && box.scrollTop > 0) { worst = Math.max(worst, Math.abs(place(row) - expected)); compared++; }
+    }
+    return { worst, compared };
+  });
+  assert(jumps.compared > 10, `${jumps.compared} compared`);
+  assert(jumps.worst < 3, `it jumped by ${jumps.worst} pixels`);
+  await w.close();
+});
+
+let ref, talk;
+test(`an output of ${LINES.toLocaleString("en-US")} lines opens, and any place in it is a moment away`, async () => {
+  await begin();
+  talk = await server.conversation("Huge", [{ role: "user", content: "go" }, { role: "assistant", content: "", tool_calls: [{ id: "huge", type: "function", function: { name: "soak", arguments: "{}" } }] }]);
+  const p = server.cli("output", talk, "--tool", "soak", "--call", "huge");
+  p.stdout.resume();
+  let size = 0;
+  const BLOCK = 20_000;
+  for (let at = 0; at < LINES; at += BLOCK) {
+    const n = Math.min(BLOCK, LINES - at);
+    const text = Array.from({ length: n }, (_, i) => { const k = at + i + 1; return k === LINES - 1234 ? `line ${k} fatal: the NEEDLE is here` : `line ${String(k).padStart(9, "0")} ${k % 7 ? "ok everything is as it was before, and so it goes on and on, up to a hundred bytes." : "ok some other words to fill this line, and some more, up to a hundred bytes or so."}`; }).join("\n") + "\n";
+    size += Buffer.byteLength(text);
+    if (!p.stdin.write(text)) await new Promise((r) => p.stdin.once("drain", r));
+  }
+  await new Promise((r) => { p.once("exit", r); p.stdin.end(); });
+  ref = (await server.api("GET", `/api/chat-sessions/${talk}/context`)).items[0];
+  equal(ref.byteSize, size, "stored whole");
+  const w = await openWindow(server);
+  await w.page.waitForSelector(".list li");
+  const content = (n) => w.page.evaluate((k) => { const t = document.querySelector(`.line-row[data-line='${k}'] .content`)?.textContent; return t && t !== "…" ? t : ""; }, n);
+  const jump = (n) => took(async () => { await w.page.fill("#line", String(n)); await w.page.press("#line", "Enter"); await until(`line ${n}`, async () => (await content(n)).startsWith(`line ${n === LINES - 1234 ? n : String(n).padStart(9, "0")}`)); });
+  const first = await took(async () => { await w.page.goto(server.address(`/c/${talk}/o/${ref.id}`)); await until("the first line", async () => (await content(1)).startsWith("line 000000001")); });
+  const jumps = [];
+  for (const n of [Math.floor(LINES / 2), Math.floor(LINES * 0.87), 17, LINES, Math.floor(LINES / 3)]) jumps.push(await jump(n));
+  await w.page.click("[data-act=start]");
+  const search = await took(async () => { await w.page.fill("#find", "NEEDLE"); await w.page.press("#find", "Enter"); await until("the needle", async () => (await content(LINES - 1234)).includes("NEEDLE")); });
+  await picture(w.page, "huge");
+  const heap = await heapMb(w.page), rows = await w.page.$$eval(".line-row", (a) => a.length);
+  note(`${(size / 1e6).toFixed(0)} MB, ${LINES} lines: first page ${first} ms, jumps ${jumps.join(", ")} ms, search ${search} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
+  assert(rows <= ROWS_MOST, `${rows} rows`);
+  assert(heap < HEAP_MOST, `${heap} MB`);
+  assert(Math.max(first, ...jumps) < 5000, "slow");
+  equal(w.complaints.join(), "");
+  await w.close();
+});
+
+test("it scrolls line by line and by its thumb, without a gap or a double line", async () => {
+  const w = await openWindow(server, { path: `/c/${talk}/o/${ref.id}/L${Math.floor(LINES / 2)}` });
+  await w.page.waitForSelector(".line-row.here");
+  await w.page.hover("#lines");
+  const visible = () => w.page.evaluate(() => {
+    const b = document.getElementById("lines").getBoundingClientRect();
+    return [...document.querySelectorAll(".line-row")].map((e) => [Number(e.dataset.line), e.getBoundingClientRect().top - b.top]).filter(([, t]) => t > -20 && t < b.height).sort((x, y) => x[1] - y[1]);
+  });
+  let before = (await visible())[0][0];
+  for (let k = 0; k < 12; k++) {
+    await w.page.mouse.wheel(0, k < 8 ? 300 : -200);
+    await sleep(60);
+    const rows = await visible();
+    rows.forEach(([n, top], i) => { if (i) { equal(n, rows[i - 1][0] + 1, "line"); assert(Math.abs(top - rows[i - 1][1] - 20) < 1.5, `row height ${top - rows[i - 1][1]}`); } });
+    const moved = rows[0][0] - before;
+    assert(Math.abs(moved - (k < 8 ? 15 : -10)) <= 2, `a wheel of ${k < 8 ? 300 : -200} pixels moved ${moved} lines`);
+    before = rows[0][0];
+  }
+  for (const part of [0, 0.25, 0.5, 0.9, 1]) {
+    await w.page.$eval("#lines", (e, p) => { e.scrollTop = (e.scrollHeight - e.clientHeight) * p; }, part);
+    await sleep(120);
+    const rows = await visible();
+    const place = rows[0][0] / LINES;
+    assert(Math.abs(place - part) < 0.02, `the thumb at ${part} shows line ${rows[0][0]}`);
+  }
+  await until("the last line", async () => (await visible()).at(-1)[0] === LINES);
+  await w.close();
+});
+
+test("the same browser with a plain <pre>, for comparison", async () => {
+  const b = await openBrowser();
+  const page = await b.newPage();
+  await page.goto("about:blank");
+  const empty = await heapMb(page);
+  const ms = await page.evaluate((n) => {
+    const pre = document.createElement("pre");
+    const from = performance.now();
+    pre.textContent = Array.from({ length: n }, (_, i) => `line ${String(i + 1).padStart(9, "0")} ok everything is as it was before, and so it goes on and on`).join("\n");
+    document.body.append(pre);
+    pre.getBoundingClientRect();
+    return Math.round(performance.now() - from);
+  }, PRE_LINES);
+  const heap = await heapMb(page);
+  note(`<pre> of ${PRE_LINES} lines: ${ms} ms to lay out, heap ${heap.toFixed(1)} MB (empty page ${empty.toFixed(1)} MB)`);
+  assert(ms > 0, "measured");
+  await page.close();
+});
+
+await runTests();
