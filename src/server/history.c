@@ -182,10 +182,12 @@ static int visit(void *ctx, const struct steno_record *r)
         struct walk *w = ctx;
         if (w->before && steno_record_seq(r) >= w->before)
                 return 1;
-        if (strcmp(steno_record_kind(r), "message") != 0)
-                return 0;
         struct history_entry *e = w->h->amended ? find(w->h, steno_record_id(r)) : NULL;
         if (e && e->deleted)
+                return 0;
+        /* What took the place of a message stands there also when its own bytes are purged. */
+        bool place = e && e->by && strcmp(steno_record_kind(r), "tombstone") == 0;
+        if (!place && strcmp(steno_record_kind(r), "message") != 0)
                 return 0;
         if (!e || !e->by)
                 return hand_out(w, r, e);

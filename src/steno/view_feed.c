@@ -280,10 +280,11 @@ static int take_record(void *ctx, const struct files_record *r)
                 rc = read_id(f, r->rec.id, &item.id);
         if (rc)
                 return rc;
-        if (about.kind.n)
+        const struct amended *e = amends_find(&f->amends, item.id);
+        /* What took the place of a message stands there also when its own bytes are purged. */
+        if (about.kind.n && !(e && e->by && str_is(about.kind, "tombstone")))
                 return 0;
         item.about = &about;
-        const struct amended *e = amends_find(&f->amends, item.id);
         if (e && e->by) {
                 rc = add_ghosts(f, &about, e->deleted ? UINT64_MAX : e->by);
                 if (rc || e->deleted)

@@ -332,6 +332,63 @@ static void writers_and_readers_do_not_notice_purges(void **state)
         }
 }
 
+static int keep(void *ctx, const void *p, size_t n)
+{
+        char *text = ctx;
+        strncat(text, p, n);
+        return 0;
+}
+
+static void view_is(struct fixture *f, const char *expected)
+{
+        char text[2000] = "";
+        OK(steno_view(f->conv, NULL, keep, text, NULL, &err));
+        assert_string_equal(text, expected);
+}
+
+#define REPLY(id, words) "{\"id\":\"" id "\",\"role\":\"assistant\",\"content\":\"" words "\"}"
+#define SAID(words) "[{\"role\":\"assistant\",\"content\":\"" words "\"}]"
+
+static void what_took_a_messages_place_is_seen_there_after_a_purge(void **state)
+{
+        struct fixture *f = *state;
+        fixture_append(f, REPLY("a1", "one"));
+        amend(f, "supersede", "a1", REPLY("a2", "two"));
+        view_is(f, SAID("two"));
+        purge_says(f, "\"messages\":1");
+        view_is(f, SAID("two"));
+        amend(f, "supersede", "a1", REPLY("a3", "three"));
+        purge_says(f, "\"messages\":1");
+        view_is(f, SAID("three"));
+        amend(f, "delete", "a1", NULL);
+        view_is(f, "[]");
+        steno_free(purge(f));
+        view_is(f, "[]");
+}
+
+static void what_took_a_messages_place_is_amended_by_its_own_id(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_error err = {0};
+        fixture_append(f, REPLY("a1", "one"));
+        amend(f, "supersede", "a1", REPLY("a2", "two"));
+        amend(f, "supersede", "a2", REPLY("a3", "three"));
+        amend(f, "supersede", "a2", REPLY("a3", "three")); /* sent again */
+        view_is(f, SAID("three"));
+        assert_int_equal(
+            steno_amend(f->conv, "delete", "a2", NULL, 0, NULL, NULL, &err), STENO_ENOTFOUND);
+        assert_string_equal(err.msg, "no message \"a2\" to delete");
+        steno_free(purge(f));
+        amend(f, "meta", "a3", "{\"includeInContext\":false}");
+        view_is(f, "[]");
+        amend(f, "meta", "a3", "{\"includeInContext\":true}");
+        view_is(f, SAID("three"));
+        amend(f, "delete", "a3", NULL);
+        view_is(f, "[]");
+        assert_int_equal(
+            steno_amend(f->conv, "delete", "a1", NULL, 0, NULL, NULL, NULL), STENO_ENOTFOUND);
+}
+
 static void a_conversation_in_the_trash_is_purged_altogether(void **state)
 {
         struct fixture *f = *state;
@@ -359,6 +416,8 @@ int main(void)
             T(the_journal_of_a_dead_run_keeps_what_recovery_needs),
             T(an_open_handle_of_another_store_goes_on),
             T(writers_and_readers_do_not_notice_purges),
+            T(what_took_a_messages_place_is_seen_there_after_a_purge),
+            T(what_took_a_messages_place_is_amended_by_its_own_id),
             T(a_conversation_in_the_trash_is_purged_altogether),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,9 +152,10 @@ static int conflict(struct append_request *q, size_t i, const char *why)
 
 /*
  * The batch whose first record is at the start of `first` is there already: is all of this one
- * the same? Then its receipt is given again.
+ * the same? Then its receipt is given again. `found` is the message whose id led here.
  */
-static int replay(struct group *g, struct append_request *q, uint64_t first_seq, bool by_key)
+static int replay(
+    struct group *g, struct append_request *q, uint64_t first_seq, size_t found, bool by_key)
 {
         struct files_conv *c = g->conv;
         const struct fs *fs = c->store->env->fs;
@@ -163,6 +164,7 @@ static int replay(struct group *g, struct append_request *q, uint64_t first_seq,
         struct log_line line;
         uint64_t at;
         size_t i = 0;
+        bool same_id = true;
         int rc = log_seek_after(fs, c->log, c->at.end, first_seq - 1, &at, &q->err);
         if (rc)
                 return rc;
@@ -173,6 +175,7 @@ static int replay(struct group *g, struct append_request *q, uint64_t first_seq,
         for (; i < b->count; i++) {
                 struct buf id;
                 bool same = false;
+                same_id = false;
                 rc = log_next(&cursor, &line, &q->err);
                 if (rc <= 0 || line.damaged)
                         break;
@@ -183,8 +186,8 @@ static int replay(struct group *g, struct append_request *q, uint64_t first_seq,
                 json_unescape(line.rec.id, &id, NULL);
                 if (id.failed)
                         rc = error_nomem(&q->err);
-                if (same && !b->entries[i].made_id && !str_eq(buf_str(&id), b->entries[i].id))
-                        same = false;
+                same_id = b->entries[i].made_id || str_eq(buf_str(&id), b->entries[i].id);
+                same = same && same_id;
                 buf_release(&id);
                 if (rc || !same ||
                     (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i)))
@@ -204,7 +207,9 @@ static int replay(struct group *g, struct append_request *q, uint64_t first_seq,
                 return by_key ? error_set(&q->err, STENO_ECONFLICT,
                                     "the idempotency key \"%.*s\" was used for another batch",
                                     (int)(b->key.n > 100 ? 100 : b->key.n), b->key.p)
-                              : conflict(q, i, "is there already, with other bytes");
+                       : !same_id
+                           ? conflict(q, found, "is there already, but not with all of this batch")
+                           : conflict(q, i, "is there already, with other bytes");
         }
         q->receipt.first_seq = first_seq;
         q->receipt.replayed = true;
@@ -259,7 +264,7 @@ static int check_ids(struct group *g, struct append_request *q)
                 c.key = true;
                 rc = in_group(g, ids_hash_key(b->key)) ? 2 : find(&c);
                 if (rc == 1)
-                        rc = replay(g, q, c.rec.seq, true);
+                        rc = replay(g, q, c.rec.seq, 0, true);
                 c.key = false;
         }
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
@@ -268,7 +273,7 @@ static int check_ids(struct group *g, struct append_request *q)
                 c.want = b->entries[i].id;
                 rc = in_group(g, ids_hash_id(c.want)) ? 2 : find(&c);
                 if (rc == 1)
-                        rc = c.rec.seq > i ? replay(g, q, c.rec.seq - i, false)
+                        rc = c.rec.seq > i ? replay(g, q, c.rec.seq - i, i, false)
                                            : conflict(q, i, "is there already");
         }
         buf_release(&c.line);
@@ -353,6 +358,8 @@ static int check_pairing(struct group *g, struct append_request *q)
 struct target {
         struct str id;
         bool deleted;
+        uint64_t by;  /* the newest record that took its place */
+        uint64_t via; /* the one that named it, when it was named by that */
         struct arena *arena;
 };
 
@@ -362,8 +369,25 @@ static int check_deleted(void *ctx, const struct files_record *r)
         struct about about;
         if (r->damaged || about_read(r->rec.x, t->arena, &about, NULL))
                 return 0;
-        t->deleted = str_is(about.kind, "delete") && str_eq(about.target, t->id);
+        if (!str_eq(about.target, t->id))
+                return 0;
+        t->deleted = str_is(about.kind, "delete");
+        if (!t->by && str_is(about.kind, "supersede"))
+                t->by = r->rec.seq;
         return t->deleted;
+}
+
+/* A message that took another's place is known by its own id too, but amended through that. */
+static bool is_message(struct target *t, struct about *about, const struct record *rec)
+{
+        struct about found;
+        if (!str_starts(rec->x, "{\"kind\":"))
+                return true;
+        if (about_read(rec->x, t->arena, &found, NULL) || !str_is(found.kind, "supersede"))
+                return false;
+        t->id = about->target = arena_dup(t->arena, found.target);
+        t->via = rec->seq;
+        return t->id.p;
 }
 
 /* The target of an amendment must be a message that can be seen. */
@@ -377,25 +401,27 @@ static int check_targets(struct group *g, struct append_request *q)
                         continue;
                 struct candidate found = {.conv = c, .want = about->target, .err = &q->err};
                 struct target t = {.id = about->target, .arena = &g->arena};
+                struct str named = about->target;
                 int rc = conv_cover_ids(c, &q->err);
                 if (rc)
                         return rc;
                 buf_init(&found.line, 0);
                 buf_init(&found.text, 0);
                 rc = find(&found);
-                bool message = rc == 1 && !str_starts(found.rec.x, "{\"kind\":");
+                bool message = rc == 1 && is_message(&t, about, &found.rec);
+                bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
                 buf_release(&found.line);
                 buf_release(&found.text);
                 if (rc < 0)
                         return rc;
-                if (message) {
+                if (message || purged) {
                         rc = files_read_amendments(c, check_deleted, &t, &q->err);
                         if (rc < 0)
                                 return rc;
                 }
-                if (!message || t.deleted)
+                if (t.deleted || (t.via && t.by != t.via) || !(message || t.by))
                         return error_set(&q->err, STENO_ENOTFOUND, "no message \"%.*s\" to %.*s",
-                            (int)(t.id.n > 100 ? 100 : t.id.n), t.id.p, (int)about->kind.n,
+                            (int)(named.n > 100 ? 100 : named.n), named.p, (int)about->kind.n,
                             about->kind.p);
                 about->prev = g->amend ? g->amend : c->ids.last_amend;
                 g->amend = g->seq + 1 + i;
