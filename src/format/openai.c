@@ -280,6 +280,15 @@ static bool is_own_key(struct str token)
         return false;
 }
 
+static bool is_own(const struct json *j, json_ref key)
+{
+        struct str inner = json_inner(j, key);
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+                if (fields[i].own && is_key(j, key, inner, fields[i].key))
+                        return true;
+        return false;
+}
+
 static bool has_own_fields(const struct message *m)
 {
         if (m->id.p || m->created_at.p)
@@ -537,13 +546,50 @@ static void write_others(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
 }
 
+/* An untouched message with fields of Steno's: the others stay, each token in its place. */
+static bool write_without_own(struct writer *w, const struct message *m)
+{
+        struct json j;
+        if (!w->strip_own || !m->own_fields || !m->raw.p || !writing_own(w, m) || w->rebuild)
+                return false;
+        json_init(&j);
+        bool read = json_parse(&j, m->raw.p, m->raw.n, NULL, NULL) == 0;
+        if (read)
+                jsonw_object(&w->json);
+        for (json_ref key = read ? json_child(&j, 0) : JSON_NONE; key != JSON_NONE;
+             key = json_next_key(&j, 0, key)) {
+                if (is_own(&j, key))
+                        continue;
+                jsonw_raw(&w->json, json_raw(&j, key));
+                buf_putc(w->out, ':');
+                buf_put_str(w->out, json_raw(&j, json_value(&j, key)));
+        }
+        if (read)
+                jsonw_object_end(&w->json);
+        json_release(&j);
+        return read;
+}
+
+/* A result's content is a text, or texts: providers take nothing else from a tool. */
+static bool is_said(const struct part *p)
+{
+        if (p->output_kind == OUTPUT_TEXT)
+                return true;
+        if (p->output_kind != OUTPUT_PARTS || !p->child_count)
+                return false;
+        for (size_t i = 0; i < p->child_count; i++)
+                if (p->children[i].kind != PART_TEXT)
+                        return false;
+        return true;
+}
+
 /* Does a provider take it as it stands? Users, systems and tools have to say something. */
 static bool is_acceptable(const struct writer *w, const struct message *m)
 {
         if (!w->valid || m->role == ROLE_ASSISTANT)
                 return true;
         if (m->role == ROLE_TOOL)
-                return m->count == 1 && m->parts[0].output_kind == OUTPUT_TEXT;
+                return m->count == 1 && is_said(&m->parts[0]);
         return m->shape == SHAPE_STRING || (m->shape == SHAPE_ARRAY && m->count);
 }
 
@@ -572,7 +618,7 @@ static int openai_write(struct writer *w, const struct history *h)
 {
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
-                if (is_fine(w, m) && writing_same(w, m))
+                if (is_fine(w, m) && (writing_same(w, m) || write_without_own(w, m)))
                         continue;
                 if (m->role == ROLE_ASSISTANT)
                         write_assistant(w, m);
