@@ -318,7 +318,7 @@ struct steno_view_options {
         uint64_t last;               /* only the last n messages; 0: all */
         int outputs;                 /* enum steno_outputs */
         bool count_tokens;           /* fill "tokens" of the report (costs time) */
-        bool all_messages;           /* also those with includeInContext false */
+        bool all_messages;           /* also those with includeInContext false; `chat` has them */
 };
 
 /*

@@ -2,7 +2,7 @@
  * chat.c - what a chat page shows:
  *
  *   {id, role, content, thinking?, attachments?, toolCalls?:[{id, name, arguments, state, result?,
- *    error?, invokedAt?, duration?, steps?, ref?}], createdAt?}
+ *    error?, invokedAt?, duration?, steps?, ref?}], createdAt?, partType?, error?}
  *
  * content is one text; attachments are blocks (blocks.h). A tool call holds its result; there are
  * no tool messages. state is
@@ -265,6 +265,28 @@ static void report_rest(struct writer *w, const struct message *m, size_t texts,
         writing_lose_members(w, m, has);
 }
 
+/* A model call that failed says so on the page as well. */
+static bool is_failure(const struct extra *x)
+{
+        return (str_is(x->key, "\"partType\"") && str_is(x->value, "\"error\"")) ||
+               (str_is(x->key, "\"error\"") && x->value.n && x->value.p[0] == '{');
+}
+
+static void write_extras(struct writer *w, const struct message *m)
+{
+        for (const struct extra *x = m->extras; x; x = x->next) {
+                struct extra one = *x;
+                one.next = NULL;
+                if (writing_own(w, m) || x->inner || !is_failure(x)) {
+                        writing_extras(w, m, "", &one, false);
+                        continue;
+                }
+                jsonw_raw(&w->json, x->key);
+                buf_putc(w->out, ':');
+                buf_put_str(w->out, x->value);
+        }
+}
+
 static void write_message(struct writer *w, const struct message *m)
 {
         size_t texts, thoughts;
@@ -286,7 +308,7 @@ static void write_message(struct writer *w, const struct message *m)
         write_attachments(w, m);
         write_calls(w, m);
         writing_string(w, "createdAt", m->created_at);
-        writing_extras(w, m, "", m->extras, false);
+        write_extras(w, m);
         jsonw_object_end(&w->json);
         if (!own)
                 report_rest(w, m, texts, thoughts);

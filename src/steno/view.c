@@ -95,7 +95,8 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
             .before = OPT(before_seq, 0),
             .limit = OPT(limit, 0),
             .last = OPT(last, 0),
-            .all_messages = OPT(all_messages, false)};
+            /* A page shows what was said; only models are kept from some of it. */
+            .all_messages = OPT(all_messages, false) || strcmp(format->name, "chat") == 0};
         v->hub.format = format;
         v->hub.outputs = outputs;
         v->hub.edit_strategies = OPT(edit_strategies, NULL);
