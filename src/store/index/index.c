@@ -60,9 +60,20 @@ static int run_sql(struct index *x, const char *sql, struct steno_error *err)
         return sqlite3_exec(x->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : db_error(x, err, sql);
 }
 
+/* SQLite would make it readable for all. Only one that was made here is closed: closing another
+ * would drop the locks that this process holds on it. */
+static void make_private(struct index *x)
+{
+        const struct fs *fs = files_env(x->store)->fs;
+        int fd = fs->open(fs, files_root(x->store), "index.db", O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0)
+                fs->close(fs, fd);
+}
+
 static int open_db(struct index *x, struct steno_error *err)
 {
         char version[64];
+        make_private(x);
         if (sqlite3_open_v2(x->path, &x->db,
                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
                 return db_error(x, err, "opening");
