@@ -138,7 +138,7 @@ static void put_table(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
-static int put_listing(struct cli *c, struct listing *l)
+static int put_listing(struct cli *c, struct listing *l, bool asked)
 {
         struct steno_error err = {0};
         struct json j;
@@ -160,7 +160,8 @@ static int put_listing(struct cli *c, struct listing *l)
                 out_text(&c->out, buf_str(&doc));
                 out_puts(&c->out, "\n");
         } else if (rc == 0 && l->json.n == 0) {
-                cli_say(c, "no conversations here yet; steno new makes one");
+                cli_say(c, asked ? "no conversation has these words in its title or id"
+                                 : "no conversations here yet; steno new makes one");
         } else if (rc == 0 && (rc = json_parse(&j, doc.p, doc.n, NULL, &err)) == 0) {
                 put_table(c, &j);
         }
@@ -183,7 +184,7 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
         rc = l.left > 0;
         while (rc == 1)
                 rc = take_page(&l, o, &err);
-        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l);
+        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l, o->query != NULL);
         buf_release(&l.json);
         free(l.cursor);
         return rc;

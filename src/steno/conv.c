@@ -185,7 +185,10 @@ int steno_conv_wait(
 int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err)
 {
         size_t n;
-        return files_conv_meta(conv->files, json, &n, err);
+        int rc = files_conv_meta(conv->files, json, &n, err);
+        if (rc == 0 && n > 0 && (*json)[n - 1] == '\n') /* of the file, not of the answer */
+                (*json)[n - 1] = 0;
+        return rc;
 }
 
 struct patch {
