@@ -84,7 +84,7 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
         for (; e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
                 int rc = format_read_message(f, j, e, h.count + 1, arena, &h.list[h.count], err);
                 if (rc)
-                        return error_prefix(err, rc, "message %zu", h.count);
+                        return error_prefix(err, rc, "message %zu", h.count + 1);
                 h.count++;
         }
         *out = h;

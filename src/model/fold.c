@@ -147,7 +147,7 @@ int fold_all(struct history *h, struct steno_error *err)
                         h->list[i].parts[k].peer = NULL;
                 rc = fold_push(f, &h->list[i], err);
                 if (rc)
-                        error_prefix(err, rc, "message %zu", i);
+                        error_prefix(err, rc, "message %zu", i + 1);
         }
         fold_free(f);
         return rc;

@@ -186,9 +186,9 @@ static void mistakes_name_the_message(void **state)
 {
         (void)state;
         GIVES("openai", "chat", "[{'role':'user','content':'q'},{'role':'robot'}]",
-            "!message 1: role 'robot' is not one of system, developer, user, assistant, tool");
+            "!message 2: role 'robot' is not one of system, developer, user, assistant, tool");
         GIVES("openai", "chat", "[{'role':'tool','tool_call_id':'z','content':''}]",
-            "!message 0: result 'z' has no call");
+            "!message 1: result 'z' has no call");
         GIVES("openai", "klingon", "[]", "!no format 'klingon'");
         GIVES("openai", "chat", "7", "!a history is an array of messages");
         GIVES(NULL, "openai", "[{'a':1}]", "!messages of no format that is known");
