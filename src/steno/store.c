@@ -37,16 +37,20 @@ static int path_of(const char *url, const char **path, struct steno_error *err)
 {
         if (!url || !*url)
                 return error_set(err, STENO_EINVAL, "no store was named");
-        if (strncmp(url, "file://", 7) == 0)
+        if (strncmp(url, "file://", 7) == 0) {
                 *path = url + 7;
-        else if (strncmp(url, "file:", 5) == 0)
+                if (**path && **path != '/')
+                        return error_set(
+                            err, STENO_EINVAL, "\"%.60s\": a file: URL has no host", url);
+        } else if (strncmp(url, "file:", 5) == 0) {
                 *path = url + 5;
-        else if (strstr(url, "://"))
+        } else if (strstr(url, "://")) {
                 return error_set(err, STENO_EUNSUPPORTED,
                     "\"%.60s\": this build knows only the embedded store, a path or a file: URL",
                     url);
-        else
+        } else {
                 *path = url;
+        }
         return **path ? 0 : error_set(err, STENO_EINVAL, "no store was named");
 }
 
@@ -115,7 +119,6 @@ static void write_settings(const struct store_settings *s, struct buf *out)
                 jsonw_u64(&w, s->max_inline_bytes);
         }
         jsonw_object_end(&w);
-        buf_putc(out, '\n');
 }
 
 static int load_settings(struct steno_store *store, struct steno_error *err)
@@ -143,6 +146,7 @@ int steno_init(const char *url, const char *settings_json, struct steno_error *e
         rc = apply_settings(settings_json, strlen(settings_json), &s, err);
         if (rc == 0) {
                 write_settings(&s, &out);
+                buf_putc(&out, '\n');
                 rc = buf_check(&out, err);
         }
         if (rc == 0)
