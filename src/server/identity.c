@@ -39,6 +39,7 @@ struct identities {
         struct timespec mtime; /* of the file that the list is */
         ino_t ino;
         int64_t looked; /* ms */
+        uint64_t version;
 };
 
 /* ---- the file ---- */
@@ -136,6 +137,7 @@ static int reload(struct identities *ids, struct steno_error *err)
         if (sys == -ENOENT) {
                 free(ids->list);
                 ids->list = NULL;
+                ids->version += ids->count != 0;
                 ids->count = 0;
                 ids->ino = 0;
                 return 0;
@@ -158,7 +160,17 @@ static int reload(struct identities *ids, struct steno_error *err)
         ids->count = count;
         ids->ino = st.st_ino;
         ids->mtime = st.st_mtim;
+        ids->version++;
         return 0;
+}
+
+/* How many of the oldest visitors' tokens have to go before there is room for another. */
+static size_t visitors_over(const struct identities *ids)
+{
+        size_t visitors = 0;
+        for (size_t i = 0; i < ids->count; i++)
+                visitors += ids->list[i].session[0] != '\0';
+        return visitors >= SERVER_VISITORS_MAX ? visitors - SERVER_VISITORS_MAX + 1 : 0;
 }
 
 /* Changes the file: other processes' changes are not lost, because flock on the root is held. */
@@ -177,9 +189,12 @@ static int change(
                 if (!list)
                         rc = error_nomem(err);
         }
+        size_t old = add && add->session[0] ? visitors_over(ids) : 0;
         for (size_t i = 0; rc == 0 && i < ids->count; i++) {
                 if (drop && strcmp(ids->list[i].id, drop) == 0)
                         dropped = true;
+                else if (old && ids->list[i].session[0])
+                        old--;
                 else
                         list[n++] = ids->list[i];
         }
@@ -348,6 +363,7 @@ void identities_check(struct identities *ids, struct str token, struct identity 
         hash_token(token, hex);
         pthread_mutex_lock(&ids->mutex);
         refresh(ids);
+        out->version = ids->version;
         for (size_t i = 0; i < ids->count; i++) {
                 const struct token *t = &ids->list[i];
                 /* All are compared, each in constant time. */
@@ -370,4 +386,13 @@ bool identities_valid(struct identities *ids, const char *token_id)
                 found = strcmp(ids->list[i].id, token_id) == 0;
         pthread_mutex_unlock(&ids->mutex);
         return found;
+}
+
+uint64_t identities_version(struct identities *ids)
+{
+        pthread_mutex_lock(&ids->mutex);
+        refresh(ids);
+        uint64_t version = ids->version;
+        pthread_mutex_unlock(&ids->mutex);
+        return version;
 }

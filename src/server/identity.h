@@ -23,6 +23,7 @@ struct identity {
         char token_id[40];
         char project[257];
         char session[257]; /* a visitor's token reaches this one conversation only; else "" */
+        uint64_t version;  /* of the tokens, when it was looked up */
 };
 
 struct identities;
@@ -45,6 +46,8 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
 void identities_check(struct identities *ids, struct str token, struct identity *out);
 /* Is the token with this id still there? */
 bool identities_valid(struct identities *ids, const char *token_id);
+/* Another number whenever the tokens have changed. */
+uint64_t identities_version(struct identities *ids);
 
 /* A key for signing URLs, stable over restarts. 32 bytes. */
 int identities_signing_key(struct identities *ids, unsigned char key[32], struct steno_error *err);

@@ -28,6 +28,7 @@
 #define SERVER_PAGE_MAX 1000        /* messages of one answer; a larger limit is clamped */
 #define SERVER_PUBLIC_PER_MINUTE 10 /* chatbot-public: turns of one visitor session */
 #define SERVER_PUBLIC_SESSIONS_PER_MINUTE 60
+#define SERVER_VISITORS_MAX 2000            /* tokens of visitors; the oldest make room */
 #define SERVER_SIGNED_SECONDS 3600          /* life of a signed URL */
 #define SERVER_IDEMPOTENCY_MAX 4096         /* remembered replies, in memory beside the store's */
 #define SERVER_IDEMPOTENCY_REPLY (64 * KIB) /* a larger one is not remembered */

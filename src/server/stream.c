@@ -24,6 +24,7 @@ struct stream {
         int64_t last_ms;
         int64_t taken_ms; /* when the reader last took something, or the queue was empty */
         char token_id[40];
+        uint64_t token_version;
         void (*on_close)(void *ctx);
         void *ctx;
         struct stream *next, *prev; /* in the server's list */
@@ -143,6 +144,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->ctx = ctx;
         s->last_ms = server_now_ms();
         memcpy(s->token_id, r->who.token_id, sizeof s->token_id);
+        s->token_version = r->who.version;
         pthread_mutex_init(&s->mutex, NULL);
         buf_init(&s->queue, 0);
         pthread_mutex_lock(&all->mutex);
@@ -260,15 +262,25 @@ struct streams *streams_new(struct server *server)
         return all;
 }
 
+/* Looked up only when the tokens have changed: there may be many of both. */
+static bool is_revoked(struct stream *s, uint64_t version)
+{
+        if (!s->token_id[0] || s->token_version == version)
+                return false;
+        s->token_version = version;
+        return !identities_valid(s->server->identities, s->token_id);
+}
+
 void streams_tick(struct streams *all)
 {
         static const char ALIVE[] = ": alive\n\n";
         static const char REVOKED[] = "event: error\ndata: {\"code\":\"revoked\"}\n\n";
         int64_t now = server_now_ms();
+        uint64_t version = identities_version(all->server->identities);
         pthread_mutex_lock(&all->mutex);
         for (struct stream *s = all->first; s; s = s->next) {
                 pthread_mutex_lock(&s->mutex);
-                if (s->token_id[0] && !identities_valid(all->server->identities, s->token_id)) {
+                if (is_revoked(s, version)) {
                         put(s, REVOKED, sizeof REVOKED - 1);
                         s->ended = s->cut = true;
                         wake(s);
