@@ -21,6 +21,7 @@
 
 #define HISTORY_LINES 500
 #define ANSWER_BYTES 4096
+#define TO_THE_END 5 /* Ctrl-E */
 
 struct prompt {
         EditLine *el; /* NULL: plain lines */
@@ -102,14 +103,6 @@ static void draw_again(EditLine *el)
         el_set(el, EL_REFRESH);
 }
 
-/* What is printed next must not run over the line. */
-static void go_behind(EditLine *el)
-{
-        const LineInfoW *line = el_wline(el);
-        el_cursor(el, (int)(line->lastchar - line->cursor));
-        el_set(el, EL_REFRESH);
-}
-
 static int take_key(EditLine *el, wchar_t *key)
 {
         struct prompt *p = NULL;
@@ -122,9 +115,13 @@ static int take_key(EditLine *el, wchar_t *key)
                         draw_again(el);
                         continue;
                 }
+                if (rc == -2 && p->why != PROMPT_INTERRUPTED) {
+                        p->why = PROMPT_INTERRUPTED;
+                        *key = TO_THE_END; /* what is printed next must not run over the line */
+                        return 1;
+                }
                 if (rc <= 0) {
                         p->why = got_of(rc);
-                        go_behind(el);
                         return rc == 0 ? 0 : -1;
                 }
                 mbstate_t state;

@@ -130,10 +130,35 @@ static void tell_assistant(struct chat *c, struct buf *json)
                 c->opt.on_assistant_message(c->opt.ctx, z, json->n);
 }
 
+/* The reply as it came, but for members that are Steno's to say: an endpoint may not pass a reply
+ * off as another run's, and readers disagree about keys that come twice. */
+static int put_reply(struct buf *out, const struct reply *reply, struct steno_error *err)
+{
+        static const char *const own[] = {"id", "createdAt", "mode", "runId", "partType", "error",
+            "includeInContext", "agentId", "workflowId", NULL};
+        struct json j;
+        struct json_edits edits;
+        json_init(&j);
+        json_edits_init(&edits);
+        int rc = json_parse(&j, reply->message.p, reply->message.n, NULL, err);
+        if (rc == 0) {
+                json_edit_remove_members(&edits, &j, 0, own);
+                if (json_edits_apply(&edits, &j, 0, out))
+                        rc = error_nomem(err);
+        }
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
 int chat_store_reply(struct chat *c, const struct reply *reply, struct steno_error *err)
 {
-        struct buf json;
+        struct buf json, came;
         buf_init(&json, MESSAGE_MAX);
+        buf_init(&came, MESSAGE_MAX);
+        int rc = put_reply(&came, reply, err);
+        if (rc)
+                goto out;
         struct jsonw w = jsonw_to(&json);
         jsonw_object(&w);
         jsonw_key(&w, "id");
@@ -141,10 +166,12 @@ int chat_store_reply(struct chat *c, const struct reply *reply, struct steno_err
         put_time(&w, "createdAt");
         put_origin(&w, c);
         buf_putc(&json, ',');
-        buf_put(&json, reply->message.p + 1, reply->message.n - 1); /* as it came, less its brace */
-        int rc = append_buf(c, &json, err);
+        buf_put(&json, came.p + 1, came.n - 1); /* less its brace; it has a role at least */
+        rc = append_buf(c, &json, err);
         if (rc == 0)
                 tell_assistant(c, &json);
+out:
+        buf_release(&came);
         buf_release(&json);
         return rc;
 }
