@@ -233,7 +233,7 @@ export async function heapMb(page) {
 }
 
 // ---- pictures for the docs ----
-export const pictures = process.env.STENO_SCREENSHOTS || "";
+export const pictures = process.env.UI_SCREENSHOTS || "";
 export async function picture(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });

@@ -91,7 +91,7 @@ test(`an output of ${LINES.toLocaleString("en-US")} lines opens, and any place i
   const BLOCK = 20_000;
   for (let at = 0; at < LINES; at += BLOCK) {
     const n = Math.min(BLOCK, LINES - at);
-    const text = Array.from({ length: n }, (_, i) => { const k = at + i + 1; return k === LINES - 1234 ? `line ${k} fatal: the NEEDLE is here` : `line ${String(k).padStart(9, "0")} ${k % 7 ? "ok everything is as it was before, and so it goes on and on, up to a hundred bytes." : "ok some other words to fill this line, and some more, up to a hundred bytes or so."}`; }).join("\n") + "\n";
+    const text = Array.from({ length: n }, (_, i) => { const k = at + i + 1; return k === LINES - 1234 ? `line ${k} fatal: the NEEDLE is here` : `line ${String(k).padStart(9, "0")} ${k % 7 ? "ok everything is as it was before, and so it goes on and on, up to a hundred bytes..." : "ok some other words to fill this line, and some more, up to a hundred bytes or so..."}`; }).join("\n") + "\n";
     size += Buffer.byteLength(text);
     if (!p.stdin.write(text)) await new Promise((r) => p.stdin.once("drain", r));
   }

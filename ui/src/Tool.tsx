@@ -97,7 +97,7 @@ function ToolBody({ call: c, conversation }: { call: Call; conversation: Convers
   return <div class="tool-body">
     {c.repair && <p class="note">Repaired in this view: {REPAIRS[c.repair.class] ?? c.repair.class}.</p>}
     <h3>Arguments</h3>
-    {change ? <Diff text={change.patch} name={change.name} /> : isCommand(args) ? <Command call={c} /> : <Value value={args !== undefined && typeof args === "object" && args !== null && exactly(c.arguments) ? args : c.arguments} label="Arguments" />}
+    {change ? <Diff text={change.patch} name={change.name} /> : isCommand(args) ? <Command call={c} /> : /^\s*(\{\s*\})?\s*$/.test(c.arguments) ? <p class="quiet">none</p> : <Value value={args !== undefined && typeof args === "object" && args !== null && exactly(c.arguments) ? args : c.arguments} label="Arguments" />}
     <Steps call={c} last={50} />
     {(c.result !== undefined || c.status === "done") && <><h3>{c.failed ? "Error" : "Result"}</h3><Result call={c} /></>}
     {c.status === "running" && <FollowLink call={c} conversation={conversation} />}

@@ -56,7 +56,7 @@ export function Tree({ value }: { value: object }) {
 export const looksLikeDiff = (s: string) => /^(diff --git |Index: |--- \S.*\n\+\+\+ )/m.test(s.slice(0, 4000)) && /^@@ /m.test(s.slice(0, 20_000));
 
 export function Diff({ text, name }: { text: string; name?: string }) {
-  const lines = text.split("\n");
+  const lines = text.replace(/\n$/, "").split("\n");
   const [most, setMost] = useState(DIFF_LINES);
   const added = lines.filter((l) => l.startsWith("+") && !l.startsWith("+++")).length;
   const removed = lines.filter((l) => l.startsWith("-") && !l.startsWith("---")).length;

@@ -29,7 +29,9 @@ export function ago(iso: string, now = Date.now()): string {
 
 export function clock(iso: string): string {
   const t = new Date(iso);
-  return Number.isNaN(t.getTime()) ? "" : t.toLocaleTimeString("en-GB");
+  if (Number.isNaN(t.getTime())) return "";
+  const time = t.toLocaleTimeString("en-GB");
+  return t.toDateString() === new Date().toDateString() ? time : `${t.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })}, ${time}`;
 }
 
 export const utf8Size = (s: string) => {

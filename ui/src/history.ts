@@ -136,11 +136,13 @@ export function pageOf(v: View): Page {
   }
   const amended = new Map(facts.filter((f) => f.target).map((f) => [f.target!, f.kind]));
   const rows: Row[] = [];
+  const damaged = [...v.damaged];
   let seq = v.firstSeq - 1;
   for (const m of v.messages) {
     const id = str(m.id);
     const fact = byId.get(id);
-    seq = fact?.seq ?? seq + 1;
+    const corrupt = (m.error as { code?: unknown } | undefined)?.code === "CORRUPT_RECORD";
+    seq = corrupt ? damaged.shift() ?? seq + 1 : fact?.seq ?? seq + 1;
     const repairs = new Map(v.repairs.filter((r) => r.call && OF_CALLS.has(r.class) && (!fact || r.seq === seq)).map((r) => [r.call!, r]));
     // The results of this message's calls: the first of each id behind it.
     const results = new Map<string, Fact>();
@@ -159,6 +161,7 @@ export function pageOf(v: View): Page {
     };
     const error = (m.error ?? fields.error) as { code?: unknown; message?: unknown } | undefined;
     if (error && typeof error === "object") row.error = { code: str(error.code) || "ERROR", message: str(error.message) };
+    if (corrupt) row.error!.message += ` (record ${seq}; what was there is left as it is, and every other record is whole)`;
     if (fields.includeInContext === false) row.left = true;
     const amendment = amended.get(id);
     if (amendment) row.amended = amendment;
@@ -175,7 +178,7 @@ function withMarks(rows: Row[], v: View): Row[] {
   for (const seq of v.damaged) {
     if (rows.some((r) => r.kind === "message" && r.seq === seq && r.error?.code === "CORRUPT_RECORD")) continue;
     marks.push({ kind: "mark", key: `damage:${seq}`, seq, tone: "damaged",
-      text: `Record ${seq} cannot be read and is left out. What was there is kept in the store's quarantine.` });
+      text: `Record ${seq} cannot be read and is left out.` });
   }
   return [...rows, ...marks].sort((a, b) => a.seq - b.seq);
 }
