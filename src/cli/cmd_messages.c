@@ -42,9 +42,8 @@ static const char *join_edits(const struct opt_list *edit, struct buf *b)
 }
 
 /* Damage is never passed over in silence, also where nobody asked for a report. */
-static void say_damage(struct cli *c, const char *report, const char *format)
+static void say_damage(struct cli *c, const char *report)
 {
-        bool shown = format != NULL && strcmp(format, "chat") == 0;
         struct json j;
 
         json_init(&j);
@@ -52,9 +51,10 @@ static void say_damage(struct cli *c, const char *report, const char *format)
                 json_ref damaged = json_get(&j, 0, "damaged");
                 uint32_t n = json_count(&j, damaged);
                 if (n > 0)
-                        cli_refuse(c, 0, "%u damaged record%s %s: seq %.*s (steno check)", n,
-                            n == 1 ? "" : "s", shown ? "shown as such" : "left out",
-                            (int)json_raw(&j, damaged).n, json_raw(&j, damaged).p);
+                        cli_refuse(c, 0,
+                            "%u damaged record%s, left out or not whole: seq %.*s (steno check)", n,
+                            n == 1 ? "" : "s", (int)json_raw(&j, damaged).n,
+                            json_raw(&j, damaged).p);
         }
         json_release(&j);
 }
@@ -96,7 +96,7 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
                 term_stderr(str_of(report));
                 term_stderr(STR("\n"));
         } else {
-                say_damage(c, report, o->format);
+                say_damage(c, report);
         }
         steno_free(report);
         return EXIT_DONE;

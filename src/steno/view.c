@@ -13,6 +13,7 @@
 #include "steno/run.h"
 #include "steno/store.h"
 #include "steno/view_stream.h"
+#include "store/files/artifact.h"
 #include "view/strategies.h"
 
 /* ---- a conversation as a source ---- */
@@ -59,6 +60,32 @@ static int source_carry(void *ctx, struct str m, const struct about *about, bool
 {
         struct conv_source *s = ctx;
         return carry_out(s->conv, m, about, full, sink, sink_ctx, err);
+}
+
+static bool has_output(struct steno_conv *conv, struct str ref)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct artifact_info info;
+        uint64_t size;
+        int fd;
+        if (!ref.n || artifact_find(conv->files, ref, &info, NULL) || info.state != ARTIFACT_CLOSED)
+                return true; /* what became of it is known, and its stub says so */
+        if (artifact_open(conv->files, &info, &fd, &size, NULL))
+                return false;
+        fs->close(fs, fd);
+        return size >= info.size;
+}
+
+static enum view_lack source_lack(void *ctx, const struct about *about, bool full)
+{
+        struct conv_source *s = ctx;
+        for (size_t i = 0; i < about->part_count; i++)
+                if (!part_is_there(s->conv->files, about->parts[i].name, about->parts[i].size))
+                        return VIEW_LACKS_PART;
+        bool has = !full || has_output(s->conv, about->ref);
+        for (size_t i = 0; has && full && i < about->ref_count; i++)
+                has = has_output(s->conv, about->refs[i]);
+        return has ? VIEW_LACKS_NOTHING : VIEW_LACKS_OUTPUT;
 }
 
 static enum repair_class source_classify(void *ctx, struct str run, uint64_t seq, struct str call)
@@ -221,6 +248,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
             .amendments = source_amendments,
             .seq_of = source_seq_of,
             .carry = source_carry,
+            .lack = source_lack,
             .classify = source_classify};
         run_knowledge_init(&source.runs, conv->files);
         view_report_init(&v->report, report != NULL);

@@ -71,11 +71,23 @@ static int to_buf(void *ctx, const void *p, size_t n)
         return b->failed;
 }
 
-/* The message with everything put back, in the arena. */
+enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about)
+{
+        bool full = view_hub_full(v->outputs, about);
+        if (!v->source->lack || (!about->part_count && !(full && about->ref.n)))
+                return VIEW_LACKS_NOTHING;
+        return v->source->lack(v->source->ctx, about, full);
+}
+
+/* The message with everything put back, in the arena. Damage to an output costs that output. */
 static int carry_whole(struct view_hub *v, const struct feed_item *item, struct str *out)
 {
         const struct about *a = item->about;
         bool full = view_hub_full(v->outputs, a);
+        if (full && view_hub_lack(v, a) == VIEW_LACKS_OUTPUT) {
+                view_report_damage(v->report, item->seq, item->seq);
+                full = false;
+        }
         if (!a->part_count && !(full && a->ref.n)) {
                 *out = arena_dup(&v->arena, item->m);
                 return out->p ? 0 : error_nomem(v->err);
@@ -141,6 +153,10 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         struct str m;
         if (item->damaged)
                 return add_damage(v, item);
+        if (view_hub_lack(v, item->about) == VIEW_LACKS_PART) {
+                struct feed_item lost = {.seq = item->seq, .last_seq = item->seq, .damaged = true};
+                return add_damage(v, &lost);
+        }
         if (!make_room(v))
                 return error_nomem(v->err);
         snprintf(name, sizeof name, "%.*s", (int)item->fmt.n, item->fmt.p);

@@ -45,6 +45,8 @@ void view_hub_release(struct view_hub *v);
 
 /* Is the output of this message given in full? */
 bool view_hub_full(int outputs, const struct about *about);
+/* Which files are not whole that this message needs? */
+enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about);
 
 /* Adds a message, in order of seqs. */
 int view_hub_add(struct view_hub *v, const struct feed_item *item);

@@ -9,6 +9,12 @@
 #include "steno.h"
 #include "store/files/files.h"
 
+enum view_lack {
+        VIEW_LACKS_NOTHING,
+        VIEW_LACKS_OUTPUT, /* the stub can stand for it */
+        VIEW_LACKS_PART,   /* the message cannot be given back */
+};
+
 struct view_source {
         void *ctx;
         /* The last seq, 0 when empty. */
@@ -23,6 +29,8 @@ struct view_source {
         /* Streams a message with what was taken out of it put back; `full`: its output too. */
         int (*carry)(void *ctx, struct str m, const struct about *about, bool full, steno_sink sink,
             void *sink_ctx, struct steno_error *err);
+        /* Which of the files that `carry` would need are not whole; may be NULL. */
+        enum view_lack (*lack)(void *ctx, const struct about *about, bool full);
         /* What is known of a call that has no result; may be NULL. */
         enum repair_class (*classify)(void *ctx, struct str run, uint64_t seq, struct str call);
 };

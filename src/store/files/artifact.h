@@ -108,5 +108,7 @@ int part_put(
 /* Streams it. STENO_ECORRUPT: it is not there, or not of this size. */
 int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
     struct steno_error *err);
+/* Is it there, and of this size? */
+bool part_is_there(struct files_conv *conv, struct str name, uint64_t size);
 
 #endif

@@ -78,3 +78,16 @@ int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink
         fs->close(fs, fd);
         return rc;
 }
+
+bool part_is_there(struct files_conv *conv, struct str name, uint64_t size)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        char file[PART_NAME];
+        struct stat st;
+        snprintf(file, sizeof file, "%.*s", (int)name.n, name.p);
+        int parts = strchr(file, '/') || file[0] == '.' ? -ENOENT : open_parts(conv, false);
+        int rc = parts < 0 ? parts : fs->stat(fs, parts, file, &st);
+        if (parts >= 0)
+                fs->close(fs, parts);
+        return rc == 0 && (uint64_t)st.st_size >= size;
+}
