@@ -236,6 +236,11 @@ static void put_event(struct transcript *t, const struct steno_record *r, const 
         buf_release(&line);
 }
 
+static void put_damage(struct transcript *t, const struct steno_record *r)
+{
+        put_event(t, r, "1;31", "✗ this record is damaged (steno check says how)", NULL);
+}
+
 /* Marks, amendments and damage; true when nothing is left to show. */
 static bool put_special(struct transcript *t, const struct steno_record *r)
 {
@@ -243,7 +248,7 @@ static bool put_special(struct transcript *t, const struct steno_record *r)
         const struct transcript_change *change = change_of(t, steno_record_id(r));
 
         if (strcmp(kind, "damaged") == 0)
-                put_event(t, r, "1;31", "✗ this record is damaged (steno check says how)", NULL);
+                put_damage(t, r);
         else if (strcmp(kind, "tombstone") == 0)
                 put_event(t, r, "2", "· purged", NULL);
         else if (strcmp(kind, "delete") == 0)
@@ -308,6 +313,10 @@ int transcript_record(struct transcript *t, const struct steno_record *r, struct
                 rc = json_parse(&message, text, n, NULL, err);
         if (rc == 0)
                 put_message(t, r, &message, &about);
+        if (rc == STENO_ECORRUPT || rc == STENO_EPROTO) { /* a file of it is lost */
+                put_damage(t, r);
+                rc = 0;
+        }
         json_release(&about);
         json_release(&message);
         steno_free(text);
