@@ -139,12 +139,11 @@ static void put_notice(const struct events *e, struct buf *b, const struct json 
         buf_putc(b, '\n');
 }
 
-/* The end is worth a remark when nothing before has said it. */
+/* Other ends have had their run_error. */
 static bool ends_oddly(const struct json *j)
 {
         json_ref reason = json_get(j, 0, "reason");
-        return !json_is(j, reason, "stop") && !json_is(j, reason, "error") &&
-               !json_is(j, reason, "interrupted");
+        return json_is(j, reason, "length") || json_is(j, reason, "content_filter");
 }
 
 /* The remark that an event is worth; nothing for some. */

@@ -200,12 +200,25 @@ int talk_stop_fd(struct talk *t)
         return renew_stop(t, NULL) == 0 ? steno_stop_fd(t->stop) : -1;
 }
 
-static void say_how_to_go_on(struct talk *t, int code)
+/* Of what broke off there is a rest; a reply that came to its end has none. */
+static bool broke_off(const struct json *j)
 {
-        if (code == EXIT_DONE || t->c->json || !t->go_on || t->c->out.sys)
+        json_ref reason = json_get(j, 0, "reason");
+        return !json_is(j, reason, "stop") && !json_is(j, reason, "length") &&
+               !json_is(j, reason, "content_filter") && !json_is(j, reason, "required_tool");
+}
+
+static void say_how_to_go_on(struct talk *t, const char *result)
+{
+        struct json j;
+        if (t->c->json || !t->go_on || t->c->out.sys)
                 return;
-        cli_say(t->c, "  %s%s%s goes on from here", t->go_on, t->go_on[0] == '/' ? "" : " ",
-            t->go_on[0] == '/' ? "" : steno_conv_id(t->c->conv));
+        json_init(&j);
+        bool command = t->go_on[0] != '/';
+        if (json_parse(&j, result, strlen(result), NULL, NULL) == 0 && broke_off(&j))
+                cli_say(t->c, "  %s%s%s goes on from here", t->go_on, command ? " " : "",
+                    command ? steno_conv_id(t->c->conv) : "");
+        json_release(&j);
 }
 
 int talk_run(struct talk *t, const struct talk_turn *turn)
@@ -240,7 +253,7 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
         int code = exit_of(result);
+        say_how_to_go_on(t, result);
         steno_free(result);
-        say_how_to_go_on(t, code);
         return code;
 }

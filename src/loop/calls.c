@@ -31,6 +31,7 @@ struct slot {
         unsigned repeats; /* how often this very call came in a row, this one included */
         struct buf words; /* why it is not to be run; empty: it may */
         int64_t started;  /* tool_clock_ms() */
+        int64_t ended;    /* the same */
         char invoked_at[TIME_TEXT];
         char *message;
         size_t message_n;
@@ -273,7 +274,7 @@ static void put_fields(
         jsonw_key(&j, "isError");
         jsonw_bool(&j, is_error);
         jsonw_key(&j, "duration");
-        jsonw_i64(&j, tool_clock_ms() - s->started);
+        jsonw_i64(&j, s->ended - s->started);
         jsonw_key(&j, "invokedAt");
         jsonw_cstr(&j, s->invoked_at);
         if (job->steps.n) {
@@ -282,9 +283,10 @@ static void put_fields(
                 buf_put_str(out, buf_str(&job->steps));
                 jsonw_array_end(&j);
         }
-        if (!left_behind && job->result.has_exit) {
-                jsonw_key(&j, "exitCode");
-                jsonw_i64(&j, job->result.exit_code);
+        if (!left_behind && (job->result.has_exit || job->result.signal)) {
+                jsonw_key(&j, "exitCode"); /* as a shell has it */
+                jsonw_i64(
+                    &j, job->result.signal ? 128 + job->result.signal : job->result.exit_code);
         }
         if (!left_behind && job->result.signal) {
                 jsonw_key(&j, "signal");
@@ -332,6 +334,7 @@ static int settle(struct work *w, struct slot *s, bool left_behind, struct steno
 {
         struct buf end, fields;
         job_let_go(s->job);
+        s->ended = tool_clock_ms();
         w->running--;
         s->state = SLOT_WAITING; /* until its outcome is stored */
         buf_init(&end, 4 * KIB);
@@ -351,6 +354,9 @@ static int settle(struct work *w, struct slot *s, bool left_behind, struct steno
         const char *z = buf_cstr(&fields);
         rc = z ? steno_output_message(s->output, z, &s->message, &s->message_n, err)
                : error_nomem(err);
+        const struct tool_result *result = &s->job->result;
+        if (rc == 0 && end.n == 0 && (result->has_exit || result->signal))
+                rc = chat_note_exit(&s->message, &s->message_n, result, s->ended - s->started, err);
         if (rc == 0)
                 rc = steno_run_outcome(
                     w->c->run, w->c->turns, s->call->id, s->message, s->message_n, err);

@@ -72,6 +72,10 @@ int chat_store_end(struct chat *c, const char *reason, const char *code, const c
  * be NULL: no such tool. */
 char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
     const char *text, size_t *n);
+/* Adds to a command's message how it ended, where its content does not say so: a failure, or no
+ * output at all. *message is the library's, and may be replaced. */
+int chat_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
+    struct steno_error *err);
 /* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
 int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);

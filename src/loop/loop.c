@@ -159,8 +159,12 @@ static int take_final(struct chat *c, const struct reply *reply, struct steno_er
         c->reason = reason_of(reply->finish);
         if (c->opt.require_tool && !c->required_met) {
                 c->reason = "required_tool";
-                llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
-                    "the model did not call the required tool \"%s\"", c->opt.require_tool);
+                if (strcmp(c->opt.require_tool, "any") == 0)
+                        llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
+                            "the model called no tool, though one was required");
+                else
+                        llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
+                            "the model did not call the required tool \"%s\"", c->opt.require_tool);
                 event_begin(&e, &c->journal, "run_error", c->message_id);
                 jsonw_key(&e.w, "code");
                 jsonw_cstr(&e.w, c->fault.code);

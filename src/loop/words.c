@@ -1,7 +1,9 @@
 /*
  * words.c - the messages that the loop writes: built, stored synced, and only then told.
  */
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -30,9 +32,10 @@ static void put_origin(struct jsonw *w, const struct chat *c)
         jsonw_cstr(w, steno_run_id(c->run));
 }
 
-static int append(struct chat *c, struct str json, struct steno_error *err)
+static int append(struct chat *c, struct str json, uint32_t flags, struct steno_error *err)
 {
-        struct steno_append_options opt = {.size = sizeof(opt), .durability = STENO_FULL};
+        struct steno_append_options opt = {
+            .size = sizeof(opt), .durability = STENO_FULL, .flags = flags};
         struct steno_receipt *receipt = NULL;
         int rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
         steno_receipt_free(receipt);
@@ -42,7 +45,7 @@ static int append(struct chat *c, struct str json, struct steno_error *err)
 static int append_buf(struct chat *c, struct buf *b, struct steno_error *err)
 {
         int rc = buf_check(b, err);
-        return rc ? rc : append(c, buf_str(b), err);
+        return rc ? rc : append(c, buf_str(b), 0, err);
 }
 
 /* ---- the user ---- */
@@ -300,6 +303,69 @@ char *chat_refusal(const struct chat *c, const struct reply_call *call, const st
         return z;
 }
 
+static void put_how_it_ended(
+    struct buf *out, const struct tool_result *r, int64_t ms, bool silent, char last)
+{
+        const char *name = r->signal ? sigabbrev_np(r->signal) : NULL;
+        if (!silent && last != '\n')
+                buf_putc(out, '\n');
+        if (name)
+                buf_printf(out, "[killed by SIG%s", name);
+        else if (r->signal)
+                buf_printf(out, "[killed by signal %d", r->signal);
+        else
+                buf_printf(out, "[exit %lld", (long long)r->exit_code);
+        if (ms < 1000)
+                buf_printf(out, " after %lld ms", (long long)ms);
+        else
+                buf_printf(out, " after %.1f s", (double)ms / 1000);
+        buf_puts(out, silent ? ", no output]" : "]");
+}
+
+int chat_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
+    struct steno_error *err)
+{
+        struct json j;
+        struct json_edits edits;
+        struct buf content, string, out;
+        json_init(&j);
+        json_edits_init(&edits);
+        buf_init(&content, MESSAGE_MAX);
+        buf_init(&string, MESSAGE_MAX);
+        buf_init(&out, MESSAGE_MAX);
+        int rc = json_parse(&j, *message, *n, NULL, err);
+        if (rc)
+                goto out;
+        json_ref at = json_get(&j, 0, "content");
+        json_string(&j, at, &content, NULL);
+        bool failed = result->signal || result->exit_code;
+        if ((content.n && !failed) || str_starts(buf_str(&content), "[INCOMPLETE: "))
+                goto out;
+        put_how_it_ended(
+            &content, result, ms, content.n == 0, content.n ? content.p[content.n - 1] : '\n');
+        json_put_string(&string, buf_str(&content));
+        json_edit_replace(&edits, &j, at, buf_str(&string));
+        rc = json_edits_apply(&edits, &j, 0, &out);
+        if (rc == 0 && (content.failed || string.failed || out.failed))
+                rc = STENO_ENOMEM;
+        size_t size = 0;
+        char *noted = rc ? NULL : buf_take(&out, &size);
+        if (!noted) {
+                rc = error_nomem(err);
+                goto out;
+        }
+        steno_free(*message);
+        *message = noted;
+        *n = size;
+out:
+        buf_release(&out);
+        buf_release(&string);
+        buf_release(&content);
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
 /* A member of `message` under another name, where it has it. */
 static void copy(struct jsonw *w, const struct json *j, const char *from, const char *to)
 {
@@ -368,7 +434,8 @@ out:
 int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
-        int rc = append(c, message, err);
+        /* What is inline was decided when it was written; the note about its end counts no more. */
+        int rc = append(c, message, STENO_KEEP_OUTPUTS, err);
         if (rc)
                 return rc;
         if (c->opt.on_tool_message)
