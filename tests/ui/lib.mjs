@@ -2,6 +2,7 @@
 // browser, and TAP.
 import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
+import { connect, createServer as createTcp } from "node:net";
 import { createRequire } from "node:module";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -125,6 +126,35 @@ export class Server {
     if (run.status !== 0) throw new Error(`steno ${args[0]}: ${run.stderr}`);
     return run.stdout.toString();
   }
+}
+
+// ---- a line between browser and server that can be cut ----
+export class Wire {
+  constructor(server) {
+    this.server = server;
+    this.sockets = new Set();
+    this.open = true;
+    this.tcp = createTcp((near) => {
+      if (!this.open) { near.destroy(); return; }
+      const far = connect(server.port, "127.0.0.1");
+      this.sockets.add(near);
+      for (const [a, b] of [[near, far], [far, near]]) { a.on("error", () => {}); a.on("close", () => { b.destroy(); this.sockets.delete(near); }); }
+      far.pipe(near);
+      near.on("data", (d) => {
+        far.write(d);
+        if (this.swallow && this.swallow.test(d.toString("latin1"))) { this.swallow = null; far.unpipe(near); setTimeout(() => near.destroy(), 400); }
+      });
+    });
+    atEnd(() => { this.cut(); this.tcp.close(); });
+  }
+  async start() {
+    await new Promise((r) => this.tcp.listen(0, "127.0.0.1", r));
+    this.origin = `http://127.0.0.1:${this.tcp.address().port}`;
+    return this;
+  }
+  address(path) { return `${this.origin}/#token=${this.server.token}&${path}`; }
+  cut() { this.open = false; for (const s of this.sockets) s.destroy(); }
+  mend() { this.open = true; }
 }
 
 // ---- a model that does as it is told ----

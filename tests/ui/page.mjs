@@ -1,5 +1,5 @@
 // A person at work with the page, in a real Chromium.
-import { adopt, assert, axeSource, equal, Model, note, openWindow, picture, runTests, Server, sleep, test, until } from "./lib.mjs";
+import { adopt, assert, axeSource, equal, Model, note, openWindow, picture, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("work", model);
@@ -519,6 +519,39 @@ scenario("offline is visible, and back online the stream goes on by itself", asy
   await w.context.setOffline(false);
   await w.page.waitForSelector("#connection[data-state=live]");
   await finished();
+  await w.close();
+});
+scenario("a connection that is cut in the middle goes on where it was, without a word twice", async () => {
+  const id = await server.conversation("Cut", []);
+  const wire = await new Wire(server).start();
+  let go;
+  const gate = new Promise((r) => { go = r; });
+  model.play(async (_, r) => { await r.text("One, two,"); await gate; await r.text(" three,"); await sleep(1500); await r.text(" four."); r.end(); });
+  const w = await openWindow(wire, { path: talkPath(id) });
+  await w.page.waitForSelector("#composer");
+  await say(w, "Count");
+  await until("two", async () => (await lastText(w)) === "One, two,");
+  wire.cut();
+  await w.page.waitForSelector("#connection[data-state=lost]");
+  go();
+  await sleep(200);
+  wire.mend();
+  await until("three, while it still goes on", async () => (await lastText(w)) === "One, two, three,");
+  await until("four", async () => (await lastText(w)) === "One, two, three, four.");
+  await w.close();
+});
+scenario("a message whose answer was lost on the way is stored once", async () => {
+  const id = await server.conversation("Lost answer", []);
+  const wire = await new Wire(server).start();
+  model.says("Heard once.");
+  const w = await openWindow(wire, { path: talkPath(id) });
+  await w.page.waitForSelector("#composer");
+  wire.swallow = /^POST \/api\/chatbot/;
+  await say(w, "Only once");
+  await until("answered", async () => (await lastText(w)) === "Heard once." && !(await w.page.$("article.sending")));
+  await sleep(300);
+  const { messages } = await server.api("GET", `/api/chat-sessions/${id}/messages`);
+  equal(messages.map((m) => m.content).join("|"), "Only once|Heard once.");
   await w.close();
 });
 scenario("a server killed in the middle of a stream loses nothing, and the page comes back by itself", async () => {
