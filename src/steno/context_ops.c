@@ -122,6 +122,8 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
                 return rc;
         const struct lines_index *known = n && lines_index_open(&x, index, n, f->size) ? &x : NULL;
         rc = lines_seek(read_file, f, f->size, known, line, &out->offset, &found, err);
+        if (rc == 0 && line > 1 && out->offset >= f->size)
+                buf_printf(said, "%sline was beyond the end", said->n ? "; " : "");
         if (rc == 0)
                 rc = lines_seek(read_file, f, f->size, known, line + count, &end, &more, err);
         if (rc == 0)
@@ -129,6 +131,12 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
                     end - out->offset < CONTEXT_READ_MAX ? end - out->offset : CONTEXT_READ_MAX;
         free(index);
         return rc;
+}
+
+static bool is_given(const struct json *args, const char *name)
+{
+        enum json_type t = json_type(args, json_get(args, 0, name));
+        return t != JSON_NOTHING && t != JSON_NULL;
 }
 
 /* Bytes before `offset` that belong to a character which it would split. */
@@ -164,8 +172,7 @@ int context_read(
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
-        bool by_line = json_get(args, 0, "line") != JSON_NONE &&
-                       json_type(args, json_get(args, 0, "line")) != JSON_NULL;
+        bool by_line = is_given(args, "line") || is_given(args, "count");
         if (by_line) {
                 rc = range_of_lines(conv, &f, args, &r, &said, err);
         } else {
