@@ -84,7 +84,7 @@ static void put_hint(const struct spill *s, struct buf *out, bool size)
         buf_put_str(out, s->opt.tool);
         if (s->opt.call.n) {
                 buf_puts(out, " call ");
-                buf_put(out, s->opt.call.p, s->opt.call.n < 80 ? s->opt.call.n : 80);
+                buf_put(out, s->opt.call.p, text_floor(s->opt.call.p, s->opt.call.n, 80));
         }
         if (size) {
                 buf_puts(out, ", ");

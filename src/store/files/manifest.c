@@ -139,8 +139,9 @@ static bool read_line(struct json *j, struct str line, struct artifact_info *out
         return out->id[0] && out->name[0] && !strchr(out->name, '/') && out->name[0] != '.';
 }
 
-/* Calls `each` for every readable line, in order. */
-static int each_line(const struct fs *fs, int artifacts,
+/* Calls `each` for every readable line, in order; of `only` (may be empty) alone, when it is given:
+ * parsing the others would cost more than all the rest. */
+static int each_line(const struct fs *fs, int artifacts, struct str only,
     int (*each)(void *ctx, const struct artifact_info *info), void *ctx, uint64_t *bad,
     struct steno_error *err)
 {
@@ -158,6 +159,10 @@ static int each_line(const struct fs *fs, int artifacts,
                 struct artifact_info info;
                 if (!lf)
                         break;
+                if (only.n && !memmem(p, (size_t)(lf - p), only.p, only.n)) {
+                        p = lf + 1;
+                        continue;
+                }
                 if (lf > p && read_line(&j, str_span(p, (size_t)(lf - p)), &info))
                         rc = each(ctx, &info);
                 else if (lf > p && bad)
@@ -201,7 +206,7 @@ int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **lis
     uint64_t *bad, struct steno_error *err)
 {
         struct gather g = {0};
-        int rc = each_line(fs, artifacts, gather_line, &g, bad, err);
+        int rc = each_line(fs, artifacts, (struct str){0}, gather_line, &g, bad, err);
         if (rc) {
                 free(g.list);
                 return rc == STENO_ENOMEM ? error_nomem(err) : rc;
@@ -231,7 +236,7 @@ int manifest_find(const struct fs *fs, int artifacts, struct str id, struct arti
     struct steno_error *err)
 {
         struct find f = {.id = id, .out = out};
-        int rc = each_line(fs, artifacts, find_line, &f, NULL, err);
+        int rc = each_line(fs, artifacts, id, find_line, &f, NULL, err);
         if (rc)
                 return rc;
         return f.found ? 0 : STENO_ENOTFOUND;
