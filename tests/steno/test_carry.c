@@ -366,9 +366,9 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
         struct rig *r = *state;
         static const char *const FORMATS[] = {NULL, "legacy"};
         for (int i = 0; i < 2; i++) {
-                struct buf text, a, b, m, out, id;
-                struct buf *all[] = {&text, &a, &b, &m, &out, &id};
-                for (size_t k = 0; k < 6; k++)
+                struct buf text, a, b, m, out, id, view;
+                struct buf *all[] = {&text, &a, &b, &m, &out, &id, &view};
+                for (size_t k = 0; k < 7; k++)
                         buf_init(all[k], 0);
                 put_calls(&text, &a, &b);
                 buf_printf(&m, "{\"id\":\"legacy%d\",\"role\":\"assistant\",\"content\":", i);
@@ -384,18 +384,18 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
                 OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err)); /* a replay */
                 assert_int_equal(list_count(r), 2 * (size_t)(i + 1));
                 /* In full it is what came. */
-                OK(steno_view(r->conv, &v, rig_gather, &out, NULL, &err));
+                OK(steno_view(r->conv, &v, rig_gather, &view, NULL, &err));
                 struct json j;
-                rig_parse(&j, buf_cstr(&out));
+                rig_parse(&j, buf_cstr(&view));
                 buf_clear(&out);
                 json_string(&j, json_get(&j, json_at(&j, 0, 0), "content"), &out, NULL);
                 json_release(&j);
                 assert_same(buf_str(&text), buf_str(&out));
                 /* As a stub it is small, its calls are whole, and each has its ref. */
                 v.outputs = STENO_OUTPUTS_DEFAULT;
-                buf_clear(&out);
-                OK(steno_view(r->conv, &v, rig_gather, &out, NULL, &err));
-                rig_parse(&j, buf_cstr(&out));
+                buf_clear(&view);
+                OK(steno_view(r->conv, &v, rig_gather, &view, NULL, &err));
+                rig_parse(&j, buf_cstr(&view));
                 buf_clear(&out);
                 json_string(&j, json_get(&j, json_at(&j, 0, 0), "content"), &out, NULL);
                 json_release(&j);
@@ -418,7 +418,7 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
                         calls++;
                 }
                 assert_int_equal(calls, 3);
-                for (size_t k = 0; k < 6; k++)
+                for (size_t k = 0; k < 7; k++)
                         buf_release(all[k]);
         }
         /* Both leave with their message. */
