@@ -245,6 +245,26 @@ static int check_scope(struct request *r, const char **why)
         return 401;
 }
 
+/* In the middle of a body there can be no answer: it is given when the rest has been read past. */
+static enum MHD_Result refuse_later(
+    struct request *r, int status, const char *code, const char *why)
+{
+        r->refused = r->late = true;
+        atomic_fetch_add(&r->server->metrics.refused, 1);
+        request_error(r, status, code, "%s", why);
+        buf_release(&r->body);
+        return MHD_YES;
+}
+
+/* A client that sends its body at once would have the connection reset under it before it read an
+ * early answer; a body of no great length is read past first. */
+static bool body_is_short(struct request *r)
+{
+        const char *length = request_header(r, "Content-Length");
+        return length && !request_header(r, "Expect") &&
+               strtoull(length, NULL, 10) <= SERVER_SKIP_MAX;
+}
+
 static enum MHD_Result check(struct request *r, const char *method)
 {
         struct server *s = r->server;
@@ -284,26 +304,16 @@ static enum MHD_Result check(struct request *r, const char *method)
         if (status)
                 return refuse(r, status, status == 404 ? "not_found" : "unauthorized", why);
         status = check_body(r, &why);
+        if (status == 413)
+                return (body_is_short(r) ? refuse_later : refuse)(r, status, "too_large", why);
         if (status)
-                return refuse(
-                    r, status, status == 413 ? "too_large" : "unsupported_media_type", why);
+                return refuse(r, status, "unsupported_media_type", why);
         if (atomic_load(&s->stopping))
                 return refuse(r, 503, "stopping", "the server is stopping");
         return MHD_YES;
 }
 
 /* ---- the callback ---- */
-
-/* In the middle of a body there can be no answer: it is given when the rest has been read past. */
-static enum MHD_Result refuse_later(
-    struct request *r, int status, const char *code, const char *why)
-{
-        r->refused = r->late = true;
-        atomic_fetch_add(&r->server->metrics.refused, 1);
-        request_error(r, status, code, "%s", why);
-        buf_release(&r->body);
-        return MHD_YES;
-}
 
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
 {
