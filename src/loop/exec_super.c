@@ -88,13 +88,22 @@ struct report {
         int32_t sys;
 };
 
+/* As the kernel has it: the C library keeps signals 32 and 33 to itself and would leave them
+ * ignored, as a parent that was started with posix_spawn hands them down. */
+struct kernel_sigaction {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+};
+
 static void reset_signals(void)
 {
-        struct sigaction plain = {.sa_handler = SIG_DFL};
+        struct kernel_sigaction plain = {.handler = SIG_DFL};
         sigset_t none;
 
         for (int s = 1; s < NSIG; s++)
-                sigaction(s, &plain, NULL);
+                syscall(SYS_rt_sigaction, s, &plain, NULL, sizeof plain.mask);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
