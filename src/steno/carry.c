@@ -65,6 +65,65 @@ static struct str member_text(
         return s;
 }
 
+/* The name of the tool in a message's call of this id. */
+static struct str name_of_call(
+    const struct json *j, json_ref msg, struct str call, struct arena *arena)
+{
+        json_ref calls = json_get(j, msg, "tool_calls");
+        for (json_ref c = json_child(j, calls); c != JSON_NONE; c = json_next(j, calls, c)) {
+                if (!json_is_str(j, json_get(j, c, "id"), call))
+                        continue;
+                struct str name = member_text(j, json_get(j, c, "function"), "name", arena);
+                return name.n ? name : member_text(j, c, "name", arena);
+        }
+        return (struct str){0};
+}
+
+struct caller {
+        struct str call;
+        struct arena *arena; /* of the name */
+        struct arena scratch;
+        struct str name;
+};
+
+static int look_for_call(void *ctx, const struct files_record *r)
+{
+        struct caller *c = ctx;
+        struct about about;
+        struct json j;
+        bool calls = false;
+        arena_reset(&c->scratch);
+        if (r->damaged || about_read(r->rec.x, &c->scratch, &about, NULL))
+                return 0;
+        for (size_t i = 0; i < about.call_count; i++)
+                calls = calls || str_eq(about.calls[i], c->call);
+        json_init(&j);
+        if (calls && json_parse(&j, r->rec.m.p, r->rec.m.n, NULL, NULL) == 0)
+                c->name = name_of_call(&j, 0, c->call, c->arena);
+        json_release(&j);
+        return 0;
+}
+
+/* Who was called, for a result that does not say: from the batch it came in, else the log. */
+static struct str find_caller(struct steno_conv *conv, const struct json *j, json_ref msg,
+    struct str call, struct arena *arena)
+{
+        struct caller c = {.call = call, .arena = arena};
+        if (!call.n)
+                return c.name;
+        arena_init(&c.scratch);
+        files_read_last(conv->files, PAIRING_WINDOW, look_for_call, &c, NULL);
+        arena_release(&c.scratch);
+        bool batch = json_type(j, 0) == JSON_ARRAY;
+        for (json_ref m = batch ? json_child(j, 0) : JSON_NONE; m != JSON_NONE && m < msg;
+             m = json_next(j, 0, m)) {
+                struct str name = name_of_call(j, m, call, arena);
+                if (name.n)
+                        c.name = name;
+        }
+        return c.name;
+}
+
 /* Puts the stub and the ref into the message. */
 static int put_stub(const struct json *j, json_ref msg, struct str stub,
     const struct artifact_info *info, struct str path, struct buf *out, struct steno_error *err)
@@ -111,6 +170,8 @@ static int materialize(struct steno_conv *conv, const struct json *j, json_ref m
         bool materialized = false;
         if (!so.tool.n)
                 so.tool = member_text(j, msg, "name", arena);
+        if (!so.tool.n)
+                so.tool = find_caller(conv, j, msg, so.call, arena);
         if (!so.tool.n)
                 so.tool = STR("tool");
         exit.has_code = json_i64(j, json_get(j, msg, "exitCode"), &exit.code);
