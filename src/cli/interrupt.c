@@ -46,6 +46,7 @@ void interrupt_install(void)
         }
         /* Writers see EPIPE, so that a store is closed in order before the process ends. */
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, not an end */
 }
 
 void interrupt_stop(struct steno_stop *stop)
