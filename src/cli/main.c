@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
@@ -145,9 +146,11 @@ static int finish_output(struct cli *c, int rc)
 int main(int argc, char **argv)
 {
         struct cli c;
-        const char *project = getenv("STENO_PROJECT");
+        const char *project;
         int rc;
 
+        environment_hide();
+        project = getenv("STENO_PROJECT");
         guard_standard_descriptors();
         setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth; the environment's may not be UTF-8 */
         interrupt_install();
