@@ -33,14 +33,16 @@
  *   tool_call_step     toolCallId, text, progress?, total?
  *   tool_call_approval toolCallId, toolName, arguments, approval (hash of the exact call), state
  *                      ("pending", "allowed", "denied")
- *   tool_call_complete toolCallId, toolName, content, ref?, duration
+ *   tool_call_complete toolCallId, toolName, serverName?, content, ref?, exitCode?, duration,
+ *                      resultId (the tool message's id)
  *   tool_call_error    the same, and error: the call was denied, failed or could not be run
  *   final_message      text, toolCalls: [{id,name,arguments,result,isError,duration}] of the run
  *   run_error          code, message, retryable
  *   run_finished       reason, turns, usage
  *
  * REASONS  stop, length, content_filter (the model's), required_tool, error, interrupted,
- *          max_turns, max_time, max_tokens, repeated_calls
+ *          max_turns, max_time, max_tokens, repeated_calls, died (the process was killed; written
+ *          by steno_conv_recover)
  *
  * ERROR CODES of run_error and of messages with partType "error"
  *
