@@ -56,10 +56,14 @@ static inline bool sealed_take_u64(struct sealed *s, uint64_t *v)
 /* The inside of a string whose opening quote was taken; takes the closing one. */
 static inline bool sealed_take_string(struct sealed *s, struct str *v)
 {
-        const char *at = s->p;
-        while (at < s->end && *at != '"')
-                at += *at == '\\' ? 2 : 1;
-        if (at >= s->end)
+        const char *at = memchr(s->p, '"', (size_t)(s->end - s->p));
+        /* Hardly any of these strings has an escape in it; where one has, step by step. */
+        if (at && memchr(s->p, '\\', (size_t)(at - s->p))) {
+                at = s->p;
+                while (at < s->end && *at != '"')
+                        at += *at == '\\' ? 2 : 1;
+        }
+        if (!at || at >= s->end)
                 return false;
         *v = str_span(s->p, (size_t)(at - s->p));
         s->p = at + 1;
