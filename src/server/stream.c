@@ -10,12 +10,22 @@
 #include "server/http.h"
 #include "server/limits.h"
 
+/* A piece that is larger than a queue. Those who wait for the same one share it. */
+struct blob {
+        unsigned refs; /* under the streams' blob_mutex */
+        size_t n;
+        char p[];
+};
+
 struct stream {
         struct server *server;
         struct MHD_Connection *connection;
         pthread_mutex_t mutex;
         unsigned refs;
-        struct buf queue; /* bytes that wait for the reader */
+        struct buf queue;  /* bytes that wait for the reader */
+        struct blob *blob; /* behind them, or NULL */
+        size_t blob_at;    /* taken of it already */
+        struct buf later;  /* behind that */
         bool suspended;
         bool ended;  /* nothing more comes */
         bool broken; /* end now, without a clean last chunk */
@@ -36,7 +46,44 @@ struct streams {
         struct stream *first;
         uint64_t count;
         bool closing;
+        pthread_mutex_t blob_mutex;
+        struct blob *last; /* the newest that somebody holds */
 };
+
+/* ---- blobs ---- */
+
+static struct blob *blob_get(struct streams *all, const void *p, size_t n)
+{
+        pthread_mutex_lock(&all->blob_mutex);
+        struct blob *b = all->last;
+        if (b && b->n == n && memcmp(b->p, p, n) == 0) {
+                b->refs++;
+        } else if ((b = malloc(sizeof *b + n))) {
+                b->refs = 1;
+                b->n = n;
+                memcpy(b->p, p, n);
+                all->last = b;
+        }
+        pthread_mutex_unlock(&all->blob_mutex);
+        return b;
+}
+
+/* The stream's, if it has one. */
+static void blob_drop(struct stream *s)
+{
+        struct streams *all = s->server->streams;
+        struct blob *b = s->blob;
+        if (!b)
+                return;
+        s->blob = NULL;
+        pthread_mutex_lock(&all->blob_mutex);
+        bool last = --b->refs == 0;
+        if (last && all->last == b)
+                all->last = NULL;
+        pthread_mutex_unlock(&all->blob_mutex);
+        if (last)
+                free(b);
+}
 
 /* ---- references ---- */
 
@@ -49,7 +96,9 @@ void stream_unref(struct stream *s)
 {
         if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
                 return;
+        blob_drop(s);
         buf_release(&s->queue);
+        buf_release(&s->later);
         pthread_mutex_destroy(&s->mutex);
         free(s);
 }
@@ -65,6 +114,28 @@ static void wake(struct stream *s)
 
 /* ---- the reader's side, called by the daemon ---- */
 
+/* Takes up to `max` bytes of what waits. Under the mutex. */
+static size_t take(struct stream *s, char *p, size_t max)
+{
+        size_t n = s->queue.n < max ? s->queue.n : max;
+        if (n) {
+                memcpy(p, s->queue.p, n);
+                buf_drop_front(&s->queue, n);
+                if (s->queue.n == 0)
+                        buf_release(&s->queue); /* an idle reader holds no buffer */
+        } else if (s->blob) {
+                n = s->blob->n - s->blob_at < max ? s->blob->n - s->blob_at : max;
+                memcpy(p, s->blob->p + s->blob_at, n);
+                s->blob_at += n;
+                if (s->blob_at == s->blob->n) {
+                        blob_drop(s);
+                        s->queue = s->later;
+                        buf_init(&s->later, 0);
+                }
+        }
+        return n;
+}
+
 static ssize_t feed(void *cls, uint64_t pos, char *p, size_t max)
 {
         struct stream *s = cls;
@@ -73,13 +144,9 @@ static ssize_t feed(void *cls, uint64_t pos, char *p, size_t max)
         pthread_mutex_lock(&s->mutex);
         if (s->broken) {
                 n = MHD_CONTENT_READER_END_WITH_ERROR;
-        } else if (s->queue.n) {
-                n = (ssize_t)(s->queue.n < max ? s->queue.n : max);
+        } else if (s->queue.n || s->blob) {
                 s->taken_ms = server_now_ms();
-                memcpy(p, s->queue.p, (size_t)n);
-                buf_drop_front(&s->queue, (size_t)n);
-                if (s->queue.n == 0)
-                        buf_release(&s->queue); /* an idle reader holds no buffer */
+                n = (ssize_t)take(s, p, max);
         } else if (s->ended) {
                 n = s->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
         } else {
@@ -147,6 +214,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->token_version = r->who.version;
         pthread_mutex_init(&s->mutex, NULL);
         buf_init(&s->queue, 0);
+        buf_init(&s->later, 0);
         pthread_mutex_lock(&all->mutex);
         s->next = all->first;
         if (s->next)
@@ -165,29 +233,36 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
 
 /* ---- the writer's side ---- */
 
-/* Under the mutex. A reader that cannot keep up is cut off: it resumes from its last event. One
- * event may be larger than the queue; it would never get through otherwise. */
+/* Under the mutex. A reader that cannot keep up is cut off: it resumes from its last event. A piece
+ * may be larger than the queue, for it would never get through otherwise. */
 static bool put(struct stream *s, const void *p, size_t n)
 {
+        struct buf *queue = s->blob ? &s->later : &s->queue;
         if (s->ended || s->broken)
                 return false;
-        if (s->queue.n >= SERVER_STREAM_QUEUE / 2 && s->queue.n + n > SERVER_STREAM_QUEUE) {
+        bool large = n > SERVER_STREAM_QUEUE && !s->blob;
+        if (!large && queue->n >= SERVER_STREAM_QUEUE / 2 && queue->n + n > SERVER_STREAM_QUEUE) {
                 s->broken = true;
                 buf_release(&s->queue);
                 atomic_fetch_add(&s->server->metrics.streams_cut, 1);
                 wake(s);
                 return false;
         }
-        if (s->queue.n == 0)
+        if (s->queue.n == 0 && !s->blob)
                 s->taken_ms = server_now_ms();
-        buf_put(&s->queue, p, n);
-        return !s->queue.failed;
+        if (large) {
+                s->blob = blob_get(s->server->streams, p, n);
+                s->blob_at = 0;
+                return s->blob != NULL;
+        }
+        buf_put(queue, p, n);
+        return !queue->failed;
 }
 
 bool stream_has_room(struct stream *s)
 {
         pthread_mutex_lock(&s->mutex);
-        bool room = s->queue.n < SERVER_STREAM_QUEUE / 2;
+        bool room = s->queue.n < SERVER_STREAM_QUEUE / 2 && !s->blob;
         pthread_mutex_unlock(&s->mutex);
         return room;
 }
@@ -195,7 +270,7 @@ bool stream_has_room(struct stream *s)
 int64_t stream_stalled(struct stream *s)
 {
         pthread_mutex_lock(&s->mutex);
-        int64_t ms = s->queue.n ? server_now_ms() - s->taken_ms : 0;
+        int64_t ms = s->queue.n || s->blob ? server_now_ms() - s->taken_ms : 0;
         pthread_mutex_unlock(&s->mutex);
         return ms;
 }
@@ -258,6 +333,7 @@ struct streams *streams_new(struct server *server)
         if (all) {
                 all->server = server;
                 pthread_mutex_init(&all->mutex, NULL);
+                pthread_mutex_init(&all->blob_mutex, NULL);
         }
         return all;
 }
@@ -324,6 +400,7 @@ void streams_free(struct streams *all)
         if (!all)
                 return;
         pthread_mutex_destroy(&all->mutex);
+        pthread_mutex_destroy(&all->blob_mutex);
         free(all);
 }
 
