@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "loop/config.h"
 #include "loop/exec.h"
 
 struct exec_opts {
@@ -80,13 +81,25 @@ static int append_call(struct cli *c, char **argv, const char *call)
         return rc ? cli_fail(c, &err) : 0;
 }
 
+/* Steno's configuration may hold a key; NULL when there is none. */
+static char *config_path(void)
+{
+        char *home = NULL;
+        char *path = NULL;
+        if (config_home((const char *const *)environ, &home, NULL) == 0)
+                path = realpath(home, NULL);
+        free(home);
+        return path;
+}
+
 static int run_command(struct cli *c, const struct exec_opts *o, char **argv, struct running *r,
     struct exec_result *result)
 {
         struct steno_error err = {0};
         char **env = NULL;
-        char *hidden_path = realpath(cli_store_path(c), NULL);
-        const char *hidden[] = {hidden_path, NULL};
+        char *store = realpath(cli_store_path(c), NULL);
+        char *config = config_path();
+        const char *hidden[] = {store, config, NULL};
         int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
         if (rc == 0) {
                 struct exec_spec spec = {.argv = (const char *const *)argv,
@@ -109,7 +122,8 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                 rc = 0;
         }
         exec_env_free(env);
-        free(hidden_path);
+        free(store);
+        free(config);
         return rc ? cli_fail(c, &err) : 0;
 }
 
