@@ -15,6 +15,8 @@
 #define FIRST_READ ((size_t)256 * 1024)
 /* A line that is longer than any we write is damage; it is stepped over, not read. */
 #define LINE_READ_MAX (128 * MIB)
+/* How often a record is looked for behind damage in one line: its text may hold other records'. */
+#define RESYNC_TRIES 16
 
 static int read_failed(struct steno_error *err, ssize_t got)
 {
@@ -260,6 +262,28 @@ static void hand_out(
         c->seq_known = true;
 }
 
+/*
+ * Where the line feed between two records was destroyed, the second one still stands whole at the
+ * end of what looks like one line. Damage must not cost it as well.
+ */
+static bool find_behind_damage(struct str line, struct record *rec, uint64_t *at)
+{
+        static const char BEGIN[] = "{\"v\":1,\"seq\":";
+        const char *end = line.p + line.n;
+        const char *p = line.p + (line.n > 0);
+        for (int tries = 0; tries < RESYNC_TRIES; tries++) {
+                p = memmem(p, (size_t)(end - p), BEGIN, sizeof BEGIN - 1);
+                if (!p)
+                        return false;
+                if (record_read(str_span(p, (size_t)(end - p)), rec)) {
+                        *at += (uint64_t)(p - line.p);
+                        return true;
+                }
+                p++;
+        }
+        return false;
+}
+
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err)
 {
         if (c->holding) {
@@ -274,8 +298,14 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
                 int rc = next_line(c, &line, &at, err);
                 if (rc < 0)
                         return rc;
-                bool good =
-                    rc == 1 && record_read(line, &rec) && (!c->seq_known || rec.seq > c->seq);
+                bool read = rc == 1 && record_read(line, &rec);
+                if (rc == 1 && !read) {
+                        if (!c->bad)
+                                c->bad_at = at;
+                        c->bad = true;
+                        read = find_behind_damage(line, &rec, &at);
+                }
+                bool good = read && (!c->seq_known || rec.seq > c->seq);
                 if (good && !c->bad && (!c->seq_known || rec.seq == c->seq + 1)) {
                         hand_out(c, out, &rec, at);
                         return 1;
