@@ -420,7 +420,7 @@ static void a_server_and_its_children_are_gone_after_the_end(void **state)
                 snprintf(args, sizeof(args), "{\"mark\":\"%s\"}", mark);
                 rig_fake(&r, modes[i]);
                 expect(&r, "mcp__fake__family", args, "born");
-                for (int k = 0; k < 200 && !alive(mark); k++)
+                for (int k = 0; k < 2000 && !alive(mark); k++)
                         usleep(10000);
                 assert_true(alive(mark));
                 int64_t start = tool_clock_ms();
