@@ -70,6 +70,18 @@ static void make_private(struct index *x)
                 fs->close(fs, fd);
 }
 
+/* 0 for a database that is empty, -1 for one that cannot be read. */
+static int schema_version(struct index *x)
+{
+        sqlite3_stmt *s = NULL;
+        int version = -1;
+        if (sqlite3_prepare_v2(x->db, "PRAGMA user_version", -1, &s, NULL) == SQLITE_OK &&
+            sqlite3_step(s) == SQLITE_ROW)
+                version = sqlite3_column_int(s, 0);
+        sqlite3_finalize(s);
+        return version;
+}
+
 static int open_db(struct index *x, struct steno_error *err)
 {
         char version[64];
@@ -78,13 +90,15 @@ static int open_db(struct index *x, struct steno_error *err)
                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
                 return db_error(x, err, "opening");
         sqlite3_busy_timeout(x->db, BUSY_MS);
-        snprintf(version, sizeof version, "PRAGMA user_version=%d", SCHEMA_VERSION);
         int rc = run_sql(x, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;", err);
-        if (rc == 0)
-                rc = run_sql(x, SCHEMA, err);
-        if (rc == 0)
-                rc = run_sql(x, version, err);
-        return rc;
+        int found = rc ? 0 : schema_version(x);
+        if (rc || found == SCHEMA_VERSION)
+                return rc; /* the common case writes nothing */
+        if (found != 0)
+                return error_set(err, STENO_ECORRUPT, "index.db has schema %d", found);
+        snprintf(version, sizeof version, "PRAGMA user_version=%d", SCHEMA_VERSION);
+        rc = run_sql(x, SCHEMA, err);
+        return rc ? rc : run_sql(x, version, err);
 }
 
 static void close_db(struct index *x)
