@@ -24,25 +24,47 @@ struct ulid {
 static struct {
         pthread_mutex_t lock;
         struct ulid ulid;
+        /* Chance that was drawn and not used: asking the kernel for each id takes longer than all
+         * the rest of making it. */
+        const struct env *env;
+        uint64_t chance[64];
+        size_t left;
 } last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A forked child must not go on with its parent's chance: both would make the same ids. */
+static void forget_chance(void)
+{
+        pthread_mutex_init(&last.lock, NULL);
+        last.left = 0;
+}
+
+static void watch_forks(void)
+{
+        pthread_atfork(NULL, NULL, forget_chance);
+}
+
+static uint64_t chance(const struct env *env)
+{
+        if (last.left == 0 || last.env != env) {
+                env->random(env, last.chance, sizeof(last.chance));
+                last.left = sizeof(last.chance) / sizeof(*last.chance);
+                last.env = env;
+        }
+        return last.chance[--last.left];
+}
 
 static void ulid_draw(const struct env *env, uint64_t ms, struct ulid *u)
 {
         u->ms = ms;
-        env->random(env, &u->high, sizeof(u->high));
-        env->random(env, &u->low, sizeof(u->low));
+        u->high = (uint16_t)chance(env);
+        u->low = chance(env);
 }
 
-/*
- * The next one after *u in the same millisecond. The step is random because a forked child starts
- * from its parent's state: by steps of one both would make the same ids.
- */
+/* The next one after *u in the same millisecond, by a step that nobody can guess. */
 static void ulid_step(const struct env *env, struct ulid *u)
 {
-        uint64_t step;
+        uint64_t step = (chance(env) >> 24) + 1;
 
-        env->random(env, &step, sizeof(step));
-        step = (step >> 24) + 1;
         u->low += step;
         if (u->low >= step)
                 return;
@@ -66,9 +88,11 @@ static void ulid_text(const struct ulid *u, char *out)
 
 void id_make(const struct env *env, const char *prefix, char *out)
 {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
         size_t n = strlen(prefix);
         uint64_t now = (uint64_t)env->now(env) & UINT64_C(0xFFFFFFFFFFFF);
 
+        pthread_once(&once, watch_forks);
         pthread_mutex_lock(&last.lock);
         if (now > last.ulid.ms)
                 ulid_draw(env, now, &last.ulid);
