@@ -1,6 +1,8 @@
 /* json_write.c - writing JSON: see json.h */
 #include "base/json.h"
 
+#include <string.h>
+
 #include "base/scan.h"
 
 static void put_control(struct buf *b, unsigned char c)
@@ -154,8 +156,9 @@ void jsonw_raw(struct jsonw *w, struct str json)
 
 void json_single_line(char *text, size_t n)
 {
-        for (size_t i = 0; i < n; i++) {
-                if (text[i] == '\n' || text[i] == '\r')
-                        text[i] = ' ';
-        }
+        char *end = text + n;
+        for (char *p = text; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+                *p = ' ';
+        for (char *p = text; (p = memchr(p, '\r', (size_t)(end - p))); p++)
+                *p = ' ';
 }

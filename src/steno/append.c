@@ -26,7 +26,7 @@ struct append_work {
         struct arena arena;
         struct files_batch batch;
         bool *made; /* of each message: artifacts were made for it */
-        char *text; /* the caller's JSON on one line */
+        char *text; /* the caller's JSON on one line, when it was not */
 };
 
 static int work_init(struct append_work *w, struct steno_conv *conv,
@@ -73,16 +73,17 @@ static void work_release(struct append_work *w, bool stored)
         free(w->text);
 }
 
-/* Copies the JSON onto one line and parses it. */
+/* Parses the JSON, where it is not on one line a copy that is. */
 static int work_parse(struct append_work *w, const char *json, size_t n, struct steno_error *err)
 {
         if (n > JSON_SIZE_MAX)
                 return error_set(err, STENO_ELIMIT, "a batch of %zu bytes is too large", n);
-        w->text = malloc(n + 1);
+        if (!memchr(json, '\n', n) && !memchr(json, '\r', n))
+                return json_parse(&w->j, json, n, NULL, err);
+        w->text = malloc(n);
         if (!w->text)
                 return error_nomem(err);
         memcpy(w->text, json, n);
-        w->text[n] = '\0';
         int rc = json_parse(&w->j, w->text, n, NULL, err);
         if (rc == 0)
                 json_single_line(w->text, n);
