@@ -18,6 +18,9 @@
 #define TREE_DEPTH_MAX 128
 /* Writers of one file that may overtake us before we give up. */
 #define REPLACE_TRIES 100
+/* Longer than any clock that stamps files takes for a step. */
+#define TICK_NS 100000000L
+#define COARSE_TICK_S 3
 
 int fs_write_all(const struct fs *fs, int fd, const void *p, size_t n)
 {
@@ -255,4 +258,22 @@ int fs_remove_tree(const struct fs *fs, int dir, const char *name)
         struct removal r = {fs, dir, 0, false};
 
         return remove_entry(&r, name);
+}
+
+/* ---- stamps ---- */
+
+struct fs_stamp fs_stamp_of(struct timespec dir, struct timespec later)
+{
+        time_t seconds = later.tv_sec - dir.tv_sec;
+        bool clear = seconds > COARSE_TICK_S;
+        /* Without a fraction, the file system may know whole seconds only. */
+        if (!clear && seconds >= 0 && dir.tv_nsec)
+                clear = seconds * 1000000000L + later.tv_nsec - dir.tv_nsec > TICK_NS;
+        return clear ? (struct fs_stamp){dir} : (struct fs_stamp){{0}};
+}
+
+bool fs_stamp_is(struct fs_stamp stamp, struct timespec dir)
+{
+        return stamp.changed.tv_sec && stamp.changed.tv_sec == dir.tv_sec &&
+               stamp.changed.tv_nsec == dir.tv_nsec;
 }

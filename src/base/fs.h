@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/str.h"
 
@@ -74,6 +75,18 @@ int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **
 /* mkdir that is content with an existing directory and syncs `dir` when it made one; returns an
  * open descriptor of it or negative errno. */
 int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create);
+/*
+ * What a directory looked like. While it looks the same, no name in it was made, taken away or
+ * given to another file, and it was not moved itself: whoever looked at its names once need not
+ * look again. A second change within the same tick of the clock would not be seen, so a stamp
+ * counts only once the file system has set a clearly later one somewhere.
+ */
+struct fs_stamp {
+        struct timespec changed; /* zero: like nothing */
+};
+/* Both are st_ctim: `dir` from before the look that is to be remembered, `later` of any file. */
+struct fs_stamp fs_stamp_of(struct timespec dir, struct timespec later);
+bool fs_stamp_is(struct fs_stamp stamp, struct timespec dir);
 /* Removes a directory and all in it. Does not follow links. 0 or negative errno. */
 int fs_remove_tree(const struct fs *fs, int dir, const char *name);
 

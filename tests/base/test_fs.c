@@ -406,11 +406,36 @@ static void old_kernels_are_as_safe(void **state)
         expect(p, "free", "x");
 }
 
+static bool stamped(time_t s, long ns, time_t later_s, long later_ns)
+{
+        struct timespec dir = {s, ns}, later = {later_s, later_ns};
+        return fs_stamp_is(fs_stamp_of(dir, later), dir);
+}
+
+static void stamps_count_once_the_clock_has_moved_on(void **state)
+{
+        struct timespec dir = {100, 5}, changed = {100, 6};
+
+        (void)state;
+        assert_true(stamped(100, 5, 100, 200000000));
+        assert_true(stamped(100, 999999999, 101, 200000000));
+        assert_false(stamped(100, 5, 100, 50000000));
+        assert_false(stamped(100, 5, 100, 5));
+        assert_false(stamped(100, 5, 99, 900000000));
+        /* Whole seconds: perhaps that is all there is. */
+        assert_false(stamped(100, 0, 101, 0));
+        assert_false(stamped(100, 0, 102, 500000000));
+        assert_true(stamped(100, 0, 104, 0));
+        assert_false(fs_stamp_is(fs_stamp_of(dir, (struct timespec){200, 0}), changed));
+        assert_false(fs_stamp_is((struct fs_stamp){{0}}, (struct timespec){0}));
+}
+
 #define IN_PLACE(f) cmocka_unit_test_setup_teardown(f, place_make, place_drop)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test(stamps_count_once_the_clock_has_moved_on),
             IN_PLACE(paths_cannot_leave_their_directory),
             IN_PLACE(links_are_not_followed),
             IN_PLACE(descriptors_do_not_leak_into_children),

@@ -19,6 +19,8 @@
 
 /* One write is bounded; what does not fit waits for the next group. */
 #define GROUP_BYTES (8 * MIB)
+/* What a record usually has besides its message and its about object. */
+#define HEADER_ROOM 320
 
 struct append_request {
         struct append_request *next;
@@ -30,15 +32,23 @@ struct append_request {
         bool admitted; /* its records are in the group's write */
 };
 
+/* An id or a key, and where its record will be. */
+struct noted {
+        uint64_t hash;
+        uint64_t at;
+};
+
 struct group {
         struct files_conv *conv;
-        uint64_t seq;      /* last seq, the admitted batches included */
-        uint64_t amend;    /* seq of the last amendment, likewise */
-        uint64_t *hashes;  /* ids and keys of the admitted batches, */
-        uint64_t *offsets; /* and where their records will be */
-        size_t hash_count;
-        size_t hash_cap;
-        bool sync; /* someone asked for full durability */
+        uint64_t seq;        /* last seq, the admitted batches included */
+        uint64_t amend;      /* seq of the last amendment, likewise */
+        struct noted *noted; /* ids and keys of the admitted batches */
+        size_t noted_count;
+        size_t noted_cap;
+        struct noted few[4]; /* where `noted` begins */
+        struct buf out;      /* the records of the admitted batches */
+        struct buf x;        /* scratch */
+        bool sync;           /* someone asked for full durability */
         bool replay_sync;
         char at[TIME_TEXT];
         struct arena arena;
@@ -220,8 +230,8 @@ static int replay(
 
 static bool in_group(const struct group *g, uint64_t hash)
 {
-        for (size_t i = 0; i < g->hash_count; i++)
-                if (g->hashes[i] == hash)
+        for (size_t i = 0; i < g->noted_count; i++)
+                if (g->noted[i].hash == hash)
                         return true;
         return false;
 }
@@ -433,60 +443,76 @@ static int check_targets(struct group *g, struct append_request *q)
 
 static int remember(struct group *g, uint64_t hash, uint64_t at)
 {
-        if (g->hash_count == g->hash_cap) {
-                size_t cap = g->hash_cap ? g->hash_cap * 2 : 64;
-                uint64_t *hashes = realloc(g->hashes, cap * sizeof *hashes);
-                if (hashes)
-                        g->hashes = hashes;
-                uint64_t *offsets = realloc(g->offsets, cap * sizeof *offsets);
-                if (offsets)
-                        g->offsets = offsets;
-                if (!hashes || !offsets)
+        if (g->noted_count == g->noted_cap) {
+                bool few = g->noted == g->few;
+                struct noted *to = realloc(few ? NULL : g->noted, g->noted_cap * 4 * sizeof *to);
+                if (!to)
                         return STENO_ENOMEM;
-                g->hash_cap = cap;
+                if (few)
+                        memcpy(to, g->few, sizeof g->few);
+                g->noted = to;
+                g->noted_cap *= 4;
         }
-        g->hashes[g->hash_count] = hash;
-        g->offsets[g->hash_count++] = at;
+        g->noted[g->noted_count++] = (struct noted){hash, at};
         return 0;
+}
+
+static void group_init(struct group *g, struct files_conv *c)
+{
+        const struct env *env = c->store->env;
+        *g = (struct group){.conv = c, .seq = c->at.last_seq};
+        g->noted = g->few;
+        g->noted_cap = sizeof g->few / sizeof *g->few;
+        buf_init(&g->out, 0);
+        buf_init(&g->x, 0);
+        arena_init(&g->arena);
+        time_format(env->now(env), g->at);
+}
+
+static void group_release(struct group *g)
+{
+        if (g->noted != g->few)
+                free(g->noted);
+        buf_release(&g->out);
+        buf_release(&g->x);
+        arena_release(&g->arena);
 }
 
 static int serialise(struct group *g, struct append_request *q)
 {
         struct files_conv *c = g->conv;
         struct files_batch *b = q->batch;
-        struct buf *out = &c->out;
-        struct buf x;
+        struct buf *out = &g->out;
         size_t start = out->n;
-        size_t hashes = g->hash_count;
+        size_t noted = g->noted_count;
         int rc = 0;
-        buf_init(&x, 0);
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
                 struct files_entry *e = &b->entries[i];
                 uint64_t at = c->at.end + out->n;
                 e->about.key = i == 0 ? b->key : (struct str){0};
-                buf_clear(&x);
-                about_write(&e->about, &x);
+                buf_clear(&g->x);
+                about_write(&e->about, &g->x);
+                buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);
                 struct record r = {.seq = g->seq + 1 + i,
                     .at = str_of(g->at),
                     .fmt = e->fmt,
                     .batch_index = (uint32_t)i,
                     .batch_count = (uint32_t)b->count,
                     .group = at - c->ids.mark.size, /* L3 */
-                    .x = buf_str(&x),
+                    .x = buf_str(&g->x),
                     .m = e->m};
                 record_write(out, &r, e->id);
-                rc = x.failed ? x.failed : out->failed;
+                rc = g->x.failed ? g->x.failed : out->failed;
                 if (rc == 0)
                         rc = remember(g, ids_hash_id(e->id), at);
                 if (rc == 0 && i == 0 && b->key.n)
                         rc = remember(g, ids_hash_key(b->key), at);
         }
-        buf_release(&x);
         if (rc == 0)
                 return 0;
         out->n = start;
         out->failed = 0;
-        g->hash_count = hashes;
+        g->noted_count = noted;
         return error_nomem(&q->err);
 }
 
@@ -588,7 +614,7 @@ static int write_group(struct group *g, struct steno_error *err)
                 conv_forget(c); /* the pairing has seen what will not be written */
                 return rc;
         }
-        rc = fs_pwrite_all(fs, c->log, c->out.p, c->out.n, (off_t)c->at.end);
+        rc = fs_pwrite_all(fs, c->log, g->out.p, g->out.n, (off_t)c->at.end);
         if (rc)
                 return roll_back(c, rc, "writing messages.jsonl", err);
         if (g->sync) {
@@ -596,14 +622,14 @@ static int write_group(struct group *g, struct steno_error *err)
                 if (rc)
                         return poison(c, rc, err);
         }
-        c->at.end += c->out.n;
+        uint64_t before = c->at.end;
+        c->at.end += g->out.n;
         c->at.size = c->at.end;
         c->at.last_seq = g->seq;
-        uint64_t before = c->at.end - c->out.n;
         if (ids_covered(&c->ids) == before) {
                 bool kept = true;
-                for (size_t i = 0; kept && i < g->hash_count; i++)
-                        kept = ids_add(&c->ids, g->hashes[i], g->offsets[i]);
+                for (size_t i = 0; kept && i < g->noted_count; i++)
+                        kept = ids_add(&c->ids, g->noted[i].hash, g->noted[i].at);
                 if (kept && ids_cover(&c->ids, before, c->at.end) && g->amend)
                         ids_set_amend(&c->ids, g->amend);
         }
@@ -645,7 +671,7 @@ static void fail_replayed(struct append_request *list, const struct steno_error 
 static struct append_request *admit_all(struct group *g, struct append_request *list)
 {
         struct append_request *q = list;
-        for (; q && g->conv->out.n < GROUP_BYTES; q = q->next) {
+        for (; q && g->out.n < GROUP_BYTES; q = q->next) {
                 int rc = admit(g, q);
                 if (rc == 2)
                         break;
@@ -660,7 +686,7 @@ static struct append_request *admit_all(struct group *g, struct append_request *
 /* One group: returns the requests that are left for the next. Under flock. */
 static struct append_request *commit(struct files_conv *c, struct append_request *list)
 {
-        struct group g = {.conv = c};
+        struct group g;
         struct steno_error err = {0};
         struct append_request *rest = NULL;
         int rc = conv_refresh(c, &err);
@@ -671,17 +697,14 @@ static struct append_request *commit(struct files_conv *c, struct append_request
                 }
                 return NULL;
         }
-        arena_init(&g.arena);
-        g.seq = c->at.last_seq;
-        time_format(c->store->env->now(c->store->env), g.at);
-        buf_clear(&c->out);
+        group_init(&g, c);
         rest = admit_all(&g, list);
         if (g.replay_sync && !g.sync) {
                 rc = sync_replayed(c, &err);
                 if (rc)
                         fail_replayed(list, &err, rc);
         }
-        if (c->out.n) {
+        if (g.out.n) {
                 rc = c->poisoned ? rc : write_group(&g, &err);
                 if (rc) {
                         fail_admitted(list, &err, rc);
@@ -692,11 +715,7 @@ static struct append_request *commit(struct files_conv *c, struct append_request
         for (struct append_request *q = list; q != rest; q = q->next)
                 if (q->rc == 0 && q->admitted)
                         q->receipt.durability = g.sync ? STENO_FULL : STENO_PROCESS;
-        if (c->out.cap > 2 * GROUP_BYTES)
-                buf_release(&c->out);
-        arena_release(&g.arena);
-        free(g.hashes);
-        free(g.offsets);
+        group_release(&g);
         return rest;
 }
 

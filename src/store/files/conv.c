@@ -67,7 +67,13 @@ int conv_flock(struct files_conv *c, struct steno_error *err)
         int rc = fs->flock(fs, c->dir, LOCK_EX);
         if (rc)
                 return error_sys(err, rc, "locking conversation \"%.100s\"", c->id);
-        rc = fs->stat(fs, c->project->conversations, c->folder, &st);
+        rc = fs->fstat(fs, c->dir, &st);
+        if (rc == 0) {
+                c->dir_changed = st.st_ctim;
+                if (fs_stamp_is(c->dir_seen, st.st_ctim))
+                        return 0;
+                rc = fs->stat(fs, c->project->conversations, c->folder, &st);
+        }
         if (rc == 0 && st.st_ino == c->dir_ino && st.st_dev == c->dir_dev)
                 return 0;
         conv_funlock(c);
@@ -100,6 +106,7 @@ void files_conv_unlock(struct files_conv *c)
 void conv_forget(struct files_conv *c)
 {
         c->known = false;
+        c->dir_seen = (struct fs_stamp){{0}};
         if (c->pairing)
                 pairing_free(c->pairing);
         c->pairing = NULL;
@@ -109,9 +116,15 @@ void conv_forget(struct files_conv *c)
 static int open_log(struct files_conv *c, struct stat *st, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
-        int rc = fs->stat(fs, c->dir, "messages.jsonl", st);
-        if (rc == 0 && c->log >= 0 && st->st_ino == c->log_ino)
+        bool seen = c->log >= 0 && fs_stamp_is(c->dir_seen, c->dir_changed);
+        int rc = seen ? fs->fstat(fs, c->log, st) : fs->stat(fs, c->dir, "messages.jsonl", st);
+        if (rc == 0)
+                c->log_changed = st->st_ctim;
+        if (rc == 0 && c->log >= 0 && st->st_ino == c->log_ino) {
+                if (!seen)
+                        c->dir_seen = fs_stamp_of(c->dir_changed, st->st_ctim);
                 return 0;
+        }
         if (rc && rc != -ENOENT)
                 return error_sys(err, rc, "opening messages.jsonl");
         bool made = rc == -ENOENT;
@@ -291,7 +304,7 @@ int conv_cover_ids(struct files_conv *c, struct steno_error *err)
         return rc;
 }
 
-void conv_flush_ids(struct files_conv *c)
+void conv_settle(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;

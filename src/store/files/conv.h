@@ -43,6 +43,10 @@ struct files_conv {
         bool busy; /* someone leads a group, or holds the conversation with files_conv_lock */
 
         /* What the leader knows; touched only while `busy`, and trusted only under flock. */
+        struct timespec dir_changed; /* the folder's, when the lock was taken, */
+        struct timespec log_changed; /* and the log's */
+        struct fs_stamp dir_seen;    /* when the names of folder and log were looked at */
+        struct fs_stamp root_seen;   /* of the store's folder, when our name was in `recent` */
         int log;
         ino_t log_ino;
         bool known;        /* the four below describe the file */
@@ -52,7 +56,6 @@ struct files_conv {
         uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
         bool dirty; /* process-durable appends wait for the store's syncer; atomic */
-        struct buf out;
 };
 
 #define CONV_ROWS 1024
@@ -103,7 +106,7 @@ int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */
 void conv_forget(struct files_conv *conv);
 /* Writes ids that wait in memory, when nobody else has the lock: before a handle goes away. */
-void conv_flush_ids(struct files_conv *conv);
+void conv_settle(struct files_conv *conv);
 
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
 int recent_note(struct files_conv *conv, struct steno_error *err);

@@ -49,13 +49,19 @@ static int open_current(struct files_store *s)
 static int is_noted(struct files_conv *c)
 {
         struct files_store *s = c->store;
-        struct stat st;
-        int rc = s->env->fs->stat(s->env->fs, s->root, "recent", &st);
+        const struct fs *fs = s->env->fs;
+        struct stat root, st;
+        int rc = fs->fstat(fs, s->root, &root);
+        if (rc == 0 && fs_stamp_is(c->root_seen, root.st_ctim))
+                return 1;
+        if (rc == 0)
+                rc = fs->stat(fs, s->root, "recent", &st);
         if (rc)
                 return rc == -ENOENT ? 0 : rc;
         pthread_mutex_lock(&s->recent_mutex);
         rc = s->recent >= 0 && st.st_ino == s->recent_ino && c->recent == s->recent_number;
         pthread_mutex_unlock(&s->recent_mutex);
+        c->root_seen = rc ? fs_stamp_of(root.st_ctim, c->log_changed) : (struct fs_stamp){{0}};
         return rc;
 }
 

@@ -170,13 +170,12 @@ static void conv_destroy(struct files_conv *conv)
         const struct fs *fs = conv->store->env->fs;
         if (conv->pairing)
                 pairing_free(conv->pairing);
-        conv_flush_ids(conv);
+        conv_settle(conv);
         ids_close(&conv->ids);
         if (conv->log >= 0)
                 fs->close(fs, conv->log);
         if (conv->dir >= 0)
                 fs->close(fs, conv->dir);
-        buf_release(&conv->out);
         pthread_mutex_destroy(&conv->mutex);
         pthread_cond_destroy(&conv->turn);
         free(conv->id);
@@ -342,7 +341,6 @@ static struct files_conv *conv_new(
         snprintf(c->folder, sizeof c->folder, "%s", folder);
         pthread_mutex_init(&c->mutex, NULL);
         pthread_cond_init(&c->turn, NULL);
-        buf_init(&c->out, 0);
         return c;
 }
 

@@ -1,0 +1,137 @@
+/* A handle that was not disturbed for a while stops looking at names, and still misses nothing. */
+#include <time.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#include "ground/faultfs.h"
+#include "play.h"
+
+#define USER "{\"role\":\"user\",\"content\":\"hello\"}"
+#define KEPT "{\"id\":\"kept\",\"role\":\"user\",\"content\":\"hello\"}"
+
+/* Long enough for the folder's last change to be clearly older than the log's. Four appends. */
+static void settle(struct fixture *f, const char *first)
+{
+        struct timespec pause = {.tv_nsec = 150000000};
+        fixture_append(f, first);
+        nanosleep(&pause, NULL);
+        for (int i = 0; i < 3; i++)
+                fixture_append(f, USER);
+}
+
+static int append(struct fixture *f)
+{
+        return steno_append(f->conv, USER, strlen(USER), NULL, NULL, NULL);
+}
+
+/* Another process, as far as locks and names are concerned. */
+static void other_open(struct fixture *f, struct fixture *other)
+{
+        *other = (struct fixture){.scratch = f->scratch};
+        fixture_open(other);
+}
+
+static uint64_t last_seq(struct fixture *f)
+{
+        uint64_t seq = 0;
+        OK(steno_conv_last_seq(f->conv, &seq, &err));
+        return seq;
+}
+
+static void names_are_not_looked_at(void **state)
+{
+        struct fixture *f = *state;
+        struct faultfs *faults = faultfs_new(play_fs());
+        struct play play;
+        struct faultfs_plan plan = {.calls = FAULT_STAT, .nth = 1, .for_good = true};
+        struct timespec pause = {.tv_nsec = 150000000};
+        fixture_close(f);
+        play_init(&play, play_fs(), f->scratch.path);
+        play.env.fs = faultfs_fs(faults);
+        assert_int_equal(play_open(&play) || play_create(&play, 0), 0);
+        struct steno_conv *conv = play.open[0];
+        OK(steno_append(conv, USER, strlen(USER), NULL, NULL, &err));
+        nanosleep(&pause, NULL);
+        for (int i = 0; i < 3; i++)
+                OK(steno_append(conv, USER, strlen(USER), NULL, NULL, &err));
+        faultfs_arm(faults, &plan);
+        OK(steno_append(conv, USER, strlen(USER), NULL, NULL, &err));
+        faultfs_arm(faults, NULL);
+        play_release(&play);
+        faultfs_free(faults);
+        fixture_open(f);
+}
+
+static void removed(void **state)
+{
+        struct fixture *f = *state, other;
+        other_open(f, &other);
+        settle(f, USER);
+        OK(steno_remove(other.store, NULL, "c", &err));
+        assert_int_equal(append(f), STENO_ENOTFOUND);
+        fixture_close(&other);
+}
+
+static void moved_by_hand(void **state)
+{
+        struct fixture *f = *state;
+        settle(f, USER);
+        assert_int_equal(rename(fixture_path(f, CONV_FOLDER), fixture_path(f, "elsewhere")), 0);
+        assert_int_equal(append(f), STENO_ENOTFOUND);
+        assert_int_equal(rename(fixture_path(f, "elsewhere"), fixture_path(f, CONV_FOLDER)), 0);
+        assert_int_equal(append(f), 0);
+        assert_int_equal(last_seq(f), 5);
+}
+
+static void purged(void **state)
+{
+        struct fixture *f = *state, other;
+        other_open(f, &other);
+        settle(f, KEPT);
+        OK(steno_amend(other.conv, "delete", "kept", NULL, 0, NULL, NULL, &err));
+        settle(f, USER);
+        OK(steno_purge(other.store, NULL, "c", NULL, &err));
+        assert_int_equal(append(f), 0);
+        assert_int_equal(last_seq(&other), 10); /* four, the deletion, four, this one */
+        fixture_close(&other);
+}
+
+/* "lastSeq" of the conversation in a list that another makes. */
+static int listed(struct fixture *other)
+{
+        char *json = NULL;
+        OK(steno_list(other->store, NULL, NULL, &json, &err));
+        char *seq = strstr(json, "\"lastSeq\":");
+        int n = seq ? atoi(seq + 10) : -1;
+        steno_free(json);
+        return n;
+}
+
+static void listed_meanwhile(void **state)
+{
+        struct fixture *f = *state, other;
+        other_open(f, &other);
+        settle(f, USER);
+        assert_int_equal(listed(&other), 4); /* takes the list of changes away */
+        fixture_append(f, USER);
+        assert_int_equal(listed(&other), 5);
+        settle(f, USER);
+        assert_int_equal(listed(&other), 9);
+        fixture_close(&other);
+}
+
+#define IN_STORE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            IN_STORE(names_are_not_looked_at),
+            IN_STORE(removed),
+            IN_STORE(moved_by_hand),
+            IN_STORE(purged),
+            IN_STORE(listed_meanwhile),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
