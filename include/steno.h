@@ -271,7 +271,7 @@ STENO_API const char *steno_record_format(const struct steno_record *r); /* "ope
 /* "message", "delete", "meta", "supersede", "tombstone" (purged) or "damaged" */
 STENO_API const char *steno_record_kind(const struct steno_record *r);
 STENO_API const char *steno_record_target(const struct steno_record *r); /* of an amendment */
-/* What Steno says about it: {"role","calls":[...],"call","run","mode","ref", marks ...} */
+/* What Steno says about it: {"role","calls":[...],"answers":[...],"run","mode","ref", marks ...} */
 STENO_API const char *steno_record_about(const struct steno_record *r, size_t *n);
 /* The message, its large tokens spliced back. Freed with steno_free. */
 STENO_API int steno_record_message(

@@ -18,6 +18,7 @@ struct steno_record {
         char fmt[32];
         char kind[16];
         char *target;
+        struct str x;
 };
 
 static void copy_word(struct str s, char *to, size_t size)
@@ -31,7 +32,8 @@ static void copy_word(struct str s, char *to, size_t size)
 static int fill(struct steno_conv *conv, const struct files_record *from, struct arena *arena,
     struct steno_record *out, struct steno_error *err)
 {
-        *out = (struct steno_record){.conv = conv, .from = from, .id = "", .target = ""};
+        *out = (struct steno_record){
+            .conv = conv, .from = from, .id = "", .target = "", .x = STR("{}")};
         if (from->damaged) {
                 copy_word(STR("damaged"), out->kind, sizeof out->kind);
                 return 0;
@@ -44,8 +46,9 @@ static int fill(struct steno_conv *conv, const struct files_record *from, struct
         json_unescape(from->rec.id, &id, NULL);
         struct str copy = arena_dup(arena, buf_str(&id));
         struct str target = arena_dup(arena, out->about.target);
+        out->x = arena_dup(arena, from->rec.x);
         buf_release(&id);
-        if (!copy.p || !target.p)
+        if (!copy.p || !target.p || !out->x.p)
                 return error_nomem(err);
         out->id = (char *)copy.p;
         out->target = (char *)target.p;
@@ -88,10 +91,9 @@ const char *steno_record_target(const struct steno_record *r)
 
 const char *steno_record_about(const struct steno_record *r, size_t *n)
 {
-        struct str x = r->from->damaged ? STR("{}") : r->from->rec.x;
         if (n)
-                *n = x.n;
-        return x.p;
+                *n = r->x.n;
+        return r->x.p;
 }
 
 static int to_buf(void *ctx, const void *p, size_t n)

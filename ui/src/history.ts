@@ -45,7 +45,7 @@ export type Row = Message | Mark;
 
 interface Fact {
   seq: number; id: string; at: string; format: string; kind: string; target?: string;
-  about?: { call?: string; role?: string };
+  about?: { answers?: string[]; role?: string };
   fields?: Record<string, unknown>;
   displays?: { call: string; display: unknown }[];
 }
@@ -130,19 +130,18 @@ export function pageOf(v: View): Page {
     byId.set(f.id, f);
     if (f.kind === "message") byId.set(`msg_${f.seq}`, f); // what the view calls one that has no id of its own
     if (f.kind === "supersede" && f.target) byId.set(f.target, f);
-    const call = str(f.fields?.tool_call_id) || f.about?.call;
-    if (call) byCall.set(call, [...(byCall.get(call) ?? []), f]);
+    const own = str(f.fields?.tool_call_id);
+    for (const call of own ? [own] : f.about?.answers ?? []) byCall.set(call, [...(byCall.get(call) ?? []), f]);
     for (const d of f.displays ?? []) displays.set(d.call, d.display);
   }
   const amended = new Map(facts.filter((f) => f.target).map((f) => [f.target!, f.kind]));
   const rows: Row[] = [];
-  const damaged = [...v.damaged];
   let seq = v.firstSeq - 1;
   for (const m of v.messages) {
     const id = str(m.id);
     const fact = byId.get(id);
     const corrupt = (m.error as { code?: unknown } | undefined)?.code === "CORRUPT_RECORD";
-    seq = corrupt ? damaged.shift() ?? seq + 1 : fact?.seq ?? seq + 1;
+    seq = corrupt ? Number(id.replace(/^damaged_/, "")) || seq + 1 : fact?.seq ?? seq + 1;
     const repairs = new Map(v.repairs.filter((r) => r.call && OF_CALLS.has(r.class) && (!fact || r.seq === seq)).map((r) => [r.call!, r]));
     // The results of this message's calls: the first of each id behind it.
     const results = new Map<string, Fact>();
