@@ -323,9 +323,10 @@ struct steno_view_options {
 
 /*
  * Streams a JSON array of messages. *report (may be NULL) becomes {"repairs":[{"call","class",
- * "seq",...}],"losses":[{"seq","field",...}],"damaged":[seq...],"tokens":n,"exact":bool,
- * "edits":[...],"first_seq","last_seq","has_more","ids":[...]}. No page, limit or budget ever
- * splits a call from its result.
+ * "seq",...}],"losses":[{"seq","field",...}],"damaged":[seq or {"from","to"},...],
+ * "damaged_count":n,"tokens":n,"exact":bool,"edits":[...],"first_seq","last_seq","has_more",
+ * "ids":[...]}. At most 1,000 damaged ranges are named; the count is of all damaged records. No
+ * page, limit or budget ever splits a call from its result.
  */
 STENO_API int steno_view(struct steno_conv *conv, const struct steno_view_options *opt,
     steno_sink sink, void *ctx, char **report, struct steno_error *err);

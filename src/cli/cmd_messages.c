@@ -41,21 +41,49 @@ static const char *join_edits(const struct opt_list *edit, struct buf *b)
         return buf_cstr(b);
 }
 
+/* Ranges of seqs that are named on one line. */
+#define RANGES_SAID 10
+
+/* "3, 12 to 764" of the report's [3,{"from":12,"to":764}] */
+static void put_ranges(struct buf *b, const struct json *j, json_ref list)
+{
+        uint32_t said = 0;
+
+        for (json_ref r = json_child(j, list); r != JSON_NONE; r = json_next(j, list, r)) {
+                uint64_t from = 0, to = 0;
+
+                if (said++ == RANGES_SAID) {
+                        buf_puts(b, ", ...");
+                        return;
+                }
+                buf_puts(b, said > 1 ? ", " : "");
+                if (json_u64(j, r, &from)) {
+                        buf_printf(b, "%llu", (unsigned long long)from);
+                        continue;
+                }
+                json_u64(j, json_get(j, r, "from"), &from);
+                json_u64(j, json_get(j, r, "to"), &to);
+                buf_printf(b, "%llu to %llu", (unsigned long long)from, (unsigned long long)to);
+        }
+}
+
 /* Damage is never passed over in silence, also where nobody asked for a report. */
 static void say_damage(struct cli *c, const char *report)
 {
         struct json j;
+        struct buf ranges;
+        uint64_t n = 0;
 
         json_init(&j);
-        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0) {
-                json_ref damaged = json_get(&j, 0, "damaged");
-                uint32_t n = json_count(&j, damaged);
-                if (n > 0)
-                        cli_refuse(c, 0,
-                            "%u damaged record%s, left out or not whole: seq %.*s (steno check)", n,
-                            n == 1 ? "" : "s", (int)json_raw(&j, damaged).n,
-                            json_raw(&j, damaged).p);
+        buf_init(&ranges, 0);
+        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0 &&
+            json_u64(&j, json_get(&j, 0, "damaged_count"), &n) && n > 0) {
+                put_ranges(&ranges, &j, json_get(&j, 0, "damaged"));
+                cli_refuse(c, 0,
+                    "%llu damaged record%s, left out or not whole: seq %s (steno check)",
+                    (unsigned long long)n, n == 1 ? "" : "s", buf_cstr(&ranges));
         }
+        buf_release(&ranges);
         json_release(&j);
 }
 

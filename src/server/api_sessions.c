@@ -248,6 +248,7 @@ void api_messages_get(struct request *r)
                 put_member(&r->reply, &report, "repairs", "repairs", "[]");
                 put_member(&r->reply, &report, "losses", "losses", "[]");
                 put_member(&r->reply, &report, "damaged", "damaged", "[]");
+                put_member(&r->reply, &report, "damaged_count", "damagedCount", "0");
                 put_member(&r->reply, &report, "edits", "edits", "[]");
                 put_member(&r->reply, &report, "tokens", "tokens", "null");
                 put_member(&r->reply, &report, "first_seq", "firstSeq", "0");

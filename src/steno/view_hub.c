@@ -113,17 +113,20 @@ static void hide_results(struct message *m)
 /* A page shows damage where it stands; a provider's format has no mark for it. */
 static int add_damage(struct view_hub *v, const struct feed_item *item)
 {
-        char text[240];
+        char text[320], which[80] = "this record";
         view_report_damage(v->report, item->seq, item->last_seq);
         if (strcmp(v->format->name, "chat") != 0)
                 return 0;
         if (!make_room(v))
                 return error_nomem(v->err);
+        if (item->last_seq > item->seq)
+                snprintf(which, sizeof which, "the records from seq %llu to %llu",
+                    (unsigned long long)item->seq, (unsigned long long)item->last_seq);
         snprintf(text, sizeof text,
             "{\"id\":\"damaged_%llu\",\"role\":\"assistant\",\"content\":\"\","
             "\"partType\":\"error\",\"error\":{\"code\":\"CORRUPT_RECORD\",\"message\":"
-            "\"this record cannot be read\",\"retryable\":false}}",
-            (unsigned long long)item->seq);
+            "\"%s cannot be read\",\"retryable\":false}}",
+            (unsigned long long)item->seq, which);
         struct str m = arena_dup(&v->arena, str_of(text));
         if (!m.p)
                 return error_nomem(v->err);

@@ -24,7 +24,7 @@ void view_report_init(struct view_report *r, bool wanted)
         *r = (struct view_report){.wanted = wanted};
         list_init(&r->repairs);
         list_init(&r->losses);
-        list_init(&r->damaged);
+        list_init(&r->damage.list);
         list_init(&r->edits);
         list_init(&r->ids);
         buf_init(&r->edit_at, 0);
@@ -35,7 +35,7 @@ void view_report_release(struct view_report *r)
 {
         buf_release(&r->repairs.text);
         buf_release(&r->losses.text);
-        buf_release(&r->damaged.text);
+        buf_release(&r->damage.list.text);
         buf_release(&r->edits.text);
         buf_release(&r->ids.text);
         buf_release(&r->edit_at);
@@ -96,11 +96,40 @@ void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why
         jsonw_object_end(w);
 }
 
+/* One seq is a number, more are {"from","to"}. */
+static void end_range(struct view_damage *d)
+{
+        if (!d->from)
+                return;
+        if (d->ranges++ < VIEW_REPORT_RANGES) {
+                struct jsonw *w = list_writer(&d->list);
+                if (d->from == d->to) {
+                        jsonw_u64(w, d->from);
+                } else {
+                        jsonw_object(w);
+                        jsonw_key(w, "from");
+                        jsonw_u64(w, d->from);
+                        jsonw_key(w, "to");
+                        jsonw_u64(w, d->to);
+                        jsonw_object_end(w);
+                }
+        }
+        d->from = 0;
+}
+
 void view_report_damage(struct view_report *r, uint64_t first, uint64_t last)
 {
-        struct jsonw *w = list_writer(&r->damaged);
-        for (uint64_t seq = first; r->wanted && seq <= last && !w->b->failed; seq++)
-                jsonw_u64(w, seq);
+        struct view_damage *d = &r->damage;
+        if (!r->wanted)
+                return;
+        d->count += last - first + 1;
+        if (d->from && first == d->to + 1) {
+                d->to = last;
+                return;
+        }
+        end_range(d);
+        d->from = first;
+        d->to = last;
 }
 
 void view_report_id(struct view_report *r, struct str id)
@@ -132,7 +161,10 @@ int view_report_json(struct view_report *r, char **json, struct steno_error *err
         jsonw_object(&w);
         put_list(&w, "repairs", &r->repairs);
         put_list(&w, "losses", &r->losses);
-        put_list(&w, "damaged", &r->damaged);
+        end_range(&r->damage);
+        put_list(&w, "damaged", &r->damage.list);
+        jsonw_key(&w, "damaged_count");
+        jsonw_u64(&w, r->damage.count);
         if (r->counted) {
                 jsonw_key(&w, "tokens");
                 jsonw_u64(&w, r->tokens);

@@ -17,9 +17,21 @@ struct view_list {
         struct jsonw w;
 };
 
+/* Ranges that are named; the rest is counted. */
+#define VIEW_REPORT_RANGES 1000
+
+/* Seqs that cannot be read. Neighbours are one range, so a range is written when it ends. */
+struct view_damage {
+        struct view_list list;
+        uint64_t from, to; /* the range that may still grow; 0: none */
+        uint64_t ranges;   /* before it */
+        uint64_t count;    /* of records */
+};
+
 struct view_report {
         bool wanted;
-        struct view_list repairs, losses, damaged, edits, ids;
+        struct view_list repairs, losses, edits, ids;
+        struct view_damage damage;
         uint64_t first_seq, last_seq;
         bool has_more;
         bool counted;
@@ -36,6 +48,7 @@ void view_report_repair(void *ctx, const struct repair_note *note);
 void view_report_renamed(struct view_report *r, uint64_t seq, struct str call);
 void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why);
 
+/* In order of seqs. */
 void view_report_damage(struct view_report *r, uint64_t first, uint64_t last);
 /* A message of the view: its record's id (text), and its seq. */
 void view_report_id(struct view_report *r, struct str id);

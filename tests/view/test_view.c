@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "ground/scratch.h"
 #include "steno.h"
@@ -162,19 +163,25 @@ static void a_large_token_is_put_back_while_streaming(void **state)
         place_close(&p);
 }
 
+static int open_log(struct place *p)
+{
+        char path[600];
+        snprintf(
+            path, sizeof path, "%s/projects/default/conversations/c/messages.jsonl", p->dir.path);
+        return open(path, O_RDWR);
+}
+
 static void damage_is_left_out_and_named(void **state)
 {
         (void)state;
         struct place p;
-        char path[600], line[4096], *report = NULL;
+        char line[4096], *report = NULL;
         struct steno_view_options opt = {.size = sizeof opt};
         place_open(&p);
         append(&p, USER("one"), 0);
         append(&p, USER("twotwo"), 0);
         append(&p, USER("three"), 0);
-        snprintf(
-            path, sizeof path, "%s/projects/default/conversations/c/messages.jsonl", p.dir.path);
-        int fd = open(path, O_RDWR);
+        int fd = open_log(&p);
         ssize_t n = pread(fd, line, sizeof line - 1, 0);
         assert_true(n > 0);
         line[n] = '\0';
@@ -192,6 +199,103 @@ static void damage_is_left_out_and_named(void **state)
         given = view(&p, &opt, NULL);
         assert_int_equal(count(given, "CORRUPT_RECORD"), 1);
         free(given);
+        place_close(&p);
+}
+
+/* Spoils every `step`th record that has the word "spoil" in it, from the first on. */
+static void spoil(struct place *p, size_t step)
+{
+        int fd = open_log(p);
+        size_t size = (size_t)lseek(fd, 0, SEEK_END), n = 0;
+        char *text = malloc(size + 1);
+        assert_int_equal(pread(fd, text, size, 0), size);
+        text[size] = '\0';
+        for (char *at = text; (at = strstr(at, "spoil")); at++)
+                if (n++ % step == 0)
+                        assert_int_equal(pwrite(fd, "X", 1, at - text), 1);
+        free(text);
+        close(fd);
+}
+
+static void append_many(struct place *p, size_t count)
+{
+        struct buf batch;
+        buf_init(&batch, 0);
+        for (size_t i = 0; i < count; i++)
+                buf_printf(&batch, "%s%s", i ? "," : "[", USER("spoil"));
+        buf_puts(&batch, "]");
+        append(p, buf_cstr(&batch), 0);
+        buf_release(&batch);
+}
+
+static void neighbours_in_damage_are_one_range(void **state)
+{
+        (void)state;
+        struct place p;
+        char *report = NULL;
+        struct steno_view_options opt = {.size = sizeof opt};
+        place_open(&p);
+        append(&p, USER("one"), 0);
+        append_many(&p, 700);
+        append(&p, USER("end"), 0);
+        append(&p, USER("spoil"), 0);
+        append(&p, USER("end"), 0);
+        spoil(&p, 1);
+        char *given = view(&p, &opt, &report);
+        assert_string_equal(given, "[" USER("one") "," USER("end") "," USER("end") "]");
+        assert_non_null(
+            strstr(report, "\"damaged\":[{\"from\":2,\"to\":701},703],\"damaged_count\":701,"));
+        steno_free(report);
+        free(given);
+        place_close(&p);
+}
+
+static void a_report_names_so_many_ranges_and_counts_the_rest(void **state)
+{
+        (void)state;
+        struct place p;
+        char *report = NULL;
+        struct steno_view_options opt = {.size = sizeof opt};
+        place_open(&p);
+        for (int i = 0; i < 3; i++)
+                append_many(&p, 1000);
+        append(&p, USER("end"), 0);
+        spoil(&p, 2);
+        free(view(&p, &opt, &report));
+        assert_non_null(strstr(report, "\"damaged_count\":1500,"));
+        assert_non_null(strstr(report, ",1997,1999],"));
+        steno_free(report);
+        place_close(&p);
+}
+
+/* The seqs between the two are as many as the jump says, and cost nothing. */
+static void a_jump_of_seqs_is_one_range(void **state)
+{
+        (void)state;
+        struct place p;
+        char line[1024], *report = NULL;
+        struct steno_view_options opt = {.size = sizeof opt};
+        place_open(&p);
+        append(&p, USER("one"), 0);
+        int n = snprintf(line, sizeof line,
+            "{\"v\":1,\"seq\":5000000000,\"id\":\"far\",\"at\":\"2026-11-15T04:20:00.000Z\","
+            "\"fmt\":\"openai\",\"batch\":[0,1],\"x\":{\"role\":\"user\"},\"m\":%s",
+            USER("far"));
+        n += snprintf(line + n, sizeof line - (size_t)n, ",\"crc\":\"%08x\"}\n",
+            hash_crc32c(0, line, (size_t)n));
+        int fd = open_log(&p);
+        assert_true(lseek(fd, 0, SEEK_END) > 0);
+        assert_int_equal(write(fd, line, (size_t)n), n);
+        close(fd);
+        char *given = view(&p, &opt, &report);
+        assert_non_null(strstr(given, USER("one")));
+        if (strstr(given, USER("far")))
+                assert_non_null(strstr(report,
+                    "\"damaged\":[{\"from\":2,\"to\":4999999999}],\"damaged_count\":4999999998,"));
+        free(given);
+        steno_free(report);
+        opt.format = "chat";
+        free(view(&p, &opt, NULL));
         place_close(&p);
 }
 
@@ -334,6 +438,9 @@ int main(void)
             cmocka_unit_test(what_was_stored_in_full_comes_back_in_full),
             cmocka_unit_test(a_large_token_is_put_back_while_streaming),
             cmocka_unit_test(damage_is_left_out_and_named),
+            cmocka_unit_test(neighbours_in_damage_are_one_range),
+            cmocka_unit_test(a_report_names_so_many_ranges_and_counts_the_rest),
+            cmocka_unit_test(a_jump_of_seqs_is_one_range),
             cmocka_unit_test(a_late_result_is_found_within_the_window),
             cmocka_unit_test(an_open_call_does_not_hold_back_the_whole_history),
             cmocka_unit_test(a_reader_that_stops_ends_the_view),

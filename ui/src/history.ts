@@ -54,7 +54,7 @@ export interface View {
   messages: Record<string, unknown>[];
   next_cursor?: string;
   repairs: Repair[];
-  damaged: number[];
+  damaged: (number | { from: number; to: number })[];
   firstSeq: number;
   lastSeq: number;
   facts?: Fact[];
@@ -174,10 +174,12 @@ function withMarks(rows: Row[], v: View): Row[] {
     kind: "mark", key: `repair:${r.seq}:${i}`, seq: r.seq, tone: "repaired",
     text: `Record ${r.seq} was repaired in this view (${r.class.replace(/_/g, " ")}): ${r.text}`,
   }));
-  for (const seq of v.damaged) {
-    if (rows.some((r) => r.kind === "message" && r.seq === seq && r.error?.code === "CORRUPT_RECORD")) continue;
-    marks.push({ kind: "mark", key: `damage:${seq}`, seq, tone: "damaged",
-      text: `Record ${seq} cannot be read and is left out.` });
+  const shown = new Set(rows.filter((r) => r.kind === "message" && r.error?.code === "CORRUPT_RECORD").map((r) => r.seq));
+  for (const d of v.damaged) {
+    const { from, to } = typeof d === "number" ? { from: d, to: d } : d;
+    if (shown.has(from)) continue;
+    const which = from === to ? `Record ${from} cannot be read and is` : `Records ${from} to ${to} cannot be read and are`;
+    marks.push({ kind: "mark", key: `damage:${from}`, seq: from, tone: "damaged", text: `${which} left out.` });
   }
   return [...rows, ...marks].sort((a, b) => a.seq - b.seq);
 }
