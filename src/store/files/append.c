@@ -141,10 +141,8 @@ static int try_candidate(void *ctx, uint64_t at)
 static int find(struct candidate *c)
 {
         uint64_t hash = c->key ? ids_hash_key(c->want) : ids_hash_id(c->want);
-        int rc = ids_lookup(&c->conv->ids, hash, try_candidate, c);
-        if (rc < 0)
-                return error_sys(c->err, rc, "reading ids.idx");
-        return rc == 0 ? 0 : c->rc ? c->rc : 1;
+        int rc = conv_lookup(c->conv, hash, try_candidate, c, c->err);
+        return rc <= 0 ? rc : c->rc ? c->rc : 1;
 }
 
 static int add_receipt_id(struct files_receipt *r, size_t i, struct str escaped)

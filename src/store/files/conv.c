@@ -305,6 +305,21 @@ int conv_cover_ids(struct files_conv *c, struct steno_error *err)
         return rc;
 }
 
+int conv_lookup(struct files_conv *c, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx,
+    struct steno_error *err)
+{
+        int found = 0;
+        for (int tries = 0; tries < 2; tries++) {
+                int rc = conv_cover_ids(c, err);
+                if (rc)
+                        return rc;
+                found = ids_lookup(&c->ids, hash, each, ctx);
+                if (found >= 0)
+                        return found;
+        }
+        return error_sys(err, found, "reading ids.idx");
+}
+
 void conv_settle(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;

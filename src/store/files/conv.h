@@ -103,6 +103,9 @@ void conv_funlock(struct files_conv *conv);
 int conv_refresh(struct files_conv *conv, struct steno_error *err);
 /* Under flock and fresh: all ids before the end can be found. */
 int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
+/* The same, then ids_lookup; an index that turns out to be damaged is made anew before. */
+int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, uint64_t at),
+    void *ctx, struct steno_error *err);
 /* Under flock and fresh: the pairing window is loaded. */
 int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */

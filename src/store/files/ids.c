@@ -11,8 +11,13 @@
 
 #define NAME "ids.idx"
 #define TMP_NAME "ids.idx.tmp"
-#define FIRST_SLOTS 256
-#define PROBE 16
+#define VERSION 2
+#define FIRST_BUCKETS 16
+#define BUCKET 16 /* slots */
+#define BUCKETS_AT 256
+#define SEAL UINT64_MAX
+/* A reader may meet a bucket that is just being written. */
+#define READ_TRIES 4
 /* A table is written as a whole when that costs no more than this many bytes an entry. */
 #define WHOLE_TABLE 96
 /* So much of the log may be synced before the mark is written again. */
@@ -21,7 +26,7 @@
 struct header {
         char magic[8];
         uint64_t boot;
-        uint64_t slots;
+        uint64_t buckets;
         uint64_t count;
         uint64_t covered;
         uint64_t mark_size;
@@ -34,6 +39,12 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 96, "the header is 96 bytes on the disk");
 
+/* Entries, the seal behind them, and nothing. */
+struct bucket {
+        struct ids_entry slot[BUCKET];
+};
+_Static_assert(sizeof(struct bucket) == 256, "a bucket is 256 bytes on the disk");
+
 static const char MAGIC[8] = {'S', 't', 'e', 'n', 'o', 'I', 'd', 's'};
 
 static uint32_t header_crc(const struct header *h)
@@ -41,17 +52,97 @@ static uint32_t header_crc(const struct header *h)
         return hash_crc32c(0, h, offsetof(struct header, crc));
 }
 
-static off_t slot_at(uint64_t slot)
+static off_t bucket_at(uint64_t number)
 {
-        return (off_t)(sizeof(struct header) + slot * sizeof(struct ids_entry));
+        return (off_t)(BUCKETS_AT + number * sizeof(struct bucket));
 }
+
+/* ---- buckets ---- */
+
+static struct ids_entry seal_of(const struct bucket *b, unsigned fill, uint64_t number)
+{
+        uint64_t sum = hash_64(b->slot, fill * sizeof *b->slot);
+        return (struct ids_entry){sum ^ (number + 1) * UINT64_C(0x9E3779B97F4A7C15), SEAL};
+}
+
+/* How many entries it has, or -EIO where the seal says that it had others (I5). */
+static int bucket_fill(const struct bucket *b, uint64_t number)
+{
+        unsigned fill = 0;
+        while (fill < BUCKET && b->slot[fill].at != SEAL)
+                fill++;
+        if (fill == BUCKET || b->slot[fill].hash != seal_of(b, fill, number).hash)
+                return -EIO;
+        return (int)fill;
+}
+
+static bool bucket_has(const struct bucket *b, int fill, struct ids_entry e)
+{
+        for (int i = 0; i < fill; i++)
+                if (b->slot[i].hash == e.hash && b->slot[i].at == e.at)
+                        return true;
+        return false;
+}
+
+static void bucket_put(struct bucket *b, int fill, struct ids_entry e, uint64_t number)
+{
+        b->slot[fill] = e;
+        b->slot[fill + 1] = seal_of(b, (unsigned)fill + 1, number);
+}
+
+/* Reads one: how many entries it has, or negative. */
+static int bucket_read(const struct ids *ids, uint64_t number, struct bucket *out)
+{
+        const struct fs *fs = ids->env->fs;
+        int fill = -EIO;
+        for (int tries = 0; tries < READ_TRIES && fill < 0; tries++) {
+                ssize_t got = fs_pread_all(fs, ids->fd, out, sizeof *out, bucket_at(number));
+                if (got != (ssize_t)sizeof *out)
+                        return got < 0 ? (int)got : -EIO;
+                fill = bucket_fill(out, number);
+        }
+        return fill;
+}
+
+static int table_read(const struct ids *ids, struct bucket *table)
+{
+        size_t size = ids->buckets * sizeof *table;
+        ssize_t got = fs_pread_all(ids->env->fs, ids->fd, table, size, bucket_at(0));
+        if (got != (ssize_t)size)
+                return got < 0 ? (int)got : -EIO;
+        for (uint64_t i = 0; i < ids->buckets; i++)
+                if (bucket_fill(&table[i], i) < 0)
+                        return -EIO;
+        return 0;
+}
+
+/* Puts an entry into a table in memory that is whole: 1, or 0 when it is there already. */
+static int table_put(struct bucket *table, uint64_t buckets, struct ids_entry e)
+{
+        uint64_t number = e.hash & (buckets - 1);
+        for (uint64_t seen = 0; seen < buckets; seen++) {
+                int fill = bucket_fill(&table[number], number);
+                if (fill < 0)
+                        return fill;
+                if (bucket_has(&table[number], fill, e))
+                        return 0;
+                if (fill < BUCKET - 1) {
+                        bucket_put(&table[number], fill, e, number);
+                        return 1;
+                }
+                number = (number + 1) & (buckets - 1);
+        }
+        return -EIO;
+}
+
+/* ---- opening ---- */
 
 static void forget_file(struct ids *ids)
 {
         if (ids->fd >= 0)
                 ids->env->fs->close(ids->env->fs, ids->fd);
         ids->fd = -1;
-        ids->slots = ids->count = ids->covered = ids->last_amend = 0;
+        ids->buckets = ids->count = ids->covered = ids->last_amend = 0;
         ids->pending_count = 0;
         ids->pending_covered = 0;
 }
@@ -73,20 +164,21 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
                 return;
         ssize_t got = fs_pread_all(fs, fd, &h, sizeof h, 0);
         if (got != (ssize_t)sizeof h || memcmp(h.magic, MAGIC, sizeof MAGIC) != 0 ||
-            h.version != 1 || h.crc != header_crc(&h) || h.log != log) { /* I4 */
+            h.version != VERSION || h.crc != header_crc(&h) || h.log != log) { /* I4 */
                 fs->close(fs, fd);
                 return;
         }
         ids->mark = (struct log_mark){h.mark_size, h.mark_seq};
         ids->mark_written = h.mark_size;
         struct stat st;
-        bool whole = fs->fstat(fs, fd, &st) == 0 && st.st_size >= slot_at(h.slots);
-        if (h.boot != ids->boot || h.slots == 0 || (h.slots & (h.slots - 1)) || !whole) { /* I2 */
+        bool whole = fs->fstat(fs, fd, &st) == 0 && st.st_size >= bucket_at(h.buckets);
+        if (h.boot != ids->boot || h.buckets == 0 || (h.buckets & (h.buckets - 1)) ||
+            !whole) { /* I2 */
                 fs->close(fs, fd);
                 return;
         }
         ids->fd = fd;
-        ids->slots = h.slots;
+        ids->buckets = h.buckets;
         ids->count = h.count;
         ids->covered = ids->pending_covered = h.covered;
         ids->last_amend = h.last_amend;
@@ -120,7 +212,6 @@ uint64_t ids_covered(const struct ids *ids)
 
 int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx)
 {
-        const struct fs *fs = ids->env->fs;
         for (unsigned i = 0; i < ids->pending_count; i++) {
                 if (ids->pending[i].hash != hash)
                         continue;
@@ -128,26 +219,22 @@ int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t a
                 if (rc)
                         return rc;
         }
-        if (ids->fd < 0)
-                return 0;
-        uint64_t slot = hash & (ids->slots - 1);
-        for (uint64_t seen = 0; seen < ids->slots;) {
-                struct ids_entry e[PROBE];
-                uint64_t n = ids->slots - slot < PROBE ? ids->slots - slot : PROBE;
-                ssize_t got = fs_pread_all(fs, ids->fd, e, n * sizeof *e, slot_at(slot));
-                if (got != (ssize_t)(n * sizeof *e)) {
+        uint64_t number = hash & (ids->buckets - 1);
+        for (uint64_t seen = 0; seen < ids->buckets; seen++) {
+                struct bucket b;
+                int fill = bucket_read(ids, number, &b);
+                if (fill < 0) {
                         forget_file(ids);
-                        return got < 0 ? (int)got : -EIO;
+                        return fill;
                 }
-                for (uint64_t i = 0; i < n; i++) {
-                        if (e[i].at == 0)
-                                return 0;
-                        int rc = e[i].hash == hash ? each(ctx, e[i].at - 1) : 0;
+                for (int i = 0; i < fill; i++) {
+                        int rc = b.slot[i].hash == hash ? each(ctx, b.slot[i].at - 1) : 0;
                         if (rc)
                                 return rc;
                 }
-                seen += n;
-                slot = (slot + n) & (ids->slots - 1);
+                if (fill < BUCKET - 1)
+                        return 0;
+                number = (number + 1) & (ids->buckets - 1);
         }
         return 0;
 }
@@ -157,14 +244,14 @@ int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t a
 static int write_header(struct ids *ids, int fd)
 {
         struct header h = {.boot = ids->boot,
-            .slots = ids->slots,
+            .buckets = ids->buckets,
             .count = ids->count,
             .covered = ids->covered,
             .mark_size = ids->mark.size,
             .mark_seq = ids->mark.seq,
             .last_amend = ids->last_amend,
             .log = ids->log,
-            .version = 1};
+            .version = VERSION};
         memcpy(h.magic, MAGIC, sizeof MAGIC);
         h.crc = header_crc(&h);
         int rc = fs_pwrite_all(ids->env->fs, fd, &h, sizeof h, 0);
@@ -173,53 +260,53 @@ static int write_header(struct ids *ids, int fd)
         return rc;
 }
 
-static void place(struct ids_entry *table, uint64_t slots, struct ids_entry e)
+/* An empty table, or the one in the file moved to more buckets. */
+static int table_grow(const struct ids *ids, struct bucket *table, uint64_t buckets)
 {
-        uint64_t slot = e.hash & (slots - 1);
-        while (table[slot].at)
-                slot = (slot + 1) & (slots - 1);
-        table[slot] = e;
+        for (uint64_t i = 0; i < buckets; i++)
+                table[i].slot[0] = seal_of(&table[i], 0, i);
+        if (ids->buckets == 0)
+                return 0;
+        struct bucket *old = malloc(ids->buckets * sizeof *old);
+        if (!old)
+                return -ENOMEM;
+        int rc = table_read(ids, old);
+        for (uint64_t i = 0; rc >= 0 && i < ids->buckets; i++) {
+                int fill = bucket_fill(&old[i], i);
+                for (int k = 0; rc >= 0 && k < fill; k++)
+                        rc = table_put(table, buckets, old[i].slot[k]);
+        }
+        free(old);
+        return rc < 0 ? rc : 0;
 }
 
 /* Moves to a new file with room for `count` entries: the old one stays whole for its readers. */
 static int grow(struct ids *ids, uint64_t count)
 {
         const struct fs *fs = ids->env->fs;
-        uint64_t slots = ids->slots ? ids->slots : FIRST_SLOTS;
-        while (slots < count * 2)
-                slots *= 4;
-        struct ids_entry *table = calloc(slots, sizeof *table);
-        struct ids_entry *old = ids->slots ? calloc(ids->slots, sizeof *old) : NULL;
+        uint64_t buckets = ids->buckets ? ids->buckets : FIRST_BUCKETS;
+        while (buckets * BUCKET < count * 2)
+                buckets *= 4;
+        struct bucket *table = calloc(buckets, sizeof *table);
         int fd = -1;
-        int rc = -ENOMEM;
-        if (!table || (ids->slots && !old))
+        int rc = table ? table_grow(ids, table, buckets) : -ENOMEM;
+        if (rc)
                 goto out;
-        if (ids->slots) {
-                size_t size = ids->slots * sizeof *old;
-                ssize_t got = fs_pread_all(fs, ids->fd, old, size, slot_at(0));
-                if (got != (ssize_t)size) {
-                        rc = -EIO;
-                        goto out;
-                }
-                for (uint64_t i = 0; i < ids->slots; i++)
-                        if (old[i].at)
-                                place(table, slots, old[i]);
-        }
         fd = fs->open(fs, ids->dir, TMP_NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
         if (fd < 0) {
                 rc = fd;
                 goto out;
         }
-        rc = fs_pwrite_all(fs, fd, table, slots * sizeof *table, slot_at(0));
+        rc = fs_pwrite_all(fs, fd, table, buckets * sizeof *table, bucket_at(0));
         if (rc)
                 goto out;
-        uint64_t old_slots = ids->slots;
-        ids->slots = slots;
+        uint64_t old_buckets = ids->buckets;
+        ids->buckets = buckets;
         rc = write_header(ids, fd);
         if (rc == 0)
                 rc = fs->rename(fs, ids->dir, TMP_NAME, ids->dir, NAME);
         if (rc) {
-                ids->slots = old_slots;
+                ids->buckets = old_buckets;
                 goto out;
         }
         if (ids->fd >= 0)
@@ -230,31 +317,28 @@ out:
         if (fd >= 0)
                 fs->close(fs, fd);
         free(table);
-        free(old);
         return rc;
 }
 
-/* Writes one entry into the first free slot of its chain. */
-static int insert(struct ids *ids, struct ids_entry add)
+/* Writes one entry, and the seal behind it, where the seal was. */
+static int insert(struct ids *ids, struct ids_entry e)
 {
-        const struct fs *fs = ids->env->fs;
-        uint64_t slot = add.hash & (ids->slots - 1);
-        for (uint64_t seen = 0; seen < ids->slots;) {
-                struct ids_entry e[PROBE];
-                uint64_t n = ids->slots - slot < PROBE ? ids->slots - slot : PROBE;
-                ssize_t got = fs_pread_all(fs, ids->fd, e, n * sizeof *e, slot_at(slot));
-                if (got != (ssize_t)(n * sizeof *e))
-                        return -EIO;
-                for (uint64_t i = 0; i < n; i++) {
-                        if (e[i].hash == add.hash && e[i].at == add.at)
-                                return 0;
-                        if (e[i].at)
-                                continue;
+        uint64_t number = e.hash & (ids->buckets - 1);
+        for (uint64_t seen = 0; seen < ids->buckets; seen++) {
+                struct bucket b;
+                int fill = bucket_read(ids, number, &b);
+                if (fill < 0)
+                        return fill;
+                if (bucket_has(&b, fill, e))
+                        return 0;
+                if (fill < BUCKET - 1) {
+                        off_t at = bucket_at(number) + (off_t)(fill * (int)sizeof e);
+                        bucket_put(&b, fill, e, number);
                         ids->count++;
-                        return fs_pwrite_all(fs, ids->fd, &add, sizeof add, slot_at(slot + i));
+                        return fs_pwrite_all(
+                            ids->env->fs, ids->fd, &b.slot[fill], 2 * sizeof e, at);
                 }
-                seen += n;
-                slot = (slot + n) & (ids->slots - 1);
+                number = (number + 1) & (ids->buckets - 1);
         }
         return -EIO;
 }
@@ -262,27 +346,17 @@ static int insert(struct ids *ids, struct ids_entry add)
 /* All of them at once, into a table that is small enough to be written as a whole. */
 static int insert_whole(struct ids *ids)
 {
-        const struct fs *fs = ids->env->fs;
-        size_t size = ids->slots * sizeof(struct ids_entry);
-        struct ids_entry *table = malloc(size);
+        size_t size = ids->buckets * sizeof(struct bucket);
+        struct bucket *table = malloc(size);
         if (!table)
                 return -ENOMEM;
-        ssize_t got = fs_pread_all(fs, ids->fd, table, size, slot_at(0));
-        int rc = got == (ssize_t)size ? 0 : -EIO;
-        for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++) {
-                struct ids_entry e = ids->pending[i];
-                uint64_t slot = e.hash & (ids->slots - 1), seen = 0;
-                while (table[slot].at && !(table[slot].hash == e.hash && table[slot].at == e.at) &&
-                       seen++ < ids->slots)
-                        slot = (slot + 1) & (ids->slots - 1);
-                if (seen >= ids->slots)
-                        rc = -EIO;
-                else if (!table[slot].at)
-                        ids->count++;
-                table[slot] = e;
+        int rc = table_read(ids, table);
+        for (unsigned i = 0; rc >= 0 && i < ids->pending_count; i++) {
+                rc = table_put(table, ids->buckets, ids->pending[i]);
+                ids->count += rc == 1;
         }
-        if (rc == 0)
-                rc = fs_pwrite_all(fs, ids->fd, table, size, slot_at(0));
+        if (rc >= 0)
+                rc = fs_pwrite_all(ids->env->fs, ids->fd, table, size, bucket_at(0));
         free(table);
         return rc;
 }
@@ -290,10 +364,10 @@ static int insert_whole(struct ids *ids)
 static bool flush(struct ids *ids)
 {
         int rc = 0;
-        if (ids->fd < 0 || (ids->count + ids->pending_count) * 2 > ids->slots)
+        if (ids->fd < 0 || (ids->count + ids->pending_count) * 2 > ids->buckets * BUCKET)
                 rc = grow(ids, ids->count + ids->pending_count + 1);
         /* I1: before the header. */
-        if (rc == 0 && ids->slots * sizeof *ids->pending <= ids->pending_count * WHOLE_TABLE)
+        if (rc == 0 && ids->buckets * sizeof(struct bucket) <= ids->pending_count * WHOLE_TABLE)
                 rc = insert_whole(ids);
         else
                 for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++)

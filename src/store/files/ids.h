@@ -6,13 +6,17 @@
  * therefore a lower bound whatever a crash did to this file.
  *
  *   bytes 0..95   the header below, little endian, with a CRC-32C of itself
- *   then          `slots` entries of {u64 hash, u64 offset + 1}, open addressing, linear probing
+ *   from 256      `buckets` of 256 bytes: up to 15 entries of {u64 hash, u64 offset + 1} and then
+ *                 the seal {u64 sum, u64 all ones} over them and the bucket's number. What does
+ *                 not fit stands in the next bucket.
  *
  *   I1  Entries are written before the header that covers them, so whoever trusts `covered` finds
  *       every record before it.
  *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
  *   I3  A hit is only a candidate: the record itself is read and compared.
  *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing.
+ *   I5  A bucket whose seal does not fit has lost entries: then nothing here counts, because "not
+ *       found" could be wrong.
  *
  * Writers hold the conversation's lock. Readers need none: they look, then walk the log from
  * `covered` on.
@@ -32,7 +36,7 @@
 
 struct ids_entry {
         uint64_t hash;
-        uint64_t at; /* offset + 1; 0: free */
+        uint64_t at; /* offset + 1 */
 };
 
 struct ids {
@@ -41,7 +45,7 @@ struct ids {
         int fd;  /* -1: there is none (yet) */
         uint64_t boot;
         uint64_t log; /* inode of the log that it is about */
-        uint64_t slots;
+        uint64_t buckets;
         uint64_t count;
         uint64_t covered; /* bytes of the log that the entries cover */
         struct log_mark mark;
@@ -68,7 +72,8 @@ uint64_t ids_hash_key(struct str key);
 uint64_t ids_covered(const struct ids *ids);
 
 /* Calls `each` with the offset of every candidate; stops at its first non-zero return, which is
- * returned. Negative: the file could not be read (the index is empty from then on). */
+ * returned. Negative: the file cannot be read or is damaged (I5); it covers nothing from then on.
+ */
 int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx);
 
 /* Adds an entry for a record at `at`. False: the index could not be kept and has forgotten

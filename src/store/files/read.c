@@ -193,6 +193,8 @@ int files_read_id(
         buf_init(&b.id, 0);
         ids_lookup(&r.ids, ids_hash_id(id), try_offset, &b);
         uint64_t covered = ids_covered(&r.ids);
+        if (covered > r.at.end)
+                covered = 0; /* of a longer log: what it does not know may be there */
         if (!b.rc && !b.found && covered < r.at.end) {
                 rc = walk(&r, covered, 0, try_walked, &b, err);
                 if (rc < 0)

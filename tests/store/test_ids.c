@@ -1,0 +1,163 @@
+/*
+ * test_ids.c - ids.idx may lose or change any of its bytes: an id is still stored once and found.
+ */
+#include "fixture.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ground/seed.h"
+
+#define IDS CONV_FOLDER "ids.idx"
+#define LOG CONV_FOLDER "messages.jsonl"
+#define FEW 60
+#define MANY 5000
+
+static char file[1 << 20];
+
+static const char *message(int i)
+{
+        static char json[100];
+        snprintf(json, sizeof json, "{\"id\":\"m%d\",\"role\":\"user\",\"content\":\"%d\"}", i, i);
+        return json;
+}
+
+static void fill(struct fixture *f, int count)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
+        for (int i = 0; i < count; i++)
+                OK(steno_append(f->conv, message(i), strlen(message(i)), &opt, NULL, &err));
+}
+
+static int stop(void *ctx, const struct steno_record *r)
+{
+        *(uint64_t *)ctx = steno_record_seq(r);
+        return 0;
+}
+
+static void is_found(struct fixture *f, int i)
+{
+        char id[20];
+        uint64_t seq = 0;
+        snprintf(id, sizeof id, "m%d", i);
+        OK(steno_read_id(f->conv, id, stop, &seq, &err));
+        assert_int_equal(seq, i + 1);
+}
+
+static void is_replayed(struct fixture *f, int i)
+{
+        struct steno_receipt *r;
+        OK(steno_append(f->conv, message(i), strlen(message(i)), NULL, &r, &err));
+        assert_true(steno_receipt_replayed(r));
+        assert_int_equal(steno_receipt_first_seq(r), i + 1);
+        steno_receipt_free(r);
+}
+
+/* Writes the index as it was, damaged, into the place of the one that is there. */
+static void damage(struct fixture *f, const char *p, size_t n)
+{
+        fixture_close(f);
+        fixture_spit(f, IDS, p, n);
+        fixture_open(f);
+}
+
+static void zeros(void **state)
+{
+        struct fixture *f = *state;
+        static char bad[sizeof file];
+        fill(f, FEW);
+        fixture_close(f);
+        size_t n = fixture_slurp(f, IDS, file, sizeof file);
+        fixture_open(f);
+        for (size_t at = 96; at < n; at += 64) {
+                memcpy(bad, file, n);
+                memset(bad + at, 0, n - at < 512 ? n - at : 512);
+                damage(f, bad, n);
+                for (int i = 0; i < FEW; i++)
+                        is_found(f, i);
+                for (int i = 0; i < FEW; i++)
+                        is_replayed(f, i);
+        }
+        memset(file + 96, 0, n - 96);
+        damage(f, file, n);
+        for (int i = 0; i < FEW; i++)
+                is_replayed(f, i);
+}
+
+static void anything(void **state)
+{
+        struct fixture *f = *state;
+        struct seed seed = seed_start();
+        static char bad[sizeof file];
+        fill(f, FEW);
+        fixture_close(f);
+        size_t n = fixture_slurp(f, IDS, file, sizeof file);
+        fixture_open(f);
+        for (int round = 0; round < seed_rounds(200); round++) {
+                memcpy(bad, file, n);
+                size_t from = 96 + seed_below(&seed, n - 96), to = 96 + seed_below(&seed, n - 96);
+                if (round % 2 && from < to)
+                        memmove(bad + from, bad + to, n - to); /* what is there, elsewhere */
+                else
+                        bad[from] = (char)seed_below(&seed, 256);
+                damage(f, bad, n);
+                int i = (int)seed_below(&seed, FEW);
+                is_found(f, i);
+                is_replayed(f, i);
+        }
+}
+
+/* Damage is also met where entries are added and where the table grows. */
+static void while_it_grows(void **state)
+{
+        struct fixture *f = *state;
+        for (int at = 256; at < 1 << 16; at = at * 2 + 256) {
+                fixture_close(f);
+                scratch_remove(&f->scratch);
+                assert_int_equal(scratch_make(&f->scratch), 0);
+                fixture_open(f);
+                fill(f, MANY / 8);
+                fixture_close(f);
+                size_t n = fixture_slurp(f, IDS, file, sizeof file);
+                assert_true(n > 256);
+                memset(file + (size_t)at % n, 0, n - (size_t)at % n);
+                fixture_spit(f, IDS, file, n);
+                fixture_open(f);
+                fill(f, MANY);
+                for (int i = 0; i < MANY; i += 97)
+                        is_found(f, i);
+                for (int i = 0; i < MANY; i++)
+                        is_replayed(f, i);
+        }
+}
+
+/* The log lost its end: the index covers more than there is. */
+static void a_shorter_log(void **state)
+{
+        struct fixture *f = *state;
+        struct stat st;
+        fill(f, FEW);
+        fixture_close(f);
+        size_t n = fixture_slurp(f, IDS, file, sizeof file);
+        memset(file + 96, 0, n - 96);
+        fixture_spit(f, IDS, file, n);
+        assert_int_equal(stat(fixture_path(f, LOG), &st), 0);
+        assert_int_equal(truncate(fixture_path(f, LOG), st.st_size - 1), 0);
+        fixture_open(f);
+        for (int i = 0; i < FEW - 1; i++)
+                is_found(f, i);
+        for (int i = 0; i < FEW - 1; i++)
+                is_replayed(f, i);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(zeros, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(anything, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(while_it_grows, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(a_shorter_log, fixture_setup, fixture_teardown),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
