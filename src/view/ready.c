@@ -219,7 +219,7 @@ static enum content walk_content(struct walk *w)
 bool ready_openai(struct str m)
 {
         struct walk w = {m.p, m.p + m.n};
-        struct str key, role = {0}, answers = {0};
+        struct str key, other, role = {0}, answers = {0};
         enum content content = CONTENT_NONE;
         bool first = true, bad = false, calls = false;
         if (!take(&w, '{'))
@@ -234,6 +234,8 @@ bool ready_openai(struct str m)
                         right = calls = walk_calls(&w);
                 else if (str_is(key, "tool_call_id"))
                         right = take_string(&w, &answers);
+                else if (str_is(key, "name") || (str_is(key, "refusal") && peek(&w) != 'n'))
+                        right = take_string(&w, &other);
                 else
                         right = skip_value(&w);
                 if (!right)
@@ -242,7 +244,8 @@ bool ready_openai(struct str m)
         if (bad || peek(&w) != '\0')
                 return false;
         if (str_is(role, "assistant"))
-                return !answers.p && (content == CONTENT_STRING || calls);
+                return !answers.p &&
+                       (content == CONTENT_STRING || (content != CONTENT_PARTS && calls));
         if (content == CONTENT_PARTS)
                 return !answers.p && !calls && str_is(role, "user");
         if (content != CONTENT_STRING || calls)
