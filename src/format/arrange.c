@@ -72,6 +72,54 @@ static bool own_parts(struct arrange *a, struct message *m, size_t room)
         return true;
 }
 
+/* ---- contents that are no text ---- */
+
+static const struct extra *odd_content(const struct message *m)
+{
+        const struct extra *found = NULL;
+        for (const struct extra *x = m->shape == SHAPE_ABSENT ? m->extras : NULL; x; x = x->next)
+                if (!x->inner && str_is(x->key, "\"content\""))
+                        found = x; /* where a key stands twice the last one counts */
+        return found;
+}
+
+/* The extras without one of them; those behind it are shared. */
+static struct extra *without(struct arrange *a, const struct extra *list, const struct extra *one)
+{
+        struct extra *first = NULL, **end = &first;
+        for (; list != one; list = list->next) {
+                *end = arena_alloc(a->arena, sizeof **end);
+                if (!*end)
+                        return NULL;
+                **end = *list;
+                end = &(*end)->next;
+        }
+        *end = one->next;
+        return first;
+}
+
+/* A number or an object where words should be is said as its JSON, in front of the calls. */
+static int say_content(struct arrange *a, struct message *m)
+{
+        const struct extra *x = odd_content(m);
+        size_t at = 0;
+        if (!x || (m->origin == a->w->format && !a->w->valid))
+                return 0;
+        if (!own_parts(a, m, 1))
+                return STENO_ENOMEM;
+        while (at < m->count && m->parts[at].kind == PART_THINKING)
+                at++;
+        for (size_t i = m->count++; i > at; i--) {
+                m->parts[i] = m->parts[i - 1];
+                follow(&m->parts[i]);
+        }
+        m->parts[at] = (struct part){.kind = PART_TEXT, .text = token_make(x->value, a->arena)};
+        m->extras = without(a, m->extras, x);
+        m->shape = SHAPE_STRING;
+        writing_lose(a->w, m, "content", "no text, written as its JSON");
+        return a->arena->failed;
+}
+
 /* ---- media ---- */
 
 static bool is_media(const struct part *p)
@@ -230,6 +278,11 @@ static bool is_taken(struct arrange *a, struct str id)
         return seen_before(a, id) || !plain;
 }
 
+static bool lacks_name(const struct arrange *a, const struct part *call)
+{
+        return a->w->valid && (a->flags & FORMAT_PROVIDER) && !call->name.n;
+}
+
 static int name_calls(struct arrange *a, struct message *m)
 {
         size_t n = 0;
@@ -251,12 +304,17 @@ static int name_calls(struct arrange *a, struct message *m)
                         writing_lose(a->w, m, "id", "made unique and plain for the format");
                 }
                 n++;
-                if (better.p == id.p)
+                bool nameless = lacks_name(a, &m->parts[i]);
+                if (better.p == id.p && !nameless)
                         continue;
                 if (!touched && !own_parts(a, m, 0))
                         return STENO_ENOMEM;
                 touched = true;
                 m->parts[i].id = better;
+                if (!nameless)
+                        continue;
+                m->parts[i].name = STR("unknown");
+                writing_lose(a->w, m, "name", "absent, written as unknown");
         }
         return 0;
 }
@@ -372,6 +430,8 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
         }
         for (size_t i = 0; i < h->count;) {
                 struct message m = h->list[i];
+                if (say_content(&a, &m))
+                        return STENO_ENOMEM;
                 size_t n = a.flags & FORMAT_ITEMS ? 1 : join(&a, h, i, &m);
                 i += n;
                 if (!n || (m.role != ROLE_TOOL && flush_media(&a)))

@@ -199,8 +199,52 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_lose(w, m, "mimeType", "the format has no place for it");
 }
 
+/* Is it no part at all, or one of a known type that is not made as it should be? Types that are
+ * not known here go to the provider as they are. */
+static bool is_broken(const struct part *p)
+{
+        static const char *const known[] = {"text", "refusal", "image_url", "input_audio", "file"};
+        struct json j;
+        bool broken = false;
+        if (p->kind != PART_OPAQUE || !p->raw.p)
+                return false;
+        json_init(&j);
+        if (json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0) {
+                json_ref type = json_get(&j, 0, "type");
+                broken = json_type(&j, type) != JSON_STRING;
+                for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+                        broken = broken || json_is(&j, type, known[i]);
+        }
+        json_release(&j);
+        return broken;
+}
+
+bool openai_has_broken(const struct part *parts, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (is_broken(&parts[i]) ||
+                    openai_has_broken(parts[i].children, parts[i].child_count))
+                        return true;
+        return false;
+}
+
+static void write_broken(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool string = p->raw.n >= 2 && p->raw.p[0] == '"';
+        jsonw_object(&w->json);
+        writing_text(w, "type", "text");
+        writing_string(w, "text",
+            string ? str_span(p->raw.p + 1, p->raw.n - 2) : token_make(p->raw, w->arena));
+        jsonw_object_end(&w->json);
+        writing_lose(w, m, "content", "a part that the format refuses, written as a text");
+}
+
 static void write_part(struct writer *w, const struct message *m, const struct part *p)
 {
+        if (w->valid && writing_own(w, m) && is_broken(p)) {
+                write_broken(w, m, p);
+                return;
+        }
         if (m->shape != SHAPE_STRING && writing_same_part(w, m, p))
                 return;
         switch (p->kind) {

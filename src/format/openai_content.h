@@ -17,6 +17,9 @@ void openai_read_part(struct reading *r, json_ref part);
 int openai_detect_content(const struct json *j, json_ref content);
 
 /* `"content":...` of a message: its texts, media and refusals. */
+/* Is there a part among these, or inside one, that a provider refuses? Writers with `valid` make a
+ * text of it. */
+bool openai_has_broken(const struct part *parts, size_t count);
 void openai_write_content(struct writer *w, const struct message *m);
 /* The same for a result. */
 void openai_write_output(struct writer *w, const struct message *m, const struct part *p);

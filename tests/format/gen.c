@@ -256,6 +256,13 @@ static bool knows_strings(const struct gen *g)
         return !is(g, "gemini") && !is(g, "acontext");
 }
 
+/* What an app wrote where a text should be. */
+static const char *odd_content(struct gen *g)
+{
+        static const char *const odd[] = {"5", "true", "{\"a\":[1.0e5,\"\\u00e9\"]}"};
+        return odd[gen_below(g, 3)];
+}
+
 static void put_user(struct gen *g, const char *role)
 {
         bool blank = g->damage && one_in(g, 4);
@@ -280,7 +287,9 @@ static void put_user(struct gen *g, const char *role)
                         put_image(g);
                         PUT(g, "]");
                 }
-        } else if (blank && g->damage && one_in(g, 3)) {
+        } else if (blank && knows_strings(g) && one_in(g, 3)) {
+                PUT(g, ",\"content\":%s", odd_content(g));
+        } else if (blank && one_in(g, 3)) {
                 PUT(g, ",\"%s\":%s", list_key(g), knows_strings(g) && one_in(g, 2) ? "null" : "[]");
         } else {
                 PUT(g, ",\"%s\":[", list_key(g));
