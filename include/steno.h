@@ -405,12 +405,15 @@ STENO_API void steno_output_free(struct steno_output *o);
  * {"ref","offset","limit"} or {"ref","line","count"}, {"ref","lines"}, {"ref","pattern",
  * "max_results","context_lines","case_sensitive"}. The answer is JSON. Reaches nothing but this
  * conversation. Unknown and foreign refs are the same STENO_ENOTFOUND; a deleted one's message
- * says when and by what. STENO_ELIMIT: "pattern too costly".
+ * says when and by what. STENO_ELIMIT: "pattern too costly". "damaged" is true in answers about a
+ * file that is shorter or longer than it was stored; a page is not held against the whole's hash.
  */
 STENO_API int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n,
     char **json, struct steno_error *err);
 
-/* Streams an artifact's bytes from offset; length 0: to its end as it is now. */
+/* Streams an artifact's bytes from offset; length 0: to its end as it is now. STENO_ECORRUPT comes
+ * behind the bytes: of the whole when they are not those that were stored, of a range when the file
+ * has not the size that it had. */
 STENO_API int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset,
     uint64_t length, steno_sink sink, void *ctx, struct steno_error *err);
 

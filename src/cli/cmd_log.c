@@ -60,10 +60,14 @@ static int put_json(struct logging *l, const struct steno_record *r)
                 jsonw_key(&w, "about");
                 jsonw_raw(&w, about);
         }
-        if (strcmp(steno_record_kind(r), "damaged") != 0 &&
-            steno_record_message(r, &message, &n, NULL) == 0 && n > 0) {
-                jsonw_key(&w, "message");
-                jsonw_raw(&w, str_span(message, n));
+        if (strcmp(steno_record_kind(r), "damaged") != 0) {
+                struct steno_error why = {0};
+                bool got = steno_record_message(r, &message, &n, &why) == 0;
+                jsonw_key(&w, got ? "message" : "damaged");
+                if (got)
+                        jsonw_raw(&w, str_span(message, n));
+                else
+                        jsonw_cstr(&w, why.msg);
         }
         jsonw_object_end(&w);
         buf_putc(&b, '\n');

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "server/core.h"
 #include "server/limits.h"
 #include "server/tails.h"
@@ -207,6 +208,9 @@ static int raw_size(
                 rc = json_parse(&j, json, strlen(json), NULL, err);
         if (rc == 0)
                 json_u64(&j, json_get(&j, 0, "total_bytes"), size);
+        if (rc == 0 && json_bool(&j, json_get(&j, 0, "damaged"), false))
+                rc = error_set(
+                    err, STENO_ECORRUPT, "%.60s is damaged; read gives what is left", ref);
         json_release(&j);
         steno_free(json);
         buf_release(&args);

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "store/files/figures.h"
+#include "store/files/whole.h"
 
 /* ---- opening ---- */
 
@@ -63,7 +64,15 @@ int context_open(
                 return error_set(err, STENO_ENOTFOUND, "%s (%.100s) was deleted on %s by %s",
                     out->info.id, out->info.hint, at, out->info.deleted_by);
         }
-        return artifact_open(conv->files, &out->info, &out->fd, &out->size, err);
+        rc = artifact_open(conv->files, &out->info, &out->fd, &out->size, err);
+        out->damaged = rc == 0 && out->info.state == ARTIFACT_CLOSED && out->size != out->info.size;
+        return rc;
+}
+
+int context_damage(const struct context_file *f, struct steno_error *err)
+{
+        return error_set(err, STENO_ECORRUPT, "%s is damaged: of %llu bytes %llu are there",
+            f->info.id, (unsigned long long)f->info.size, (unsigned long long)f->size);
 }
 
 void context_close(struct context_file *f)
@@ -73,28 +82,41 @@ void context_close(struct context_file *f)
         f->fd = -1;
 }
 
+static int read_range(const struct context_file *f, uint64_t offset, uint64_t end, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        char block[65536];
+        while (offset < end) {
+                size_t want = end - offset < sizeof block ? (size_t)(end - offset) : sizeof block;
+                ssize_t got = fs_pread_all(f->fs, f->fd, block, want, (off_t)offset);
+                if (got < 0)
+                        return error_sys(err, (int)got, "reading %s", f->info.id);
+                if (got == 0)
+                        break;
+                if (sink(ctx, block, (size_t)got))
+                        return error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
+                offset += (uint64_t)got;
+        }
+        return f->damaged ? context_damage(f, err) : 0;
+}
+
 int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset, uint64_t length,
     steno_sink sink, void *ctx, struct steno_error *err)
 {
         struct context_file f;
-        char block[65536];
         int rc = context_open(conv, str_of(ref), &f, err);
         if (rc)
                 return rc;
-        uint64_t end = length && length < f.size - (offset < f.size ? offset : f.size)
-                           ? offset + length
-                           : f.size;
-        while (rc == 0 && offset < end) {
-                size_t want = end - offset < sizeof block ? (size_t)(end - offset) : sizeof block;
-                ssize_t got = fs_pread_all(f.fs, f.fd, block, want, (off_t)offset);
-                if (got < 0)
-                        rc = error_sys(err, (int)got, "reading %s", f.info.id);
-                else if (got == 0)
-                        break;
-                else if (sink(ctx, block, (size_t)got))
-                        rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
-                offset += (uint64_t)(got > 0 ? got : 0);
-        }
+        bool all = offset == 0 && (length == 0 || length >= f.size);
+        uint64_t left = f.size - (offset < f.size ? offset : f.size);
+        uint64_t end = length && length < left ? offset + length : f.size;
+        if (all && f.info.state == ARTIFACT_CLOSED && !f.damaged)
+                rc = whole_read(f.fs, f.fd,
+                    &(struct whole){
+                        .what = f.info.id, .size = f.info.size, .sha256 = f.info.sha256},
+                    sink, ctx, err);
+        else
+                rc = read_range(&f, offset, end, sink, ctx, err);
         context_close(&f);
         return rc;
 }
@@ -163,6 +185,21 @@ void context_put_content(struct jsonw *w, const char *key, struct str bytes)
         w->comma = true;
         jsonw_key(w, "encoding");
         jsonw_cstr(w, "base64");
+}
+
+void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said)
+{
+        struct steno_error why = {0};
+        if (f->info.state == ARTIFACT_OPEN) {
+                jsonw_key(w, "unfinished");
+                jsonw_bool(w, true);
+        }
+        if (!f->damaged)
+                return;
+        jsonw_key(w, "damaged");
+        jsonw_bool(w, true);
+        context_damage(f, &why);
+        buf_printf(said, "%s%s", said->n ? "; " : "", why.msg);
 }
 
 void context_put_notes(struct jsonw *w, const struct buf *said)

@@ -14,6 +14,7 @@ struct context_file {
         const struct fs *fs;
         int fd;
         uint64_t size; /* as it was when it was opened */
+        bool damaged;  /* closed, and not of the size that it was closed with */
         struct artifact_info info;
 };
 
@@ -22,6 +23,8 @@ struct context_file {
 int context_open(
     struct steno_conv *conv, struct str ref, struct context_file *out, struct steno_error *err);
 void context_close(struct context_file *f);
+/* STENO_ECORRUPT, and how much of a damaged one is there. */
+int context_damage(const struct context_file *f, struct steno_error *err);
 
 /* Each appends a JSON object to `out`; `args` is an object at node 0. */
 int context_list(
@@ -43,6 +46,8 @@ int context_number(const struct json *args, const char *name, uint64_t fallback,
 
 /* "content" (and "encoding":"base64" where the bytes are not UTF-8). */
 void context_put_content(struct jsonw *w, const char *key, struct str bytes);
+/* "unfinished" or "damaged", where it is; of a damaged one `said` gets a sentence. */
+void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said);
 /* "notes": what was clamped, when anything was. */
 void context_put_notes(struct jsonw *w, const struct buf *said);
 

@@ -215,10 +215,7 @@ int context_read(
                 jsonw_bool(&w, next >= f.size);
                 jsonw_key(&w, "total_bytes");
                 jsonw_u64(&w, f.size);
-                if (f.info.state == ARTIFACT_OPEN) {
-                        jsonw_key(&w, "unfinished");
-                        jsonw_bool(&w, true);
-                }
+                context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);
         }
@@ -251,7 +248,7 @@ int context_tail(
                 span.size -= unfinished_character(&f, page, (size_t)span.size);
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
-                bool counted = f.info.state == ARTIFACT_CLOSED;
+                bool counted = f.info.state == ARTIFACT_CLOSED && !f.damaged;
                 jsonw_object(&w);
                 context_put_content(&w, "content", str_span(page, (size_t)span.size));
                 jsonw_key(&w, "first_line");
@@ -268,10 +265,7 @@ int context_tail(
                 jsonw_u64(&w, span.offset);
                 jsonw_key(&w, "total_bytes");
                 jsonw_u64(&w, f.size);
-                if (f.info.state == ARTIFACT_OPEN) {
-                        jsonw_key(&w, "unfinished");
-                        jsonw_bool(&w, true);
-                }
+                context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);
         }
@@ -370,6 +364,7 @@ int context_grep(
                 jsonw_u64(&w, result.total_matches);
                 jsonw_key(&w, "truncated");
                 jsonw_bool(&w, result.truncated);
+                context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);
                 grep_release(&result);

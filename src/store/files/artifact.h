@@ -105,10 +105,9 @@ int artifact_delete(
 /* Stores a token, synced; the same bytes are stored once. Fills `name`. */
 int part_put(
     struct files_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
-/* Streams it. STENO_ECORRUPT: it is not there, or not of this size. */
+/* Streams it. STENO_ECORRUPT: it is not there, or its bytes are not those of its name; `sink` may
+ * have got some by then, so who cannot take them back asks with a NULL sink first. */
 int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
     struct steno_error *err);
-/* Is it there, and of this size? */
-bool part_is_there(struct files_conv *conv, struct str name, uint64_t size);
 
 #endif

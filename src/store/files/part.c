@@ -1,6 +1,7 @@
 /*
  * part.c - artifacts/parts: large tokens of messages, raw, named by their sha256, so that the same
- * screenshot in ten messages is one file (F14). They are written once and never change.
+ * screenshot in ten messages is one file (F14). They are written once and never change, and their
+ * bytes are held against their name whenever they are read or counted on.
  */
 #include "store/files/artifact.h"
 
@@ -11,6 +12,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "store/files/conv.h"
+#include "store/files/whole.h"
 
 static int open_parts(struct files_conv *conv, bool create)
 {
@@ -30,64 +33,90 @@ static int open_parts(struct files_conv *conv, bool create)
         return parts;
 }
 
+static int open_part(struct files_conv *conv, const char *name)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        int parts = strchr(name, '/') || name[0] == '.' ? -ENOENT : open_parts(conv, false);
+        int fd = parts < 0 ? parts : fs->open(fs, parts, name, O_RDONLY | O_NONBLOCK, 0);
+        if (parts >= 0)
+                fs->close(fs, parts);
+        return fd;
+}
+
+static int read_part(const struct fs *fs, int fd, const char *name, uint64_t size, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        char what[32];
+        snprintf(what, sizeof what, "part %.16s...", name);
+        return whole_read(
+            fs, fd, &(struct whole){.what = what, .size = size, .sha256 = name}, sink, ctx, err);
+}
+
+/* Wrong bytes are moved aside, never overwritten: nobody knows what they are worth. */
+static int set_aside(
+    struct files_conv *conv, int fd, const char *name, const char *why, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        char file[sizeof "artifacts/parts/" + PART_NAME];
+        struct stat st;
+        snprintf(file, sizeof file, "artifacts/parts/%s", name);
+        int rc = fs->fstat(fs, fd, &st);
+        return rc ? error_sys(err, rc, "looking at a part")
+                  : quarantine_bytes(conv, fd, file, 0, (uint64_t)st.st_size, why, err);
+}
+
+/* 1: the part is there with its bytes; 0: it has to be written. */
+static int look_at_existing(
+    struct files_conv *conv, int parts, const char *name, uint64_t size, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct steno_error why = {0};
+        int fd = fs->open(fs, parts, name, O_RDONLY | O_NONBLOCK, 0);
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : error_sys(err, fd, "opening a part");
+        int rc = read_part(fs, fd, name, size, NULL, NULL, &why);
+        if (rc == 0)
+                rc = 1;
+        else if (rc == STENO_ECORRUPT)
+                rc = set_aside(conv, fd, name, why.msg, err);
+        else if (rc == STENO_EIO)
+                rc = 0; /* there is nothing to be had from it */
+        else
+                error_set(err, rc, "%s", why.msg);
+        fs->close(fs, fd);
+        return rc;
+}
+
 int part_put(
     struct files_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err)
 {
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
-        struct stat st;
         if (sha256_hex(token.p, token.n, name))
                 return error_nomem(err);
         int parts = open_parts(conv, true);
         if (parts < 0)
                 return error_sys(err, parts, "opening the folder of parts");
-        int rc = fs->stat(fs, parts, name, &st);
-        if (rc == 0 && (uint64_t)st.st_size == token.n)
-                rc = fs->fsync(fs, parts); /* its first writer may not have come so far */
-        else if (rc == 0 || rc == -ENOENT)
-                rc = fs_replace(fs, parts, name, token.p, token.n);
+        int rc = look_at_existing(conv, parts, name, token.n, err);
+        if (rc >= 0) {
+                int sys = rc ? fs->fsync(fs, parts) /* its first writer may not have come so far */
+                             : fs_replace(fs, parts, name, token.p, token.n);
+                rc = sys ? error_sys(err, sys, "storing a large token") : 0;
+        }
         fs->close(fs, parts);
-        return rc ? error_sys(err, rc, "storing a large token") : 0;
+        return rc;
 }
 
 int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
     struct steno_error *err)
 {
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
-        char block[65536], file[PART_NAME];
-        uint64_t at = 0;
-        int rc = 0;
+        char file[PART_NAME];
         snprintf(file, sizeof file, "%.*s", (int)name.n, name.p);
-        int parts = strchr(file, '/') || file[0] == '.' ? -ENOENT : open_parts(conv, false);
-        int fd = parts < 0 ? parts : fs->open(fs, parts, file, O_RDONLY, 0);
-        if (parts >= 0)
-                fs->close(fs, parts);
+        int fd = open_part(conv, file);
         if (fd < 0)
                 return error_set(
-                    err, STENO_ECORRUPT, "part %.20s... of a message is missing", file);
-        while (at < size && rc == 0) {
-                size_t want = size - at < sizeof block ? (size_t)(size - at) : sizeof block;
-                ssize_t got = fs_pread_all(fs, fd, block, want, (off_t)at);
-                if (got < 0)
-                        rc = error_sys(err, (int)got, "reading part %.20s", file);
-                else if ((size_t)got < want)
-                        rc = error_set(err, STENO_ECORRUPT, "part %.20s... is too short", file);
-                else if (sink(ctx, block, (size_t)got))
-                        rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
-                at += (uint64_t)got;
-        }
+                    err, STENO_ECORRUPT, "part %.16s... of a message is missing", file);
+        int rc = read_part(fs, fd, file, size, sink, ctx, err);
         fs->close(fs, fd);
         return rc;
-}
-
-bool part_is_there(struct files_conv *conv, struct str name, uint64_t size)
-{
-        const struct fs *fs = files_env(files_conv_store(conv))->fs;
-        char file[PART_NAME];
-        struct stat st;
-        snprintf(file, sizeof file, "%.*s", (int)name.n, name.p);
-        int parts = strchr(file, '/') || file[0] == '.' ? -ENOENT : open_parts(conv, false);
-        int rc = parts < 0 ? parts : fs->stat(fs, parts, file, &st);
-        if (parts >= 0)
-                fs->close(fs, parts);
-        return rc == 0 && (uint64_t)st.st_size >= size;
 }

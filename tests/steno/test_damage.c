@@ -1,0 +1,268 @@
+/* Files of a message that were changed, cut or lost: nobody gets bytes that were not stored. */
+#include <dirent.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "steno/rig.h"
+
+#define PARTS "artifacts/parts"
+#define TOOL "artifacts/tool"
+
+/* ---- helpers ---- */
+
+static void put_path(struct rig *r, const char *below, char to[600])
+{
+        snprintf(to, 600, "%s/projects/default/conversations/c/%s", r->scratch.path, below);
+}
+
+/* The only file of a folder, "" when there is none. */
+static void only_file(struct rig *r, const char *folder, char to[600])
+{
+        char path[600];
+        struct dirent *e;
+        to[0] = '\0';
+        put_path(r, folder, path);
+        DIR *d = opendir(path);
+        assert_non_null(d);
+        while ((e = readdir(d))) {
+                if (e->d_name[0] == '.')
+                        continue;
+                assert_int_equal(to[0], '\0');
+                assert_true(snprintf(to, 600, "%s/%s", path, e->d_name) < 600);
+        }
+        closedir(d);
+}
+
+static void change_byte(struct rig *r, const char *folder, long at, char to)
+{
+        char path[600];
+        only_file(r, folder, path);
+        FILE *f = fopen(path, "r+");
+        assert_non_null(f);
+        assert_int_equal(fseek(f, at, SEEK_SET), 0);
+        assert_int_equal(fputc(to, f), (unsigned char)to);
+        assert_int_equal(fclose(f), 0);
+}
+
+static void cut(struct rig *r, const char *folder, off_t size)
+{
+        char path[600];
+        only_file(r, folder, path);
+        assert_int_equal(truncate(path, size), 0);
+}
+
+/* How many copies there are in quarantine. */
+static int set_aside(struct rig *r)
+{
+        char path[600];
+        struct dirent *e;
+        int n = 0;
+        snprintf(path, sizeof path, "%s/quarantine", r->scratch.path);
+        DIR *d = opendir(path);
+        while (d && (e = readdir(d)))
+                n += strstr(e->d_name, ".bytes") != NULL;
+        if (d)
+                closedir(d);
+        return n;
+}
+
+static void append(struct rig *r, const struct buf *message)
+{
+        OK(steno_append(r->conv, message->p, message->n, NULL, NULL, &err));
+}
+
+/* A user's message of one large string. */
+static void large_message(struct buf *m, const char *id)
+{
+        buf_init(m, 0);
+        buf_printf(m, "{\"id\":\"%s\",\"role\":\"user\",\"content\":\"", id);
+        for (int i = 0; i < 100000; i++)
+                buf_putc(m, 'U');
+        buf_puts(m, "\"}");
+}
+
+/* A tool's result that becomes an artifact, for the call "k". */
+static void large_result(struct buf *m, const char *id)
+{
+        buf_init(m, 0);
+        buf_printf(m, "{\"id\":\"%s\",\"role\":\"tool\",\"tool_call_id\":\"k\",\"content\":\"", id);
+        for (int i = 0; i < 3000; i++)
+                buf_printf(m, "line %d of it\\n", i);
+        buf_puts(m, "\"}");
+}
+
+/* The view holds `count` messages, and its report says that `damaged` is not whole. */
+static void sees(struct rig *r, int outputs, size_t count, const char *damaged)
+{
+        struct steno_view_options opt = {
+            .size = sizeof opt, .format = "openai", .outputs = outputs};
+        char want[64], *report = NULL;
+        struct buf view;
+        struct json j;
+        buf_init(&view, 0);
+        json_init(&j);
+        OK(steno_view(r->conv, &opt, rig_gather, &view, &report, &err));
+        OK(json_parse(&j, view.p, view.n, NULL, &err));
+        assert_int_equal(json_count(&j, 0), count);
+        snprintf(want, sizeof want, "\"damaged\":%s", damaged);
+        if (!strstr(report, want))
+                fail_msg("%s is not in %s", want, report);
+        json_release(&j);
+        buf_release(&view);
+        steno_free(report);
+}
+
+static int take_message(void *ctx, const struct steno_record *r)
+{
+        char *json = NULL;
+        int rc = steno_record_message(r, &json, NULL, NULL);
+        steno_free(json);
+        *(int *)ctx = rc;
+        return 0;
+}
+
+/* What the reader of the record with this id gets. */
+static int read_record(struct rig *r, const char *id)
+{
+        int rc = 0;
+        OK(steno_read_id(r->conv, id, take_message, &rc, &err));
+        return rc;
+}
+
+static void ref_of(struct rig *r, char to[64])
+{
+        struct json j;
+        struct buf id;
+        char *list = rig_context(r, "list", "{}");
+        rig_parse(&j, list);
+        buf_init(&id, 0);
+        json_string(&j, json_get(&j, json_at(&j, json_get(&j, 0, "items"), 0), "id"), &id, NULL);
+        snprintf(to, 64, "%s", buf_cstr(&id));
+        buf_release(&id);
+        json_release(&j);
+        steno_free(list);
+}
+
+/* ---- parts ---- */
+
+static void a_changed_part_is_never_shown(void **state)
+{
+        struct rig *r = *state;
+        struct buf m;
+        rig_append(r, "{\"id\":\"u1\",\"role\":\"user\",\"content\":\"hi\"}");
+        large_message(&m, "u2");
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_DEFAULT, 2, "[]");
+        /* Also one that ends the string: the message would be no JSON. */
+        const char wrong[] = {'X', '"'};
+        for (size_t i = 0; i < sizeof wrong; i++) {
+                change_byte(r, PARTS, 500, wrong[i]);
+                sees(r, STENO_OUTPUTS_DEFAULT, 1, "[2]");
+                assert_int_equal(read_record(r, "u2"), STENO_ECORRUPT);
+        }
+        change_byte(r, PARTS, 500, 'U');
+        sees(r, STENO_OUTPUTS_DEFAULT, 2, "[]");
+        assert_int_equal(read_record(r, "u2"), 0);
+        cut(r, PARTS, 99999);
+        sees(r, STENO_OUTPUTS_DEFAULT, 1, "[2]");
+        assert_int_equal(read_record(r, "u2"), STENO_ECORRUPT);
+        buf_release(&m);
+}
+
+static void no_append_counts_on_a_changed_part(void **state)
+{
+        struct rig *r = *state;
+        struct buf m;
+        large_message(&m, "u1");
+        append(r, &m);
+        buf_release(&m);
+        change_byte(r, PARTS, 500, 'X');
+        large_message(&m, "u2");
+        append(r, &m);
+        buf_release(&m);
+        sees(r, STENO_OUTPUTS_DEFAULT, 2, "[]");
+        assert_int_equal(set_aside(r), 1);
+        rig_check(r);
+}
+
+/* ---- outputs ---- */
+
+static void a_changed_output_is_not_shown_in_full(void **state)
+{
+        struct rig *r = *state;
+        struct buf m, got;
+        char ref[64];
+        buf_init(&got, 0);
+        rig_call_in(r->conv, "k");
+        large_result(&m, "t1");
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_FULL, 2, "[]");
+        change_byte(r, TOOL, 500, '\xff');
+        sees(r, STENO_OUTPUTS_FULL, 2, "[2]");
+        rig_last_content(r, STENO_OUTPUTS_FULL, &got);
+        assert_non_null(memmem(got.p, got.n, "context_tail", 12)); /* the stub stands for it */
+        sees(r, STENO_OUTPUTS_STUB, 2, "[]");
+        ref_of(r, ref);
+        buf_clear(&got);
+        assert_int_equal(
+            steno_context_raw(r->conv, ref, 0, 0, rig_gather, &got, NULL), STENO_ECORRUPT);
+        buf_release(&got);
+        buf_release(&m);
+}
+
+static void a_kept_output_that_was_changed_is_not_given_back(void **state)
+{
+        struct rig *r = *state;
+        struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_KEEP_OUTPUTS};
+        struct buf m;
+        rig_call_in(r->conv, "k");
+        large_result(&m, "t1");
+        OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err));
+        assert_int_equal(read_record(r, "t1"), 0);
+        change_byte(r, PARTS, 500, 'X');
+        assert_int_equal(read_record(r, "t1"), STENO_ECORRUPT);
+        buf_release(&m);
+}
+
+static void pages_of_a_cut_output_say_so(void **state)
+{
+        struct rig *r = *state;
+        struct buf m, got;
+        char ref[64];
+        const char *const ops[] = {"read", "tail", "grep"};
+        rig_call_in(r->conv, "k");
+        large_result(&m, "t1");
+        append(r, &m);
+        ref_of(r, ref);
+        for (int i = 0; i < 2; i++) { /* shorter, then longer */
+                cut(r, TOOL, i ? 100000 : 4000);
+                for (size_t k = 0; k < 3; k++) {
+                        char *json =
+                            rig_context(r, ops[k], "{\"ref\":\"%s\",\"pattern\":\"line 7 \"}", ref);
+                        assert_true(rig_flag(json, "damaged"));
+                        assert_non_null(strstr(json, "is damaged"));
+                        steno_free(json);
+                }
+                buf_init(&got, 0);
+                assert_int_equal(steno_context_raw(r->conv, ref, 10, 20, rig_gather, &got, NULL),
+                    STENO_ECORRUPT);
+                assert_int_equal(got.n, 20);
+                buf_release(&got);
+        }
+        buf_release(&m);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+        const struct CMUnitTest tests[] = {
+            TEST(a_changed_part_is_never_shown),
+            TEST(no_append_counts_on_a_changed_part),
+            TEST(a_changed_output_is_not_shown_in_full),
+            TEST(a_kept_output_that_was_changed_is_not_given_back),
+            TEST(pages_of_a_cut_output_say_so),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        play_in_memory();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
