@@ -4,6 +4,8 @@
  */
 #include "model/about.h"
 
+#include <limits.h>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "model/token.h"
@@ -14,6 +16,14 @@ static void put_text(struct jsonw *w, const char *key, struct str s)
                 return;
         jsonw_key(w, key);
         jsonw_str(w, s);
+}
+
+static void put_number(struct jsonw *w, const char *key, uint64_t v)
+{
+        if (!v)
+                return;
+        jsonw_key(w, key);
+        jsonw_u64(w, v);
 }
 
 static void put_list(struct jsonw *w, const char *key, const struct str *list, size_t count)
@@ -55,7 +65,10 @@ void about_write(const struct about *a, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
+        /* One of these is first: those who walk a log look for it there and nowhere else. */
         put_text(&w, "kind", a->kind);
+        put_number(&w, "len", a->length);
+        put_number(&w, "plain", a->plain);
         put_text(&w, "target", a->target);
         put_text(&w, "role", a->role);
         put_list(&w, "calls", a->calls, a->call_count);
@@ -65,10 +78,7 @@ void about_write(const struct about *a, struct buf *out)
         put_text(&w, "ref", a->ref);
         put_list(&w, "refs", a->refs, a->ref_count);
         put_text(&w, "key", a->key);
-        if (a->prev) {
-                jsonw_key(&w, "prev");
-                jsonw_u64(&w, a->prev);
-        }
+        put_number(&w, "prev", a->prev);
         put_text(&w, "sha", a->sha);
         put_parts(&w, a);
         put_mark(&w, "own", a->own_fields);
@@ -164,6 +174,13 @@ static void get_mark(struct reader *r, json_ref key, json_ref v, struct about *o
                         *marks[i].to = json_bool(r->j, v, false);
 }
 
+static void get_rule(const struct json *j, json_ref v, struct about *out)
+{
+        uint64_t rule;
+        if (json_u64(j, v, &rule) && rule <= UINT_MAX)
+                out->plain = (unsigned)rule;
+}
+
 static void get_members(struct reader *r, struct about *out)
 {
         const struct json *j = r->j;
@@ -181,6 +198,10 @@ static void get_members(struct reader *r, struct about *out)
                         get_parts(r, v, out);
                 else if (json_is(j, key, "prev"))
                         json_u64(j, v, &out->prev);
+                else if (json_is(j, key, "len"))
+                        json_u64(j, v, &out->length);
+                else if (json_is(j, key, "plain"))
+                        get_rule(j, v, out);
                 else
                         get_mark(r, key, v, out);
         }

@@ -26,6 +26,9 @@ struct about_part {
 };
 
 struct about {
+        uint64_t length;   /* of the stored message in bytes, 0: not said */
+        unsigned plain;    /* the rule (view/ready.h) by which it can be copied into the view of its
+                              own format; 0: none */
         struct str kind;   /* "" for a message; "delete", "meta", "supersede", "tombstone" */
         struct str target; /* id of the message an amendment is about */
         struct str role; /* system, developer, user, assistant, tool; "" for items of other types */

@@ -65,32 +65,66 @@ static bool take_object(struct sealed *s, struct str *v)
         return false;
 }
 
+/* Everything before the x. */
+SEALED_INLINE bool take_head(struct sealed *s, struct record *r)
+{
+        uint64_t index, count;
+        r->group = 0;
+        if (!sealed_take(s, STR("{\"v\":1,\"seq\":")) || !sealed_take_u64(s, &r->seq) ||
+            !sealed_take(s, STR(",\"id\":\"")) || !sealed_take_string(s, &r->id) ||
+            !sealed_take(s, STR(",\"at\":\"")) || !sealed_take_string(s, &r->at) ||
+            !sealed_take(s, STR(",\"fmt\":\"")) || !sealed_take_string(s, &r->fmt) ||
+            !sealed_take(s, STR(",\"batch\":[")) || !sealed_take_u64(s, &index) ||
+            !sealed_take(s, STR(",")) || !sealed_take_u64(s, &count))
+                return false;
+        if (sealed_take(s, STR(",")) && !sealed_take_u64(s, &r->group))
+                return false;
+        r->batch_index = (uint32_t)index;
+        r->batch_count = (uint32_t)count;
+        return sealed_take(s, STR("],\"x\":")) && r->seq > 0 && index < count &&
+               count <= UINT32_MAX;
+}
+
 bool record_peek(struct str line, struct record *out)
 {
         struct sealed s;
-        if (!sealed_body(line, &s))
-                return false;
-        uint64_t index, count;
         struct record r = {.line = line};
-        if (!sealed_take(&s, STR("{\"v\":1,\"seq\":")) || !sealed_take_u64(&s, &r.seq) ||
-            !sealed_take(&s, STR(",\"id\":\"")) || !sealed_take_string(&s, &r.id) ||
-            !sealed_take(&s, STR(",\"at\":\"")) || !sealed_take_string(&s, &r.at) ||
-            !sealed_take(&s, STR(",\"fmt\":\"")) || !sealed_take_string(&s, &r.fmt) ||
-            !sealed_take(&s, STR(",\"batch\":[")) || !sealed_take_u64(&s, &index) ||
-            !sealed_take(&s, STR(",")) || !sealed_take_u64(&s, &count))
+        if (!sealed_body(line, &s) || !take_head(&s, &r) || !take_object(&s, &r.x) ||
+            !sealed_take(&s, STR(",\"m\":")) || s.p >= s.end)
                 return false;
-        if (sealed_take(&s, STR(",")) && !sealed_take_u64(&s, &r.group))
-                return false;
-        if (!sealed_take(&s, STR("],\"x\":")) || !take_object(&s, &r.x) ||
-            !sealed_take(&s, STR(",\"m\":")))
-                return false;
-        if (r.seq == 0 || index >= count || count > UINT32_MAX || s.p >= s.end)
-                return false;
-        r.batch_index = (uint32_t)index;
-        r.batch_count = (uint32_t)count;
         r.m = str_span(s.p, (size_t)(s.end - s.p));
         *out = r;
         return true;
+}
+
+/*
+ * The x is taken to end at its first brace. Where that is wrong, because it stands in a string,
+ * the message does not begin where it should, its length does not lead to a seal, and the long way
+ * is taken.
+ */
+bool record_take(struct str text, struct record *r)
+{
+        struct sealed s = {text.p, text.p + text.n};
+        uint64_t length;
+        if (!take_head(&s, r))
+                return false;
+        const char *x = s.p;
+        if (!sealed_take(&s, STR("{\"len\":")) || !sealed_take_u64(&s, &length))
+                return false;
+        const char *brace = memchr(s.p, '}', (size_t)(s.end - s.p));
+        if (!brace)
+                return false;
+        s.p = brace + 1;
+        r->x = str_span(x, (size_t)(s.p - x));
+        if (!sealed_take(&s, STR(",\"m\":")))
+                return false;
+        size_t left = (size_t)(s.end - s.p);
+        if (left <= SEALED_BYTES || length == 0 || length >= left - SEALED_BYTES ||
+            s.p[length + SEALED_BYTES] != '\n')
+                return false;
+        r->m = str_span(s.p, length);
+        r->line = str_span(text.p, (size_t)(s.p - text.p) + length + SEALED_BYTES);
+        return sealed_check(r->line);
 }
 
 bool record_read(struct str line, struct record *out)

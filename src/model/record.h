@@ -36,6 +36,13 @@ void record_write(struct buf *out, const struct record *r, struct str id);
 /* Reads a line (without its line feed) and verifies its checksum. False: it is damaged. */
 bool record_read(struct str line, struct record *out);
 
+/*
+ * The record that `text` begins with, verified, without looking for the end of its line: its x
+ * says how long the message is. False: it does not, or not all of the line is there, or something
+ * is wrong with it; then the line has to be found first, and read.
+ */
+bool record_take(struct str text, struct record *out);
+
 /* Only the header, without the checksum: for walking. False: not a record. */
 bool record_peek(struct str line, struct record *out);
 

@@ -6,40 +6,47 @@
 #include "base/hash.h"
 
 /* `,"crc":"9ae0daaf"}` */
-#define SEAL 18
 #define CRC_AT 8
 
-static const char HEX[] = "0123456789abcdef";
+/* The eight digits of a sum, all at once: every record that is read is compared with them. */
+static void put_hex(uint32_t crc, char out[8])
+{
+        uint64_t v = crc;
+        v = (v << 16 | v) & UINT64_C(0x0000ffff0000ffff);
+        v = (v << 8 | v) & UINT64_C(0x00ff00ff00ff00ff);
+        v = (v << 4 | v) & UINT64_C(0x0f0f0f0f0f0f0f0f); /* a digit a byte, the last one lowest */
+        uint64_t letters = (v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+        v += UINT64_C(0x3030303030303030) + letters * ('a' - '0' - 10);
+        for (int i = 0; i < 8; i++)
+                out[i] = (char)(v >> (56 - 8 * i));
+}
 
 void sealed_finish(struct buf *out, size_t start)
 {
         if (out->failed)
                 return;
         uint32_t crc = hash_crc32c(0, out->p + start, out->n - start);
-        char seal[SEAL + 1] = ",\"crc\":\"00000000\"}\n";
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                seal[CRC_AT + i] = HEX[crc & 15];
+        char seal[SEALED_BYTES + 1] = ",\"crc\":\"00000000\"}\n";
+        put_hex(crc, seal + CRC_AT);
         buf_put(out, seal, sizeof seal);
 }
 
 bool sealed_body(struct str line, struct sealed *s)
 {
-        if (line.n < SEAL || line.p[line.n - 1] != '}')
+        if (line.n < SEALED_BYTES || line.p[line.n - 1] != '}')
                 return false;
-        *s = (struct sealed){line.p, line.p + line.n - SEAL};
+        *s = (struct sealed){line.p, line.p + line.n - SEALED_BYTES};
         return true;
 }
 
 bool sealed_check(struct str line)
 {
-        if (line.n < SEAL)
+        if (line.n < SEALED_BYTES)
                 return false;
-        const char *seal = line.p + line.n - SEAL;
+        const char *seal = line.p + line.n - SEALED_BYTES;
         if (memcmp(seal, ",\"crc\":\"", CRC_AT) != 0 || memcmp(seal + 16, "\"}", 2) != 0)
                 return false;
-        uint32_t crc = hash_crc32c(0, line.p, line.n - SEAL);
-        for (int i = 7; i >= 0; i--, crc >>= 4)
-                if (seal[CRC_AT + i] != HEX[crc & 15])
-                        return false;
-        return true;
+        char sum[8];
+        put_hex(hash_crc32c(0, line.p, line.n - SEALED_BYTES), sum);
+        return memcmp(seal + CRC_AT, sum, sizeof sum) == 0;
 }

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "format/format.h"
+#include "view/ready.h"
 
 struct append_work {
         struct steno_conv *conv;
@@ -131,8 +132,11 @@ static int take_message(
                 return rc;
         e->fmt = str_of(w->format->name);
         w->carry.message_id = e->id;
-        return carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
+        rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
             &w->made[e - w->batch.entries], err);
+        if (rc == 0 && w->format == format_find("openai") && ready_openai(e->m))
+                e->about.plain = READY_RULE;
+        return rc;
 }
 
 /* The messages of the parsed text, one entry each. */

@@ -12,9 +12,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/pairing.h"
+#include "steno/quick_about.h"
 #include "steno/view_amend.h"
-
-#define QUICK_MAX 64
 
 /* A call whose message was deleted or replaced; results that came before `until` were its. */
 struct ghost {
@@ -38,7 +37,8 @@ struct feed {
         size_t match_cap;
         struct ghost *ghosts;
         size_t ghost_count;
-        struct str quick[QUICK_MAX]; /* ids of the about that is being looked at */
+        struct quick_about quick;
+        struct about about; /* of one that is not quick to read */
 
         uint64_t count;
         uint64_t run;     /* first seq of the run that is open */
@@ -49,63 +49,14 @@ struct feed {
 
 /* ---- what a record says ---- */
 
-static bool eat(struct str *s, const char *lit, size_t n)
+static int read_about(struct feed *f, struct str x, const struct about **out)
 {
-        if (s->n < n || memcmp(s->p, lit, n) != 0)
-                return false;
-        s->p += n;
-        s->n -= n;
-        return true;
-}
-#define EAT(s, lit) eat(s, lit, sizeof(lit) - 1)
-
-static bool eat_string(struct str *s, struct str *out)
-{
-        if (!EAT(s, "\""))
-                return false;
-        const char *q = memchr(s->p, '"', s->n);
-        if (!q || memchr(s->p, '\\', (size_t)(q - s->p)))
-                return false;
-        *out = str_span(s->p, (size_t)(q - s->p));
-        s->n -= (size_t)(q + 1 - s->p);
-        s->p = q + 1;
-        return true;
-}
-
-static bool eat_list(struct feed *f, struct str *s, size_t *used, struct str **list, size_t *count)
-{
-        *list = &f->quick[*used];
-        do {
-                if (*used == QUICK_MAX || !eat_string(s, &f->quick[*used]))
-                        return false;
-                ++*used, ++*count;
-        } while (EAT(s, ","));
-        return EAT(s, "]");
-}
-
-/* The forms that nearly all records have, without a parser. False: about_read has to look. */
-static bool quick_about(struct feed *f, struct str x, struct about *out)
-{
-        size_t used = 0;
-        *out = (struct about){0};
-        if (!EAT(&x, "{\"role\":") || !eat_string(&x, &out->role))
-                return false;
-        if (EAT(&x, ",\"calls\":[") && !eat_list(f, &x, &used, &out->calls, &out->call_count))
-                return false;
-        if (EAT(&x, ",\"answers\":[") && !eat_list(f, &x, &used, &out->answers, &out->answer_count))
-                return false;
-        if (EAT(&x, ",\"own\":true"))
-                out->own_fields = true;
-        return EAT(&x, "}") && x.n == 0;
-}
-
-static int read_about(struct feed *f, struct str x, struct about *out)
-{
-        if (quick_about(f, x, out))
+        *out = quick_about_read(&f->quick, x);
+        if (*out)
                 return 0;
         arena_reset(&f->arena);
-        *out = (struct about){0};
-        return about_read(x, &f->arena, out, f->err);
+        *out = &f->about;
+        return about_read(x, &f->arena, &f->about, f->err);
 }
 
 static int read_id(struct feed *f, struct str escaped, struct str *out)
@@ -271,7 +222,7 @@ static int give_damage(struct feed *f, const struct files_record *r)
 static int take_record(void *ctx, const struct files_record *r)
 {
         struct feed *f = ctx;
-        struct about about;
+        const struct about *about;
         struct feed_item item = {.seq = r->rec.seq, .fmt = r->rec.fmt, .m = r->rec.m};
         if (r->damaged)
                 return give_damage(f, r);
@@ -282,11 +233,11 @@ static int take_record(void *ctx, const struct files_record *r)
                 return rc;
         const struct amended *e = amends_find(&f->amends, item.id);
         /* What took the place of a message stands there also when its own bytes are purged. */
-        if (about.kind.n && !(e && e->by && str_is(about.kind, "tombstone")))
+        if (about->kind.n && !(e && e->by && str_is(about->kind, "tombstone")))
                 return 0;
-        item.about = &about;
+        item.about = about;
         if (e && e->by) {
-                rc = add_ghosts(f, &about, e->deleted ? UINT64_MAX : e->by);
+                rc = add_ghosts(f, about, e->deleted ? UINT64_MAX : e->by);
                 if (rc || e->deleted)
                         return rc;
                 item.about = &e->about;
@@ -386,6 +337,7 @@ int feed_read(const struct view_source *source, const struct feed_options *opt, 
         bool before_it = false;
         arena_init(&f.arena);
         buf_init(&f.id, 0);
+        quick_about_init(&f.quick);
         int rc = amends_read(&f.amends, source, err);
         if (rc == 0 && !f.pairing)
                 rc = error_nomem(err);

@@ -48,7 +48,7 @@ static bool is_ready(const struct view_stream *s, const struct feed_item *item)
         const struct about *a = item->about;
         return s->copy && !item->damaged && !item->hidden && !a->own_fields && !a->error &&
                !a->orphan && !a->duplicate && str_is(item->fmt, "openai") && a->call_count <= 64 &&
-               !has_twins(a) && ready_openai(item->m) &&
+               !has_twins(a) && (a->plain == READY_RULE || ready_openai(item->m)) &&
                view_hub_lack(s->hub, a) == VIEW_LACKS_NOTHING;
 }
 

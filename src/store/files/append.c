@@ -492,6 +492,7 @@ static int serialise(struct group *g, struct append_request *q)
                 struct files_entry *e = &b->entries[i];
                 uint64_t at = c->at.end + out->n;
                 e->about.key = i == 0 ? b->key : (struct str){0};
+                e->about.length = e->about.kind.n ? 0 : e->m.n;
                 buf_clear(&g->x);
                 about_write(&e->about, &g->x);
                 buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);

@@ -284,6 +284,22 @@ static bool find_behind_damage(struct str line, struct record *rec, uint64_t *at
         return false;
 }
 
+/* The next record, when it is what nearly all are: whole, in the window, and the next seq. */
+static bool next_plain(struct log_cursor *c, struct log_line *out)
+{
+        size_t off = (size_t)(c->next - c->window_at);
+        struct record *rec = &out->rec;
+        if (!c->seq_known || c->bad || off >= c->window.n ||
+            !record_take(str_span(c->window.p + off, c->window.n - off), rec) ||
+            rec->seq != c->seq + 1)
+                return false;
+        out->damaged = false;
+        out->first_seq = out->last_seq = c->seq = rec->seq;
+        out->at = c->next;
+        c->next += rec->line.n + 1;
+        return true;
+}
+
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err)
 {
         if (c->holding) {
@@ -291,6 +307,8 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
                 hand_out(c, out, &c->held, c->held_at);
                 return 1;
         }
+        if (next_plain(c, out))
+                return 1;
         for (;;) {
                 struct str line;
                 struct record rec;
