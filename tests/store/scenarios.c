@@ -10,6 +10,7 @@
 
 #define LOG "projects/default/conversations/conv-0/messages.jsonl"
 #define IDS "projects/default/conversations/conv-0/ids.idx"
+#define META "projects/default/conversations/conv-0/meta.json"
 
 /* Remembers the first failure and goes on. */
 #define STEP(rc, call)                                                                             \
@@ -448,7 +449,7 @@ static int unsynced_folders(struct play *p)
         return rc;
 }
 
-/* A folder whose log another process has just made, or that never had one. */
+/* A folder that somebody made, without a log; or another process has just made that. */
 static int folder_without_a_log(struct play *p)
 {
         char path[512];
@@ -456,6 +457,8 @@ static int folder_without_a_log(struct play *p)
         STEP(rc, play_create(p, 0));
         play_close(p);
         path_in(p, LOG, path);
+        unlink(path);
+        path_in(p, META, path);
         unlink(path);
         return rc;
 }

@@ -35,23 +35,20 @@ static int look_at_end(struct log_check *l)
 {
         struct check *k = l->k;
         struct files_conv *c = k->conv;
-        struct stat st;
         int rc = files_conv_lock(c, k->err);
         if (rc)
                 return rc;
         l->fd = k->fs->open(k->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
-        int sys = l->fd < 0 ? l->fd : k->fs->fstat(k->fs, l->fd, &st);
-        if (sys == 0) {
-                ids_open(&l->ids, c->store->env, c->store->boot, c->dir, st.st_ino);
-                rc = log_find_end(k->fs, l->fd, (uint64_t)st.st_size, l->ids.mark, &l->at, k->err);
-                if (rc == 0 && l->at.end < l->at.size && k->repair)
-                        rc = conv_refresh(c, k->err); /* moves it to the quarantine */
-        } else if (sys != -ENOENT) {
-                rc = error_sys(k->err, sys, "opening messages.jsonl");
-        }
+        bool missing = l->fd == -ENOENT;
+        if (l->fd >= 0 || missing)
+                rc = conv_find_end(c, l->fd, &l->ids, &l->at, k->err);
+        else
+                rc = error_sys(k->err, l->fd, "opening messages.jsonl");
+        if (rc == 0 && l->at.end < l->at.size && k->repair)
+                rc = conv_refresh(c, k->err); /* moves it to the quarantine */
         files_conv_unlock(c);
-        if (rc == 0 && sys == -ENOENT)
-                return check_tell(k, 0, false, "messages.jsonl is missing");
+        if (rc == 0 && missing)
+                rc = check_tell(k, 0, false, "messages.jsonl is missing");
         k->torn = l->at.end < l->at.size && !k->repair;
         if (rc == 0 && l->at.end < l->at.size)
                 rc = check_tell(k, 0, k->repair,
@@ -205,7 +202,7 @@ static int walk(struct log_check *l)
         struct log_line line;
         int rc;
         log_cursor_init(&cursor, l->k->fs, l->fd, 0, l->at.end);
-        while ((rc = log_next(&cursor, &line, l->k->err)) == 1) {
+        while ((rc = log_next_upto(&cursor, l->at.last_seq, &line, l->k->err)) == 1) {
                 rc = line.damaged ? check_damage(l, &line) : check_record(l, &line);
                 if (rc)
                         break;
@@ -224,7 +221,7 @@ int check_log(struct check *k)
         buf_init(&l.id, 0);
         buf_init(&l.other, 0);
         int rc = look_at_end(&l);
-        if (rc == 0 && l.fd >= 0)
+        if (rc == 0)
                 rc = walk(&l);
         if (rc == 0 && l.ids_differ) {
                 if (k->repair)

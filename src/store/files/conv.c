@@ -112,6 +112,47 @@ void conv_forget(struct files_conv *c)
         c->pairing = NULL;
 }
 
+int conv_find_end(
+    struct files_conv *c, int log, struct ids *ids, struct log_end *out, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st = {0};
+        int sys = log >= 0 ? fs->fstat(fs, log, &st) : 0;
+        ids_open(ids, c->store->env, c->store->boot, c->dir, st.st_size ? st.st_ino : 0);
+        ids->log = st.st_ino;
+        /* The mark may be younger than the size that was read; then the size is larger by now. */
+        if (sys == 0 && log >= 0 && ids->mark.size > (uint64_t)st.st_size)
+                sys = fs->fstat(fs, log, &st);
+        int rc = sys ? error_sys(err, sys, "looking at messages.jsonl")
+                     : log_find_end(fs, log, (uint64_t)st.st_size, ids->mark, out, err);
+        if (rc)
+                ids_close(ids);
+        return rc;
+}
+
+int conv_lacks_log(struct files_conv *c, struct log_mark known, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        if (known.seq || fs->stat(fs, c->dir, "meta.json", &st))
+                return 0;
+        return error_set(err, STENO_ECORRUPT,
+            "messages.jsonl of conversation \"%.100s\" is missing; put it back, or begin anew with "
+            "steno check --repair",
+            c->id);
+}
+
+/* A folder that somebody made has no log yet. Where Steno made one it is missing, and a new one
+ * may only go on behind the seqs of the old. */
+static int may_make_log(struct files_conv *c, struct steno_error *err)
+{
+        struct ids ids;
+        ids_open(&ids, c->store->env, c->store->boot, c->dir, 0);
+        int rc = conv_lacks_log(c, ids.mark, err);
+        ids_close(&ids);
+        return rc;
+}
+
 /* Opens the log, making it where a folder has none; keeps the open one while it is the same. */
 static int open_log(struct files_conv *c, struct stat *st, struct steno_error *err)
 {
@@ -128,6 +169,9 @@ static int open_log(struct files_conv *c, struct stat *st, struct steno_error *e
         if (rc && rc != -ENOENT)
                 return error_sys(err, rc, "opening messages.jsonl");
         bool made = rc == -ENOENT;
+        rc = made ? may_make_log(c, err) : 0;
+        if (rc)
+                return rc;
         conv_forget(c);
         ids_close(&c->ids);
         if (c->log >= 0)
@@ -212,9 +256,33 @@ static int cut_tail(struct files_conv *c, struct log_end *e, struct steno_error 
         return 0;
 }
 
-int conv_refresh(struct files_conv *c, struct steno_error *err)
+/*
+ * Damage at the end, or records that are missing there: what is written next must neither become
+ * one line with it nor be of one span with what lies before it, where a gap is torn (L4).
+ */
+static int close_span(struct files_conv *c, struct log_end *e, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
+        char last = '\n';
+        ssize_t got = e->end ? fs_pread_all(fs, c->log, &last, 1, (off_t)e->end - 1) : 0;
+        int rc = got < 0 ? (int)got : 0;
+        if (rc == 0 && last != '\n') {
+                rc = fs_pwrite_all(fs, c->log, "\n", 1, (off_t)e->end);
+                e->end += rc == 0;
+        }
+        if (rc == 0) {
+                rc = fs->fdatasync(fs, c->log);
+                c->poisoned = rc != 0; /* S5 */
+        }
+        if (rc)
+                return error_sys(err, rc, "ending a damaged line of messages.jsonl");
+        e->size = e->end;
+        e->synced = (struct log_mark){e->end, e->last_seq};
+        return 0;
+}
+
+int conv_refresh(struct files_conv *c, struct steno_error *err)
+{
         struct stat st;
         int rc = open_log(c, &st, err);
         if (rc)
@@ -222,17 +290,29 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
         if (c->known && (uint64_t)st.st_size == c->at.end)
                 return 0;
         uint64_t known_end = c->known && (uint64_t)st.st_size > c->at.end ? c->at.end : 0;
+        uint64_t known_seq = c->known ? c->at.last_seq : 0;
         struct log_end e;
         c->known = false;
         ids_close(&c->ids);
-        ids_open(&c->ids, c->store->env, c->store->boot, c->dir, st.st_ino);
-        rc = log_find_end(fs, c->log, (uint64_t)st.st_size, c->ids.mark, &e, err);
-        if (rc == 0 && e.end < e.size)
-                rc = cut_tail(c, &e, err);
+        rc = conv_find_end(c, c->log, &c->ids, &e, err);
         if (rc)
                 return rc;
-        if (ids_covered(&c->ids) > e.end || c->ids.mark.size > e.end)
-                ids_reset(&c->ids, c->ids.mark.size <= e.end);
+        bool cut_off = e.last_seq < known_seq; /* under us */
+        if (cut_off)
+                e.last_seq = known_seq;
+        if (e.end < e.size)
+                rc = cut_tail(c, &e, err);
+        if (rc == 0 && (e.inside_line || cut_off))
+                rc = close_span(c, &e, err);
+        if (rc == 0 && c->ids.mark.size > e.end) {
+                rc = ids_restart(&c->ids, (struct log_mark){e.end, e.last_seq});
+                if (rc)
+                        error_sys(err, rc, "writing ids.idx");
+        }
+        if (rc)
+                return rc;
+        if (ids_covered(&c->ids) > e.end)
+                ids_reset(&c->ids, true);
         if (c->ids.mark.size < e.synced.size)
                 c->ids.mark = e.synced;
         if (c->pairing) {

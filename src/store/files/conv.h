@@ -99,6 +99,11 @@ void conv_leave(struct files_conv *conv);
 int conv_flock(struct files_conv *conv, struct steno_error *err);
 void conv_funlock(struct files_conv *conv);
 
+/* Opens what ids.idx knows about the log and finds its end; -1: there is none. Needs no lock. */
+int conv_find_end(struct files_conv *conv, int log, struct ids *ids, struct log_end *out,
+    struct steno_error *err);
+/* STENO_ECORRUPT where there should be a log and nothing is known of it. */
+int conv_lacks_log(struct files_conv *conv, struct log_mark known, struct steno_error *err);
 /* Under flock: brings log, at, ids up to date; moves a torn tail to the quarantine. */
 int conv_refresh(struct files_conv *conv, struct steno_error *err);
 /* Under flock and fresh: all ids before the end can be found. */

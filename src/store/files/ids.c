@@ -164,7 +164,7 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
                 return;
         ssize_t got = fs_pread_all(fs, fd, &h, sizeof h, 0);
         if (got != (ssize_t)sizeof h || memcmp(h.magic, MAGIC, sizeof MAGIC) != 0 ||
-            h.version != VERSION || h.crc != header_crc(&h) || h.log != log) { /* I4 */
+            h.version != VERSION || h.crc != header_crc(&h) || (log && h.log != log)) { /* I4 */
                 fs->close(fs, fd);
                 return;
         }
@@ -172,7 +172,7 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
         ids->mark_written = h.mark_size;
         struct stat st;
         bool whole = fs->fstat(fs, fd, &st) == 0 && st.st_size >= bucket_at(h.buckets);
-        if (h.boot != ids->boot || h.buckets == 0 || (h.buckets & (h.buckets - 1)) ||
+        if (!log || h.boot != ids->boot || h.buckets == 0 || (h.buckets & (h.buckets - 1)) ||
             !whole) { /* I2 */
                 fs->close(fs, fd);
                 return;
@@ -428,6 +428,13 @@ void ids_set_mark(struct ids *ids, struct log_mark mark)
                 flush(ids);
         else if (write_header(ids, ids->fd))
                 ids_reset(ids, true);
+}
+
+int ids_restart(struct ids *ids, struct log_mark mark)
+{
+        forget_file(ids);
+        ids->mark = mark;
+        return grow(ids, 1);
 }
 
 void ids_reset(struct ids *ids, bool keep_mark)

@@ -14,7 +14,8 @@
  *       every record before it.
  *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
  *   I3  A hit is only a candidate: the record itself is read and compared.
- *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing.
+ *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing,
+ *       but for the seq of its mark when there is no log, or an empty one.
  *   I5  A bucket whose seal does not fit has lost entries: then nothing here counts, because "not
  *       found" could be wrong.
  *
@@ -56,8 +57,8 @@ struct ids {
         uint64_t pending_covered;
 };
 
-/* Opens what is there about the log with this inode. Never fails: without a usable file it is
- * empty and covers nothing. `boot` is ids_boot's. */
+/* Opens what is there about the log with this inode (0: the mark, of any log). Never fails:
+ * without a usable file it is empty and covers nothing. `boot` is ids_boot's. */
 void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, uint64_t log);
 void ids_close(struct ids *ids);
 
@@ -89,6 +90,8 @@ void ids_set_mark(struct ids *ids, struct log_mark mark);
 /* Writes what is pending, the mark too. Under the conversation's lock. */
 void ids_flush(struct ids *ids);
 bool ids_is_flushed(const struct ids *ids);
+/* Replaces the file, in one step, by one that has nothing but this mark. */
+int ids_restart(struct ids *ids, struct log_mark mark);
 /* Forgets all entries, and the mark too when the log was rewritten. */
 void ids_reset(struct ids *ids, bool keep_mark);
 

@@ -358,9 +358,29 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
 
 /* ---- the end ---- */
 
+int log_next_upto(
+    struct log_cursor *c, uint64_t last_seq, struct log_line *out, struct steno_error *err)
+{
+        int rc = log_next(c, out, err);
+        if (rc < 0 || (rc == 1 && !(out->damaged && !c->holding)))
+                return rc;
+        /* Behind the last good record: what is known to have been there has no other witness. */
+        uint64_t seq = rc == 1 && out->first_seq ? out->first_seq - 1 : c->seq;
+        if (!c->seq_known)
+                seq = last_seq ? last_seq - 1 : 0;
+        if (seq >= last_seq)
+                return rc;
+        uint64_t at = rc == 1 ? out->at : c->end;
+        *out = (struct log_line){
+            .damaged = true, .first_seq = seq + 1, .last_seq = last_seq, .at = at};
+        c->seq = last_seq;
+        c->seq_known = true;
+        return 1;
+}
+
 /*
  * Walks [at, limit) and keeps what is whole: *end is behind the last complete batch before the
- * first damaged or incomplete one (L2, L4).
+ * first damaged or incomplete one (L2, L4). A copy of an earlier record is no record.
  */
 static int keep_whole_batches(const struct fs *fs, int fd, uint64_t at, uint64_t limit,
     struct log_end *out, struct steno_error *err)
@@ -373,7 +393,7 @@ static int keep_whole_batches(const struct fs *fs, int fd, uint64_t at, uint64_t
         log_cursor_init(&c, fs, fd, at, limit);
         out->end = at;
         while ((rc = log_next(&c, &line, err)) == 1) {
-                if (line.damaged || line.rec.batch_index != expect ||
+                if (line.damaged || line.rec.seq <= seq || line.rec.batch_index != expect ||
                     (expect > 0 && line.rec.batch_count != count))
                         break;
                 count = line.rec.batch_count;
@@ -399,6 +419,8 @@ static int last_readable(const struct fs *fs, int fd, uint64_t limit, uint64_t f
                 int rc = log_seek_last(fs, fd, end, 1, &start, err);
                 if (rc)
                         return rc;
+                if (start < floor)
+                        start = floor; /* a line feed is missing there */
                 rc = log_read_at(fs, fd, end, start, line, rec, err);
                 if (rc == 0) {
                         *at = start;
@@ -424,63 +446,90 @@ static int seq_before(const struct fs *fs, int fd, uint64_t at, struct buf *line
         return rc;
 }
 
-/* A mark that is about a longer file, or ends inside a line, is of another log. */
-static int check_mark(
-    const struct fs *fs, int fd, uint64_t feed, struct log_mark *mark, struct steno_error *err)
+static int ends_line(const struct fs *fs, int fd, uint64_t at, bool *yes, struct steno_error *err)
 {
-        char byte = 0;
-        if (mark->size == 0 || mark->size == feed)
-                return 0;
-        ssize_t got = mark->size > feed ? 0 : fs_pread_all(fs, fd, &byte, 1, (off_t)mark->size - 1);
-        if (got < 0)
-                return read_failed(err, got);
-        if (byte != '\n')
-                *mark = (struct log_mark){0};
-        return 0;
+        char byte = '\n';
+        ssize_t got = at ? fs_pread_all(fs, fd, &byte, 1, (off_t)at - 1) : 0;
+        *yes = byte == '\n';
+        return got < 0 ? read_failed(err, got) : 0;
+}
+
+/*
+ * Moves a mark that is inside a line to where the lines behind it begin. A record may stand right
+ * there, its predecessor having lost its line feed; else that line goes on to the next one, and is
+ * damage, or a record that somebody made longer.
+ */
+static int leave_line(const struct fs *fs, int fd, uint64_t feed, struct buf *line,
+    struct log_mark *mark, struct steno_error *err)
+{
+        struct record rec;
+        uint64_t start;
+        int rc = log_read_at(fs, fd, feed, mark->size, line, &rec, err);
+        if (rc != STENO_ECORRUPT)
+                return rc;
+        rc = find_feed_back(fs, fd, mark->size, 1, &start, err);
+        if (rc == 0)
+                rc = log_read_at(fs, fd, feed, start, line, &rec, err);
+        if (rc == 0 && rec.seq > mark->seq)
+                mark->seq = rec.seq;
+        if (rc == 0 || rc == STENO_ECORRUPT)
+                rc = find_feed(fs, fd, mark->size, feed, &mark->size, err);
+        return rc;
+}
+
+/* The end of a log that has lines behind the mark: the last span decides (L3, L4). */
+static int find_end_behind(const struct fs *fs, int fd, uint64_t feed, struct log_mark mark,
+    struct buf *line, struct log_end *e, struct steno_error *err)
+{
+        struct record rec;
+        uint64_t at = 0, before = 0;
+        e->end = mark.size;
+        e->last_seq = mark.seq;
+        int rc = last_readable(fs, fd, feed, mark.size, line, &rec, &at, err);
+        if (rc || at == feed)
+                return rc;
+        uint64_t from = rec.group <= at ? at - rec.group : 0;
+        if (from < mark.size)
+                from = mark.size;
+        bool alone = rec.batch_count == 1 && from == at && at + rec.line.n + 1 == feed;
+        /* Not the mark's: records that were missing may have been put back (L5). */
+        rc = seq_before(fs, fd, from, line, &before, err);
+        if (rc)
+                return rc;
+        if (from > mark.size)
+                e->synced = (struct log_mark){from, before > mark.seq ? before : mark.seq};
+        e->last_seq = before;
+        if (alone && rec.seq > before) {
+                e->end = feed; /* the common case: one whole record, all before it synced */
+                e->last_seq = rec.seq;
+        } else {
+                rc = keep_whole_batches(fs, fd, from, feed, e, err);
+        }
+        if (e->last_seq < mark.seq)
+                e->last_seq = mark.seq;
+        return rc;
 }
 
 int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mark,
     struct log_end *out, struct steno_error *err)
 {
         struct buf line;
-        struct record rec;
-        uint64_t feed = 0, at = 0;
-        struct log_end e = {.size = size};
+        uint64_t feed = 0;
+        bool ended = true;
+        if (mark.size > size)
+                mark.size = size; /* records are missing, but their seqs were given out (L5) */
+        struct log_end e = {.size = size, .end = mark.size, .last_seq = mark.seq, .synced = mark};
         buf_init(&line, LINE_READ_MAX * 2);
         int rc = size ? find_feed_back(fs, fd, size, 1, &feed, err) : 0; /* L1 */
-        if (rc == 0)
-                rc = check_mark(fs, fd, feed, &mark, err);
-        if (rc == 0)
-                rc = last_readable(fs, fd, feed, mark.size, &line, &rec, &at, err);
-        if (rc)
-                goto out;
-        e.synced = mark;
-        uint64_t behind = at == feed ? mark.size : at + rec.line.n + 1;
-        if (behind == feed && at != feed && rec.batch_count == 1 && rec.group == 0) {
-                e.end = feed; /* the common case: one whole record, all before it synced (L3) */
-                e.last_seq = rec.seq;
-                if (at > mark.size)
-                        e.synced = (struct log_mark){at, rec.seq - 1};
-        } else if (behind <= mark.size) {
-                /* All that can be read is synced. Damage before the mark keeps its seqs (L5). */
-                e.end = mark.size;
-                e.last_seq = mark.seq;
-        } else {
-                /* The last span, from its first byte that may be unsynced (L3, L4, L5). */
-                uint64_t from = rec.group <= at ? at - rec.group : 0;
-                if (from <= mark.size) {
-                        from = mark.size;
-                        e.last_seq = mark.seq;
-                } else {
-                        rc = seq_before(fs, fd, from, &line, &e.last_seq, err);
-                        e.synced = (struct log_mark){from, e.last_seq};
-                }
-                if (rc == 0)
-                        rc = keep_whole_batches(fs, fd, from, feed, &e, err);
-        }
+        if (rc == 0 && mark.size != feed)
+                rc = ends_line(fs, fd, mark.size, &ended, err);
+        e.inside_line = !ended;
+        if (rc == 0 && feed > mark.size && !ended)
+                rc = leave_line(fs, fd, feed, &line, &mark, err);
+        if (rc == 0 && feed > e.synced.size)
+                rc = find_end_behind(fs, fd, feed, mark, &line, &e, err);
         if (rc == 0)
                 *out = e;
-out:
         buf_release(&line);
         return rc;
 }

@@ -13,7 +13,8 @@
  *       receipt was given for it. Damage before that is damage in the middle: it is reported, and
  *       costs nothing else.
  *   L5  The synced mark (ids.h) is a lower bound of what was synced. What lies before it is never
- *       torn, only damaged.
+ *       torn, only damaged, and where the file is shorter, records are missing: their seqs were
+ *       given out, and are not given out again.
  *
  * Reading needs no lock and no index: the end is found from the end, a seq by bisection.
  */
@@ -31,13 +32,14 @@
 /* The synced mark: this many bytes, up to this seq, are known to be on the disk. */
 struct log_mark {
         uint64_t size; /* 0: unknown */
-        uint64_t seq;
+        uint64_t seq;  /* the last that was given out by then */
 };
 
 struct log_end {
         uint64_t size;     /* of the file when it was looked at */
         uint64_t end;      /* behind the last visible record; what follows up to size is torn */
-        uint64_t last_seq; /* 0: empty */
+        uint64_t last_seq; /* that was given out; 0: none */
+        bool inside_line;  /* the mark is: that line has lost its line feed */
         struct log_mark synced; /* what is known to be, from the mark and the records (L3) */
 };
 
@@ -82,6 +84,10 @@ void log_cursor_init(struct log_cursor *c, const struct fs *fs, int fd, uint64_t
 void log_cursor_release(struct log_cursor *c);
 /* 1 and a line, 0 at the end, or a negative code. */
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err);
+/* The same for a walk to the end of a log whose last seq is known: what is missing there is
+ * damage as well. */
+int log_next_upto(
+    struct log_cursor *c, uint64_t last_seq, struct log_line *out, struct steno_error *err);
 
 /* Offset of the first record with a seq greater than `seq` (== end when there is none). */
 int log_seek_after(

@@ -25,27 +25,13 @@ struct reader {
 
 static int reader_open(struct files_conv *c, struct reader *r, struct steno_error *err)
 {
-        struct stat st = {0};
         *r = (struct reader){.fs = c->store->env->fs};
         r->fd = r->fs->open(r->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
-        if (r->fd == -ENOENT) {
-                ids_open(&r->ids, c->store->env, c->store->boot, c->dir, 0);
-                return 0; /* a folder without a log: empty */
-        }
-        int rc = r->fd < 0 ? r->fd : r->fs->fstat(r->fs, r->fd, &st);
-        if (rc) {
-                if (r->fd >= 0)
-                        r->fs->close(r->fs, r->fd);
-                return error_sys(err, rc, "reading messages.jsonl");
-        }
-        /* ids.idx may be younger than the size that was read, and even of another log (I4): its
-         * mark is then out of range, and no mark at all. */
-        ids_open(&r->ids, c->store->env, c->store->boot, c->dir, st.st_ino);
-        rc = log_find_end(r->fs, r->fd, (uint64_t)st.st_size, r->ids.mark, &r->at, err);
-        if (rc) {
-                ids_close(&r->ids);
+        if (r->fd < 0 && r->fd != -ENOENT)
+                return error_sys(err, r->fd, "reading messages.jsonl");
+        int rc = conv_find_end(c, r->fd, &r->ids, &r->at, err);
+        if (rc && r->fd >= 0)
                 r->fs->close(r->fs, r->fd);
-        }
         return rc;
 }
 
@@ -54,6 +40,18 @@ static void reader_close(struct reader *r)
         ids_close(&r->ids);
         if (r->fd >= 0)
                 r->fs->close(r->fs, r->fd);
+}
+
+/* For whoever reads messages: a log that is missing is not an empty one. */
+static int reader_open_log(struct files_conv *c, struct reader *r, struct steno_error *err)
+{
+        int rc = reader_open(c, r, err);
+        if (rc == 0 && r->fd < 0) {
+                rc = conv_lacks_log(c, r->ids.mark, err);
+                if (rc)
+                        reader_close(r);
+        }
+        return rc;
 }
 
 static void record_of(const struct log_line *line, struct files_record *out)
@@ -75,7 +73,7 @@ static int walk(struct reader *r, uint64_t from, uint64_t after, files_record_fn
                 cursor.seq = after;
                 cursor.seq_known = true;
         }
-        while ((rc = log_next(&cursor, &line, err)) == 1) {
+        while ((rc = log_next_upto(&cursor, r->at.last_seq, &line, err)) == 1) {
                 struct files_record rec;
                 record_of(&line, &rec);
                 rc = each(ctx, &rec);
@@ -91,7 +89,7 @@ int files_read(
 {
         struct reader r;
         uint64_t from = 0;
-        int rc = reader_open(c, &r, err);
+        int rc = reader_open_log(c, &r, err);
         if (rc)
                 return rc;
         if (after < r.at.last_seq) {
@@ -111,9 +109,9 @@ int files_read_last(
         int rc = reader_open(c, &r, err);
         if (rc)
                 return rc;
-        if (r.at.end && lines)
+        if (r.at.last_seq && lines)
                 rc = log_seek_last(r.fs, r.fd, r.at.end, lines, &from, err);
-        if (rc == 0 && r.at.end && lines)
+        if (rc == 0 && r.at.last_seq && lines)
                 rc = walk(&r, from, 0, each, ctx, err);
         reader_close(&r);
         return rc;
@@ -185,7 +183,7 @@ int files_read_id(
     struct files_conv *c, struct str id, files_record_fn each, void *ctx, struct steno_error *err)
 {
         struct reader r;
-        int rc = reader_open(c, &r, err);
+        int rc = reader_open_log(c, &r, err);
         if (rc)
                 return rc;
         struct by_id b = {.r = &r, .want = id, .err = err};
@@ -272,7 +270,7 @@ int files_read_amendments(
         struct reader r;
         struct recent_amendments recent = {0};
         struct buf line;
-        int rc = reader_open(c, &r, err);
+        int rc = reader_open_log(c, &r, err);
         if (rc)
                 return rc;
         buf_init(&line, 0);
