@@ -233,7 +233,7 @@ struct steno_receipt;
  * STENO_EPROTO   not JSON, no legal role, a result without a call or a second one (unless
  *                STENO_RECORD); the message says which message of the batch and why
  * STENO_ECONFLICT an id that is there with other bytes; expected_seq
- * STENO_ELIMIT   over 1,000 messages, 64 MiB a message, 512 levels
+ * STENO_ELIMIT   over 1,000 messages, 64 MiB or 512 levels a message
  * STENO_EFULL, STENO_EIO  nothing of the batch was kept
  */
 STENO_API int steno_append(struct steno_conv *conv, const char *json, size_t n,

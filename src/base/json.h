@@ -70,7 +70,8 @@ void json_release(struct json *j);
 /*
  * Parses one document that fills `text` (white space around it is allowed). 0, STENO_EPROTO with
  * the byte position in the message, STENO_ELIMIT (depth, size) or STENO_ENOMEM. `fault` may be
- * NULL. On failure the tape is empty.
+ * NULL. On failure the tape is empty. The depth is that of a message: where the document is an
+ * array, a list of them, its own level is not counted.
  */
 int json_parse(
     struct json *j, const char *text, size_t n, struct json_fault *fault, struct steno_error *err);

@@ -227,8 +227,10 @@ INLINE enum outcome walk_value(struct walk *w, const char *p, bool build)
 {
         const char *const end = w->end;
         struct json *const j = w->tape;
-        bool object[JSON_DEPTH_MAX];
-        uint32_t open[JSON_DEPTH_MAX];
+        bool object[JSON_DEPTH_MAX + 1];
+        uint32_t open[JSON_DEPTH_MAX + 1];
+        /* A list of messages is no level of theirs. */
+        const uint32_t deepest = JSON_DEPTH_MAX + (*p == '[');
         uint32_t depth = 0;
         uint32_t held = 0;
         uint32_t info = 0;
@@ -279,7 +281,7 @@ close:
         goto after;
 
 begin:
-        if (depth == JSON_DEPTH_MAX)
+        if (depth == deepest)
                 return stop(w, WALK_LIMIT, p, too_deep);
         object[depth] = *p == '{';
         if (build) {
