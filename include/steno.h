@@ -150,6 +150,10 @@ STENO_API void steno_close(struct steno_store *store);
 STENO_API int steno_init(const char *url, const char *settings_json, struct steno_error *err);
 STENO_API int steno_settings(struct steno_store *store, char **json, struct steno_error *err);
 
+/* How many bytes that could not be read this handle has moved to quarantine/ since it was opened:
+ * whoever opens a store for a person tells them when this grows. */
+STENO_API uint64_t steno_quarantined(const struct steno_store *store);
+
 /* Figures: conversations, messages, bytes, materialization (outputs.*), the trash. */
 STENO_API int steno_stats(struct steno_store *store, char **json, struct steno_error *err);
 

@@ -143,6 +143,16 @@ static int finish_output(struct cli *c, int rc)
         return rc;
 }
 
+/* Nobody finds out by looking at the history that something at its end was moved aside. */
+static void say_quarantined(struct cli *c)
+{
+        unsigned long long n = steno_quarantined(c->store);
+
+        if (n > 0)
+                cli_refuse(c, 0, "%llu byte%s that could not be read %s moved to quarantine/", n,
+                    n == 1 ? "" : "s", n == 1 ? "was" : "were");
+}
+
 int main(int argc, char **argv)
 {
         struct cli c;
@@ -162,6 +172,7 @@ int main(int argc, char **argv)
         rc = dispatch(&c, argc - 1, argv + 1);
 
         steno_conv_close(c.conv);
+        say_quarantined(&c);
         steno_close(c.store);
         rc = finish_output(&c, rc);
         out_release(&c.out);

@@ -90,14 +90,24 @@ static int allow_hosts(struct server *s, const char *const *more, struct steno_e
 
 /* ---- the ticker ---- */
 
+static void log_quarantined(struct server *s, uint64_t *before)
+{
+        uint64_t now = steno_quarantined(s->store);
+        if (now > *before && s->log)
+                fprintf(s->log, "{\"quarantined\":%llu}\n", (unsigned long long)(now - *before));
+        *before = now;
+}
+
 static void *tick(void *arg)
 {
         struct server *s = arg;
+        uint64_t quarantined = 0;
         while (!atomic_load(&s->stopping)) {
                 struct timespec t = {.tv_nsec = 250000000};
                 nanosleep(&t, NULL);
                 streams_tick(s->streams);
                 http_reap(s);
+                log_quarantined(s, &quarantined);
         }
         return NULL;
 }

@@ -213,6 +213,11 @@ void steno_close(struct steno_store *store)
         free(store);
 }
 
+uint64_t steno_quarantined(const struct steno_store *store)
+{
+        return store ? files_quarantined(store->files) : 0;
+}
+
 int store_index(struct steno_store *store, struct index **out, struct steno_error *err)
 {
         pthread_mutex_lock(&store->mutex);

@@ -64,7 +64,8 @@ struct files_conv {
 
 struct files_store {
         const struct env *env;
-        uint64_t boot; /* ids_boot */
+        uint64_t boot;        /* ids_boot */
+        uint64_t quarantined; /* bytes, by this handle; atomic */
         char *path;
         int root;
         pthread_mutex_t mutex;               /* the table, the projects, the syncer */

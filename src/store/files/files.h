@@ -45,6 +45,8 @@ void files_close(struct files_store *store);
 const struct env *files_env(const struct files_store *store);
 int files_root(const struct files_store *store);
 const char *files_path(const struct files_store *store);
+/* Bytes that this handle moved to the quarantine. */
+uint64_t files_quarantined(const struct files_store *store);
 /* store.json as it is; freed with free(). */
 int files_settings(struct files_store *store, char **json, struct steno_error *err);
 int files_set_settings(

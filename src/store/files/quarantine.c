@@ -83,6 +83,8 @@ int quarantine_bytes(struct files_conv *c, int from_fd, const char *file, uint64
                 snprintf(name, sizeof name, "%s.bytes", id);
                 fs->unlink(fs, dir, name, 0);
         }
+        if (rc == 0)
+                __atomic_fetch_add(&c->store->quarantined, to - from, __ATOMIC_RELAXED);
         if (fd >= 0)
                 fs->close(fs, fd);
         if (dir >= 0)
@@ -95,4 +97,9 @@ int quarantine_log(
     struct files_conv *c, uint64_t from, uint64_t to, const char *why, struct steno_error *err)
 {
         return quarantine_bytes(c, c->log, "messages.jsonl", from, to, why, err);
+}
+
+uint64_t files_quarantined(const struct files_store *store)
+{
+        return __atomic_load_n(&store->quarantined, __ATOMIC_RELAXED);
 }
