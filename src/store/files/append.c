@@ -6,15 +6,13 @@
  * and syncs once. A batch that is refused costs the others nothing. Whatever fails after
  * admission fails for all, and what the leader thought it knew is forgotten.
  */
-#include "store/files/conv.h"
+#include "store/files/append_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/json.h"
 #include "base/limits.h"
 
 /* One write is bounded; what does not fit waits for the next group. */
@@ -26,38 +24,6 @@
 #define RESERVE_MIN (64 * KIB)
 #define RESERVE_MAX MIB
 
-struct append_request {
-        struct append_request *next;
-        struct files_batch *batch;
-        struct files_receipt receipt;
-        struct steno_error err;
-        int rc;
-        bool done;
-        bool admitted; /* its records are in the group's write */
-};
-
-/* An id or a key, and where its record will be. */
-struct noted {
-        uint64_t hash;
-        uint64_t at;
-};
-
-struct group {
-        struct files_conv *conv;
-        uint64_t seq;        /* last seq, the admitted batches included */
-        uint64_t amend;      /* seq of the last amendment, likewise */
-        struct noted *noted; /* ids and keys of the admitted batches */
-        size_t noted_count;
-        size_t noted_cap;
-        struct noted few[4]; /* where `noted` begins */
-        struct buf out;      /* the records of the admitted batches */
-        struct buf x;        /* scratch */
-        bool sync;           /* someone asked for full durability */
-        bool replay_sync;
-        char at[TIME_TEXT];
-        struct arena arena;
-};
-
 void files_receipt_release(struct files_receipt *r, size_t count)
 {
         if (!r->ids)
@@ -66,379 +32,6 @@ void files_receipt_release(struct files_receipt *r, size_t count)
                 free(r->ids[i]);
         free(r->ids);
         r->ids = NULL;
-}
-
-/* ---- idempotency ---- */
-
-/* Is the stored record what this entry would store? */
-static int same_message(const struct record *rec, const struct files_entry *e, bool *same,
-    struct arena *arena, struct steno_error *err)
-{
-        struct about stored;
-        char hex[SHA256_HEX];
-        int rc = about_read(rec->x, arena, &stored, err);
-        if (rc)
-                return rc;
-        *same = false;
-        if (!str_eq(rec->fmt, e->fmt) || !str_eq(stored.kind, e->about.kind))
-                return 0;
-        struct str a = stored.sha, b = e->about.sha;
-        if (a.n == 0 && b.n == 0) {
-                *same = str_eq(rec->m, e->m);
-                return 0;
-        }
-        /* One of them was kept out of line: compare what came, not how it is carried. */
-        struct str bare = a.n ? e->m : rec->m;
-        if (a.n && b.n) {
-                *same = str_eq(a, b);
-                return 0;
-        }
-        if (sha256_hex(bare.p, bare.n, hex))
-                return error_nomem(err);
-        *same = str_is(a.n ? a : b, hex);
-        return 0;
-}
-
-struct candidate {
-        struct files_conv *conv;
-        struct str want;
-        bool key; /* `want` is an idempotency key, not an id */
-        struct buf line;
-        struct buf text;
-        struct record rec;
-        int rc;
-        struct steno_error *err;
-};
-
-static int try_candidate(void *ctx, uint64_t at)
-{
-        struct candidate *c = ctx;
-        struct record rec;
-        const struct fs *fs = c->conv->store->env->fs;
-        int rc = log_read_at(fs, c->conv->log, c->conv->at.end, at, &c->line, &rec, c->err);
-        if (rc == STENO_ECORRUPT)
-                return 0;
-        if (rc) {
-                c->rc = rc;
-                return 1;
-        }
-        struct str found = rec.id;
-        if (c->key && !about_key(rec.x, &found))
-                return 0;
-        buf_clear(&c->text);
-        json_unescape(found, &c->text, NULL);
-        if (c->text.failed) {
-                c->rc = error_nomem(c->err);
-                return 1;
-        }
-        if (!str_eq(buf_str(&c->text), c->want))
-                return 0;
-        c->rec = rec;
-        return 1;
-}
-
-/* 1: c->rec is the record; 0: there is none. */
-static int find(struct candidate *c)
-{
-        uint64_t hash = c->key ? ids_hash_key(c->want) : ids_hash_id(c->want);
-        int rc = conv_lookup(c->conv, hash, try_candidate, c, c->err);
-        return rc <= 0 ? rc : c->rc ? c->rc : 1;
-}
-
-static int add_receipt_id(struct files_receipt *r, size_t i, struct str escaped)
-{
-        struct buf b;
-        buf_init(&b, 0);
-        json_unescape(escaped, &b, NULL);
-        r->ids[i] = buf_take(&b, NULL);
-        buf_release(&b);
-        return r->ids[i] ? 0 : STENO_ENOMEM;
-}
-
-static int conflict(struct append_request *q, size_t i, const char *why)
-{
-        return error_set(&q->err, STENO_ECONFLICT, "message %zu: id \"%.*s\" %s", i + 1,
-            (int)(q->batch->entries[i].id.n > 100 ? 100 : q->batch->entries[i].id.n),
-            q->batch->entries[i].id.p, why);
-}
-
-/*
- * The batch whose first record is at the start of `first` is there already: is all of this one
- * the same? Then its receipt is given again. `found` is the message whose id led here.
- */
-static int replay(
-    struct group *g, struct append_request *q, uint64_t first_seq, size_t found, bool by_key)
-{
-        struct files_conv *c = g->conv;
-        const struct fs *fs = c->store->env->fs;
-        struct files_batch *b = q->batch;
-        struct log_cursor cursor;
-        struct log_line line;
-        uint64_t at;
-        size_t i = 0;
-        bool same_id = true;
-        int rc = log_seek_after(fs, c->log, c->at.end, first_seq - 1, &at, &q->err);
-        if (rc)
-                return rc;
-        q->receipt.ids = calloc(b->count, sizeof *q->receipt.ids);
-        if (!q->receipt.ids)
-                return error_nomem(&q->err);
-        log_cursor_init(&cursor, fs, c->log, at, c->at.end);
-        for (; i < b->count; i++) {
-                struct buf id;
-                bool same = false;
-                same_id = false;
-                rc = log_next(&cursor, &line, &q->err);
-                if (rc <= 0 || line.damaged)
-                        break;
-                rc = same_message(&line.rec, &b->entries[i], &same, &g->arena, &q->err);
-                if (rc)
-                        break;
-                buf_init(&id, 0);
-                json_unescape(line.rec.id, &id, NULL);
-                if (id.failed)
-                        rc = error_nomem(&q->err);
-                same_id = b->entries[i].made_id || str_eq(buf_str(&id), b->entries[i].id);
-                same = same && same_id;
-                buf_release(&id);
-                if (rc || !same ||
-                    (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i)))
-                        break;
-                rc = add_receipt_id(&q->receipt, i, line.rec.id);
-                if (rc) {
-                        error_nomem(&q->err);
-                        break;
-                }
-                q->receipt.last_seq = line.rec.seq;
-        }
-        log_cursor_release(&cursor);
-        if (rc < 0 || i < b->count) {
-                files_receipt_release(&q->receipt, b->count);
-                if (rc < 0)
-                        return rc;
-                return by_key ? error_set(&q->err, STENO_ECONFLICT,
-                                    "the idempotency key \"%.*s\" was used for another batch",
-                                    (int)(b->key.n > 100 ? 100 : b->key.n), b->key.p)
-                       : !same_id
-                           ? conflict(q, found, "is there already, but not with all of this batch")
-                           : conflict(q, i, "is there already, with other bytes");
-        }
-        q->receipt.first_seq = first_seq;
-        q->receipt.replayed = true;
-        if (b->durability == STENO_FULL)
-                g->replay_sync = true;
-        return 1;
-}
-
-static bool in_group(const struct group *g, uint64_t hash)
-{
-        for (size_t i = 0; i < g->noted_count; i++)
-                if (g->noted[i].hash == hash)
-                        return true;
-        return false;
-}
-
-static int repeated_inside(struct append_request *q)
-{
-        struct files_batch *b = q->batch;
-        for (size_t i = 1; i < b->count; i++) {
-                if (b->entries[i].made_id)
-                        continue;
-                for (size_t k = 0; k < i; k++)
-                        if (str_eq(b->entries[i].id, b->entries[k].id))
-                                return conflict(q, i, "stands twice in the batch");
-        }
-        return 0;
-}
-
-/*
- * 0: new; 1: a replay, the receipt is filled; 2: meets a batch of this very group, so it has to
- * wait for the next one; negative: refused.
- */
-static int check_ids(struct group *g, struct append_request *q)
-{
-        struct files_batch *b = q->batch;
-        struct candidate c = {.conv = g->conv, .err = &q->err};
-        bool outside = b->key.n > 0;
-        for (size_t i = 0; i < b->count && !outside; i++)
-                outside = !b->entries[i].made_id;
-        if (!outside)
-                return 0;
-        int rc = repeated_inside(q);
-        if (rc == 0)
-                rc = conv_cover_ids(g->conv, &q->err);
-        if (rc)
-                return rc;
-        buf_init(&c.line, 0);
-        buf_init(&c.text, 0);
-        if (b->key.n) {
-                c.want = b->key;
-                c.key = true;
-                rc = in_group(g, ids_hash_key(b->key)) ? 2 : find(&c);
-                if (rc == 1)
-                        rc = replay(g, q, c.rec.seq, 0, true);
-                c.key = false;
-        }
-        for (size_t i = 0; rc == 0 && i < b->count; i++) {
-                if (b->entries[i].made_id)
-                        continue;
-                c.want = b->entries[i].id;
-                rc = in_group(g, ids_hash_id(c.want)) ? 2 : find(&c);
-                if (rc == 1)
-                        rc = c.rec.seq > i ? replay(g, q, c.rec.seq - i, i, false)
-                                           : conflict(q, i, "is there already");
-        }
-        buf_release(&c.line);
-        buf_release(&c.text);
-        return rc;
-}
-
-/* ---- pairing ---- */
-
-static int refuse_result(
-    struct append_request *q, size_t i, struct str call, const struct pairing_match *m)
-{
-        int n = (int)(call.n > 80 ? 80 : call.n);
-        if (m->verdict == PAIRING_DUPLICATE)
-                return error_set(&q->err, STENO_EPROTO,
-                    "message %zu: tool_call_id \"%.*s\" was already answered at seq %llu", i + 1, n,
-                    call.p, (unsigned long long)m->result_seq);
-        if (m->block_seq == 0)
-                return error_set(&q->err, STENO_EPROTO,
-                    "message %zu: tool_call_id \"%.*s\" answers no call", i + 1, n, call.p);
-        return error_set(&q->err, STENO_EPROTO,
-            "message %zu: tool_call_id \"%.*s\" answers no call of the block at seq %llu", i + 1, n,
-            call.p, (unsigned long long)m->block_seq);
-}
-
-static int pair_batch(struct group *g, struct append_request *q, struct pairing *p)
-{
-        struct files_batch *b = q->batch;
-        for (size_t i = 0; i < b->count; i++) {
-                struct about *about = &b->entries[i].about;
-                if (about->kind.n && !str_is(about->kind, "supersede"))
-                        continue;
-                struct pairing_match *m =
-                    arena_alloc(&g->arena, (about->answer_count + 1) * sizeof *m);
-                if (!m || pairing_add(p, g->seq + 1 + i, about, m))
-                        return error_nomem(&q->err);
-                about->orphan = about->duplicate = false;
-                for (size_t k = 0; k < about->answer_count; k++) {
-                        if (m[k].verdict == PAIRING_OK)
-                                continue;
-                        if (!b->record)
-                                return refuse_result(q, i, about->answers[k], &m[k]);
-                        if (m[k].verdict == PAIRING_ORPHAN)
-                                about->orphan = true;
-                        else
-                                about->duplicate = true;
-                }
-        }
-        return 0;
-}
-
-/* A batch is tried on a copy, so that a refused one leaves no trace. */
-static int check_pairing(struct group *g, struct append_request *q)
-{
-        struct files_conv *c = g->conv;
-        struct files_batch *b = q->batch;
-        bool answers = false;
-        for (size_t i = 0; i < b->count; i++)
-                answers = answers || b->entries[i].about.answer_count > 0;
-        if (!answers && !c->pairing)
-                return 0; /* loaded when the first result comes */
-        int rc = conv_load_pairing(c, &q->err);
-        if (rc)
-                return rc;
-        if (!answers)
-                return pair_batch(g, q, c->pairing);
-        struct pairing *trial = pairing_clone(c->pairing);
-        if (!trial)
-                return error_nomem(&q->err);
-        rc = pair_batch(g, q, trial);
-        if (rc) {
-                pairing_free(trial);
-                return rc;
-        }
-        pairing_free(c->pairing);
-        c->pairing = trial;
-        return 0;
-}
-
-/* ---- amendments ---- */
-
-struct target {
-        struct str id;
-        bool deleted;
-        uint64_t by;  /* the newest record that took its place */
-        uint64_t via; /* the one that named it, when it was named by that */
-        struct arena *arena;
-};
-
-static int check_deleted(void *ctx, const struct files_record *r)
-{
-        struct target *t = ctx;
-        struct about about;
-        if (r->damaged || about_read(r->rec.x, t->arena, &about, NULL))
-                return 0;
-        if (!str_eq(about.target, t->id))
-                return 0;
-        t->deleted = str_is(about.kind, "delete");
-        if (!t->by && str_is(about.kind, "supersede"))
-                t->by = r->rec.seq;
-        return t->deleted;
-}
-
-/* A message that took another's place is known by its own id too, but amended through that. */
-static bool is_message(struct target *t, struct about *about, const struct record *rec)
-{
-        struct about found;
-        if (!str_starts(rec->x, "{\"kind\":"))
-                return true;
-        if (about_read(rec->x, t->arena, &found, NULL) || !str_is(found.kind, "supersede"))
-                return false;
-        t->id = about->target = arena_dup(t->arena, found.target);
-        t->via = rec->seq;
-        return t->id.p;
-}
-
-/* The target of an amendment must be a message that can be seen. */
-static int check_targets(struct group *g, struct append_request *q)
-{
-        struct files_conv *c = g->conv;
-        struct files_batch *b = q->batch;
-        for (size_t i = 0; i < b->count; i++) {
-                struct about *about = &b->entries[i].about;
-                if (!about->kind.n)
-                        continue;
-                struct candidate found = {.conv = c, .want = about->target, .err = &q->err};
-                struct target t = {.id = about->target, .arena = &g->arena};
-                struct str named = about->target;
-                int rc = conv_cover_ids(c, &q->err);
-                if (rc)
-                        return rc;
-                buf_init(&found.line, 0);
-                buf_init(&found.text, 0);
-                rc = find(&found);
-                bool message = rc == 1 && is_message(&t, about, &found.rec);
-                bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
-                buf_release(&found.line);
-                buf_release(&found.text);
-                if (rc < 0)
-                        return rc;
-                if (message || purged) {
-                        rc = files_read_amendments(c, check_deleted, &t, &q->err);
-                        if (rc < 0)
-                                return rc;
-                }
-                if (t.deleted || (t.via && t.by != t.via) || !(message || t.by))
-                        return error_set(&q->err, STENO_ENOTFOUND, "no message \"%.*s\" to %.*s",
-                            (int)(named.n > 100 ? 100 : named.n), named.p, (int)about->kind.n,
-                            about->kind.p);
-                about->prev = g->amend ? g->amend : c->ids.last_amend;
-                g->amend = g->seq + 1 + i;
-        }
-        return 0;
 }
 
 /* ---- the group ---- */
@@ -545,7 +138,7 @@ static int check_parts(struct group *g, struct append_request *q)
 static int admit(struct group *g, struct append_request *q)
 {
         struct files_batch *b = q->batch;
-        int rc = check_ids(g, q);
+        int rc = admit_ids(g, q);
         if (rc == 1) {
                 q->receipt.durability = b->durability;
                 return 0;
@@ -556,11 +149,11 @@ static int admit(struct group *g, struct append_request *q)
                 return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
                     (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
         uint64_t amend = g->amend;
-        rc = check_targets(g, q);
+        rc = admit_targets(g, q);
         if (rc == 0)
                 rc = check_parts(g, q);
         if (rc == 0)
-                rc = check_pairing(g, q);
+                rc = admit_pairing(g, q);
         if (rc == 0)
                 rc = serialise(g, q);
         if (rc) {

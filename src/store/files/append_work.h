@@ -1,0 +1,69 @@
+/*
+ * append_work.h - what the files of an append share. Nobody else includes it.
+ */
+#ifndef STORE_FILES_APPEND_WORK_H
+#define STORE_FILES_APPEND_WORK_H
+
+#include "base/arena.h"
+#include "store/files/conv.h"
+
+struct append_request {
+        struct append_request *next;
+        struct files_batch *batch;
+        struct files_receipt receipt;
+        struct steno_error err;
+        int rc;
+        bool done;
+        bool admitted; /* its records are in the group's write */
+};
+
+/* An id or a key, and where its record will be. */
+struct noted {
+        uint64_t hash;
+        uint64_t at;
+};
+
+struct group {
+        struct files_conv *conv;
+        uint64_t seq;        /* last seq, the admitted batches included */
+        uint64_t amend;      /* seq of the last amendment, likewise */
+        struct noted *noted; /* ids and keys of the admitted batches */
+        size_t noted_count;
+        size_t noted_cap;
+        struct noted few[4]; /* where `noted` begins */
+        struct buf out;      /* the records of the admitted batches */
+        struct buf x;        /* scratch */
+        bool sync;           /* someone asked for full durability */
+        bool replay_sync;
+        char at[TIME_TEXT];
+        struct arena arena;
+};
+
+/* Looks for the record with an id, or with an idempotency key. */
+struct candidate {
+        struct files_conv *conv;
+        struct str want;
+        bool key; /* `want` is an idempotency key, not an id */
+        struct buf line;
+        struct buf text;
+        struct record rec;
+        int rc;
+        struct steno_error *err;
+};
+
+void candidate_init(struct candidate *c, struct group *g, struct steno_error *err);
+void candidate_release(struct candidate *c);
+/* 1: c->rec is the record; 0: there is none. The ids are covered. */
+int candidate_find(struct candidate *c);
+
+/*
+ * replay.c: 0: new; 1: a replay, the receipt is filled; 2: meets a batch of this very group, so it
+ * has to wait for the next one; negative: refused.
+ */
+int admit_ids(struct group *g, struct append_request *q);
+/* admit.c: the targets of amendments are there. */
+int admit_targets(struct group *g, struct append_request *q);
+/* admit.c: every result has its call; a recording append gets its marks. */
+int admit_pairing(struct group *g, struct append_request *q);
+
+#endif
