@@ -236,7 +236,7 @@ struct steno_receipt;
  *
  * STENO_EPROTO   not JSON, no legal role, a result without a call or a second one (unless
  *                STENO_RECORD); the message says which message of the batch and why
- * STENO_ECONFLICT an id that is there with other bytes; expected_seq
+ * STENO_ECONFLICT an id that is there with other bytes, or was before a purge; expected_seq
  * STENO_ELIMIT   over 1,000 messages, 64 MiB or 512 levels a message
  * STENO_EFULL, STENO_EIO  nothing of the batch was kept
  */
@@ -249,7 +249,8 @@ STENO_API uint64_t steno_receipt_last_seq(const struct steno_receipt *r);
 STENO_API size_t steno_receipt_count(const struct steno_receipt *r);
 STENO_API const char *steno_receipt_id(const struct steno_receipt *r, size_t i);
 STENO_API int steno_receipt_durability(const struct steno_receipt *r);
-/* Was this a replay: everything had been stored before? */
+/* Was this a replay: everything had been stored before? White space between tokens makes no
+ * difference, unless the message is so large that some of it is kept in a file of its own. */
 STENO_API bool steno_receipt_replayed(const struct steno_receipt *r);
 /* {"conversation","first_seq","last_seq","ids":[...],"durability"} */
 STENO_API const char *steno_receipt_json(const struct steno_receipt *r);
@@ -257,8 +258,10 @@ STENO_API void steno_receipt_free(struct steno_receipt *r);
 
 /*
  * An amendment: `kind` "delete" (json NULL), "meta" (an object that is merged into the message's
- * metadata; null removes) or "supersede" (the message that takes the target's place). The target
- * must be a visible message: STENO_ENOTFOUND.
+ * metadata; null removes) or "supersede" (the message that takes the target's place). The target is
+ * a message that was not deleted, by the id it was appended under (also after it was replaced: what
+ * is shown in its place keeps that id), or by the id of what stands in its place now; else
+ * STENO_ENOTFOUND.
  */
 STENO_API int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id,
     const char *json, size_t n, const struct steno_append_options *opt,

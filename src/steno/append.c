@@ -213,8 +213,10 @@ static int take_amendment(struct append_work *w, const char *kind, const char *t
         if (!message && strcmp(kind, "delete") != 0 && strcmp(kind, "meta") != 0)
                 return error_set(err, STENO_EINVAL, "there is no amendment \"%.40s\"", kind);
         if (strcmp(kind, "delete") == 0 ? has_json : !has_json)
-                return error_set(
-                    err, STENO_EINVAL, "%s %s", kind, has_json ? "takes no message" : "needs one");
+                return error_set(err, STENO_EINVAL, "an amendment \"%s\" %s", kind,
+                    has_json  ? "takes no JSON"
+                    : message ? "needs the message that takes the place"
+                              : "needs an object with the metadata");
         if (message) {
                 rc = take_message(w, 0, e, err);
         } else {
@@ -225,7 +227,7 @@ static int take_amendment(struct append_work *w, const char *kind, const char *t
                 rc = take_id(w, e, err);
         }
         e->about.kind = str_of(kind);
-        e->about.target = str_of(target);
+        e->about.target = e->named = str_of(target);
         return rc;
 }
 

@@ -3,78 +3,113 @@
  */
 #include "store/files/append_work.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
+#include "base/json.h"
 
 /* ---- amendments ---- */
+
+/*
+ * A message that took another's place is known by its own id too, but amended through the one that
+ * was there first: so all that happened to a place is found under one name.
+ */
+int admit_names(struct group *g, struct append_request *q)
+{
+        struct files_batch *b = q->batch;
+        for (size_t i = 0; i < b->count; i++) {
+                struct files_entry *e = &b->entries[i];
+                struct candidate found;
+                struct about about;
+                if (!e->about.kind.n)
+                        continue;
+                candidate_init(&found, g, &q->err);
+                found.want = e->named;
+                e->about.target = e->named;
+                int rc = candidate_find(&found);
+                if (rc == 1) {
+                        rc = about_read(found.rec.x, &g->arena, &about, &q->err);
+                        if (rc == 0 && str_is(about.kind, "supersede"))
+                                e->about.target = about.target;
+                }
+                candidate_release(&found);
+                if (rc)
+                        return rc;
+        }
+        return 0;
+}
 
 struct target {
         struct str id;
         bool deleted;
-        uint64_t by;  /* the newest record that took its place */
-        uint64_t via; /* the one that named it, when it was named by that */
+        struct buf by; /* the id of the newest record that took its place */
+        bool replaced;
         struct arena *arena;
 };
 
-static int check_deleted(void *ctx, const struct files_record *r)
+/* They come newest first. */
+static int follow_target(void *ctx, const struct files_record *r)
 {
         struct target *t = ctx;
         struct about about;
-        if (r->damaged || about_read(r->rec.x, t->arena, &about, NULL))
-                return 0;
-        if (!str_eq(about.target, t->id))
-                return 0;
+        if (r->damaged || about_read(r->rec.x, t->arena, &about, NULL) ||
+            !str_eq(about.target, t->id))
+                return t->arena->failed;
         t->deleted = str_is(about.kind, "delete");
-        if (!t->by && str_is(about.kind, "supersede"))
-                t->by = r->rec.seq;
-        return t->deleted;
+        if (!t->replaced && str_is(about.kind, "supersede")) {
+                t->replaced = true;
+                json_unescape(r->rec.id, &t->by, NULL);
+        }
+        return t->by.failed ? t->by.failed : t->deleted;
 }
 
-/* A message that took another's place is known by its own id too, but amended through that. */
-static bool is_message(struct target *t, struct about *about, const struct record *rec)
+/* Is a message of this id in its place, or what came there behind it? */
+static int look_for_target(
+    struct group *g, const struct files_entry *e, bool *there, struct steno_error *err)
 {
-        struct about found;
-        if (!str_starts(rec->x, "{\"kind\":"))
-                return true;
-        if (about_read(rec->x, t->arena, &found, NULL) || !str_is(found.kind, "supersede"))
-                return false;
-        t->id = about->target = arena_dup(t->arena, found.target);
-        t->via = rec->seq;
-        return t->id.p;
+        struct candidate found;
+        struct target t = {.id = e->about.target, .arena = &g->arena};
+        candidate_init(&found, g, err);
+        found.want = t.id;
+        int rc = candidate_find(&found);
+        bool message = rc == 1 && !str_starts(found.rec.x, "{\"kind\":");
+        bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
+        candidate_release(&found);
+        *there = false;
+        if (rc < 0 || !(message || purged))
+                return rc < 0 ? rc : 0;
+        buf_init(&t.by, 0);
+        rc = files_read_amendments(g->conv, follow_target, &t, err);
+        if (rc == STENO_ENOMEM)
+                error_nomem(err);
+        bool by_first = str_eq(e->named, t.id);
+        bool by_last = t.replaced && str_eq(e->named, buf_str(&t.by));
+        *there = !t.deleted && (message || t.replaced) && (by_first || by_last);
+        buf_release(&t.by);
+        return rc < 0 ? rc : 0;
 }
 
-/* It must be a message that can be seen. */
 int admit_targets(struct group *g, struct append_request *q)
 {
-        struct files_conv *c = g->conv;
         struct files_batch *b = q->batch;
+        bool others = g->amend;
         for (size_t i = 0; i < b->count; i++) {
-                struct about *about = &b->entries[i].about;
-                if (!about->kind.n)
+                struct files_entry *e = &b->entries[i];
+                bool there;
+                if (!e->about.kind.n)
                         continue;
-                struct candidate found;
-                struct target t = {.id = about->target, .arena = &g->arena};
-                struct str named = about->target;
-                int rc = conv_cover_ids(c, &q->err);
+                if (others)
+                        return 2; /* what those do is not in the log yet */
+                int rc = look_for_target(g, e, &there, &q->err);
                 if (rc)
                         return rc;
-                candidate_init(&found, g, &q->err);
-                found.want = about->target;
-                rc = candidate_find(&found);
-                bool message = rc == 1 && is_message(&t, about, &found.rec);
-                bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
-                candidate_release(&found);
-                if (rc < 0)
-                        return rc;
-                if (message || purged) {
-                        rc = files_read_amendments(c, check_deleted, &t, &q->err);
-                        if (rc < 0)
-                                return rc;
-                }
-                if (t.deleted || (t.via && t.by != t.via) || !(message || t.by))
-                        return error_set(&q->err, STENO_ENOTFOUND, "no message \"%.*s\" to %.*s",
-                            (int)(named.n > 100 ? 100 : named.n), named.p, (int)about->kind.n,
-                            about->kind.p);
-                about->prev = g->amend ? g->amend : c->ids.last_amend;
+                if (!there)
+                        return error_set(&q->err, STENO_ENOTFOUND, "no message \"%.*s\" to %s",
+                            (int)(e->named.n > 100 ? 100 : e->named.n), e->named.p,
+                            str_is(e->about.kind, "delete") ? "delete"
+                            : str_is(e->about.kind, "meta") ? "give metadata to"
+                                                            : "replace");
+                e->about.prev = g->amend ? g->amend : g->conv->ids.last_amend;
                 g->amend = g->seq + 1 + i;
         }
         return 0;
@@ -82,20 +117,31 @@ int admit_targets(struct group *g, struct append_request *q)
 
 /* ---- pairing ---- */
 
-static int refuse_result(
-    struct append_request *q, size_t i, struct str call, const struct pairing_match *m)
+/* A batch that is refused never gets the seqs that its messages would have had. */
+static const char *place_of(const struct group *g, uint64_t seq, char *to, size_t n)
 {
+        if (seq > g->seq)
+                snprintf(to, n, "message %llu of this batch", (unsigned long long)(seq - g->seq));
+        else
+                snprintf(to, n, "seq %llu", (unsigned long long)seq);
+        return to;
+}
+
+static int refuse_result(struct group *g, struct append_request *q, size_t i, struct str call,
+    const struct pairing_match *m)
+{
+        char place[64];
         int n = (int)(call.n > 80 ? 80 : call.n);
         if (m->verdict == PAIRING_DUPLICATE)
                 return error_set(&q->err, STENO_EPROTO,
-                    "message %zu: tool_call_id \"%.*s\" was already answered at seq %llu", i + 1, n,
-                    call.p, (unsigned long long)m->result_seq);
+                    "message %zu: tool_call_id \"%.*s\" was already answered at %s", i + 1, n,
+                    call.p, place_of(g, m->result_seq, place, sizeof place));
         if (m->block_seq == 0)
                 return error_set(&q->err, STENO_EPROTO,
                     "message %zu: tool_call_id \"%.*s\" answers no call", i + 1, n, call.p);
         return error_set(&q->err, STENO_EPROTO,
-            "message %zu: tool_call_id \"%.*s\" answers no call of the block at seq %llu", i + 1, n,
-            call.p, (unsigned long long)m->block_seq);
+            "message %zu: tool_call_id \"%.*s\" answers no call of the block at %s", i + 1, n,
+            call.p, place_of(g, m->block_seq, place, sizeof place));
 }
 
 static int pair_batch(struct group *g, struct append_request *q, struct pairing *p)
@@ -114,7 +160,7 @@ static int pair_batch(struct group *g, struct append_request *q, struct pairing 
                         if (m[k].verdict == PAIRING_OK)
                                 continue;
                         if (!b->record)
-                                return refuse_result(q, i, about->answers[k], &m[k]);
+                                return refuse_result(g, q, i, about->answers[k], &m[k]);
                         if (m[k].verdict == PAIRING_ORPHAN)
                                 about->orphan = true;
                         else

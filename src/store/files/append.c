@@ -138,13 +138,11 @@ static int check_parts(struct group *g, struct append_request *q)
 static int admit(struct group *g, struct append_request *q)
 {
         struct files_batch *b = q->batch;
-        int rc = admit_ids(g, q);
-        if (rc == 1) {
-                q->receipt.durability = b->durability;
-                return 0;
-        }
+        int rc = admit_names(g, q);
+        if (rc == 0)
+                rc = admit_ids(g, q);
         if (rc)
-                return rc;
+                return rc == 1 ? 0 : rc;
         if (b->expect && b->expected_seq != g->seq)
                 return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
                     (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
@@ -322,15 +320,19 @@ static struct append_request *commit(struct files_conv *c, struct append_request
         }
         if (g.out.n) {
                 rc = c->poisoned ? rc : write_group(&g, &err);
-                if (rc) {
+                if (rc)
                         fail_admitted(list, &err, rc);
-                        if (c->poisoned)
-                                fail_replayed(list, &err, rc);
-                }
+                /* What was to be synced with it still is to be. */
+                if (rc && g.replay_sync && !c->poisoned)
+                        rc = sync_replayed(c, &err);
+                if (c->poisoned)
+                        fail_replayed(list, &err, rc);
         }
-        for (struct append_request *q = list; q != rest; q = q->next)
-                if (q->rc == 0 && q->admitted)
-                        q->receipt.durability = g.sync ? STENO_FULL : STENO_PROCESS;
+        for (struct append_request *q = list; q != rest; q = q->next) {
+                bool synced = q->admitted ? g.sync : c->ids.mark.seq >= q->receipt.last_seq;
+                if (q->rc == 0)
+                        q->receipt.durability = synced ? STENO_FULL : STENO_PROCESS;
+        }
         group_release(&g);
         return rest;
 }

@@ -47,13 +47,14 @@ struct candidate {
         struct buf line;
         struct buf text;
         struct record rec;
+        uint64_t at; /* its offset */
         int rc;
         struct steno_error *err;
 };
 
 void candidate_init(struct candidate *c, struct group *g, struct steno_error *err);
 void candidate_release(struct candidate *c);
-/* 1: c->rec is the record; 0: there is none. The ids are covered. */
+/* 1: c->rec is the record; 0: there is none. */
 int candidate_find(struct candidate *c);
 
 /*
@@ -61,7 +62,9 @@ int candidate_find(struct candidate *c);
  * has to wait for the next one; negative: refused.
  */
 int admit_ids(struct group *g, struct append_request *q);
-/* admit.c: the targets of amendments are there. */
+/* admit.c: amendments know their targets by the ids that the log has for them. */
+int admit_names(struct group *g, struct append_request *q);
+/* admit.c: the targets of amendments can be seen. 2: another amendment goes first. */
 int admit_targets(struct group *g, struct append_request *q);
 /* admit.c: every result has its call; a recording append gets its marks. */
 int admit_pairing(struct group *g, struct append_request *q);

@@ -92,7 +92,8 @@ struct files_entry {
         struct str id; /* decoded; the caller's or made */
         bool made_id;  /* made by Steno: cannot be there yet */
         struct str fmt;
-        struct about about; /* may get marks */
+        struct about about; /* may get marks, and an amendment's target its first id */
+        struct str named;   /* of an amendment: what the caller called its target */
         struct str m;       /* one line of JSON */
 };
 

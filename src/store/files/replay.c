@@ -9,33 +9,93 @@
 #include "base/hash.h"
 #include "base/json.h"
 
-/* Is the stored record what this entry would store? */
-static int same_message(const struct record *rec, const struct files_entry *e, bool *same,
-    struct arena *arena, struct steno_error *err)
+/* How a stored record answers a message that comes again. */
+enum likeness {
+        LIKE_SAME,
+        LIKE_OTHER_ID,
+        LIKE_OTHER_BYTES,
+        LIKE_OTHER_TARGET,
+        LIKE_PURGED,
+        LIKE_DAMAGED, /* nobody can say */
+};
+
+static size_t skip_space(struct str s, size_t i)
 {
-        struct about stored;
+        while (i < s.n && (s.p[i] == ' ' || s.p[i] == '\t' || s.p[i] == '\n' || s.p[i] == '\r'))
+                i++;
+        return i;
+}
+
+/* Two texts of valid JSON: white space between tokens is no part of a message. */
+static bool same_tokens(struct str a, struct str b)
+{
+        size_t i = 0, k = 0;
+        bool in_string = false;
+        if (str_eq(a, b))
+                return true;
+        for (;; i++, k++) {
+                if (!in_string) {
+                        i = skip_space(a, i);
+                        k = skip_space(b, k);
+                }
+                if (i == a.n || k == b.n)
+                        return i == a.n && k == b.n;
+                if (a.p[i] != b.p[k])
+                        return false;
+                if (in_string && a.p[i] == '\\') {
+                        i++, k++;
+                        if (i == a.n || k == b.n || a.p[i] != b.p[k])
+                                return false;
+                } else if (a.p[i] == '"') {
+                        in_string = !in_string;
+                }
+        }
+}
+
+/* Of a message that was kept out of line the sum is compared, and its white space with it. */
+static int same_message(const struct record *rec, const struct about *stored,
+    const struct files_entry *e, bool *same, struct steno_error *err)
+{
         char hex[SHA256_HEX];
-        int rc = about_read(rec->x, arena, &stored, err);
-        if (rc)
-                return rc;
-        *same = false;
-        if (!str_eq(rec->fmt, e->fmt) || !str_eq(stored.kind, e->about.kind))
+        struct str a = stored->sha, b = e->about.sha;
+        *same = a.n ? str_eq(a, b) : same_tokens(rec->m, e->m);
+        if ((a.n == 0) == (b.n == 0))
                 return 0;
-        struct str a = stored.sha, b = e->about.sha;
-        if (a.n == 0 && b.n == 0) {
-                *same = str_eq(rec->m, e->m);
-                return 0;
-        }
-        /* One of them was kept out of line: compare what came, not how it is carried. */
         struct str bare = a.n ? e->m : rec->m;
-        if (a.n && b.n) {
-                *same = str_eq(a, b);
-                return 0;
-        }
         if (sha256_hex(bare.p, bare.n, hex))
                 return error_nomem(err);
         *same = str_is(a.n ? a : b, hex);
         return 0;
+}
+
+static int compare(struct group *g, const struct record *rec, const struct files_entry *e,
+    enum likeness *like, struct steno_error *err)
+{
+        struct about stored;
+        struct buf id;
+        bool same = false;
+        int rc = about_read(rec->x, &g->arena, &stored, err);
+        if (rc)
+                return rc;
+        buf_init(&id, 0);
+        json_unescape(rec->id, &id, NULL);
+        if (id.failed)
+                rc = error_nomem(err);
+        *like = LIKE_SAME;
+        if (!e->made_id && !str_eq(buf_str(&id), e->id))
+                *like = LIKE_OTHER_ID;
+        else if (str_is(stored.kind, "tombstone"))
+                *like = LIKE_PURGED;
+        else if (!str_eq(rec->fmt, e->fmt) || !str_eq(stored.kind, e->about.kind))
+                *like = LIKE_OTHER_BYTES;
+        else if (!str_eq(stored.target, e->about.target))
+                *like = LIKE_OTHER_TARGET;
+        else if (rc == 0)
+                rc = same_message(rec, &stored, e, &same, err);
+        if (*like == LIKE_SAME && !same)
+                *like = LIKE_OTHER_BYTES;
+        buf_release(&id);
+        return rc;
 }
 
 static int try_candidate(void *ctx, uint64_t at)
@@ -62,6 +122,7 @@ static int try_candidate(void *ctx, uint64_t at)
         if (!str_eq(buf_str(&c->text), c->want))
                 return 0;
         c->rec = rec;
+        c->at = at;
         return 1;
 }
 
@@ -102,68 +163,99 @@ static int conflict(struct append_request *q, size_t i, const char *why)
             q->batch->entries[i].id.p, why);
 }
 
-/*
- * The batch whose first record is at the start of `first` is there already: is all of this one
- * the same? Then its receipt is given again. `found` is the message whose id led here.
- */
-static int replay(
-    struct group *g, struct append_request *q, uint64_t first_seq, size_t found, bool by_key)
+static int refuse_replay(
+    struct append_request *q, size_t i, size_t found, bool by_key, enum likeness like)
+{
+        const struct files_batch *b = q->batch;
+        static const char *const WHY[] = {
+            [LIKE_OTHER_BYTES] = "is there already, with other bytes",
+            [LIKE_OTHER_TARGET] = "is there already, as an amendment of another message",
+            [LIKE_PURGED] = "was used for a message that is purged",
+        };
+        if (by_key)
+                return error_set(&q->err, STENO_ECONFLICT,
+                    "the idempotency key \"%.*s\" was used for %s",
+                    (int)(b->key.n > 100 ? 100 : b->key.n), b->key.p,
+                    like == LIKE_PURGED    ? "a batch that is purged"
+                    : like == LIKE_DAMAGED ? "a batch that is damaged"
+                                           : "another batch");
+        if (like == LIKE_OTHER_ID)
+                return conflict(q, found, "is there already, but not with all of this batch");
+        if (like == LIKE_DAMAGED)
+                return conflict(q, found, "is there already, in a batch that is damaged");
+        return conflict(q, i, WHY[like]);
+}
+
+/* The record at `first_seq`, behind whatever is damaged before it. 0: it is not there. */
+static int next_from(
+    struct log_cursor *cursor, uint64_t seq, struct log_line *line, struct steno_error *err)
+{
+        int rc;
+        while ((rc = log_next(cursor, line, err)) == 1)
+                if (!line->damaged && line->rec.seq >= seq)
+                        return line->rec.seq == seq;
+        return rc;
+}
+
+/* Where the record is that the first message of the batch would be. */
+static int find_first(struct group *g, const struct candidate *found, uint64_t first_seq,
+    uint64_t *at, struct steno_error *err)
 {
         struct files_conv *c = g->conv;
-        const struct fs *fs = c->store->env->fs;
+        *at = found->at;
+        if (found->rec.seq == first_seq)
+                return 0;
+        return log_seek_after(c->store->env->fs, c->log, c->at.end, first_seq - 1, at, err);
+}
+
+/*
+ * The record of message `i` of this batch was found: are all of them there, and the same? Then the
+ * receipt is given again.
+ */
+static int replay(struct group *g, struct append_request *q, const struct candidate *found,
+    size_t message, bool by_key)
+{
+        struct files_conv *c = g->conv;
         struct files_batch *b = q->batch;
         struct log_cursor cursor;
         struct log_line line;
+        enum likeness like = LIKE_SAME;
+        uint64_t first_seq = found->rec.seq - message;
         uint64_t at;
         size_t i = 0;
-        bool same_id = true;
-        int rc = log_seek_after(fs, c->log, c->at.end, first_seq - 1, &at, &q->err);
+        int rc = find_first(g, found, first_seq, &at, &q->err);
         if (rc)
                 return rc;
         q->receipt.ids = calloc(b->count, sizeof *q->receipt.ids);
         if (!q->receipt.ids)
                 return error_nomem(&q->err);
-        log_cursor_init(&cursor, fs, c->log, at, c->at.end);
+        log_cursor_init(&cursor, c->store->env->fs, c->log, at, c->at.end);
         for (; i < b->count; i++) {
-                struct buf id;
-                bool same = false;
-                same_id = false;
-                rc = log_next(&cursor, &line, &q->err);
-                if (rc <= 0 || line.damaged)
+                rc = next_from(&cursor, first_seq + i, &line, &q->err);
+                if (rc == 0)
+                        like = first_seq + i > c->at.last_seq ? LIKE_OTHER_ID : LIKE_DAMAGED;
+                if (rc != 1)
                         break;
-                rc = same_message(&line.rec, &b->entries[i], &same, &g->arena, &q->err);
-                if (rc)
-                        break;
-                buf_init(&id, 0);
-                json_unescape(line.rec.id, &id, NULL);
-                if (id.failed)
-                        rc = error_nomem(&q->err);
-                same_id = b->entries[i].made_id || str_eq(buf_str(&id), b->entries[i].id);
-                same = same && same_id;
-                buf_release(&id);
-                if (rc || !same ||
-                    (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i)))
+                rc = compare(g, &line.rec, &b->entries[i], &like, &q->err);
+                if (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i))
+                        like = LIKE_OTHER_ID;
+                if (rc || like != LIKE_SAME)
                         break;
                 rc = add_receipt_id(&q->receipt, i, line.rec.id);
                 if (rc) {
                         error_nomem(&q->err);
                         break;
                 }
-                q->receipt.last_seq = line.rec.seq;
         }
         log_cursor_release(&cursor);
-        if (rc < 0 || i < b->count) {
+        if (rc == 0 && like != LIKE_SAME)
+                rc = refuse_replay(q, i, message, by_key, like);
+        if (rc) {
                 files_receipt_release(&q->receipt, b->count);
-                if (rc < 0)
-                        return rc;
-                return by_key ? error_set(&q->err, STENO_ECONFLICT,
-                                    "the idempotency key \"%.*s\" was used for another batch",
-                                    (int)(b->key.n > 100 ? 100 : b->key.n), b->key.p)
-                       : !same_id
-                           ? conflict(q, found, "is there already, but not with all of this batch")
-                           : conflict(q, i, "is there already, with other bytes");
+                return rc;
         }
         q->receipt.first_seq = first_seq;
+        q->receipt.last_seq = first_seq + b->count - 1;
         q->receipt.replayed = true;
         if (b->durability == STENO_FULL)
                 g->replay_sync = true;
@@ -211,7 +303,7 @@ int admit_ids(struct group *g, struct append_request *q)
                 c.key = true;
                 rc = in_group(g, ids_hash_key(b->key)) ? 2 : candidate_find(&c);
                 if (rc == 1)
-                        rc = replay(g, q, c.rec.seq, 0, true);
+                        rc = replay(g, q, &c, 0, true);
                 c.key = false;
         }
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
@@ -220,7 +312,7 @@ int admit_ids(struct group *g, struct append_request *q)
                 c.want = b->entries[i].id;
                 rc = in_group(g, ids_hash_id(c.want)) ? 2 : candidate_find(&c);
                 if (rc == 1)
-                        rc = c.rec.seq > i ? replay(g, q, c.rec.seq - i, i, false)
+                        rc = c.rec.seq > i ? replay(g, q, &c, i, false)
                                            : conflict(q, i, "is there already");
         }
         candidate_release(&c);
