@@ -69,38 +69,51 @@ static int copy(struct view_stream *s, const struct feed_item *item)
 
 /* ---- segments ---- */
 
-static bool copy_list(struct arena *arena, struct str **list, size_t count)
+static void copy_text(struct arena *arena, struct str *s)
 {
-        struct str *to = arena_alloc(arena, (count + 1) * sizeof *to);
+        *s = s->n ? arena_dup(arena, *s) : (struct str){0};
+}
+
+static void copy_list(struct arena *arena, struct str **list, size_t count)
+{
+        struct str *to = count ? arena_alloc(arena, count * sizeof *to) : NULL;
         for (size_t i = 0; to && i < count; i++)
                 to[i] = arena_dup(arena, (*list)[i]);
         *list = to;
-        return to;
 }
 
-static bool copy_about(struct arena *arena, struct about *a)
+static void copy_parts(struct arena *arena, struct about *a)
 {
-        struct str *const texts[] = {&a->role, &a->run, &a->ref, &a->sha, &a->mode, &a->id};
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-                *texts[i] = arena_dup(arena, *texts[i]);
-        struct about_part *parts = arena_alloc(arena, (a->part_count + 1) * sizeof *parts);
-        if (!parts || !copy_list(arena, &a->calls, a->call_count) ||
-            !copy_list(arena, &a->answers, a->answer_count))
-                return false;
-        for (size_t i = 0; i < a->part_count; i++) {
-                parts[i] = a->parts[i];
-                parts[i].name = arena_dup(arena, a->parts[i].name);
+        struct about_part *to =
+            a->part_count ? arena_alloc(arena, a->part_count * sizeof *to) : NULL;
+        for (size_t i = 0; to && i < a->part_count; i++) {
+                to[i] = a->parts[i];
+                to[i].name = arena_dup(arena, to[i].name);
         }
-        a->parts = parts;
-        return !arena->failed;
+        a->parts = to;
+}
+
+/* All of it: what was read is gone with the next record. */
+static void copy_about(struct arena *arena, struct about *a)
+{
+        struct str *const texts[] = {
+            &a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run, &a->ref, &a->key, &a->sha};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+                copy_text(arena, texts[i]);
+        copy_list(arena, &a->calls, a->call_count);
+        copy_list(arena, &a->answers, a->answer_count);
+        copy_list(arena, &a->refs, a->ref_count);
+        copy_parts(arena, a);
 }
 
 static bool copy_held(struct arena *arena, struct held *h)
 {
-        h->item.id = arena_dup(arena, h->item.id);
-        h->item.fmt = arena_dup(arena, h->item.fmt);
-        h->item.m = arena_dup(arena, h->item.m);
-        return h->item.damaged || copy_about(arena, &h->about);
+        copy_text(arena, &h->item.id);
+        copy_text(arena, &h->item.fmt);
+        copy_text(arena, &h->item.m);
+        if (!h->item.damaged)
+                copy_about(arena, &h->about);
+        return !arena->failed;
 }
 
 static int hold(struct view_stream *s, const struct feed_item *item)
