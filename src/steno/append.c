@@ -62,13 +62,22 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
             OPTION(opt, struct steno_append_options, max_inline_bytes, 0), &w->carry.policy, err);
 }
 
+/* The artifacts that were made for a batch which did not go in belong to nobody. */
+static void undo_files(struct append_work *w)
+{
+        for (size_t i = 0; w->made && i < w->count; i++) {
+                if (w->made[i])
+                        carry_undo(w->conv, &w->batch.entries[i].about);
+                w->made[i] = false;
+        }
+}
+
 /* `stored` is false when the batch did not go in, or had gone in before: then the artifacts that
  * were made for it belong to nobody. */
 static void work_release(struct append_work *w, bool stored)
 {
-        for (size_t i = 0; w->made && i < w->count && !stored; i++)
-                if (w->made[i])
-                        carry_undo(w->conv, &w->batch.entries[i].about);
+        if (!stored)
+                undo_files(w);
         json_release(&w->j);
         arena_release(&w->arena);
         free(w->text);
@@ -167,6 +176,23 @@ static int take_messages(struct append_work *w, struct steno_error *err)
         return 0;
 }
 
+/* A message that was there already is acknowledged once all that had left it is there too. */
+static int restore_files(struct append_work *w, uint64_t first_seq, struct steno_error *err)
+{
+        const struct json *j = &w->j;
+        bool array = j->count && json_type(j, 0) == JSON_ARRAY;
+        json_ref msg = array ? json_child(j, 0) : 0;
+        int rc = 0;
+        undo_files(w);
+        for (size_t i = 0; rc == 0 && j->count && i < w->count; i++) {
+                rc = carry_restore(w->conv, j, msg, first_seq + i, err);
+                if (rc && rc != STENO_ENOMEM)
+                        rc = error_prefix(err, rc, "message %zu", i + 1);
+                msg = array ? json_next(j, 0, msg) : JSON_NONE;
+        }
+        return rc;
+}
+
 static int work_commit(
     struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
 {
@@ -177,6 +203,8 @@ static int work_commit(
         if (rc == 0)
                 rc = files_append(w->conv->files, &w->batch, &stored, err);
         *kept = rc == 0 && !stored.replayed;
+        if (rc == 0 && stored.replayed)
+                rc = restore_files(w, stored.first_seq, err);
         if (rc == 0 && receipt)
                 rc = receipt_fill(r, id, &stored, err);
         if (rc == 0 && receipt)

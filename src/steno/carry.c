@@ -37,9 +37,9 @@ int carry_policy(const struct steno_store *store, const char *profile, uint64_t 
 
 /* ---- tool outputs ---- */
 
-/* The text of a tool message's content: a string, or an array of nothing but texts. */
-static bool output_text(const struct json *j, json_ref content, struct buf *out, bool *lossy)
+bool carry_output_text(const struct json *j, json_ref msg, struct buf *out, bool *lossy)
 {
+        json_ref content = json_get(j, msg, "content");
         if (json_type(j, content) == JSON_STRING)
                 return json_string(j, content, out, lossy);
         if (json_type(j, content) != JSON_ARRAY)
@@ -401,8 +401,8 @@ int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
                 return 0;
         bool tool = str_is(about->role, "tool") && opt->materialize;
         buf_init(&text, 0);
-        bool output = tool && output_text(j, json_get(j, msg, "content"), &text, &lossy) &&
-                      !lossy && policy_is_large(&opt->policy, buf_str(&text)) &&
+        bool output = tool && carry_output_text(j, msg, &text, &lossy) && !lossy &&
+                      policy_is_large(&opt->policy, buf_str(&text)) &&
                       !is_context_answer(j, msg, arena);
         int rc = buf_check(&text, err);
         if (rc == 0 && str_is(about->role, "assistant") && opt->materialize)

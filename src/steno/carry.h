@@ -32,8 +32,17 @@ struct carry_options {
 int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct str *m,
     bool *made, struct steno_error *err);
+/* The text of a tool message's content: a string, or an array of nothing but texts. */
+bool carry_output_text(const struct json *j, json_ref msg, struct buf *out, bool *lossy);
 /* Takes back the artifacts that about names. */
 void carry_undo(struct steno_conv *conv, const struct about *about);
+
+/*
+ * The message at `msg` is the one that is stored at `seq`, sent again: what had left it and is
+ * missing or damaged now is stored anew, byte for byte. STENO_ECORRUPT: something stays lost.
+ */
+int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,
+    struct steno_error *err);
 
 /* Streams a stored message with its large tokens put back. `full`: a materialized output too. */
 int carry_out(struct steno_conv *conv, struct str m, const struct about *about, bool full,

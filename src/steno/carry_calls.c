@@ -263,6 +263,32 @@ int carry_calls_in(struct steno_conv *conv, const struct json *j, json_ref msg,
         return 0;
 }
 
+struct showing {
+        int (*each)(void *ctx, struct str text);
+        void *ctx;
+};
+
+static int show(void *ctx, const struct json *call, struct buf *out)
+{
+        struct showing *s = ctx;
+        struct buf text;
+        bool value;
+        (void)out;
+        buf_init(&text, 0);
+        int rc = response_text(call, &text, &value) ? s->each(s->ctx, buf_str(&text)) : 0;
+        rc = text.failed ? STENO_ENOMEM : rc;
+        buf_release(&text);
+        return rc < 0 ? rc : 0;
+}
+
+int carry_calls_texts(const struct json *j, json_ref msg, int (*each)(void *ctx, struct str text),
+    void *ctx, struct steno_error *err)
+{
+        struct showing s = {each, ctx};
+        int rc = change_message(j, msg, show, &s, NULL);
+        return rc == STENO_ENOMEM ? error_nomem(err) : rc;
+}
+
 /* ---- out ---- */
 
 struct putting {

@@ -20,6 +20,10 @@ int carry_calls_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct buf *out,
     struct steno_error *err);
 
+/* Hands out every response that could have been taken out, until `each` fails. */
+int carry_calls_texts(const struct json *j, json_ref msg, int (*each)(void *ctx, struct str text),
+    void *ctx, struct steno_error *err);
+
 /* The message with the responses in their places again. */
 int carry_calls_out(
     struct steno_conv *conv, struct str m, struct buf *out, struct steno_error *err);

@@ -62,14 +62,6 @@ static int source_carry(void *ctx, struct str m, const struct about *about, bool
         return carry_out(s->conv, m, about, full, sink, sink_ctx, err);
 }
 
-static int ignore(void *ctx, const void *p, size_t n)
-{
-        (void)ctx;
-        (void)p;
-        (void)n;
-        return 0;
-}
-
 /* Is the output that the view would show whole? Its stub says what became of it, where it knows,
  * and stands for what is no text. */
 static bool has_output(struct steno_conv *conv, struct str ref)
@@ -78,7 +70,7 @@ static bool has_output(struct steno_conv *conv, struct str ref)
         if (!ref.n || artifact_find(conv->files, ref, &info, NULL) ||
             info.state != ARTIFACT_CLOSED || !info.utf8)
                 return true;
-        return steno_context_raw(conv, info.id, 0, 0, ignore, NULL, NULL) == 0;
+        return artifact_verify(conv->files, &info, NULL) == 0;
 }
 
 /* Bytes that were written cannot be taken back: all files are read once before. */

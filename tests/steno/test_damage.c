@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "output/legacy.h"
 #include "steno/rig.h"
 
 #define PARTS "artifacts/parts"
@@ -252,6 +252,139 @@ static void pages_of_a_cut_output_say_so(void **state)
         buf_release(&m);
 }
 
+/* ---- sending it again ---- */
+
+static void lose(struct rig *r, const char *folder)
+{
+        char path[600];
+        only_file(r, folder, path);
+        assert_int_equal(remove(path), 0);
+}
+
+static void a_resent_message_brings_its_part_back(void **state)
+{
+        struct rig *r = *state;
+        struct buf m;
+        large_message(&m, "u1");
+        append(r, &m);
+        lose(r, PARTS);
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_DEFAULT, 1, "[]");
+        assert_int_equal(set_aside(r), 0);
+        change_byte(r, PARTS, 500, 'X');
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_DEFAULT, 1, "[]");
+        assert_int_equal(set_aside(r), 1);
+        rig_check(r);
+        buf_release(&m);
+}
+
+static void a_resent_result_brings_its_output_back(void **state)
+{
+        struct rig *r = *state;
+        struct buf m, want, got;
+        buf_init(&want, 0);
+        buf_init(&got, 0);
+        rig_call_in(r->conv, "k");
+        large_result(&m, "t1");
+        append(r, &m);
+        rig_view(r, STENO_OUTPUTS_FULL, &want);
+        for (int i = 0; i < 4; i++) {
+                char command[700], path[600];
+                put_path(r, "artifacts", path);
+                snprintf(command, sizeof command, "rm -r '%s'", path);
+                if (i == 0)
+                        lose(r, TOOL);
+                else if (i == 1)
+                        change_byte(r, TOOL, 500, 'X');
+                else if (i == 2)
+                        cut(r, TOOL, 4000);
+                else
+                        assert_int_equal(system(command), 0);
+                append(r, &m);
+                rig_view(r, STENO_OUTPUTS_FULL, &got);
+                assert_same(buf_str(&want), buf_str(&got));
+                sees(r, STENO_OUTPUTS_FULL, 2, "[]");
+                rig_check(r);
+        }
+        assert_int_equal(set_aside(r), 2);
+        buf_release(&want);
+        buf_release(&got);
+        buf_release(&m);
+}
+
+/* Without an id it is known by its key, and its files are made before anyone can know. */
+static void a_key_brings_it_back_as_well(void **state)
+{
+        struct rig *r = *state;
+        struct steno_append_options opt = {.size = sizeof opt, .idempotency_key = "once"};
+        struct buf m, got;
+        buf_init(&got, 0);
+        buf_init(&m, 0);
+        rig_call_in(r->conv, "k");
+        buf_puts(&m, "{\"role\":\"tool\",\"tool_call_id\":\"k\",\"content\":\"");
+        for (int i = 0; i < 9000; i++)
+                buf_puts(&m, "0123456");
+        buf_puts(&m, "\"}");
+        OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err));
+        lose(r, TOOL);
+        OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err));
+        sees(r, STENO_OUTPUTS_FULL, 2, "[]");
+        rig_last_content(r, STENO_OUTPUTS_FULL, &got);
+        assert_int_equal(got.n, 63000);
+        rig_check(r);
+        buf_release(&got);
+        buf_release(&m);
+}
+
+static void responses_in_the_text_come_back(void **state)
+{
+        struct rig *r = *state;
+        struct buf m, call;
+        buf_init(&m, 0);
+        buf_init(&call, 0);
+        buf_puts(&call, "{\"id\":\"c1\",\"name\":\"t\",\"arguments\":{},\"response\":\"");
+        for (int i = 0; i < 9000; i++)
+                buf_puts(&call, "0123456");
+        buf_puts(&call, "\"}");
+        struct buf text;
+        buf_init(&text, 0);
+        assert_true(legacy_put_call(&text, buf_str(&call)));
+        buf_puts(&m, "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":");
+        json_put_string(&m, buf_str(&text));
+        buf_puts(&m, "}");
+        append(r, &m);
+        lose(r, TOOL);
+        sees(r, STENO_OUTPUTS_FULL, 1, "[1]");
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_FULL, 1, "[]");
+        rig_check(r);
+        buf_release(&text);
+        buf_release(&call);
+        buf_release(&m);
+}
+
+static void a_name_that_another_output_took_stays_its(void **state)
+{
+        struct rig *r = *state;
+        struct buf m, other;
+        rig_call_in(r->conv, "k");
+        large_result(&m, "t1");
+        append(r, &m);
+        lose(r, TOOL);
+        rig_call_in(r->conv, "k");
+        large_result(&other, "t2");
+        other.p[other.n / 2] = '#';
+        append(r, &other);
+        append(r, &m);
+        sees(r, STENO_OUTPUTS_FULL, 4, "[]");
+        append(r, &other);
+        assert_int_equal(set_aside(r), 0);
+        rig_check(r);
+        buf_release(&other);
+        buf_release(&m);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -261,6 +394,11 @@ int main(void)
             TEST(a_changed_output_is_not_shown_in_full),
             TEST(a_kept_output_that_was_changed_is_not_given_back),
             TEST(pages_of_a_cut_output_say_so),
+            TEST(a_resent_message_brings_its_part_back),
+            TEST(a_resent_result_brings_its_output_back),
+            TEST(a_key_brings_it_back_as_well),
+            TEST(responses_in_the_text_come_back),
+            TEST(a_name_that_another_output_took_stays_its),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         play_in_memory();

@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "store/files/conv.h"
 #include "store/files/manifest.h"
+#include "store/files/whole.h"
 
 #define NAME_TRIES 10000
 #define LINES_MAX (256 * MIB)
@@ -120,8 +122,9 @@ static int put_line(struct artifact *a, bool sync, struct steno_error *err)
         return rc;
 }
 
-int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
-    struct artifact **out, struct steno_error *err)
+/* Makes the file. `announce`: others are told of it before it is closed. */
+static int begin(struct files_conv *conv, const struct artifact_info *as, struct str want,
+    bool announce, struct artifact **out, struct steno_error *err)
 {
         const struct env *env = files_env(files_conv_store(conv));
         struct artifact *a = calloc(1, sizeof *a);
@@ -131,13 +134,13 @@ int artifact_begin(struct files_conv *conv, const char *kind, struct str want, s
         a->conv = conv;
         a->fs = env->fs;
         a->fd = a->folder = a->index = -1;
-        id_make(env, "ctx_", a->info.id);
-        snprintf(a->info.kind, sizeof a->info.kind, "%s", kind);
-        snprintf(a->info.hint, sizeof a->info.hint, "%.*s", (int)hint.n, hint.p);
-        a->info.created = env->now(env);
+        memcpy(a->info.id, as->id, sizeof a->info.id);
+        memcpy(a->info.kind, as->kind, sizeof a->info.kind);
+        memcpy(a->info.hint, as->hint, sizeof a->info.hint);
+        a->info.created = as->created;
         a->artifacts = open_artifacts(conv, true);
         if (a->artifacts >= 0)
-                a->folder = fs_open_dir(a->fs, a->artifacts, kind, true);
+                a->folder = fs_open_dir(a->fs, a->artifacts, as->kind, true);
         if (a->artifacts < 0 || a->folder < 0) {
                 rc = error_sys(err, a->artifacts < 0 ? a->artifacts : a->folder,
                     "opening the folder of artifacts");
@@ -148,7 +151,7 @@ int artifact_begin(struct files_conv *conv, const char *kind, struct str want, s
                 goto fail;
         }
         rc = take_name(a, want, err);
-        if (rc == 0)
+        if (rc == 0 && announce)
                 rc = put_line(a, false, err);
         if (rc)
                 goto fail;
@@ -159,6 +162,17 @@ fail:
                 a->fs->unlink(a->fs, a->folder, a->info.name, 0);
         artifact_free(a);
         return rc;
+}
+
+int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
+    struct artifact **out, struct steno_error *err)
+{
+        const struct env *env = files_env(files_conv_store(conv));
+        struct artifact_info as = {.created = env->now(env)};
+        id_make(env, "ctx_", as.id);
+        snprintf(as.kind, sizeof as.kind, "%s", kind);
+        snprintf(as.hint, sizeof as.hint, "%.*s", (int)hint.n, hint.p);
+        return begin(conv, &as, want, true, out, err);
 }
 
 const char *artifact_id(const struct artifact *a)
@@ -398,6 +412,21 @@ int artifact_lines(struct files_conv *conv, const struct artifact_info *info, ch
         return rc == -ENOMEM ? error_nomem(err) : 0;
 }
 
+int artifact_verify(
+    struct files_conv *conv, const struct artifact_info *info, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct whole w = {.what = info->id, .size = info->size, .sha256 = info->sha256};
+        uint64_t size;
+        int fd;
+        int rc = artifact_open(conv, info, &fd, &size, err);
+        if (rc)
+                return rc;
+        rc = whole_read(fs, fd, &w, NULL, NULL, err);
+        fs->close(fs, fd);
+        return rc;
+}
+
 /* ---- removing ---- */
 
 static int remove_file(struct files_conv *conv, const struct artifact_info *info)
@@ -467,4 +496,51 @@ void artifact_undo(struct files_conv *conv, const char *id)
                 }
         }
         artifact_delete(conv, id, "a failed append", NULL);
+}
+
+/* ---- restoring ---- */
+
+struct claim {
+        const struct artifact_info *mine;
+        bool taken;
+};
+
+static int look_for_claim(void *ctx, const struct artifact_info *info)
+{
+        struct claim *c = ctx;
+        c->taken = strcmp(info->id, c->mine->id) != 0 && info->state != ARTIFACT_DELETED &&
+                   strcmp(info->kind, c->mine->kind) == 0 && strcmp(info->name, c->mine->name) == 0;
+        return c->taken;
+}
+
+/* Moves the bytes that stand under its name out of the way, unless they are another's, who got
+ * the name when the file was gone. */
+static int set_aside(
+    struct files_conv *conv, const struct artifact_info *info, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct claim claim = {.mine = info};
+        char file[sizeof "artifacts/" + sizeof info->kind + sizeof info->name];
+        struct stat st;
+        int rc = info->name[0] ? artifact_each(conv, look_for_claim, &claim, err) : 0;
+        if (rc < 0 || claim.taken || !info->name[0])
+                return rc < 0 ? rc : 0;
+        int fd = open_file(conv, info, O_RDONLY | O_NONBLOCK);
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : error_sys(err, fd, "opening artifact %s", info->id);
+        snprintf(file, sizeof file, "artifacts/%s/%s", info->kind, info->name);
+        rc = fs->fstat(fs, fd, &st);
+        rc = rc ? error_sys(err, rc, "looking at artifact %s", info->id)
+                : quarantine_bytes(conv, fd, file, 0, (uint64_t)st.st_size,
+                      "not the bytes that the manifest says", err);
+        fs->close(fs, fd);
+        int sys = rc ? 0 : remove_file(conv, info);
+        return sys ? error_sys(err, sys, "removing artifact %s", info->id) : rc;
+}
+
+int artifact_begin_again(struct files_conv *conv, const struct artifact_info *info, struct str want,
+    struct artifact **out, struct steno_error *err)
+{
+        int rc = set_aside(conv, info, err);
+        return rc ? rc : begin(conv, info, want, false, out, err);
 }

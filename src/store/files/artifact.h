@@ -58,6 +58,12 @@ struct artifact;
  */
 int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
     struct artifact **out, struct steno_error *err);
+/*
+ * Begins one anew whose file or line was lost, with the id, kind, hint and time of `info`; what
+ * stands under its name goes to the quarantine. Nothing is said in the manifest until it is closed.
+ */
+int artifact_begin_again(struct files_conv *conv, const struct artifact_info *info, struct str want,
+    struct artifact **out, struct steno_error *err);
 const char *artifact_id(const struct artifact *a);
 int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err);
 /* The next piece of its line index (.idx), as it is made. */
@@ -91,6 +97,9 @@ int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct a
 /* A descriptor to read from. *size is what there is now. */
 int artifact_open(struct files_conv *conv, const struct artifact_info *info, int *fd,
     uint64_t *size, struct steno_error *err);
+/* Has a closed one the bytes that it was closed with? STENO_ECORRUPT: no, or they are gone. */
+int artifact_verify(
+    struct files_conv *conv, const struct artifact_info *info, struct steno_error *err);
 /* The line index, freed with free(); *n is 0 when there is none. */
 int artifact_lines(struct files_conv *conv, const struct artifact_info *info, char **p, size_t *n,
     struct steno_error *err);

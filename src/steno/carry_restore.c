@@ -1,0 +1,223 @@
+/*
+ * carry_restore.c - a message that is sent again brings the bytes that its files may have lost.
+ *
+ * The append has compared it with what was stored, so its tokens and outputs are those that left
+ * it: a part is known by its name, an output by the hash in the manifest.
+ */
+#include "steno/carry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "output/lines.h"
+#include "steno/carry_calls.h"
+#include "store/files/artifact.h"
+
+/* ---- the record ---- */
+
+struct stored {
+        struct arena arena;
+        struct about about;
+        struct str m;
+        int rc;
+        struct steno_error *err;
+};
+
+static int take_about(void *ctx, const struct files_record *r)
+{
+        struct stored *s = ctx;
+        if (r->damaged)
+                return 1;
+        struct str x = arena_dup(&s->arena, r->rec.x);
+        s->m = arena_dup(&s->arena, r->rec.m);
+        s->rc = x.p && s->m.p ? about_read(x, &s->arena, &s->about, s->err) : error_nomem(s->err);
+        return 1;
+}
+
+/* ---- parts ---- */
+
+/* The token that the part was made of: the value of this size with this hash. */
+static int find_token(const struct json *j, json_ref msg, const struct about_part *p,
+    struct str *token, struct steno_error *err)
+{
+        char hex[SHA256_HEX];
+        for (json_ref r = msg; r < j->nodes[msg].next; r++) {
+                struct str raw = json_raw(j, r);
+                if (raw.n != p->size)
+                        continue;
+                if (sha256_hex(raw.p, raw.n, hex))
+                        return error_nomem(err);
+                if (str_is(p->name, hex)) {
+                        *token = raw;
+                        return 0;
+                }
+        }
+        return error_set(
+            err, STENO_ECORRUPT, "it is stored, but part %.16s... of it is lost", p->name.p);
+}
+
+static int restore_parts(struct steno_conv *conv, const struct json *j, json_ref msg,
+    const struct about *about, struct steno_error *err)
+{
+        char name[PART_NAME];
+        struct str token;
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
+                const struct about_part *p = &about->parts[i];
+                if (part_get(conv->files, p->name, p->size, NULL, NULL, NULL) == 0)
+                        continue;
+                rc = find_token(j, msg, p, &token, err);
+                if (rc == 0)
+                        rc = part_put(conv->files, token, name, err);
+        }
+        return rc;
+}
+
+/* ---- outputs ---- */
+
+/* The ref that the stored message got in place of its output: it has what the manifest had. */
+static void read_ref(struct str m, struct str ref, struct artifact_info *out)
+{
+        struct json j;
+        struct buf text;
+        int64_t created = 0;
+        json_init(&j);
+        buf_init(&text, 4 * KIB);
+        *out = (struct artifact_info){.kind = "tool"};
+        snprintf(out->id, sizeof out->id, "%.*s", (int)ref.n, ref.p);
+        if (json_parse(&j, m.p, m.n, NULL, NULL) == 0) {
+                json_ref said = json_get(&j, 0, "ref");
+                json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
+                if (json_i64(&j, json_get(&j, said, "createdAt"), &created))
+                        out->created = created;
+                if (json_string(&j, json_get(&j, said, "mimeType"), &text, NULL))
+                        snprintf(out->mime, sizeof out->mime, "%s", buf_cstr(&text));
+                buf_clear(&text);
+                if (json_string(&j, json_get(&j, said, "hint"), &text, NULL))
+                        snprintf(out->hint, sizeof out->hint, "%s", buf_cstr(&text));
+        }
+        json_release(&j);
+        buf_release(&text);
+}
+
+struct offering {
+        struct steno_conv *conv;
+        const struct artifact_info *info;
+        struct str want; /* the name that its file should have */
+        bool taken;
+        struct steno_error *err;
+};
+
+static int write_again(struct offering *o, struct str text)
+{
+        const struct artifact_info *info = o->info;
+        struct artifact *a = NULL;
+        bool utf8 = text_is_utf8(text.p, text.n);
+        bool is_json = strcmp(info->mime, "application/json") == 0;
+        struct artifact_end end = {.suffix = strcmp(info->kind, "terminal") == 0 ? ".log"
+                                             : is_json                           ? ".json"
+                                             : utf8                              ? ".txt"
+                                                                                 : ".bin",
+            .mime = info->mime,
+            .lines = lines_count(text.p, text.n),
+            .utf8 = utf8};
+        int rc = artifact_begin_again(o->conv->files, info, o->want, &a, o->err);
+        if (rc)
+                return rc;
+        rc = artifact_write(a, text.p, text.n, o->err);
+        if (rc == 0)
+                rc = artifact_close(a, &end, NULL, o->err);
+        artifact_free(a);
+        o->taken = rc == 0;
+        return rc;
+}
+
+static int take_if_same(void *ctx, struct str text)
+{
+        struct offering *o = ctx;
+        char hex[SHA256_HEX];
+        if (text.n != o->info->size || o->taken)
+                return 0;
+        if (sha256_hex(text.p, text.n, hex))
+                return error_nomem(o->err);
+        if (o->info->sha256[0] && strcmp(hex, o->info->sha256) != 0)
+                return 0;
+        return write_again(o, text);
+}
+
+static int offer_texts(
+    struct offering *o, const struct json *j, json_ref msg, const struct about *about)
+{
+        struct buf text;
+        bool lossy = false;
+        if (!str_is(about->role, "tool"))
+                return carry_calls_texts(j, msg, take_if_same, o, o->err);
+        buf_init(&text, 0);
+        bool has = carry_output_text(j, msg, &text, &lossy) && !lossy;
+        int rc = buf_check(&text, o->err);
+        if (rc == 0 && has)
+                rc = take_if_same(o, buf_str(&text));
+        buf_release(&text);
+        return rc;
+}
+
+/* A ref that the message came with is to bytes that it never had. */
+static bool is_own_ref(const struct json *j, json_ref msg, struct str ref)
+{
+        return json_is_str(j, json_get(j, json_get(j, msg, "ref"), "id"), ref);
+}
+
+static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref msg,
+    const struct stored *s, struct str ref, struct steno_error *err)
+{
+        struct artifact_info info;
+        struct offering o = {.conv = conv, .info = &info, .err = err};
+        if (!ref.n || is_own_ref(j, msg, ref))
+                return 0;
+        int rc = artifact_find(conv->files, ref, &info, err);
+        if (rc && rc != STENO_ENOTFOUND)
+                return rc;
+        if (rc == 0 &&
+            (info.state == ARTIFACT_DELETED || info.live ||
+                (info.state == ARTIFACT_CLOSED && artifact_verify(conv->files, &info, NULL) == 0)))
+                return 0;
+        if (rc == 0 && info.state == ARTIFACT_CLOSED) {
+                o.want = str_span(info.name, strcspn(info.name, "."));
+        } else {
+                /* Its last line is lost: the record knows what that had said. */
+                read_ref(s->m, ref, &info);
+                o.want = s->about.answer_count ? s->about.answers[0] : ref;
+        }
+        rc = offer_texts(&o, j, msg, &s->about);
+        return rc || o.taken ? rc
+                             : error_set(err, STENO_ECORRUPT,
+                                   "it is stored, but its output %s is lost", info.id);
+}
+
+int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,
+    struct steno_error *err)
+{
+        struct stored s = {.err = err};
+        if (json_raw(j, msg).n <= INLINE_BYTES_FLOOR)
+                return 0;
+        arena_init(&s.arena);
+        int rc = files_read(conv->files, seq - 1, take_about, &s, err);
+        rc = rc < 0 ? rc : s.rc;
+        /* Without a hash of the message nothing has left it. */
+        if (rc == 0 && s.about.sha.n)
+                rc = files_conv_lock(conv->files, err);
+        if (rc == 0 && s.about.sha.n) {
+                rc = restore_parts(conv, j, msg, &s.about, err);
+                if (rc == 0)
+                        rc = restore_ref(conv, j, msg, &s, s.about.ref, err);
+                for (size_t i = 0; rc == 0 && i < s.about.ref_count; i++)
+                        rc = restore_ref(conv, j, msg, &s, s.about.refs[i], err);
+                files_conv_unlock(conv->files);
+        }
+        arena_release(&s.arena);
+        return rc;
+}
