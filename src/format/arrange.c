@@ -248,6 +248,8 @@ static bool is_plain(struct str id)
         return id.n > 0 && id.n <= 128;
 }
 
+/* Legal, and none that stands before it. What is made depends on nothing behind the call, so that
+ * it stays as it is while a history grows. */
 static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_t n)
 {
         char *to = arena_alloc(a->arena, 128);
@@ -257,7 +259,10 @@ static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_
         for (size_t i = 0; i < len; i++)
                 to[i] = is_plain(str_span(id.p + i, 1)) ? id.p[i] : '_';
         len += (size_t)snprintf(to + len, 128 - len, "_%llu_%zu", (unsigned long long)seq, n);
-        return str_span(to, len);
+        size_t end = len;
+        for (unsigned more = 2; seen_before(a, str_span(to, end)); more++)
+                end = len + (size_t)snprintf(to + len, 128 - len, "_%u", more);
+        return str_span(to, end);
 }
 
 static struct str made_id(struct arrange *a, uint64_t seq, size_t n)
@@ -278,19 +283,34 @@ static bool is_taken(struct arrange *a, struct str id)
         return seen_before(a, id) || !plain;
 }
 
+static void tell_renamed(const struct arrange *a, const struct message *m, struct str id)
+{
+        struct repair_note note = {REPAIR_RENAMED, m->seq, id, repair_class_text(REPAIR_RENAMED)};
+        if (a->w->on_repair)
+                a->w->on_repair(a->w->repair_ctx, &note);
+}
+
 static bool lacks_name(const struct arrange *a, const struct part *call)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && !call->name.n;
+}
+
+/* The calls before it are answered, and a provider that does not look at all of the request at
+ * once takes their ids again. */
+static void end_turn(struct arrange *a)
+{
+        if ((a->flags & FORMAT_UNIQUE_IDS) || !a->seen_count)
+                return;
+        memset(a->seen, 0, a->seen_cap * sizeof *a->seen);
+        a->seen_count = 0;
 }
 
 static int name_calls(struct arrange *a, struct message *m)
 {
         size_t n = 0;
         bool touched = false;
-        if (m->role != ROLE_ASSISTANT && !(a->flags & FORMAT_UNIQUE_IDS) && a->seen_count) {
-                memset(a->seen, 0, a->seen_cap * sizeof *a->seen);
-                a->seen_count = 0;
-        }
+        if (m->role != ROLE_ASSISTANT)
+                end_turn(a);
         for (size_t i = 0; i < m->count; i++) {
                 if (m->parts[i].kind != PART_CALL)
                         continue;
@@ -299,9 +319,8 @@ static int name_calls(struct arrange *a, struct message *m)
                 if (!id.p && !(a->flags & FORMAT_NAMELESS))
                         better = made_id(a, m->seq, n);
                 if (is_taken(a, better)) {
+                        tell_renamed(a, m, better);
                         better = plain_id(a, better, m->seq, n);
-                        seen_before(a, better);
-                        writing_lose(a->w, m, "id", "made unique and plain for the format");
                 }
                 n++;
                 bool nameless = lacks_name(a, &m->parts[i]);
@@ -319,19 +338,39 @@ static int name_calls(struct arrange *a, struct message *m)
         return 0;
 }
 
+static bool is_other(struct str own, struct str of_call)
+{
+        return of_call.p && !(own.p && str_eq(own, of_call));
+}
+
+/* Where results are known by their tool they say the name that was called. */
+static bool has_other_name(const struct arrange *a, const struct part *p)
+{
+        return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
+               p->name.p && is_other(p->name, p->peer->name);
+}
+
 /* A result has the id of its call, which may have got another one. */
 static int name_results(struct arrange *a, struct message *m)
 {
         bool touched = false;
         for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (p->kind != PART_RESULT || !p->peer || !p->peer->id.p ||
-                    (p->id.p && str_eq(p->id, p->peer->id)))
+                struct part *p = &m->parts[i];
+                if (p->kind != PART_RESULT || !p->peer)
+                        continue;
+                bool id = is_other(p->id, p->peer->id), name = has_other_name(a, p);
+                if (!id && !name)
                         continue;
                 if (!touched && !own_parts(a, m, 0))
                         return STENO_ENOMEM;
                 touched = true;
-                m->parts[i].id = m->parts[i].peer->id;
+                p = &m->parts[i];
+                if (id)
+                        p->id = p->peer->id;
+                if (name) {
+                        p->name = p->peer->name;
+                        writing_lose(a->w, m, "name", "written as that of its call");
+                }
         }
         return 0;
 }
@@ -415,6 +454,7 @@ static int split(struct arrange *a, struct message *m)
         m->count = kept;
         if (name_calls(a, m) || move_media(a, m) || !put(a, m))
                 return STENO_ENOMEM;
+        end_turn(a);
         bool bad = name_results(a, &tail) || move_media(a, &tail) || !put(a, &tail);
         return bad ? STENO_ENOMEM : 0;
 }

@@ -32,6 +32,7 @@
 #include "base/json.h"
 #include "model/about.h"
 #include "model/message.h"
+#include "model/repair.h"
 
 /* What was not carried over: told for each member and message it happens to. `field` is the
  * source's name for it, dotted where it stands inside ("tool_calls.extra_content"). */
@@ -45,6 +46,8 @@ struct writer {
         bool strip_own;         /* openai: leave Steno's own fields out */
         format_loss_fn on_loss; /* may be NULL */
         void *loss_ctx;
+        void (*on_repair)(void *ctx, const struct repair_note *note); /* may be NULL */
+        void *repair_ctx;
         /* the rest is the writer's own */
         const struct format *format;
         struct jsonw json;
@@ -53,13 +56,13 @@ struct writer {
 
 /* What sets a format apart; the history is arranged for it before its writer sees it. */
 enum format_flags {
-        FORMAT_PROVIDER = 1,         /* a model reads it: an open call needs a synthetic result */
-        FORMAT_ITEMS = 2,            /* a turn is several items: calls are messages of their own */
-        FORMAT_EMBEDS = 4,           /* results stand in the message of their call */
-        FORMAT_UNIQUE_IDS = 8,       /* call ids are unique in a request, of [A-Za-z0-9_-] */
-        FORMAT_NAMELESS = 16,        /* calls need no id: results come in the order of the calls */
-        FORMAT_USER_MEDIA = 32,      /* images and files only where the user speaks */
-        FORMAT_TEXT_RESULTS = 64,    /* results hold no images */
+        FORMAT_PROVIDER = 1,      /* a model reads it: an open call needs a synthetic result */
+        FORMAT_ITEMS = 2,         /* a turn is several items: calls are messages of their own */
+        FORMAT_EMBEDS = 4,        /* results stand in the message of their call */
+        FORMAT_UNIQUE_IDS = 8,    /* call ids are unique in a request, of [A-Za-z0-9_-] */
+        FORMAT_NAMELESS = 16,     /* calls need no id: names and their order tell results apart */
+        FORMAT_USER_MEDIA = 32,   /* images and files only where the user speaks */
+        FORMAT_TEXT_RESULTS = 64, /* results hold no images */
         FORMAT_TEXT_ARGUMENTS = 256, /* arguments are a string by nature, else an object */
         FORMAT_OBJECT_RESULTS = 512, /* results are objects by nature */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */

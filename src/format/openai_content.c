@@ -296,6 +296,14 @@ static void report_rest(struct writer *w, const struct message *m)
         }
 }
 
+bool openai_has_content(const struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (is_content(w, m, &m->parts[i]))
+                        return true;
+        return false;
+}
+
 void openai_write_content(struct writer *w, const struct message *m)
 {
         size_t n = 0;

@@ -20,6 +20,8 @@ int openai_detect_content(const struct json *j, json_ref content);
 /* Is there a part among these, or inside one, that a provider refuses? Writers with `valid` make a
  * text of it. */
 bool openai_has_broken(const struct part *parts, size_t count);
+/* Is there anything to write between the brackets of a content? */
+bool openai_has_content(const struct writer *w, const struct message *m);
 void openai_write_content(struct writer *w, const struct message *m);
 /* The same for a result. */
 void openai_write_output(struct writer *w, const struct message *m, const struct part *p);

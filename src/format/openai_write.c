@@ -377,6 +377,8 @@ static bool is_fine(const struct writer *w, const struct message *m)
                 return false;
         if (!w->valid || m->role != ROLE_ASSISTANT)
                 return true;
+        if (m->shape == SHAPE_ARRAY && !openai_has_content(w, m))
+                return false; /* an array without a part is no content: none is */
         if (m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL || !m->count)
                 return message_has(m, PART_CALL) && !has_entries(m);
         return !message_has(m, PART_CALL) || !has_entries(m);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "model/pairing.h"
 #include "model/token.h"
 
@@ -28,6 +29,8 @@ static const struct {
     [REPAIR_ORPHAN] = {"orphan", "a result without a call was left out"},
     [REPAIR_DUPLICATE] = {"duplicate", "a second result for the same call was left out"},
     [REPAIR_MOVED] = {"moved", "a result was moved to its call"},
+    [REPAIR_RENAMED] = {"renamed",
+        "a call got another id: its own stands twice, or is none that the provider takes"},
 };
 
 const char *repair_class_name(enum repair_class c)
@@ -297,12 +300,23 @@ static int put_results(struct repair *r)
         return 0;
 }
 
+/* Arguments that are no JSON were cut off: such a call was never run (F4). */
+static bool is_cut(struct repair *r, const struct part *call)
+{
+        if (!call->arguments_text)
+                return false;
+        struct str text = token_decode(call->arguments, r->arena, NULL);
+        return text.n && !json_valid(text.p, text.n, NULL);
+}
+
 static int put_synthetic(struct repair *r, const struct message *m, struct part *call, size_t n)
 {
         struct str id = repair_id(call, r->arena);
         enum repair_class class = REPAIR_UNRECORDED;
         if (r->opt->classify)
                 class = r->opt->classify(r->opt->classify_ctx, m->seq, id);
+        if (class == REPAIR_UNRECORDED && is_cut(r, call))
+                class = REPAIR_CUT;
         struct message *made = message_new(r->arena, ROLE_TOOL, 1);
         char *name = arena_alloc(r->arena, 48);
         if (!made || !name)

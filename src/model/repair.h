@@ -33,6 +33,7 @@ enum repair_class {
         REPAIR_ORPHAN,    /* a result without a call: left out */
         REPAIR_DUPLICATE, /* a second result: left out */
         REPAIR_MOVED,     /* a result that came late: moved to its call */
+        REPAIR_RENAMED,   /* a call whose id the provider would not take: it got another */
 };
 
 /* "unrecorded", "not_dispatched" ... */
@@ -50,7 +51,8 @@ struct repair_note {
 struct repair_options {
         /* Open calls get a result. Else they stay open, which a page wants and a model refuses. */
         bool synthesize;
-        /* The class of an open call; NULL: unrecorded. `id` is text. */
+        /* The class of an open call; NULL: unrecorded. `id` is text. Of one that is unrecorded the
+         * arguments may show that it was cut. */
         enum repair_class (*classify)(void *ctx, uint64_t seq, struct str id);
         void *classify_ctx;
         void (*on_note)(void *ctx, const struct repair_note *note); /* may be NULL */

@@ -70,6 +70,8 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
             .strip_own = c->from != c->to,
             .on_loss = report_loss,
             .loss_ctx = &c->report,
+            .on_repair = report_repair,
+            .repair_ctx = &c->report,
         };
         return format_write_history(c->to, &w, &h, err);
 }

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "model/token.h"
 #include "view/budget.h"
-#include "view/polish.h"
 #include "view/strategies.h"
 
 void view_hub_init(struct view_hub *v)
@@ -193,7 +192,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
 
 /* ---- looking up ---- */
 
-static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq, size_t *at)
+static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq)
 {
         size_t lo = 0, hi = v->h.count;
         while (lo < hi) {
@@ -203,45 +202,23 @@ static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq, si
                 else
                         hi = mid;
         }
-        if (at)
-                *at = lo;
         return lo < v->h.count && v->items[lo].seq == seq ? &v->items[lo] : NULL;
 }
 
 static struct str ref_of(void *ctx, const struct message *m)
 {
         struct view_hub *v = ctx;
-        const struct hub_item *item = m->origin ? item_of(v, m->seq, NULL) : NULL;
+        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
         return item ? item->ref : (struct str){0};
-}
-
-/* Arguments that are no JSON were cut off: such a call was never run (F4). */
-static bool is_cut(struct view_hub *v, const struct message *m, struct str id)
-{
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (p->kind != PART_CALL || p->peer || !p->arguments_text ||
-                    !str_eq(repair_id(p, &v->arena), id))
-                        continue;
-                struct str text = token_decode(p->arguments, &v->arena, NULL);
-                return text.n && !json_valid(text.p, text.n, NULL);
-        }
-        return false;
 }
 
 static enum repair_class classify(void *ctx, uint64_t seq, struct str id)
 {
         struct view_hub *v = ctx;
-        size_t at;
-        const struct hub_item *item = item_of(v, seq, &at);
-        if (!item)
+        const struct hub_item *item = item_of(v, seq);
+        if (!item || !v->source->classify)
                 return REPAIR_UNRECORDED;
-        enum repair_class class = REPAIR_UNRECORDED;
-        if (v->source->classify)
-                class = v->source->classify(v->source->ctx, item->run, seq, id);
-        if (class == REPAIR_UNRECORDED && is_cut(v, &v->h.list[at], id))
-                return REPAIR_CUT;
-        return class;
+        return v->source->classify(v->source->ctx, item->run, seq, id);
 }
 
 /* A segment does not hold the first result of a call that was answered before it; the mark that
@@ -250,18 +227,12 @@ static void tell_repair(void *ctx, const struct repair_note *note)
 {
         struct view_hub *v = ctx;
         struct repair_note told = *note;
-        const struct hub_item *item = item_of(v, note->seq, NULL);
+        const struct hub_item *item = item_of(v, note->seq);
         if (note->class == REPAIR_ORPHAN && item && item->duplicate) {
                 told.class = REPAIR_DUPLICATE;
                 told.text = repair_class_text(REPAIR_DUPLICATE);
         }
         view_report_repair(v->report, &told);
-}
-
-static void tell_renamed(void *ctx, uint64_t seq, struct str id)
-{
-        struct view_hub *v = ctx;
-        view_report_renamed(v->report, seq, id);
 }
 
 /* ---- out ---- */
@@ -303,47 +274,25 @@ static int edit_and_weigh(struct view_hub *v, struct history *h)
         return rc;
 }
 
+static void tell_id(struct view_hub *v, const struct message *m)
+{
+        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        if (item)
+                view_report_id(v->report, item->id);
+        else if (m->id.p)
+                view_report_id(v->report, token_decode(m->id, &v->arena, NULL));
+}
+
+/* A provider gets calls that carry their results as two messages. */
 static void tell_ids(struct view_hub *v, const struct history *h)
 {
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
-                const struct hub_item *item = m->origin ? item_of(v, m->seq, NULL) : NULL;
-                if (item)
-                        view_report_id(v->report, item->id);
-                else if (m->id.p)
-                        view_report_id(v->report, token_decode(m->id, &v->arena, NULL));
+                tell_id(v, m);
+                if ((v->format->flags & FORMAT_PROVIDER) && m->role == ROLE_ASSISTANT &&
+                    message_has(m, PART_RESULT))
+                        tell_id(v, m);
         }
-}
-
-/* Words behind calls end the turn of items: repair would put the results behind all of it, and a
- * writer for turns cannot join words to the calls before them. */
-static void part_turns(struct history *h)
-{
-        bool called = false;
-        for (size_t i = 0; i < h->count; i++) {
-                struct message *m = &h->list[i];
-                if (!m->item || m->role != ROLE_ASSISTANT)
-                        called = false;
-                else if (message_has(m, PART_CALL))
-                        called = true;
-                else if (called && (message_has(m, PART_TEXT) || message_has(m, PART_REFUSAL)))
-                        m->item = called = false;
-        }
-}
-
-static int polish(struct view_hub *v, struct history *h)
-{
-        bool unique = v->format->flags & FORMAT_UNIQUE_IDS;
-        if (polish_split(h, &v->arena))
-                return error_nomem(v->err);
-        if (unique ? polish_unique(h, &v->arena, tell_renamed, v)
-                   : polish_twins(h, &v->arena, tell_renamed, v))
-                return error_nomem(v->err);
-        if (strcmp(v->format->name, "openai") == 0)
-                polish_empty(h);
-        if (strcmp(v->format->name, "gemini") == 0)
-                polish_names(h);
-        return 0;
 }
 
 int view_hub_write(struct view_hub *v, struct str *json)
@@ -360,15 +309,13 @@ int view_hub_write(struct view_hub *v, struct str *json)
             .valid = provider,
             .strip_own = provider,
             .on_loss = view_report_loss,
-            .loss_ctx = v->report};
+            .loss_ctx = v->report,
+            .on_repair = tell_repair,
+            .repair_ctx = v};
         buf_clear(&v->out);
-        if (!(v->format->flags & FORMAT_ITEMS))
-                part_turns(&v->h);
         int rc = repair_history(&v->h, &opt, &v->arena, &h) ? error_nomem(v->err) : 0;
         if (!rc)
                 rc = edit_and_weigh(v, &h);
-        if (!rc && provider)
-                rc = polish(v, &h);
         if (!rc)
                 rc = format_write_history(v->format, &w, &h, v->err);
         if (!rc && v->report->wanted)

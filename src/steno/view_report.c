@@ -49,35 +49,24 @@ static void put_token(struct jsonw *w, struct str string)
         buf_putc(w->b, '"');
 }
 
-static void put_repair(
-    struct view_report *r, struct str call, const char *class, uint64_t seq, const char *text)
+void view_report_repair(void *ctx, const struct repair_note *note)
 {
+        struct view_report *r = ctx;
         if (!r->wanted)
                 return;
         struct jsonw *w = list_writer(&r->repairs);
         jsonw_object(w);
-        if (call.p) {
+        if (note->call.p) {
                 jsonw_key(w, "call");
-                put_token(w, call);
+                put_token(w, note->call);
         }
         jsonw_key(w, "class");
-        jsonw_cstr(w, class);
+        jsonw_cstr(w, repair_class_name(note->class));
         jsonw_key(w, "seq");
-        jsonw_u64(w, seq);
+        jsonw_u64(w, note->seq);
         jsonw_key(w, "text");
-        jsonw_cstr(w, text);
+        jsonw_cstr(w, note->text);
         jsonw_object_end(w);
-}
-
-void view_report_repair(void *ctx, const struct repair_note *note)
-{
-        put_repair(ctx, note->call, repair_class_name(note->class), note->seq, note->text);
-}
-
-void view_report_renamed(struct view_report *r, uint64_t seq, struct str call)
-{
-        put_repair(
-            r, call, "renamed", seq, "a call got an id of its own: another has the same one");
 }
 
 void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why)

@@ -44,8 +44,6 @@ void view_report_release(struct view_report *r);
 
 /* Callbacks of repair_history and of writers; ctx is the report. */
 void view_report_repair(void *ctx, const struct repair_note *note);
-/* A call that got an id of its own, because another of its turn has the same (a string). */
-void view_report_renamed(struct view_report *r, uint64_t seq, struct str call);
 void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why);
 
 /* In order of seqs. */

@@ -350,26 +350,44 @@ static bool is_covered_by(const struct fact *f, const char *field)
         return false;
 }
 
-static bool is_id(const struct fact *f)
+/* The value of a call's id, or NULL. */
+static const char *id_of(const struct fact *f)
 {
         static const char *const ids[] = {
             "id=", "call_id=", "tool_call_id=", "tool_use_id=", "toolCallId="};
         for (size_t i = 0; i < 5; i++)
                 if (strncmp(f->text, ids[i], strlen(ids[i])) == 0)
-                        return true;
-        return false;
+                        return f->text + strlen(ids[i]);
+        return NULL;
+}
+
+/* A call that got another id, and its result with it. */
+static bool is_renamed(const struct fact *f, const struct json *report)
+{
+        json_ref list = json_get(report, 0, "repairs");
+        const char *id = id_of(f);
+        bool renamed = false;
+        for (json_ref n = json_child(report, list); id && n != JSON_NONE && !renamed;
+             n = json_next(report, list, n)) {
+                char *call = decoded(report, json_get(report, n, "call"));
+                renamed = json_is(report, json_get(report, n, "class"), "renamed") &&
+                          strcmp(call, id) == 0;
+                free(call);
+        }
+        return renamed;
 }
 
 static bool is_covered(const struct fact *f, const struct json *report, bool first)
 {
         json_ref list = json_get(report, 0, "losses");
+        if (is_renamed(f, report))
+                return true;
         for (json_ref l = json_child(report, list); l != JSON_NONE;
              l = json_next(report, list, l)) {
                 uint64_t seq = 0;
                 json_u64(report, json_get(report, l, "seq"), &seq);
                 char *field = decoded(report, json_get(report, l, "field"));
-                bool id = strcmp(field, "id") == 0 && is_id(f);
-                bool covers = id || ((!first || seq == f->message) && is_covered_by(f, field));
+                bool covers = (!first || seq == f->message) && is_covered_by(f, field);
                 free(field);
                 if (covers)
                         return true;

@@ -168,6 +168,28 @@ static void reused_ids_become_unique_where_they_must(void **state)
             "'content':[{'type':'tool_result','tool_use_id':'call_0_4_0','content':'2'}]}]");
 }
 
+#define CALL(id) "{'id':'" id "','type':'function','function':{'name':'f','arguments':'{}'}}"
+#define TOOL(id) "{'role':'tool','tool_call_id':'" id "','content':'" id "'}"
+#define USE(id) "{'type':'tool_use','id':'" id "','name':'f','input':{}}"
+#define GAVE(id, text) "{'type':'tool_result','tool_use_id':'" id "','content':'" text "'}"
+/* Two calls and what they gave, in openai's way and in anthropic's, where they have other ids. */
+#define OPENAI_TURN(a, b)                                                                          \
+        "{'role':'assistant','tool_calls':[" CALL(a) "," CALL(b) "]}," TOOL(a) "," TOOL(b)
+#define ANTHROPIC_TURN(a, b, id_a, id_b)                                                           \
+        "{'role':'assistant','content':[" USE(id_a) "," USE(                                       \
+            id_b) "]},{'role':'user','content':[" GAVE(id_a, a) "," GAVE(id_b, b) "]}"
+
+static void a_made_id_is_none_that_is_there(void **state)
+{
+        (void)state;
+        static const char in[] = "[{'role':'user','content':'q'}," OPENAI_TURN(
+            "a", "a_5_0") "," OPENAI_TURN("a", "a_5_0_2") "]";
+        static const char out[] =
+            "[{'role':'user','content':[{'type':'text','text':'q'}]}," ANTHROPIC_TURN("a", "a_5_0",
+                "a", "a_5_0") "," ANTHROPIC_TURN("a", "a_5_0_2", "a_5_0_2", "a_5_0_2_5_1") "]";
+        GIVES("openai", "anthropic", in, out);
+}
+
 static void images_survive_in_results(void **state)
 {
         (void)state;
@@ -244,6 +266,7 @@ int main(void)
             cmocka_unit_test(items_of_a_turn_join_and_come_apart),
             cmocka_unit_test(no_text_closes_a_legacy_tag),
             cmocka_unit_test(reused_ids_become_unique_where_they_must),
+            cmocka_unit_test(a_made_id_is_none_that_is_there),
             cmocka_unit_test(images_survive_in_results),
             cmocka_unit_test(mistakes_name_the_message),
             cmocka_unit_test(formats_are_told_apart),

@@ -1,0 +1,113 @@
+/* test_same.c - a history gives the same bytes as a view of a store and through steno_convert. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "format/format.h"
+#include "gen.h"
+#include "ground/scratch.h"
+#include "steno.h"
+
+static uint64_t seed;
+
+static int sink(void *ctx, const void *p, size_t n)
+{
+        buf_put(ctx, p, n);
+        return 0;
+}
+
+/* The history as a conversation of its own. False: it is none that a store takes (an id twice). */
+static bool stored(struct steno_store *store, const char *format, const struct buf *in,
+    const char *name, struct steno_conv **conv)
+{
+        struct steno_append_options opt = {.size = sizeof opt,
+            .flags = STENO_RECORD,
+            .format = format,
+            .durability = STENO_PROCESS};
+        struct steno_error err = {0};
+        assert_int_equal(steno_conv_create(store, NULL, name, NULL, conv, &err), 0);
+        if (steno_append(*conv, in->p, in->n, &opt, NULL, &err) == 0)
+                return true;
+        steno_conv_close(*conv);
+        return false;
+}
+
+static void compare(const char *from, struct steno_conv *conv, const struct buf *in, unsigned i)
+{
+        static const char *const targets[] = {"openai", "anthropic", "gemini", "responses"};
+        struct buf view, other;
+        struct steno_error err = {0};
+        buf_init(&view, 0);
+        buf_init(&other, 0);
+        for (size_t k = 0; k < 4; k++) {
+                struct steno_view_options opt = {
+                    .size = sizeof opt, .format = targets[k], .all_messages = true};
+                if (strcmp(from, targets[k]) == 0)
+                        continue; /* to its own format a conversion is the identity */
+                buf_clear(&view);
+                buf_clear(&other);
+                assert_int_equal(steno_view(conv, &opt, sink, &view, NULL, &err), 0);
+                assert_int_equal(
+                    steno_convert(from, targets[k], in->p, in->n, sink, &other, NULL, &err), 0);
+                if (strcmp(buf_cstr(&view), buf_cstr(&other)) == 0)
+                        continue;
+                fprintf(stderr, "# %.4000s\n# %.4000s\n# %.4000s\n", in->p, view.p, other.p);
+                fail_msg("%s to %s number %u", from, targets[k], i);
+        }
+        buf_release(&view);
+        buf_release(&other);
+}
+
+static void a_view_is_what_a_conversion_gives(void **state)
+{
+        (void)state;
+        struct scratch dir;
+        struct steno_store *store;
+        struct steno_error err = {0};
+        struct buf in;
+        const struct format *f;
+        unsigned compared = 0;
+        buf_init(&in, 0);
+        scratch_make(&dir);
+        assert_int_equal(steno_open(dir.path, NULL, &store, &err), 0);
+        for (size_t k = 0; (f = format_at(k)); k++) {
+                for (unsigned i = 0; i < gen_count(250); i++) {
+                        struct steno_conv *conv;
+                        struct gen g = {.state = seed + i * 7919u,
+                            .out = &in,
+                            .format = f->name,
+                            .damage = i % 3 != 0};
+                        char name[64];
+                        buf_clear(&in);
+                        gen_history(&g);
+                        buf_cstr(&in);
+                        snprintf(name, sizeof name, "%s_%u", f->name, i);
+                        if (!stored(store, f->name, &in, name, &conv))
+                                continue;
+                        compare(f->name, conv, &in, i);
+                        steno_conv_close(conv);
+                        compared++;
+                }
+        }
+        assert_true(compared > gen_count(250));
+        steno_close(store);
+        scratch_remove(&dir);
+        buf_release(&in);
+}
+
+int main(void)
+{
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        seed = gen_seed();
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_view_is_what_a_conversion_gives),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
