@@ -13,6 +13,10 @@ static int code_of_errno(int sys)
         case EDQUOT:
         case EFBIG:
                 return STENO_EFULL;
+        case EACCES:
+        case EPERM:
+        case EROFS:
+                return STENO_EDENIED;
         case ENOMEM:
                 return STENO_ENOMEM;
         default:

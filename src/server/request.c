@@ -186,7 +186,9 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
         };
-        for (size_t i = 0; i < sizeof MAP / sizeof *MAP; i++) {
+        /* What the system denies to the server is not the caller's doing. */
+        bool ours = rc == STENO_EDENIED && err->sys;
+        for (size_t i = 0; i < sizeof MAP / sizeof *MAP && !ours; i++) {
                 if (MAP[i].rc == rc) {
                         request_error(r, MAP[i].status, MAP[i].code, "%s", err->msg);
                         return;
