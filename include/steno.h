@@ -127,11 +127,16 @@ enum steno_open_flags {
         STENO_OPEN_EXISTING = 1, /* do not make a store where there is none */
 };
 
+/* A sentence about something that is not in order and stops nothing. */
+typedef void (*steno_warning)(void *ctx, const char *what);
+
 struct steno_open_options {
         size_t size;
         uint32_t flags;
         steno_progress progress; /* for a rebuild of the index; may be NULL */
         void *progress_ctx;
+        steno_warning warning; /* may be NULL, and called by whoever uses the store */
+        void *warning_ctx;
 };
 
 /*
@@ -199,6 +204,8 @@ struct steno_list_options {
  * Conversations of a project (NULL: of all), newest activity first:
  * {"items":[{"id","project","title","createdAt","updatedAt","messages","lastSeq","bytes"}],
  *  "next_cursor"?}
+ * `messages` counts what can be seen: neither amendments nor what was deleted. Conversations that
+ * cannot be read are left out, with a warning. Needs no room and no right to write.
  */
 STENO_API int steno_list(struct steno_store *store, const char *project,
     const struct steno_list_options *opt, char **json, struct steno_error *err);

@@ -40,6 +40,8 @@ void id_make(const struct env *env, const char *prefix, char *out);
  */
 int id_file_name(struct str id, char *out);
 bool id_is_plain(struct str id);
+/* Can it be what id_file_name answers? */
+bool id_is_file_name(struct str name);
 /* 1 to `max` bytes of UTF-8 without control characters. */
 bool id_is_legal(struct str id, size_t max);
 

@@ -136,6 +136,13 @@ int id_file_name(struct str id, char *out)
         return 0;
 }
 
+bool id_is_file_name(struct str name)
+{
+        if (name.n == 0 || name.p[0] != '~')
+                return id_is_plain(name);
+        return name.n == 33 && id_is_plain((struct str){name.p + 1, name.n - 1});
+}
+
 bool id_is_legal(struct str id, size_t max)
 {
         if (id.n < 1 || id.n > max || !text_is_utf8(id.p, id.n))

@@ -94,6 +94,12 @@ int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
         return exit_code;
 }
 
+void cli_warn(struct cli *c, const char *what)
+{
+        term_progress_end(&c->bar);
+        report(c, what, "");
+}
+
 int cli_usage(struct cli *c, const char *fmt, ...)
 {
         char hint[96];
@@ -170,11 +176,15 @@ const char *cli_store_path(struct cli *c)
         return url && strncmp(url, "file:", 5) == 0 ? url + 5 : url;
 }
 
+static void warn(void *ctx, const char *what)
+{
+        cli_warn(ctx, what);
+}
+
 int cli_open_store(struct cli *c, enum cli_open how)
 {
         struct steno_open_options opt = {.size = sizeof(opt)};
         struct steno_error err = {0};
-        struct term_progress bar;
 
         if (c->store != NULL)
                 return 0;
@@ -184,11 +194,12 @@ int cli_open_store(struct cli *c, enum cli_open how)
         if (url[0] == 0)
                 return cli_usage(c, "--store: an empty path");
         opt.flags = how == CLI_MUST_EXIST ? STENO_OPEN_EXISTING : 0;
-        term_progress_init(&bar, c->quiet);
+        term_progress_init(&c->bar, c->quiet);
         opt.progress = term_progress_step;
-        opt.progress_ctx = &bar;
+        opt.progress_ctx = &c->bar;
+        opt.warning = warn;
+        opt.warning_ctx = c;
         int rc = steno_open(url, &opt, &c->store, &err);
-        term_progress_end(&bar);
         return rc < 0 ? cli_fail(c, &err) : 0;
 }
 

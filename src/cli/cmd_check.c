@@ -24,12 +24,15 @@ static void put_finding(struct cli *c, const struct json *j)
         bool repaired = json_bool(j, json_get(j, 0, "repaired"), false);
 
         buf_init(&b, 0);
-        json_string(j, json_get(j, 0, "project"), &b, NULL);
-        buf_putc(&b, '/');
-        json_string(j, json_get(j, 0, "conversation"), &b, NULL);
-        if (json_u64(j, json_get(j, 0, "seq"), &seq))
-                buf_printf(&b, " seq %llu", (unsigned long long)seq);
-        buf_puts(&b, ": ");
+        if (json_string(j, json_get(j, 0, "project"), &b, NULL)) {
+                json_ref conv = json_get(j, 0, "conversation");
+                if (conv != JSON_NONE)
+                        buf_putc(&b, '/');
+                json_string(j, conv, &b, NULL);
+                if (json_u64(j, json_get(j, 0, "seq"), &seq))
+                        buf_printf(&b, " seq %llu", (unsigned long long)seq);
+                buf_puts(&b, ": ");
+        }
         json_string(j, json_get(j, 0, "what"), &b, NULL);
         if (repaired)
                 buf_puts(&b, " (repaired)");

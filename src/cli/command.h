@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "cli/out.h"
+#include "cli/term.h"
 #include "steno.h"
 
 enum exit_code {
@@ -106,7 +107,8 @@ struct cli {
         struct out out; /* standard output */
         struct steno_store *store;
         struct steno_conv *conv;
-        char *default_url; /* owned */
+        struct term_progress bar; /* of the store */
+        char *default_url;        /* owned */
 };
 
 /* Splits argv into the struct of options and the positional arguments, which are moved to the
@@ -134,6 +136,8 @@ int cli_exit_code(int steno_code);
 int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int cli_usage(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same line about something that stops nothing; also with --quiet. */
+void cli_warn(struct cli *c, const char *what);
 /* For a person, unless --quiet. */
 void cli_say(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

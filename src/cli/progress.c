@@ -64,6 +64,10 @@ int term_progress_step(void *ctx, const char *what, uint64_t done, uint64_t tota
                 return 1;
         if (!t->on)
                 return 0;
+        if (total > 0 && done >= total) {
+                term_progress_end(t);
+                return 0;
+        }
         at = now();
         if (at - t->started < FIRST_DRAW_MS || at - t->last < DRAW_EVERY_MS)
                 return 0;

@@ -31,25 +31,31 @@ static int stopped(struct checking *c)
         return error_set(c->err, STENO_EINTERRUPTED, "stopped by the caller");
 }
 
-static int tell(void *ctx, const struct check_finding *f)
+static void put_text(struct jsonw *w, const char *key, const char *text)
 {
-        struct checking *c = ctx;
+        if (text) {
+                jsonw_key(w, key);
+                jsonw_cstr(w, text);
+        }
+}
+
+/* Hands out a finding; about the store, a project or a conversation. */
+static int tell(struct checking *c, const char *project, const char *conversation, uint64_t seq,
+    const char *what, bool repaired)
+{
         struct buf b;
         buf_init(&b, 64 * KIB);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
-        jsonw_key(&w, "project");
-        jsonw_cstr(&w, files_conv_project(c->conv));
-        jsonw_key(&w, "conversation");
-        jsonw_cstr(&w, files_conv_id(c->conv));
-        if (f->seq) {
+        put_text(&w, "project", project);
+        put_text(&w, "conversation", conversation);
+        if (seq) {
                 jsonw_key(&w, "seq");
-                jsonw_u64(&w, f->seq);
+                jsonw_u64(&w, seq);
         }
-        jsonw_key(&w, "what");
-        jsonw_cstr(&w, f->what);
+        put_text(&w, "what", what);
         jsonw_key(&w, "repaired");
-        jsonw_bool(&w, f->repaired);
+        jsonw_bool(&w, repaired);
         jsonw_object_end(&w);
         const char *json = buf_cstr(&b);
         int rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
@@ -58,10 +64,17 @@ static int tell(void *ctx, const struct check_finding *f)
         return rc;
 }
 
+static int tell_of_conv(void *ctx, const struct check_finding *f)
+{
+        struct checking *c = ctx;
+        return tell(
+            c, files_conv_project(c->conv), files_conv_id(c->conv), f->seq, f->what, f->repaired);
+}
+
 static bool is_wanted(const struct checking *c, const char *project, const char *folder)
 {
         return (!c->only_project || strcmp(project, c->only_project) == 0) &&
-               (!c->only_folder || strcmp(folder, c->only_folder) == 0);
+               (!c->only_folder || (folder && strcmp(folder, c->only_folder) == 0));
 }
 
 static int count_one(void *ctx, const char *project, const char *folder)
@@ -78,13 +91,29 @@ static int check_one(void *ctx, const char *project, const char *folder)
                 return 0;
         if (c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
                 return stopped(c);
-        int rc = files_conv_open_folder(c->store->files, project, folder, &c->conv, c->err);
+        struct steno_error why = {0};
+        int rc = files_conv_open_folder(c->store->files, project, folder, &c->conv, &why);
         if (rc == 0) {
-                rc = check_conv(c->conv, c->repair, tell, c, c->err);
+                rc = check_conv(c->conv, c->repair, tell_of_conv, c, c->err);
                 files_conv_release(c->conv);
+        } else if (rc == STENO_ENOMEM) {
+                error_nomem(c->err);
+        } else if (rc != STENO_ENOTFOUND) {
+                rc = tell(c, project, folder, 0, why.msg, false);
         }
         c->done++;
         return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
+}
+
+static int check_project(void *ctx, const char *project, const struct stat *st, int sys)
+{
+        struct checking *c = ctx;
+        struct steno_error why = {0};
+        (void)st;
+        if (!sys || !is_wanted(c, project, NULL))
+                return 0;
+        error_sys(&why, sys, "opening the project");
+        return tell(c, project, NULL, 0, why.msg, false);
 }
 
 int steno_check(struct steno_store *store, const struct steno_check_options *opt,
@@ -120,6 +149,8 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 c.only_folder = folder;
         }
         int rc = c.progress ? files_each_conv(store->files, count_one, &c, err) : 0;
+        if (rc == 0)
+                rc = files_each_project(store->files, check_project, &c, err);
         if (rc == 0)
                 rc = files_each_conv(store->files, check_one, &c, err);
         if (rc == 0 && c.progress && c.progress(c.progress_ctx, "check", c.done, c.total))

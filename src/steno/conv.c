@@ -238,5 +238,9 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
             .words = OPTION(opt, struct steno_list_options, query, NULL),
         };
         int rc = store_index(store, &index, err);
-        return rc ? rc : index_list(index, &q, json, err);
+        if (rc == 0)
+                rc = index_list(index, &q, json, err);
+        if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)
+                rc = index_list(index, &q, json, err); /* it was made anew */
+        return rc;
 }

@@ -116,6 +116,8 @@ int steno_stats(struct steno_store *store, char **json, struct steno_error *err)
         int rc = store_index(store, &index, err);
         if (rc == 0)
                 rc = index_totals(index, &totals, err);
+        if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)
+                rc = index_totals(index, &totals, err); /* it was made anew */
         if (rc == 0)
                 rc = files_each_conv(store->files, tally_conv, &t, err);
         if (rc == 0)

@@ -3,6 +3,7 @@
  */
 #include "steno/store.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,8 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
         store->env = env;
         store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
         store->progress_ctx = OPTION(opt, struct steno_open_options, progress_ctx, NULL);
+        store->warning = OPTION(opt, struct steno_open_options, warning, NULL);
+        store->warning_ctx = OPTION(opt, struct steno_open_options, warning_ctx, NULL);
         pthread_mutex_init(&store->mutex, NULL);
         rc = files_open(env, path, !(flags & STENO_OPEN_EXISTING), &store->files, err);
         if (rc == 0)
@@ -218,15 +221,35 @@ uint64_t steno_quarantined(const struct steno_store *store)
         return store ? files_quarantined(store->files) : 0;
 }
 
+void store_warn(struct steno_store *store, const char *fmt, ...)
+{
+        char what[400];
+        va_list ap;
+        if (!store->warning)
+                return;
+        va_start(ap, fmt);
+        vsnprintf(what, sizeof what, fmt, ap);
+        va_end(ap);
+        store->warning(store->warning_ctx, what);
+}
+
 int store_index(struct steno_store *store, struct index **out, struct steno_error *err)
 {
+        uint64_t unreadable = 0;
         pthread_mutex_lock(&store->mutex);
         int rc = 0;
         if (!store->index)
                 rc = index_open(store->files, &store->index, err);
         if (rc == 0)
-                rc = index_catch_up(store->index, store->progress, store->progress_ctx, err);
+                rc = index_catch_up(
+                    store->index, store->progress, store->progress_ctx, &unreadable, err);
+        bool more = rc == 0 && unreadable > store->unreadable;
+        if (rc == 0)
+                store->unreadable = unreadable;
         pthread_mutex_unlock(&store->mutex);
+        if (more)
+                store_warn(store, "%llu conversation%s cannot be read; steno check says why",
+                    (unsigned long long)unreadable, unreadable == 1 ? "" : "s");
         if (rc == 0)
                 *out = store->index;
         return rc;

@@ -26,6 +26,9 @@ struct steno_store {
         struct store_settings settings;
         steno_progress progress;
         void *progress_ctx;
+        steno_warning warning;
+        void *warning_ctx;
+        uint64_t unreadable; /* that a warning was given about, under `mutex` */
 };
 
 struct steno_conv {
@@ -36,6 +39,10 @@ struct steno_conv {
 /* steno_open with a world of one's own: for tests. */
 int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);
+
+/* Tells whoever opened the store. */
+void store_warn(struct steno_store *store, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The index, caught up. Under no lock of the caller's. */
 int store_index(struct steno_store *store, struct index **out, struct steno_error *err);

@@ -292,6 +292,23 @@ static void the_real_world_has_a_clock_chance_and_a_boot(void **state)
         assert_string_equal(boot, again);
 }
 
+static void file_names_are_known_by_their_looks(void **state)
+{
+        const char *ids[] = {"a", "default", "A_b-9", "a b", "é", "../x", ""};
+        const char *bad[] = {"", ".", "..", "../x", "a.b", "a b", "~", "~1", "a/b", "~../../x",
+            "~0123456789abcdef0123456789abcdeg/", "Thumbs.db"};
+        char name[PLAIN_NAME_MAX + 1];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+                assert_int_equal(id_file_name(str_of(ids[i]), name), 0);
+                assert_true(id_is_file_name(str_of(name)));
+        }
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+                if (id_is_file_name(str_of(bad[i])))
+                        fail_msg("took %s for a file name", bad[i]);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -303,6 +320,7 @@ int main(void)
             cmocka_unit_test(a_forked_child_makes_other_ids),
             cmocka_unit_test(plain_ids_are_their_own_file_names),
             cmocka_unit_test(other_ids_become_a_hash),
+            cmocka_unit_test(file_names_are_known_by_their_looks),
             cmocka_unit_test(legal_ids_are_text_without_control_characters),
             cmocka_unit_test(times_are_written_as_iso_8601),
             cmocka_unit_test(every_day_survives_the_round_trip),

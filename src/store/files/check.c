@@ -18,22 +18,30 @@ int check_tell(struct check *k, uint64_t seq, bool repaired, const char *fmt, ..
             k->ctx, &(struct check_finding){.seq = seq, .what = what, .repaired = repaired});
 }
 
+/* What cannot be looked at is a finding, and the rest is looked at all the same. A conversation
+ * that was removed meanwhile, and a caller who wants no more, end it. */
+static int go_on(struct check *k, int rc)
+{
+        if (rc >= 0 || rc == STENO_ENOMEM || rc == STENO_EINTERRUPTED || rc == STENO_ENOTFOUND)
+                return rc;
+        return check_tell(k, 0, false, "it cannot be checked: %s", k->err->msg);
+}
+
 int check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err)
 {
+        static int (*const PARTS[])(struct check *) = {
+            check_meta, check_artifacts, check_log, check_runs};
+        struct steno_error why = {0};
         struct check k = {.conv = conv,
             .fs = conv->store->env->fs,
             .repair = repair,
             .each = each,
             .ctx = ctx,
-            .err = err};
-        int rc = check_meta(&k);
-        if (rc == 0)
-                rc = check_artifacts(&k);
-        if (rc == 0)
-                rc = check_log(&k);
-        if (rc == 0)
-                rc = check_runs(&k);
+            .err = err ? err : &why};
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < sizeof PARTS / sizeof *PARTS; i++)
+                rc = go_on(&k, PARTS[i](&k));
         free(k.artifacts);
         if (k.planned)
                 purge_plan_release(&k.plan);

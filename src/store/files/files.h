@@ -28,6 +28,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/env.h"
 #include "model/about.h"
@@ -81,10 +82,26 @@ int files_conv_change_meta(struct files_conv *conv,
 int files_conv_lock(struct files_conv *conv, struct steno_error *err);
 void files_conv_unlock(struct files_conv *conv);
 
-/* Calls `each` with every conversation's folder names. */
-int files_each_conv(struct files_store *store,
-    int (*each)(void *ctx, const char *project_folder, const char *folder), void *ctx,
-    struct steno_error *err);
+/*
+ * Walks by the names of folders. What cannot be a project or a conversation (files, links, other
+ * names) is passed over, and so is what goes away meanwhile. A non-zero return of `each` stops a
+ * walk, which returns it.
+ */
+
+/* `st` is of the folder that holds the conversations. `sys` is 0, or the negative errno that keeps
+ * us from looking into it; then there is no `st`. */
+typedef int (*files_project_fn)(
+    void *ctx, const char *project_folder, const struct stat *st, int sys);
+int files_each_project(
+    struct files_store *store, files_project_fn each, void *ctx, struct steno_error *err);
+
+typedef int (*files_conv_fn)(void *ctx, const char *project_folder, const char *folder);
+/* Of one project. */
+int files_each_in(struct files_store *store, const char *project_folder, files_conv_fn each,
+    void *ctx, struct steno_error *err);
+/* Of all projects that can be looked into. */
+int files_each_conv(
+    struct files_store *store, files_conv_fn each, void *ctx, struct steno_error *err);
 
 /* ---- append ---- */
 

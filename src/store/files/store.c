@@ -4,6 +4,7 @@
  */
 #include "store/files/conv.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -230,6 +231,12 @@ const char *files_path(const struct files_store *s)
 
 /* ---- projects ---- */
 
+/* What a person put there, or a link: no part of the store. */
+static bool is_foreign(int sys)
+{
+        return sys == -ENOENT || sys == -ENOTDIR || sys == -ELOOP || sys == -EXDEV;
+}
+
 /* Under the store's mutex. STENO_ENOTFOUND without `create` when there is none. */
 static int project_open(struct files_store *s, const char *folder, bool create,
     struct files_project **out, struct steno_error *err)
@@ -254,7 +261,7 @@ static int project_open(struct files_store *s, const char *folder, bool create,
                 fs->close(fs, conversations);
                 return error_sys(err, rc, "syncing project %s", folder);
         }
-        if (conversations == -ENOENT)
+        if (is_foreign(conversations))
                 return STENO_ENOTFOUND;
         if (conversations < 0)
                 return error_sys(err, conversations, "opening project %s", folder);
@@ -374,7 +381,7 @@ static int table_open(struct files_store *s, struct files_project *project, cons
         const struct fs *fs = s->env->fs;
         struct stat st;
         int rc = fs->stat(fs, project->conversations, folder, &st);
-        if (rc == -ENOENT || (rc == 0 && !S_ISDIR(st.st_mode)))
+        if (is_foreign(rc) || (rc == 0 && !S_ISDIR(st.st_mode)))
                 return STENO_ENOTFOUND;
         if (rc)
                 return error_sys(err, rc, "opening conversation %s", folder);
@@ -545,43 +552,92 @@ void files_conv_release(struct files_conv *conv)
 
 /* ---- walking the store ---- */
 
-struct each_conv {
+/* Can it be the folder of a project or a conversation? Half-made ones begin with a dot. */
+static bool is_folder(const char *name, unsigned char type)
+{
+        return (type == DT_DIR || type == DT_UNKNOWN) && id_is_file_name(str_of(name));
+}
+
+struct project_walk {
         struct files_store *store;
-        int (*each)(void *ctx, const char *project_folder, const char *folder);
+        files_project_fn each;
+        void *ctx;
+        int rc;
+};
+
+static int each_project(void *ctx, const char *name, unsigned char type)
+{
+        struct project_walk *w = ctx;
+        const struct fs *fs = w->store->env->fs;
+        struct stat st;
+        char path[PLAIN_NAME_MAX + 16];
+        if (!is_folder(name, type))
+                return 0;
+        snprintf(path, sizeof path, "%s/conversations", name);
+        int dir = fs->open(fs, w->store->projects_dir, path, O_RDONLY | O_DIRECTORY, 0);
+        int sys = dir < 0 ? dir : fs->fstat(fs, dir, &st);
+        if (!is_foreign(sys))
+                w->rc = w->each(w->ctx, name, &st, sys);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        return w->rc != 0;
+}
+
+int files_each_project(
+    struct files_store *s, files_project_fn each, void *ctx, struct steno_error *err)
+{
+        struct project_walk w = {.store = s, .each = each, .ctx = ctx};
+        int sys = s->env->fs->list(s->env->fs, s->projects_dir, each_project, &w);
+        return sys < 0 ? error_sys(err, sys, "listing projects/") : w.rc;
+}
+
+struct conv_walk {
+        struct files_store *store;
+        files_conv_fn each;
         void *ctx;
         const char *project;
         struct steno_error *err;
+        int rc;
 };
 
 static int each_folder(void *ctx, const char *name, unsigned char type)
 {
-        struct each_conv *w = ctx;
-        (void)type;
-        /* Half-made conversations begin with a dot. */
-        return name[0] == '.' ? 0 : w->each(w->ctx, w->project, name);
+        struct conv_walk *w = ctx;
+        if (is_folder(name, type))
+                w->rc = w->each(w->ctx, w->project, name);
+        return w->rc != 0;
 }
 
-static int each_project(void *ctx, const char *name, unsigned char type)
+static int walk_project(struct conv_walk *w, const char *project)
 {
-        struct each_conv *w = ctx;
-        struct files_project *project;
-        (void)type;
-        if (name[0] == '.' || strlen(name) > PLAIN_NAME_MAX)
-                return 0;
-        pthread_mutex_lock(&w->store->mutex);
-        int rc = project_open(w->store, name, false, &project, w->err);
-        pthread_mutex_unlock(&w->store->mutex);
-        if (rc)
-                return rc == STENO_ENOTFOUND ? 0 : rc;
         const struct fs *fs = w->store->env->fs;
-        w->project = project->folder;
-        return fs->list(fs, project->conversations, each_folder, w);
+        char path[PLAIN_NAME_MAX + 16];
+        snprintf(path, sizeof path, "%s/conversations", project);
+        int dir = fs->open(fs, w->store->projects_dir, path, O_RDONLY | O_DIRECTORY, 0);
+        if (is_foreign(dir))
+                return 0;
+        w->project = project;
+        int sys = dir < 0 ? dir : fs->list(fs, dir, each_folder, w);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        return sys < 0 ? error_sys(w->err, sys, "listing project %s", project) : w->rc;
 }
 
-int files_each_conv(struct files_store *s,
-    int (*each)(void *ctx, const char *project_folder, const char *folder), void *ctx,
+int files_each_in(struct files_store *s, const char *project_folder, files_conv_fn each, void *ctx,
     struct steno_error *err)
 {
-        struct each_conv w = {.store = s, .each = each, .ctx = ctx, .err = err};
-        return s->env->fs->list(s->env->fs, s->projects_dir, each_project, &w);
+        struct conv_walk w = {.store = s, .each = each, .ctx = ctx, .err = err};
+        return walk_project(&w, project_folder);
+}
+
+static int each_conv(void *ctx, const char *project, const struct stat *st, int sys)
+{
+        (void)st;
+        return sys ? 0 : walk_project(ctx, project);
+}
+
+int files_each_conv(struct files_store *s, files_conv_fn each, void *ctx, struct steno_error *err)
+{
+        struct conv_walk w = {.store = s, .each = each, .ctx = ctx, .err = err};
+        return files_each_project(s, each_conv, &w, err);
 }

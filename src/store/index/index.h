@@ -2,8 +2,10 @@
  * index.h - index.db: which conversations there are, by activity, title and project.
  *
  * SQLite, derived from the files, never on the path of a commit; it can be deleted at any time.
- * It is caught up before each use: from `recent` (store/files/recent.c) while the machine has not
- * booted since, from a scan of all folders else. Several processes may do so at once.
+ * It is caught up before each use: from `recent` (store/files/recent.c) and from folders whose
+ * looks have changed while the machine has not booted since, from a scan of all folders else.
+ * Several processes may do so at once. Where it cannot be kept in the store - a full disk, no
+ * right to write - it is made in memory, by a scan for each use.
  */
 #ifndef STORE_INDEX_INDEX_H
 #define STORE_INDEX_INDEX_H
@@ -18,9 +20,10 @@ struct index;
 int index_open(struct files_store *store, struct index **out, struct steno_error *err);
 void index_close(struct index *index);
 
-/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew. */
-int index_catch_up(
-    struct index *index, steno_progress progress, void *progress_ctx, struct steno_error *err);
+/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew.
+ * *unreadable: how many conversations and projects could not be looked into; they are left out. */
+int index_catch_up(struct index *index, steno_progress progress, void *progress_ctx,
+    uint64_t *unreadable, struct steno_error *err);
 
 struct index_query {
         const char *project; /* NULL: all */
@@ -29,11 +32,12 @@ struct index_query {
         const char *words;   /* all must occur in the title or id; NULL: any */
 };
 
-/* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours. */
+/* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours.
+ * STENO_ECORRUPT, here and below: the database is damaged; the next catch-up makes it anew. */
 int index_list(
     struct index *index, const struct index_query *q, char **json, struct steno_error *err);
 
-/* Totals: conversations, messages, bytes. */
+/* Totals: conversations, messages that are shown, bytes. */
 struct index_totals {
         uint64_t conversations;
         uint64_t messages;

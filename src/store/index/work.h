@@ -1,0 +1,72 @@
+/*
+ * work.h - what the files of this folder share. Nobody else includes it.
+ */
+#ifndef STORE_INDEX_WORK_H
+#define STORE_INDEX_WORK_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "store/index/index.h"
+
+struct index {
+        struct files_store *store;
+        pthread_mutex_t mutex;
+        char *path;
+        sqlite3 *db; /* NULL: to be opened */
+        ino_t ino;   /* of index.db as it was opened */
+        bool in_memory;
+        bool failed;  /* SQLite did: to be opened anew */
+        bool damaged; /* and because of what is in the file: to be made anew */
+};
+
+/* Says what SQLite said last, and marks the database as failed. */
+int index_error(struct index *x, struct steno_error *err);
+int index_run(struct index *x, const char *sql, struct steno_error *err);
+int index_prepare(struct index *x, const char *sql, sqlite3_stmt **out, struct steno_error *err);
+void index_bind(sqlite3_stmt *s, int i, const char *text);
+/* Runs a statement that answers no row, and makes it ready for the next time. */
+int index_step(struct index *x, sqlite3_stmt *s, struct steno_error *err);
+
+/* Opens the database in the store, if it is not open and whole. */
+int index_open_file(struct index *x, struct steno_error *err);
+/* Opens an empty one that is never written, in its place. */
+int index_open_memory(struct index *x, struct steno_error *err);
+/* Closes it and removes its files; they are derived. */
+void index_discard(struct index *x);
+
+/* ---- rows: row.c ---- */
+
+struct row_writer {
+        struct index *x;
+        sqlite3_stmt *get;
+        sqlite3_stmt *put;
+        sqlite3_stmt *put_unreadable;
+        sqlite3_stmt *drop;
+        sqlite3_stmt *put_run;
+        sqlite3_stmt *drop_runs;
+};
+
+int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err);
+void row_writer_release(struct row_writer *w);
+
+/* Makes a conversation's row say what its folder says. *more is 1 when it is a new one, -1 when
+ * there is none any more. One that cannot be read gets a row that says so. */
+int row_update(struct row_writer *w, const char *project_folder, const char *folder, int *more,
+    struct steno_error *err);
+
+/* ---- hidden.c ---- */
+
+/* Of the records of a conversation: how many show no message, because they are amendments or
+ * because they were deleted. */
+struct hidden {
+        uint64_t amended; /* seq of the last amendment, 0: none */
+        uint64_t records;
+};
+
+/* `h` has what was known, or zeros; nothing is counted again unless there are new amendments. */
+int hidden_count(struct files_conv *conv, struct hidden *h, struct steno_error *err);
+
+#endif
