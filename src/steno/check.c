@@ -3,6 +3,7 @@
  */
 #include "steno/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -143,9 +144,8 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 int rc = files_conv_open(store->files, p, str_of(id), &conv, err);
                 if (rc)
                         return rc;
+                snprintf(folder, sizeof folder, "%s", files_conv_folder(conv));
                 files_conv_release(conv);
-                if (id_file_name(str_of(id), folder))
-                        return error_nomem(err);
                 c.only_folder = folder;
         }
         int rc = c.progress ? files_each_conv(store->files, count_one, &c, err) : 0;

@@ -22,7 +22,7 @@ static int purge_trash(struct steno_store *store, struct str project, const char
                 return rc;
         for (size_t i = 0; rc == 0 && i < list.count; i++) {
                 struct trash_item *it = &list.items[i];
-                if (!str_is(project, it->project) || strcmp(it->id, id) != 0)
+                if (!trash_item_is(it, project, id))
                         continue;
                 rc = trash_destroy(store->files, it, err);
                 found++;

@@ -75,9 +75,9 @@ int steno_trash_restore(
         rc = error_set(err, STENO_ENOTFOUND, "conversation \"%.100s\" is not in the trash", id);
         for (size_t i = 0; i < list.count; i++) {
                 struct trash_item *it = &list.items[i];
-                if (!str_is(p, it->project) || strcmp(it->id, id) != 0)
+                if (!trash_item_is(it, p, id))
                         continue;
-                rc = trash_put_back(store->files, it, err);
+                rc = trash_put_back(store->files, it, NULL, err);
                 break;
         }
         trash_list_release(&list);

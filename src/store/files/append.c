@@ -222,6 +222,7 @@ static int write_group(struct group *g, struct steno_error *err)
 {
         struct files_conv *c = g->conv;
         const struct fs *fs = c->store->env->fs;
+        meta_refresh(c);
         int rc = recent_note(c, err);
         if (rc) {
                 conv_forget(c); /* the pairing has seen what will not be written */

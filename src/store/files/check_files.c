@@ -1,5 +1,5 @@
 /*
- * check_files.c - what stands beside the log: meta.json, artifacts, parts, journals (check.h).
+ * check_files.c - what stands beside the log: artifacts, parts, journals (check.h).
  */
 #include "store/files/check_work.h"
 
@@ -17,41 +17,6 @@
 #include "store/files/run.h"
 
 #define BLOCK ((size_t)64 * 1024)
-
-/* ---- meta.json ---- */
-
-int check_meta(struct check *k)
-{
-        struct files_conv *c = k->conv;
-        char *text = NULL, folder[PLAIN_NAME_MAX + 1];
-        size_t n = 0;
-        struct json j;
-        struct steno_error why = {0};
-        int sys = fs_slurp(k->fs, c->dir, "meta.json", META_MAX, &text, &n);
-        if (sys == -ENOENT)
-                return check_tell(k, 0, false, "meta.json is missing");
-        if (sys)
-                return error_sys(k->err, sys, "reading meta.json");
-        json_init(&j);
-        int rc = json_parse(&j, text, n, NULL, &why);
-        if (rc == STENO_ENOMEM) {
-                error_nomem(k->err);
-        } else if (rc || json_type(&j, 0) != JSON_OBJECT) {
-                rc = check_tell(k, 0, false, "meta.json is not a JSON object%s%s", rc ? ": " : "",
-                    rc ? why.msg : "");
-        } else {
-                char *id = json_dup_string(&j, json_get(&j, 0, "id"));
-                if (!id)
-                        rc = check_tell(k, 0, false, "meta.json has no id");
-                else if (id_file_name(str_of(id), folder) == 0 && strcmp(folder, c->folder) != 0)
-                        rc = check_tell(k, 0, false,
-                            "meta.json says \"%.100s\", which is not the id of this folder", id);
-                free(id);
-        }
-        json_release(&j);
-        free(text);
-        return rc;
-}
 
 /* ---- contents ---- */
 

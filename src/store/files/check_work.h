@@ -31,8 +31,9 @@ int check_tell(struct check *k, uint64_t seq, bool repaired, const char *fmt, ..
 
 /* check_log.c: the log, ids.idx, and what records refer to. */
 int check_log(struct check *k);
-/* check_files.c: meta.json; the manifest and all it names; parts; journals. */
+/* check_meta.c: meta.json. */
 int check_meta(struct check *k);
+/* check_files.c: the manifest and all it names; parts; journals. */
 int check_artifacts(struct check *k);
 int check_runs(struct check *k);
 /* What a record refers to is there. */

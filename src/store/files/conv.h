@@ -30,6 +30,7 @@ struct files_conv {
         unsigned refs;
         char *id;
         char *project_id;
+        bool named; /* both are known, not only their folders (names.c) */
         char folder[65];
         int dir;
         dev_t dir_dev;
@@ -55,6 +56,7 @@ struct files_conv {
         uint64_t reserved; /* and blocks were asked for up to here */
         struct ids ids;
         struct pairing *pairing; /* NULL: not loaded */
+        bool meta_stale;         /* meta.json does not say the names */
         uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
         bool dirty; /* process-durable appends wait for the store's syncer; atomic */
@@ -123,12 +125,28 @@ void conv_settle(struct files_conv *conv);
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
 int recent_note(struct files_conv *conv, struct steno_error *err);
 
+/* Is this the folder of that id? */
+bool folder_is_of(const char *folder, struct str id);
+/* Fills id and project of a new handle. `project` and `id` are the caller's, or empty. */
+int conv_learn_names(
+    struct files_conv *conv, struct str project, struct str id, struct steno_error *err);
+
+/* Under flock, before a commit: meta.json says the names, if that is possible (meta.c). */
+void meta_refresh(struct files_conv *conv);
+/* The same for a folder that nobody has open; 0 or a negative errno. One that is not an object
+ * stays. */
+int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project);
+
 /* Moves bytes [from, to) of the log aside, with a note (quarantine.c). Synced. */
 int quarantine_log(
     struct files_conv *conv, uint64_t from, uint64_t to, const char *why, struct steno_error *err);
 /* The same for another file of the conversation, open as `fd`. */
 int quarantine_bytes(struct files_conv *conv, int fd, const char *file, uint64_t from, uint64_t to,
     const char *why, struct steno_error *err);
+
+/* Moves a file or folder of the conversation aside, whole and with a note. */
+int quarantine_entry(
+    struct files_conv *conv, const char *name, const char *why, struct steno_error *err);
 
 /* Syncs process-durable appends of all conversations from now on (syncer.c). */
 void syncer_want(struct files_store *store);

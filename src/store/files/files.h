@@ -13,8 +13,8 @@
  *   <root>/trash/  <root>/quarantine/
  *
  * A folder is the id itself while that is plain, else "~" and a hash (base/env.h); then meta.json
- * has the id. This header speaks of batches, seqs and ids, never of offsets or descriptors, so
- * that another kind of store can stand beside this one.
+ * has the id (names.c). This header speaks of batches, seqs and ids, never of offsets or
+ * descriptors, so that another kind of store can stand beside this one.
  *
  *   S1  A conversation's folder appears whole (made aside, synced, renamed), and goes whole.
  *   S2  Whoever changes a conversation holds flock on its folder, and has checked after taking it
@@ -60,18 +60,20 @@ int files_conv_create(struct files_store *store, struct str project, struct str 
     struct files_conv **out, struct steno_error *err);
 int files_conv_open(struct files_store *store, struct str project, struct str id,
     struct files_conv **out, struct steno_error *err);
-/* By the names of its folders, for walks over a store. */
+/* By the names of its folders, for walks over a store. Its id may not be known then; the folder's
+ * name stands for it, and opens it as well. */
 int files_conv_open_folder(struct files_store *store, const char *project_folder,
     const char *folder, struct files_conv **out, struct steno_error *err);
 void files_conv_release(struct files_conv *conv);
 
 const char *files_conv_id(const struct files_conv *conv);
 const char *files_conv_project(const struct files_conv *conv);
+const char *files_conv_folder(const struct files_conv *conv);
 struct files_store *files_conv_store(const struct files_conv *conv);
 /* The folder's descriptor, for artifact.c and run.c. */
 int files_conv_dir(const struct files_conv *conv);
 
-/* meta.json; "{}" where there is none. Freed with free(). */
+/* meta.json with the true names, whatever the file says. Freed with free(). */
 int files_conv_meta(struct files_conv *conv, char **json, size_t *n, struct steno_error *err);
 /* Rewrites it under the lock: `change` gets the old text and makes the new one. */
 int files_conv_change_meta(struct files_conv *conv,

@@ -1,26 +1,124 @@
 /*
  * meta.c - meta.json: what is known of a conversation beside its messages. Replaced as a whole,
  * under the conversation's lock.
+ *
+ * It says id and project too, for people and for folders with a hashed name. Where it is lost or
+ * is another conversation's (names.c), whoever reads it gets the true names, and the next change
+ * of the conversation writes them.
  */
 #include "store/files/conv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/limits.h"
+
+static bool says(const struct json *j, const char *key, const char *text)
+{
+        return json_is(j, json_get(j, 0, key), text);
+}
+
+/* An object with these names and everything else that `old` (an object, or empty) has. */
+static void put_named(struct buf *out, const struct json *old, const char *id, const char *project,
+    const char *created)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        jsonw_cstr(&w, id);
+        jsonw_key(&w, "project");
+        jsonw_cstr(&w, project);
+        if (created[0] && json_get(old, 0, "createdAt") == JSON_NONE) {
+                jsonw_key(&w, "createdAt");
+                jsonw_cstr(&w, created);
+        }
+        for (json_ref k = json_child(old, 0); k != JSON_NONE; k = json_next_key(old, 0, k)) {
+                if (json_is(old, k, "id") || json_is(old, k, "project"))
+                        continue;
+                jsonw_raw(&w, json_raw(old, k));
+                w.comma = false;
+                buf_putc(out, ':');
+                jsonw_raw(&w, json_raw(old, json_value(old, k)));
+        }
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+}
+
+/*
+ * meta.json with the right names: 1 and `out`, when the file lacks them; 0 and *text, when it is
+ * right or no object at all; or a negative errno.
+ */
+static int read_named(const struct fs *fs, int dir, const char *id, const char *project,
+    const char *created, char **text, size_t *n, struct buf *out)
+{
+        struct json j;
+        int sys = fs_slurp(fs, dir, "meta.json", META_MAX, text, n);
+        if (sys && sys != -ENOENT)
+                return sys;
+        json_init(&j);
+        int rc = sys ? json_parse(&j, "{}", 2, NULL, NULL) : json_parse(&j, *text, *n, NULL, NULL);
+        bool wrong = rc == 0 && json_type(&j, 0) == JSON_OBJECT &&
+                     (!says(&j, "id", id) || !says(&j, "project", project));
+        if (wrong)
+                put_named(out, &j, id, project, created);
+        json_release(&j);
+        return rc == STENO_ENOMEM || out->failed ? -ENOMEM : wrong;
+}
 
 int files_conv_meta(struct files_conv *c, char **json, size_t *n, struct steno_error *err)
 {
-        const struct fs *fs = c->store->env->fs;
-        int rc = fs_slurp(fs, c->dir, "meta.json", META_MAX, json, n);
-        if (rc == -ENOENT) {
-                *json = strdup("{}");
-                *n = 2;
-                return *json ? 0 : error_nomem(err);
+        char *text = NULL;
+        struct buf out;
+        buf_init(&out, META_MAX);
+        int rc = read_named(c->store->env->fs, c->dir, c->id, c->project_id, "", &text, n, &out);
+        if (rc == 1) {
+                free(text);
+                text = buf_take(&out, n);
+                rc = text ? 0 : -ENOMEM;
         }
-        return rc ? error_sys(err, rc, "reading meta.json") : 0;
+        buf_release(&out);
+        if (rc) {
+                free(text);
+                return error_sys(err, rc, "reading meta.json");
+        }
+        *json = text;
+        return 0;
+}
+
+int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project)
+{
+        char *text = NULL, created[TIME_TEXT] = "";
+        size_t n = 0;
+        struct stat st;
+        struct buf line, out;
+        struct record first;
+        buf_init(&line, 0);
+        buf_init(&out, META_MAX);
+        int log = fs->open(fs, dir, "messages.jsonl", O_RDONLY, 0);
+        if (log >= 0 && fs->fstat(fs, log, &st) == 0 &&
+            log_read_at(fs, log, (uint64_t)st.st_size, 0, &line, &first, NULL) == 0 &&
+            first.at.n == TIME_TEXT - 1)
+                memcpy(created, first.at.p, first.at.n);
+        if (log >= 0)
+                fs->close(fs, log);
+        int rc = read_named(fs, dir, id, project, created, &text, &n, &out);
+        if (rc == 1)
+                rc = fs_replace(fs, dir, "meta.json", out.p, out.n);
+        free(text);
+        buf_release(&line);
+        buf_release(&out);
+        return rc;
+}
+
+void meta_refresh(struct files_conv *c)
+{
+        if (c->meta_stale && c->named &&
+            meta_set_names(c->store->env->fs, c->dir, c->id, c->project_id) == 0)
+                c->meta_stale = false;
 }
 
 int files_conv_change_meta(struct files_conv *c,
@@ -35,6 +133,7 @@ int files_conv_change_meta(struct files_conv *c,
         if (rc)
                 return rc;
         buf_init(&out, META_MAX);
+        meta_refresh(c);
         rc = files_conv_meta(c, &old, &n, err);
         if (rc == 0)
                 rc = change(ctx, str_span(old, n), &out, err);

@@ -1,7 +1,7 @@
 /*
  * quarantine.c - what cannot be read is moved aside, never deleted.
  *
- *   quarantine/<id>.bytes   the bytes as they were
+ *   quarantine/<id>.bytes   the bytes as they were (a folder, where one stood in a file's place)
  *   quarantine/<id>.json    where they came from: project, conversation, file, offset, why, when
  */
 #include "store/files/conv.h"
@@ -102,4 +102,38 @@ int quarantine_log(
 uint64_t files_quarantined(const struct files_store *store)
 {
         return __atomic_load_n(&store->quarantined, __ATOMIC_RELAXED);
+}
+
+int quarantine_entry(
+    struct files_conv *c, const char *entry, const char *why, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        char id[40], note_name[64], name[64];
+        struct buf note;
+        struct stat st;
+        buf_init(&note, 64 * KIB);
+        id_make(c->store->env, "", id);
+        snprintf(name, sizeof name, "%s.bytes", id);
+        snprintf(note_name, sizeof note_name, "%s.json", id);
+        int dir = fs_open_dir(fs, c->store->root, "quarantine", true);
+        int rc = dir < 0 ? dir : fs->stat(fs, c->dir, entry, &st);
+        if (rc == 0) {
+                describe(c, entry, 0, (uint64_t)st.st_size, why, &note);
+                rc = note.failed ? -ENOMEM : fs_replace(fs, dir, note_name, note.p, note.n);
+        }
+        if (rc == 0) {
+                rc = fs->rename_new(fs, c->dir, entry, dir, name);
+                if (rc)
+                        fs->unlink(fs, dir, note_name, 0);
+        }
+        if (rc == 0)
+                rc = fs->fsync(fs, dir);
+        if (rc == 0)
+                rc = fs->fsync(fs, c->dir);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        buf_release(&note);
+        if (rc == 0)
+                __atomic_fetch_add(&c->store->quarantined, (uint64_t)st.st_size, __ATOMIC_RELAXED);
+        return rc ? error_sys(err, rc, "moving %s to quarantine", entry) : 0;
 }

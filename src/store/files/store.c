@@ -351,33 +351,19 @@ static struct files_conv *conv_new(
         return c;
 }
 
-static int names_from_meta(struct files_conv *c, struct steno_error *err)
-{
-        char *meta = NULL;
-        size_t n = 0;
-        struct json j;
-        json_init(&j);
-        int rc = files_conv_meta(c, &meta, &n, err);
-        if (rc == 0 && json_parse(&j, meta, n, NULL, NULL) == 0) {
-                c->id = json_dup_string(&j, json_get(&j, 0, "id"));
-                c->project_id = json_dup_string(&j, json_get(&j, 0, "project"));
-        }
-        /* A folder without its meta.json still opens: a plain name is the id. */
-        if (rc == 0 && !c->id)
-                c->id = strdup(c->folder);
-        if (rc == 0 && !c->project_id)
-                c->project_id = strdup(c->project->folder);
-        if (rc == 0 && (!c->id || !c->project_id))
-                rc = error_nomem(err);
-        json_release(&j);
-        free(meta);
-        return rc;
-}
+/* Names of a conversation: its folders, and the ids where the caller knows them, else empty. */
+struct place {
+        const char *project_folder;
+        const char *folder;
+        struct str project;
+        struct str id;
+};
 
 /* Finds it in the table or on the disk; takes a reference. Under the store's mutex. */
-static int table_open(struct files_store *s, struct files_project *project, const char *folder,
-    struct files_conv **out, struct steno_error *err)
+static int table_open(struct files_store *s, struct files_project *project,
+    const struct place *place, struct files_conv **out, struct steno_error *err)
 {
+        const char *folder = place->folder;
         const struct fs *fs = s->env->fs;
         struct stat st;
         int rc = fs->stat(fs, project->conversations, folder, &st);
@@ -387,9 +373,10 @@ static int table_open(struct files_store *s, struct files_project *project, cons
                 return error_sys(err, rc, "opening conversation %s", folder);
         for (struct files_conv *c = *row_of(s, st.st_ino); c; c = c->next) {
                 /* A folder that was removed and made again is another conversation; a poisoned
-                 * handle is never handed out again (S5). */
+                 * handle is never handed out again (S5), nor one without its id to who knows it. */
                 if (c->project == project && c->dir_ino == st.st_ino && c->dir_dev == st.st_dev &&
-                    !c->poisoned && strcmp(c->folder, folder) == 0) {
+                    !c->poisoned && (c->named || place->id.n == 0) &&
+                    strcmp(c->folder, folder) == 0) {
                         conv_hold(c);
                         *out = c;
                         return 0;
@@ -409,7 +396,7 @@ static int table_open(struct files_store *s, struct files_project *project, cons
         if (rc)
                 rc = error_sys(err, rc, "opening conversation %s", folder);
         else
-                rc = names_from_meta(c, err);
+                rc = conv_learn_names(c, place->project, place->id, err);
         if (rc) {
                 conv_destroy(c);
                 return rc;
@@ -426,25 +413,39 @@ static int table_open(struct files_store *s, struct files_project *project, cons
         return 0;
 }
 
-int files_conv_open_folder(struct files_store *s, const char *project_folder, const char *folder,
-    struct files_conv **out, struct steno_error *err)
+static int open_place(struct files_store *s, const struct place *place, struct files_conv **out,
+    struct steno_error *err)
 {
         struct files_project *project;
         pthread_mutex_lock(&s->mutex);
-        int rc = project_open(s, project_folder, false, &project, err);
+        int rc = project_open(s, place->project_folder, false, &project, err);
         if (rc == 0)
-                rc = table_open(s, project, folder, out, err);
+                rc = table_open(s, project, place, out, err);
         pthread_mutex_unlock(&s->mutex);
         return rc;
+}
+
+int files_conv_open_folder(struct files_store *s, const char *project_folder, const char *folder,
+    struct files_conv **out, struct steno_error *err)
+{
+        struct place place = {.project_folder = project_folder, .folder = folder};
+        return open_place(s, &place, out, err);
 }
 
 int files_conv_open(struct files_store *s, struct str project, struct str id,
     struct files_conv **out, struct steno_error *err)
 {
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        struct place place = {project_folder, folder, project, id};
         if (id_file_name(project, project_folder) || id_file_name(id, folder))
                 return error_nomem(err);
-        int rc = files_conv_open_folder(s, project_folder, folder, out, err);
+        int rc = open_place(s, &place, out, err);
+        /* A folder whose id nobody knows any more is reached by its own name. */
+        if (rc == STENO_ENOTFOUND && id_is_file_name(id)) {
+                snprintf(folder, sizeof folder, "%.*s", (int)id.n, id.p);
+                place.id = (struct str){0};
+                rc = open_place(s, &place, out, err);
+        }
         if (rc == STENO_ENOTFOUND)
                 error_set(err, rc, "no conversation \"%.*s\" in project \"%.*s\"", (int)id.n, id.p,
                     (int)project.n, project.p);

@@ -38,6 +38,8 @@ static int write_note(struct files_conv *c, int trash, const char *name)
         jsonw_cstr(&w, c->project_id);
         jsonw_key(&w, "id");
         jsonw_cstr(&w, c->id);
+        jsonw_key(&w, "folder");
+        jsonw_cstr(&w, c->folder);
         jsonw_key(&w, "deletedAt");
         jsonw_cstr(&w, at);
         jsonw_object_end(&w);
@@ -85,6 +87,7 @@ int trash_put(struct files_conv *c, struct steno_error *err)
                 return error_sys(err, trash, "opening the trash");
         int rc = files_conv_lock(c, err);
         if (rc == 0) {
+                meta_refresh(c);
                 rc = recent_note(c, err);
                 int sys = rc ? 0 : move_here(c, trash);
                 if (sys)
@@ -142,8 +145,8 @@ struct listing {
         struct trash_list *out;
 };
 
-/* Fills project, id and time from a JSON file; what it lacks stays. */
-static int read_names(struct listing *l, const char *file, struct trash_item *item)
+/* Fills project and id from a JSON file, and what only a note says; what it lacks stays. */
+static int read_names(struct listing *l, const char *file, bool note, struct trash_item *item)
 {
         char *text = NULL;
         size_t n = 0;
@@ -155,12 +158,15 @@ static int read_names(struct listing *l, const char *file, struct trash_item *it
         rc = json_parse(&j, text, n, NULL, NULL);
         if (rc == 0) {
                 struct str at = json_inner(&j, json_get(&j, 0, "deletedAt"));
+                struct str folder = json_inner(&j, json_get(&j, 0, "folder"));
                 if (!item->project)
                         item->project = json_dup_string(&j, json_get(&j, 0, "project"));
                 if (!item->id)
                         item->id = json_dup_string(&j, json_get(&j, 0, "id"));
-                if (at.n == TIME_TEXT - 1)
+                if (note && at.n == TIME_TEXT - 1)
                         memcpy(item->deleted_at, at.p, at.n);
+                if (note && id_is_file_name(folder))
+                        memcpy(item->folder, folder.p, folder.n);
         }
         json_release(&j);
         free(text);
@@ -195,10 +201,10 @@ static int take_folder(void *ctx, const char *name, unsigned char type)
         snprintf(item.name, sizeof item.name, "%s", name);
         time_format((int64_t)st.st_ctim.tv_sec * 1000, item.deleted_at);
         snprintf(file, sizeof file, "%s.json", name);
-        int rc = read_names(l, file, &item);
+        int rc = read_names(l, file, true, &item);
         if (rc == 0 && (!item.id || !item.project)) { /* T2 */
                 snprintf(file, sizeof file, "%s/meta.json", name);
-                rc = read_names(l, file, &item);
+                rc = read_names(l, file, false, &item);
         }
         if (rc == 0 && !item.id)
                 item.id = strdup(name);
@@ -299,15 +305,31 @@ static int open_conversations(struct files_store *s, const char *project_folder)
         return conversations;
 }
 
-static int move_back(
-    struct files_store *s, int trash, const struct trash_item *item, struct steno_error *err)
+/* Where it goes: the place of the id `as`, or where it came from, whatever its id is. */
+static int folder_to(const struct trash_item *item, const char *as, char out[PLAIN_NAME_MAX + 1])
+{
+        if (as || !item->folder[0])
+                return id_file_name(str_of(as ? as : item->id), out);
+        memcpy(out, item->folder, sizeof item->folder);
+        return 0;
+}
+
+/* `dir` is the locked folder. */
+static int move_back(struct files_store *s, int trash, int dir, const struct trash_item *item,
+    const char *as, struct steno_error *err)
 {
         const struct fs *fs = s->env->fs;
         char project[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1], note[96];
-        if (id_file_name(str_of(item->project), project) || id_file_name(str_of(item->id), folder))
+        const char *id = as ? as : item->id;
+        struct stat st;
+        if (id_file_name(str_of(item->project), project) || folder_to(item, as, folder))
                 return error_nomem(err);
         int conversations = open_conversations(s, project);
         int rc = conversations < 0 ? conversations : 0;
+        if (rc == 0 && fs->stat(fs, conversations, folder, &st) == 0)
+                rc = -EEXIST;
+        if (rc == 0 && folder_is_of(folder, str_of(id)))
+                rc = meta_set_names(fs, dir, id, item->project);
         if (rc == 0) {
                 note_name(s, project, folder);
                 rc = fs->rename_new(fs, trash, item->name, conversations, folder); /* T1 */
@@ -320,7 +342,8 @@ static int move_back(
                 fs->close(fs, conversations);
         if (rc == -EEXIST || rc == -ENOTEMPTY)
                 return error_set(err, STENO_ECONFLICT,
-                    "conversation \"%.100s\" exists again; remove it first", item->id);
+                    "conversation \"%.100s\" exists%s; remove it first, or choose another id", id,
+                    as ? "" : " again");
         if (rc)
                 return error_sys(err, rc, "restoring conversation \"%.100s\"", item->id);
         /* Once more: whoever read the first line before the rename found nothing. */
@@ -336,7 +359,8 @@ static int not_there(const struct trash_item *item, struct steno_error *err)
             err, STENO_ENOTFOUND, "conversation \"%.100s\" is not in the trash", item->id);
 }
 
-int trash_put_back(struct files_store *s, const struct trash_item *item, struct steno_error *err)
+int trash_put_back(
+    struct files_store *s, const struct trash_item *item, const char *as, struct steno_error *err)
 {
         const struct fs *fs = s->env->fs;
         int trash = open_trash(s, false);
@@ -347,7 +371,7 @@ int trash_put_back(struct files_store *s, const struct trash_item *item, struct 
         else if (dir < 0)
                 rc = error_sys(err, dir, "opening the trash");
         else
-                rc = move_back(s, trash, item, err);
+                rc = move_back(s, trash, dir, item, as, err);
         if (dir >= 0)
                 fs->close(fs, dir);
         if (trash >= 0)
@@ -386,6 +410,14 @@ int trash_destroy(struct files_store *s, const struct trash_item *item, struct s
         if (rc == -ENOENT)
                 return not_there(item, err);
         return rc ? error_sys(err, rc, "removing conversation \"%.100s\" for good", item->id) : 0;
+}
+
+bool trash_item_is(const struct trash_item *item, struct str project, const char *id)
+{
+        if (!str_is(project, item->project))
+                return false;
+        return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
+               folder_is_of(item->folder, str_of(id));
 }
 
 /* ---- leftovers ---- */

@@ -2,7 +2,7 @@
  * trash.h - trash/: conversations that were removed, whole, until they are restored or emptied.
  *
  *   trash/<name>/       the conversation's folder as it was
- *   trash/<name>.json   {"project","id","deletedAt"}
+ *   trash/<name>.json   {"project","id","folder","deletedAt"}
  *   trash/.gone-<name>  being removed for good
  *
  * <name> is a ULID, so that one id can be removed, made and removed again.
@@ -22,6 +22,7 @@ struct trash_item {
         char name[65]; /* in trash/ */
         char *project;
         char *id;
+        char folder[65]; /* where it was, "" when that is not known */
         char deleted_at[TIME_TEXT];
         uint64_t bytes;
 };
@@ -38,9 +39,12 @@ int trash_put(struct files_conv *conv, struct steno_error *err);
 int trash_list_read(
     struct files_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
 void trash_list_release(struct trash_list *list);
-/* Back to its place. STENO_ECONFLICT: the id is in use. STENO_ENOTFOUND: someone was quicker. */
-int trash_put_back(
-    struct files_store *store, const struct trash_item *item, struct steno_error *err);
+/* Is it the conversation that a caller knows by this id, or by the name of its folder? */
+bool trash_item_is(const struct trash_item *item, struct str project, const char *id);
+/* Back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is in use.
+ * STENO_ENOTFOUND: someone was quicker. */
+int trash_put_back(struct files_store *store, const struct trash_item *item, const char *as,
+    struct steno_error *err);
 /* Gone for good. */
 int trash_destroy(
     struct files_store *store, const struct trash_item *item, struct steno_error *err);
