@@ -79,34 +79,9 @@ static int restore_parts(struct steno_conv *conv, const struct json *j, json_ref
 
 /* ---- outputs ---- */
 
-/* The ref that the stored message got in place of its output: it has what the manifest had. */
-static void read_ref(struct str m, struct str ref, struct artifact_info *out)
-{
-        struct json j;
-        struct buf text;
-        int64_t created = 0;
-        json_init(&j);
-        buf_init(&text, 4 * KIB);
-        *out = (struct artifact_info){.kind = "tool"};
-        snprintf(out->id, sizeof out->id, "%.*s", (int)ref.n, ref.p);
-        if (json_parse(&j, m.p, m.n, NULL, NULL) == 0) {
-                json_ref said = json_get(&j, 0, "ref");
-                json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
-                if (json_i64(&j, json_get(&j, said, "createdAt"), &created))
-                        out->created = created;
-                if (json_string(&j, json_get(&j, said, "mimeType"), &text, NULL))
-                        snprintf(out->mime, sizeof out->mime, "%s", buf_cstr(&text));
-                buf_clear(&text);
-                if (json_string(&j, json_get(&j, said, "hint"), &text, NULL))
-                        snprintf(out->hint, sizeof out->hint, "%s", buf_cstr(&text));
-        }
-        json_release(&j);
-        buf_release(&text);
-}
-
 struct offering {
         struct steno_conv *conv;
-        const struct artifact_info *info;
+        struct artifact_info *info;
         struct str want; /* the name that its file should have */
         bool taken;
         struct steno_error *err;
@@ -144,9 +119,12 @@ static int take_if_same(void *ctx, struct str text)
                 return 0;
         if (sha256_hex(text.p, text.n, hex))
                 return error_nomem(o->err);
-        if (o->info->sha256[0] && strcmp(hex, o->info->sha256) != 0)
-                return 0;
-        return write_again(o, text);
+        if (o->info->sha256[0])
+                return strcmp(hex, o->info->sha256) == 0 ? write_again(o, text) : 0;
+        /* Its file may be whole, and only the line of it lost. */
+        memcpy(o->info->sha256, hex, sizeof hex);
+        int rc = relist(o->conv->files, o->info, o->want, &o->taken, o->err);
+        return rc || o->taken ? rc : write_again(o, text);
 }
 
 static int offer_texts(
@@ -186,10 +164,12 @@ static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref m
                 (info.state == ARTIFACT_CLOSED && artifact_verify(conv->files, &info, NULL) == 0)))
                 return 0;
         if (rc == 0 && info.state == ARTIFACT_CLOSED) {
-                o.want = str_span(info.name, strcspn(info.name, "."));
+                const char *dot = strrchr(info.name, '.');
+                o.want = str_span(info.name, dot ? (size_t)(dot - info.name) : strlen(info.name));
         } else {
                 /* Its last line is lost: the record knows what that had said. */
-                read_ref(s->m, ref, &info);
+                relist_read(s->m, ref, &info);
+                snprintf(info.kind, sizeof info.kind, "tool");
                 o.want = s->about.answer_count ? s->about.answers[0] : ref;
         }
         rc = offer_texts(&o, j, msg, &s->about);

@@ -62,15 +62,18 @@ static int source_carry(void *ctx, struct str m, const struct about *about, bool
         return carry_out(s->conv, m, about, full, sink, sink_ctx, err);
 }
 
-/* Is the output that the view would show whole? Its stub says what became of it, where it knows,
- * and stands for what is no text. */
+/* Is the output that the view would show whole? Of one that was deleted or is still being written
+ * the stub says so, and it stands for what is no text. */
 static bool has_output(struct steno_conv *conv, struct str ref)
 {
         struct artifact_info info;
-        if (!ref.n || artifact_find(conv->files, ref, &info, NULL) ||
-            info.state != ARTIFACT_CLOSED || !info.utf8)
+        if (!ref.n)
                 return true;
-        return artifact_verify(conv->files, &info, NULL) == 0;
+        if (artifact_find(conv->files, ref, &info, NULL))
+                return false;
+        if (info.state != ARTIFACT_CLOSED)
+                return info.state == ARTIFACT_DELETED || info.live;
+        return !info.utf8 || artifact_verify(conv->files, &info, NULL) == 0;
 }
 
 /* Bytes that were written cannot be taken back: all files are read once before. */

@@ -31,7 +31,7 @@ struct artifact {
         bool broken; /* a write failed: it cannot be closed any more */
 };
 
-static const char *const SUFFIXES[] = {".json", ".txt", ".bin", ".log"};
+const char *const artifact_suffixes[ARTIFACT_SUFFIXES] = {".json", ".txt", ".bin", ".log"};
 
 /* ---- folders and names ---- */
 
@@ -47,13 +47,13 @@ static bool is_safe(char c)
                c == '_' || c == '-';
 }
 
-/* The n-th candidate for a name: the id itself, then made safe with a hash, then numbered. */
-static int name_candidate(struct str want, int n, char out[80])
+/* The id itself, then made safe with a hash, then numbered. */
+int artifact_name(struct str want, int n, char out[ARTIFACT_NAME])
 {
         char hex[SHA256_HEX], safe[33];
         size_t k = 0;
         if (n == 0 && id_is_plain(want)) {
-                snprintf(out, 80, "%.*s", (int)want.n, want.p);
+                snprintf(out, ARTIFACT_NAME, "%.*s", (int)want.n, want.p);
                 return 0;
         }
         if (sha256_hex(want.p, want.n, hex))
@@ -62,9 +62,9 @@ static int name_candidate(struct str want, int n, char out[80])
                 safe[k] = is_safe(want.p[k]) ? want.p[k] : '_';
         safe[k] = '\0';
         if (n <= 1)
-                snprintf(out, 80, "%s-%.16s", safe, hex);
+                snprintf(out, ARTIFACT_NAME, "%s-%.16s", safe, hex);
         else
-                snprintf(out, 80, "%s-%.16s-%d", safe, hex, n);
+                snprintf(out, ARTIFACT_NAME, "%s-%.16s-%d", safe, hex, n);
         return 0;
 }
 
@@ -72,9 +72,10 @@ static bool is_taken(const struct fs *fs, int folder, const char *base, const ch
 {
         char name[100];
         struct stat st;
-        for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
-                snprintf(name, sizeof name, "%s%s", base, SUFFIXES[i]);
-                if (strcmp(SUFFIXES[i], except) != 0 && fs->stat(fs, folder, name, &st) != -ENOENT)
+        for (size_t i = 0; i < ARTIFACT_SUFFIXES; i++) {
+                snprintf(name, sizeof name, "%s%s", base, artifact_suffixes[i]);
+                if (strcmp(artifact_suffixes[i], except) != 0 &&
+                    fs->stat(fs, folder, name, &st) != -ENOENT)
                         return true;
         }
         return false;
@@ -84,10 +85,10 @@ static bool is_taken(const struct fs *fs, int folder, const char *base, const ch
 static int take_name(struct artifact *a, struct str want, struct steno_error *err)
 {
         const char *suffix = strcmp(a->info.kind, "terminal") == 0 ? ".log" : ".txt";
-        char base[80];
+        char base[ARTIFACT_NAME];
         int rc = 0;
         for (int n = 0; n < NAME_TRIES; n++) {
-                if (name_candidate(want, n, base))
+                if (artifact_name(want, n, base))
                         return error_nomem(err);
                 snprintf(a->info.name, sizeof a->info.name, "%s%s", base, suffix);
                 a->fd =
@@ -296,11 +297,11 @@ static int open_file(struct files_conv *conv, const struct artifact_info *info, 
         int folder = fs->open(fs, artifacts, info->kind, O_RDONLY | O_DIRECTORY, 0);
         int fd = folder < 0 ? folder : fs->open(fs, folder, info->name, flags, 0);
         for (size_t i = 0; fd == -ENOENT && info->state == ARTIFACT_OPEN && dot && folder >= 0 &&
-                           i < sizeof SUFFIXES / sizeof *SUFFIXES;
+                           i < ARTIFACT_SUFFIXES;
              i++) {
                 char name[sizeof info->name + 8];
-                snprintf(
-                    name, sizeof name, "%.*s%s", (int)(dot - info->name), info->name, SUFFIXES[i]);
+                snprintf(name, sizeof name, "%.*s%s", (int)(dot - info->name), info->name,
+                    artifact_suffixes[i]);
                 fd = fs->open(fs, folder, name, flags, 0);
         }
         if (folder >= 0)
@@ -359,7 +360,7 @@ int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct a
                 return 0;
         if (artifacts < 0)
                 return error_sys(err, artifacts, "opening the folder of artifacts");
-        int rc = manifest_read(fs, artifacts, &list, &count, NULL, err);
+        int rc = manifest_read(fs, artifacts, &list, &count, err);
         fs->close(fs, artifacts);
         while (rc == 0 && count-- > 0) {
                 if (look_at_open(conv, &list[count]))

@@ -14,7 +14,8 @@
  *       returns; the record that names it comes later (S4).
  *   A2  No two artifacts share a name, whatever their ids: a name is taken with O_EXCL, and is the
  *       id itself only while that is plain and free.
- *   A3  Writers append to the manifest under flock on it; a torn last line is ended first.
+ *   A3  Writers append to the manifest under flock on it; a torn last line is ended first. A repair
+ *       replaces it under the same lock: who waited for it looks whether the file is still the one.
  */
 #ifndef STORE_FILES_ARTIFACT_H
 #define STORE_FILES_ARTIFACT_H
@@ -47,6 +48,14 @@ struct artifact_info {
         int64_t deleted_at;
         char deleted_by[40];
 };
+
+#define ARTIFACT_SUFFIXES 4
+#define ARTIFACT_NAME 80
+
+/* What names end in. */
+extern const char *const artifact_suffixes[ARTIFACT_SUFFIXES];
+/* The n-th candidate for the name of what wants to be called `want`, without its suffix (A2). */
+int artifact_name(struct str want, int n, char out[ARTIFACT_NAME]);
 
 /* ---- writing ---- */
 
@@ -107,6 +116,18 @@ int artifact_lines(struct files_conv *conv, const struct artifact_info *info, ch
 int artifact_delete(
     struct files_conv *conv, const char *id, const char *by, struct steno_error *err);
 
+/* ---- lines that were lost (relist.c) ---- */
+
+/* What the ref of a stored message `m` says of an artifact; false when it has none of this id. */
+bool relist_read(struct str m, struct str ref, struct artifact_info *out);
+/*
+ * Writes the closing line of an artifact anew, whose record has the call id `call` and a ref that
+ * says `said`: when exactly one file can be its, and has the hash if that is known. *done says so.
+ * The caller holds the conversation.
+ */
+int relist(struct files_conv *conv, const struct artifact_info *said, struct str call, bool *done,
+    struct steno_error *err);
+
 /* ---- parts: large tokens of messages, raw ---- */
 
 #define PART_NAME 65 /* sha256 in hex, and a NUL */
@@ -118,5 +139,10 @@ int part_put(
  * have got some by then, so who cannot take them back asks with a NULL sink first. */
 int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
     struct steno_error *err);
+
+/* Moves one whose bytes are not those of its name to the quarantine, so that it counts as missing
+ * until it is stored again. *dropped says that it was one. */
+int part_drop_wrong(
+    struct files_conv *conv, const char *name, bool *dropped, struct steno_error *err);
 
 #endif

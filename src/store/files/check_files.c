@@ -96,10 +96,14 @@ static int check_part(void *ctx, const char *name, unsigned char type)
                 return fd == -ENOENT ? 0 : error_sys(k->err, fd, "opening a part");
         int rc = hash_file(k, fd, hex, &size);
         k->fs->close(k->fs, fd);
-        if (rc == 0 && strcmp(hex, name) != 0)
-                rc = check_tell(
-                    k, 0, false, "part %.16s... has other bytes than its name says", name);
-        return rc;
+        if (rc || strcmp(hex, name) == 0)
+                return rc;
+        bool moved = false;
+        if (k->repair)
+                rc = part_drop_wrong(k->conv, name, &moved, k->err);
+        return rc ? rc
+                  : check_tell(
+                        k, 0, moved, "part %.16s... has other bytes than its name says", name);
 }
 
 static int check_parts(struct check *k, int artifacts)
@@ -118,21 +122,30 @@ static int by_id(const void *a, const void *b)
         return strcmp(((const struct artifact_info *)a)->id, ((const struct artifact_info *)b)->id);
 }
 
+static int check_manifest(struct check *k, int artifacts)
+{
+        struct manifest_damage d;
+        int rc = manifest_mend(k->conv, artifacts, k->repair, &d, k->err);
+        if (rc == 0 && d.lines)
+                rc = check_tell(k, 0, k->repair,
+                    "%llu line%s of artifacts/manifest.jsonl cannot be read",
+                    (unsigned long long)d.lines, d.lines == 1 ? "" : "s");
+        if (rc == 0 && d.torn)
+                rc = check_tell(
+                    k, 0, k->repair, "the last line of artifacts/manifest.jsonl is torn");
+        return rc;
+}
+
 int check_artifacts(struct check *k)
 {
-        uint64_t bad = 0;
         int dir = k->fs->open(k->fs, k->conv->dir, "artifacts", O_RDONLY | O_DIRECTORY, 0);
         if (dir == -ENOENT)
                 return 0;
         if (dir < 0)
                 return error_sys(k->err, dir, "opening artifacts");
-        int rc = manifest_read(k->fs, dir, &k->artifacts, &k->artifact_count, &bad, k->err);
-        if (rc == STENO_ENOTFOUND)
-                rc = 0; /* only parts */
-        if (rc == 0 && bad)
-                rc = check_tell(k, 0, false,
-                    "%llu line%s of artifacts/manifest.jsonl cannot be read",
-                    (unsigned long long)bad, bad == 1 ? "" : "s");
+        int rc = check_manifest(k, dir);
+        if (rc == 0)
+                rc = manifest_read(k->fs, dir, &k->artifacts, &k->artifact_count, k->err);
         if (k->artifact_count)
                 qsort(k->artifacts, k->artifact_count, sizeof *k->artifacts, by_id);
         for (size_t i = 0; rc == 0 && i < k->artifact_count; i++)
@@ -167,51 +180,87 @@ static int is_going(struct check *k, uint64_t seq, bool *going)
         return 0;
 }
 
-static int tell_missing(struct check *k, uint64_t seq, const char *kind, struct str name)
+static int tell_missing(
+    struct check *k, uint64_t seq, bool repaired, const char *kind, struct str name)
 {
-        bool going = false;
-        int rc = is_going(k, seq, &going);
-        if (rc || going)
-                return rc;
-        return check_tell(k, seq, false, "it refers to %s %.*s, which is missing or not whole",
+        return check_tell(k, seq, repaired, "it refers to %s %.*s, which is missing or not whole",
             kind, (int)(name.n > 40 ? 40 : name.n), name.p);
 }
 
-static bool is_listed(const struct check *k, struct str ref)
+static const struct artifact_info *find_listed(const struct check *k, struct str ref)
 {
         struct artifact_info key;
         snprintf(key.id, sizeof key.id, "%.*s", (int)ref.n, ref.p);
-        return k->artifact_count &&
-               bsearch(&key, k->artifacts, k->artifact_count, sizeof key, by_id);
+        return k->artifact_count ? bsearch(&key, k->artifacts, k->artifact_count, sizeof key, by_id)
+                                 : NULL;
 }
 
-static int check_ref(struct check *k, uint64_t seq, struct str ref)
+/* 1: an artifact that a record was written for is closed in the manifest, or deleted; 0: not. */
+static int is_closed(struct check *k, struct str ref, const struct artifact_info *said)
 {
         struct artifact_info info;
-        if (!ref.n || is_listed(k, ref))
-                return 0;
+        const struct artifact_info *listed = find_listed(k, ref);
+        if (listed && listed->state != ARTIFACT_OPEN)
+                return 1;
         /* It may be younger than the list. */
         int rc = artifact_find(k->conv, ref, &info, NULL);
-        if (rc == STENO_ENOTFOUND)
-                return tell_missing(k, seq, "artifact", ref);
-        return rc ? error_set(k->err, rc, "artifact %.*s cannot be looked up",
-                        (int)(ref.n > 40 ? 40 : ref.n), ref.p)
-                  : 0;
+        if (rc && rc != STENO_ENOTFOUND)
+                return error_set(k->err, rc, "artifact %.*s cannot be looked up",
+                    (int)(ref.n > 40 ? 40 : ref.n), ref.p);
+        /* Refs that say how large it is were made when it was closed; others may be to one that
+         * was left unfinished. */
+        return rc == 0 && (info.state != ARTIFACT_OPEN || info.live || !said->size);
 }
 
-int check_refs(struct check *k, uint64_t seq, const struct about *about)
+static int repair_ref(
+    struct check *k, const struct artifact_info *said, struct str call, bool *done)
+{
+        int rc = files_conv_lock(k->conv, k->err);
+        if (rc == 0) {
+                rc = relist(k->conv, said, call, done, k->err);
+                files_conv_unlock(k->conv);
+        }
+        return rc;
+}
+
+static int check_ref(
+    struct check *k, uint64_t seq, const struct about *about, struct str m, struct str ref)
+{
+        struct artifact_info said = {0};
+        bool going = false, done = false;
+        if (!ref.n)
+                return 0;
+        if (!find_listed(k, ref) || find_listed(k, ref)->state == ARTIFACT_OPEN)
+                relist_read(m, ref, &said);
+        int rc = is_closed(k, ref, &said);
+        if (rc)
+                return rc < 0 ? rc : 0;
+        rc = is_going(k, seq, &going);
+        if (rc || going)
+                return rc;
+        if (k->repair && said.size)
+                rc = repair_ref(
+                    k, &said, about->answer_count ? about->answers[0] : (struct str){0}, &done);
+        return rc ? rc : tell_missing(k, seq, done, "artifact", ref);
+}
+
+int check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m)
 {
         struct stat st;
         char path[128];
-        int rc = check_ref(k, seq, about->ref);
+        bool going = false;
+        int rc = check_ref(k, seq, about, m, about->ref);
         for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
-                rc = check_ref(k, seq, about->refs[i]);
+                rc = check_ref(k, seq, about, m, about->refs[i]);
         for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
                 const struct about_part *p = &about->parts[i];
                 snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p->name.n, p->name.p);
-                if (k->fs->stat(k->fs, k->conv->dir, path, &st) != 0 ||
-                    (uint64_t)st.st_size != p->size)
-                        rc = tell_missing(k, seq, "part", p->name);
+                if (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 &&
+                    (uint64_t)st.st_size == p->size)
+                        continue;
+                rc = is_going(k, seq, &going);
+                if (rc == 0 && !going)
+                        rc = tell_missing(k, seq, false, "part", p->name);
         }
         return rc;
 }

@@ -177,7 +177,7 @@ static int check_record(struct log_check *l, const struct log_line *line)
         if (rc)
                 return error_nomem(k->err);
         rc = check_pairs(l, rec, &about);
-        return rc ? rc : check_refs(k, rec->seq, &about);
+        return rc ? rc : check_refs(k, rec->seq, &about, rec->m);
 }
 
 /* ---- all of it ---- */

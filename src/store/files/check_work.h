@@ -36,7 +36,7 @@ int check_meta(struct check *k);
 /* check_files.c: the manifest and all it names; parts; journals. */
 int check_artifacts(struct check *k);
 int check_runs(struct check *k);
-/* What a record refers to is there. */
-int check_refs(struct check *k, uint64_t seq, const struct about *about);
+/* What a record refers to, which has the message `m`, is there. */
+int check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m);
 
 #endif

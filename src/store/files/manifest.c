@@ -12,8 +12,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-#define NAME "manifest.jsonl"
-
 static const char *const STATES[] = {"open", "closed", "deleted"};
 
 static int write_line(const struct fs *fs, int fd, struct str line, bool sync)
@@ -43,13 +41,31 @@ static int write_line(const struct fs *fs, int fd, struct str line, bool sync)
         return rc;
 }
 
+int manifest_lock(const struct fs *fs, int artifacts, int flags)
+{
+        for (;;) {
+                struct stat mine, named;
+                int fd = fs->open(fs, artifacts, MANIFEST_NAME, flags, 0600);
+                if (fd < 0)
+                        return fd;
+                int rc = fs->flock(fs, fd, LOCK_EX);
+                if (rc == 0)
+                        rc = fs->fstat(fs, fd, &mine);
+                if (rc == 0)
+                        rc = fs->stat(fs, artifacts, MANIFEST_NAME, &named);
+                if (rc == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+                        return fd;
+                fs->close(fs, fd);
+                if (rc && rc != -ENOENT)
+                        return rc;
+        }
+}
+
 int manifest_append(
     const struct fs *fs, int artifacts, struct str line, bool sync, struct steno_error *err)
 {
-        int fd = fs->open(fs, artifacts, NAME, O_RDWR | O_APPEND | O_CREAT, 0600);
-        int rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX);
-        if (rc == 0)
-                rc = write_line(fs, fd, line, sync);
+        int fd = manifest_lock(fs, artifacts, O_RDWR | O_APPEND | O_CREAT);
+        int rc = fd < 0 ? fd : write_line(fs, fd, line, sync);
         if (fd >= 0)
                 fs->close(fs, fd);
         if (rc == 0 && sync)
@@ -111,7 +127,7 @@ static void get_text(const struct json *j, const char *key, char *to, size_t siz
         buf_release(&b);
 }
 
-static bool read_line(struct json *j, struct str line, struct artifact_info *out)
+bool manifest_line(struct json *j, struct str line, struct artifact_info *out)
 {
         char text[64];
         if (json_parse(j, line.p, line.n, NULL, NULL) != 0)
@@ -142,13 +158,12 @@ static bool read_line(struct json *j, struct str line, struct artifact_info *out
 /* Calls `each` for every readable line, in order; of `only` (may be empty) alone, when it is given:
  * parsing the others would cost more than all the rest. */
 static int each_line(const struct fs *fs, int artifacts, struct str only,
-    int (*each)(void *ctx, const struct artifact_info *info), void *ctx, uint64_t *bad,
-    struct steno_error *err)
+    int (*each)(void *ctx, const struct artifact_info *info), void *ctx, struct steno_error *err)
 {
         char *text = NULL;
         size_t n = 0;
         struct json j;
-        int rc = fs_slurp(fs, artifacts, NAME, BUF_MAX_DEFAULT, &text, &n);
+        int rc = fs_slurp(fs, artifacts, MANIFEST_NAME, BUF_MAX_DEFAULT, &text, &n);
         if (rc == -ENOENT)
                 return 0;
         if (rc)
@@ -163,10 +178,8 @@ static int each_line(const struct fs *fs, int artifacts, struct str only,
                         p = lf + 1;
                         continue;
                 }
-                if (lf > p && read_line(&j, str_span(p, (size_t)(lf - p)), &info))
+                if (lf > p && manifest_line(&j, str_span(p, (size_t)(lf - p)), &info))
                         rc = each(ctx, &info);
-                else if (lf > p && bad)
-                        ++*bad;
                 p = lf + 1;
         }
         json_release(&j);
@@ -203,10 +216,10 @@ static int gather_line(void *ctx, const struct artifact_info *info)
 }
 
 int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **list, size_t *count,
-    uint64_t *bad, struct steno_error *err)
+    struct steno_error *err)
 {
         struct gather g = {0};
-        int rc = each_line(fs, artifacts, (struct str){0}, gather_line, &g, bad, err);
+        int rc = each_line(fs, artifacts, (struct str){0}, gather_line, &g, err);
         if (rc) {
                 free(g.list);
                 return rc == STENO_ENOMEM ? error_nomem(err) : rc;
@@ -236,7 +249,7 @@ int manifest_find(const struct fs *fs, int artifacts, struct str id, struct arti
     struct steno_error *err)
 {
         struct find f = {.id = id, .out = out};
-        int rc = each_line(fs, artifacts, id, find_line, &f, NULL, err);
+        int rc = each_line(fs, artifacts, id, find_line, &f, err);
         if (rc)
                 return rc;
         return f.found ? 0 : STENO_ENOTFOUND;

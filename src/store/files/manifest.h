@@ -1,11 +1,18 @@
 /*
- * manifest.h - artifacts/manifest.jsonl: reading and appending its lines. For artifact.c alone.
+ * manifest.h - artifacts/manifest.jsonl: reading, appending and mending its lines. For those who
+ * look after artifacts.
  */
 #ifndef STORE_FILES_MANIFEST_H
 #define STORE_FILES_MANIFEST_H
 
+#include "base/json.h"
 #include "store/files/artifact.h"
 
+#define MANIFEST_NAME "manifest.jsonl"
+
+/* Opens it and takes its lock; negative errno. A mended one is another file than the one that may
+ * have been waited for. */
+int manifest_lock(const struct fs *fs, int artifacts, int flags);
 /* Appends a line (without its line feed); `sync` makes it durable. */
 int manifest_append(
     const struct fs *fs, int artifacts, struct str line, bool sync, struct steno_error *err);
@@ -15,12 +22,24 @@ void manifest_put(struct buf *out, const struct artifact_info *info);
 
 /*
  * All artifacts, each as its last line says, oldest first. *list is freed with free(). Lines that
- * cannot be read are skipped and counted in *bad (may be NULL).
+ * cannot be read are skipped.
  */
 int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **list, size_t *count,
-    uint64_t *bad, struct steno_error *err);
+    struct steno_error *err);
 /* Only one of them. STENO_ENOTFOUND. */
 int manifest_find(const struct fs *fs, int artifacts, struct str id, struct artifact_info *out,
+    struct steno_error *err);
+/* One line; false when it cannot be read. */
+bool manifest_line(struct json *j, struct str line, struct artifact_info *out);
+
+struct manifest_damage {
+        uint64_t lines; /* that cannot be read */
+        bool torn;      /* the last one has no end */
+};
+
+/* Looks for damage. `repair`: what cannot be read goes to the quarantine, and the file is replaced
+ * by one without it. */
+int manifest_mend(struct files_conv *conv, int artifacts, bool repair, struct manifest_damage *out,
     struct steno_error *err);
 
 #endif

@@ -120,3 +120,47 @@ int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink
         fs->close(fs, fd);
         return rc;
 }
+
+/* The part's own bytes may have come back since it was looked at: under the lock, once more. */
+static int drop_wrong(
+    struct files_conv *conv, int parts, const char *name, bool *dropped, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        struct steno_error why = {0};
+        struct stat st = {0};
+        int fd = fs->open(fs, parts, name, O_RDONLY | O_NONBLOCK, 0);
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : error_sys(err, fd, "opening a part");
+        int sys = fs->fstat(fs, fd, &st);
+        int rc = sys ? error_sys(err, sys, "looking at a part")
+                     : read_part(fs, fd, name, (uint64_t)st.st_size, NULL, NULL, &why);
+        if (rc == STENO_ECORRUPT) {
+                rc = set_aside(conv, fd, name, why.msg, err);
+                sys = rc ? 0 : fs->unlink(fs, parts, name, 0);
+                if (sys == 0 && rc == 0)
+                        sys = fs->fsync(fs, parts);
+                *dropped = rc == 0 && sys == 0;
+                rc = sys ? error_sys(err, sys, "removing a part") : rc;
+        } else if (rc && !sys) {
+                error_set(err, rc, "%s", why.msg);
+        }
+        fs->close(fs, fd);
+        return rc;
+}
+
+int part_drop_wrong(
+    struct files_conv *conv, const char *name, bool *dropped, struct steno_error *err)
+{
+        const struct fs *fs = files_env(files_conv_store(conv))->fs;
+        *dropped = false;
+        int parts = open_parts(conv, false);
+        if (parts < 0)
+                return parts == -ENOENT ? 0 : error_sys(err, parts, "opening the folder of parts");
+        int rc = files_conv_lock(conv, err);
+        if (rc == 0) {
+                rc = drop_wrong(conv, parts, name, dropped, err);
+                files_conv_unlock(conv);
+        }
+        fs->close(fs, parts);
+        return rc;
+}
