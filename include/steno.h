@@ -513,14 +513,16 @@ STENO_API int steno_trash_empty(
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);
 
-/* A finding: {"project","conversation","seq"?,"what","repaired"}. */
+/* A finding: {"project","conversation","seq"?,"what","repaired","repairable"?}; the last is true
+ * where a check that repairs would mend it. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {
         size_t size;
         const char *project; /* NULL: all */
         const char *id;      /* NULL: every conversation */
-        bool repair;         /* quarantine torn tails, rebuild derived files; deletes nothing */
+        bool repair; /* quarantine what is torn or damaged in logs, leaving tombstones; rebuild
+                        derived files; deletes nothing */
         steno_progress progress;
         void *progress_ctx;
 };

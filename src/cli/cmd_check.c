@@ -14,7 +14,8 @@ struct check_opts {
 
 struct checking {
         struct cli *c;
-        uint64_t open; /* findings that were not repaired */
+        uint64_t open;       /* findings that were not repaired, */
+        uint64_t repairable; /* of which so many can be */
 };
 
 static void put_finding(struct cli *c, const struct json *j)
@@ -52,6 +53,8 @@ static int take_finding(void *ctx, const char *json)
         if (json_parse(&j, json, strlen(json), NULL, NULL) == 0) {
                 if (!json_bool(&j, json_get(&j, 0, "repaired"), false))
                         k->open++;
+                if (json_bool(&j, json_get(&j, 0, "repairable"), false))
+                        k->repairable++;
                 if (!k->c->json)
                         put_finding(k->c, &j);
         }
@@ -86,15 +89,15 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_fail(c, &err);
         if (rc == 0)
                 cli_say(c, "everything is in order");
-        else if (k.open > 0 && !o->repair)
-                cli_say(c, "%d finding%s; steno check --repair quarantines what is damaged", rc,
-                    rc == 1 ? "" : "s");
+        else if (k.open > 0)
+                cli_say(c, "%d finding%s%s", rc, rc == 1 ? "" : "s",
+                    k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");
         return k.open > 0 ? EXIT_CORRUPT : EXIT_DONE;
 }
 
 static const struct opt check_table[] = {
     {"repair", 0, OPT_FLAG, NULL, offsetof(struct check_opts, repair),
-        "quarantine what is torn and rebuild what is derived; deletes nothing"},
+        "quarantine what is torn or damaged, rebuild what is derived; deletes nothing"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

@@ -87,6 +87,7 @@ void about_write(const struct about *a, struct buf *out)
         put_mark(&w, "orphan", a->orphan);
         put_mark(&w, "duplicate", a->duplicate);
         put_mark(&w, "keep", a->keep_output);
+        put_mark(&w, "lost", a->lost);
         jsonw_object_end(&w);
 }
 
@@ -168,7 +169,8 @@ static void get_mark(struct reader *r, json_ref key, json_ref v, struct about *o
                 const char *key;
                 bool *to;
         } marks[] = {{"own", &out->own_fields}, {"off", &out->off_context}, {"error", &out->error},
-            {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output}};
+            {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output},
+            {"lost", &out->lost}};
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
                 if (json_is(r->j, key, marks[i].key))
                         *marks[i].to = json_bool(r->j, v, false);
@@ -251,4 +253,11 @@ bool about_key(struct str json, struct str *key)
                 return false;
         *key = str_span(start, (size_t)(p - start));
         return true;
+}
+
+bool about_is_lost(struct str json)
+{
+        static const char MEMBER[] = ",\"lost\":true";
+        return str_starts(json, "{\"kind\":\"tombstone\"") &&
+               memmem(json.p, json.n, MEMBER, sizeof MEMBER - 1);
 }

@@ -54,6 +54,7 @@ struct about {
         bool orphan;      /* marks of a recording append: a result with no call, */
         bool duplicate;   /* or a second result */
         bool keep_output; /* the client stored it in full: views give it back in full */
+        bool lost;        /* a tombstone of what was damaged */
 };
 
 /* Writes the JSON object. Defaults are left out. */
@@ -64,5 +65,7 @@ int about_read(struct str json, struct arena *arena, struct about *out, struct s
 
 /* Only the idempotency key, as it stands (escaped), without parsing; false when there is none. */
 bool about_key(struct str json, struct str *key);
+/* Only whether it is of a tombstone of what was damaged. */
+bool about_is_lost(struct str json);
 
 #endif

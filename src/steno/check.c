@@ -41,8 +41,8 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
 }
 
 /* Hands out a finding; about the store, a project or a conversation. */
-static int tell(struct checking *c, const char *project, const char *conversation, uint64_t seq,
-    const char *what, bool repaired)
+static int tell(struct checking *c, const char *project, const char *conversation,
+    const struct check_finding *f)
 {
         struct buf b;
         buf_init(&b, 64 * KIB);
@@ -50,13 +50,17 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         jsonw_object(&w);
         put_text(&w, "project", project);
         put_text(&w, "conversation", conversation);
-        if (seq) {
+        if (f->seq) {
                 jsonw_key(&w, "seq");
-                jsonw_u64(&w, seq);
+                jsonw_u64(&w, f->seq);
         }
-        put_text(&w, "what", what);
+        put_text(&w, "what", f->what);
         jsonw_key(&w, "repaired");
-        jsonw_bool(&w, repaired);
+        jsonw_bool(&w, f->repaired);
+        if (f->repairable) {
+                jsonw_key(&w, "repairable");
+                jsonw_bool(&w, true);
+        }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&b);
         int rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
@@ -68,8 +72,7 @@ static int tell(struct checking *c, const char *project, const char *conversatio
 static int tell_of_conv(void *ctx, const struct check_finding *f)
 {
         struct checking *c = ctx;
-        return tell(
-            c, files_conv_project(c->conv), files_conv_id(c->conv), f->seq, f->what, f->repaired);
+        return tell(c, files_conv_project(c->conv), files_conv_id(c->conv), f);
 }
 
 static bool is_wanted(const struct checking *c, const char *project, const char *folder)
@@ -100,7 +103,7 @@ static int check_one(void *ctx, const char *project, const char *folder)
         } else if (rc == STENO_ENOMEM) {
                 error_nomem(c->err);
         } else if (rc != STENO_ENOTFOUND) {
-                rc = tell(c, project, folder, 0, why.msg, false);
+                rc = tell(c, project, folder, &(struct check_finding){.what = why.msg});
         }
         c->done++;
         return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
@@ -114,7 +117,7 @@ static int check_project(void *ctx, const char *project, const struct stat *st, 
         if (!sys || !is_wanted(c, project, NULL))
                 return 0;
         error_sys(&why, sys, "opening the project");
-        return tell(c, project, NULL, 0, why.msg, false);
+        return tell(c, project, NULL, &(struct check_finding){.what = why.msg});
 }
 
 int steno_check(struct steno_store *store, const struct steno_check_options *opt,

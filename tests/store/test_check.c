@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "model/record.h"
+
 struct found {
         char text[16][500];
         int count;
@@ -116,9 +118,178 @@ static void a_flipped_bit_in_the_log_is_found_where_it_is(void **state)
         *strstr(log_text, "hello there") ^= 1;
         fixture_spit(f, LOG, log_text, n);
         finds(f, false, "\"seq\":1", "cannot be read");
-        finds(f, true, "\"seq\":1", "\"repaired\":false");
         load(f, LOG);
         assert_non_null(strstr(log_text, "iello there"));
+}
+
+static int swallow(void *ctx, const void *p, size_t n)
+{
+        (void)ctx;
+        (void)p;
+        (void)n;
+        return 0;
+}
+
+/* Every record's seq, and 'd' for one that is damaged or lost. */
+static int note_kind(void *ctx, const struct steno_record *r)
+{
+        char *to = ctx;
+        bool damaged = strcmp(steno_record_kind(r), "damaged") == 0;
+        snprintf(to + strlen(to), 200 - strlen(to), "%s%llu ", damaged ? "d" : "",
+            (unsigned long long)steno_record_seq(r));
+        return 0;
+}
+
+static void reads_as(struct fixture *f, const char *want)
+{
+        char got[200] = "";
+        OK(steno_read(f->conv, 0, 0, note_kind, got, &err));
+        assert_string_equal(got, want);
+}
+
+static void a_repair_moves_damage_aside_and_keeps_the_seqs(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        size_t n = load(f, LOG);
+        *strstr(log_text, "hello there") ^= 1;
+        *strstr(log_text, "\"two\"") ^= 1; /* in the middle of a batch */
+        fixture_spit(f, LOG, log_text, n);
+        struct found found = check(f, true);
+        assert_int_equal(found.count, 2);
+        for (int i = 0; i < 2; i++)
+                assert_non_null(strstr(found.text[i], "\"repaired\":true"));
+        load(f, LOG);
+        assert_null(strstr(log_text, "iello there"));
+        assert_true(fixture_holds(f, "iello there"));
+        finds_nothing(f);
+        reads_as(f, "d1 2 3 4 5 d6 7 ");
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"after\"}");
+        reads_as(f, "d1 2 3 4 5 d6 7 8 ");
+        char *report, *want = "\"damaged\":[1,6]";
+        struct steno_view_options opt = {.size = sizeof opt};
+        OK(steno_view(f->conv, &opt, swallow, NULL, &report, &err));
+        if (!strstr(report, want))
+                fail_msg("%s", report);
+        steno_free(report);
+        /* Without its index, and once more. */
+        fixture_close(f);
+        unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
+        fixture_open(f);
+        reads_as(f, "d1 2 3 4 5 d6 7 8 ");
+        assert_int_equal(check(f, true).count, 0);
+}
+
+static void a_repair_keeps_what_was_amended(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        OK(steno_amend(f->conv, "delete", "b1", NULL, 0, NULL, NULL, &err));
+        OK(steno_amend(f->conv, "delete", "b2", NULL, 0, NULL, NULL, &err));
+        OK(steno_amend(f->conv, "delete", "b3", NULL, 0, NULL, NULL, &err));
+        size_t n = load(f, LOG);
+        *strstr(log_text, "\"target\":\"b2\"") ^= 1;
+        fixture_spit(f, LOG, log_text, n);
+        finds(f, true, "\"seq\":9", "\"repaired\":true");
+        finds_nothing(f);
+        fixture_close(f);
+        fixture_open(f);
+        char seqs[200] = "";
+        OK(steno_read_amendments(f->conv, note_kind, seqs, &err));
+        assert_non_null(strstr(seqs, "8 ")); /* the chain goes on before what was lost */
+}
+
+static void records_cut_off_become_tombstones(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        fixture_close(f);
+        fixture_open(f);
+        size_t n = load(f, LOG);
+        char *b2 = strstr(log_text, "{\"v\":1,\"seq\":6,");
+        fixture_spit(f, LOG, log_text, (size_t)(b2 - log_text) + 20);
+        assert_true(n > (size_t)(b2 - log_text));
+        finds(f, false, "\"seq\":6", "\"repairable\":true");
+        finds(f, true, "up to seq 7", "\"repaired\":true");
+        finds_nothing(f);
+        reads_as(f, "1 2 3 4 5 d6 d7 ");
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"after\"}");
+        reads_as(f, "1 2 3 4 5 d6 d7 8 ");
+}
+
+static void lines_that_stand_twice_go(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        size_t n = load(f, LOG);
+        size_t first = (size_t)(strchr(log_text, '\n') - log_text) + 1;
+        memmove(log_text + 2 * first, log_text + first, n - first);
+        memcpy(log_text + first, log_text, first);
+        fixture_spit(f, LOG, log_text, n + first);
+        finds(f, true, "not in its place", "\"repaired\":true");
+        finds_nothing(f);
+        reads_as(f, "1 2 3 4 5 6 7 ");
+}
+
+static void a_seq_that_is_nonsense_is_left_alone(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        size_t n = load(f, LOG);
+        struct buf line;
+        buf_init(&line, 0);
+        struct record rec = {.seq = 5000000000,
+            .at = STR("2026-11-15T04:20:00.000Z"),
+            .fmt = STR("openai"),
+            .batch_count = 1,
+            .x = STR("{}"),
+            .m = STR("{\"role\":\"user\",\"content\":\"?\"}")};
+        record_write(&line, &rec, STR("far"));
+        memcpy(log_text + n, line.p, line.n);
+        fixture_spit(f, LOG, log_text, n + line.n);
+        finds(f, true, "\"seq\":8", "\"repaired\":false");
+        assert_int_equal(load(f, LOG), n + line.n);
+        buf_release(&line);
+}
+
+static void a_missing_log_begins_anew_only_by_a_repair(void **state)
+{
+        struct fixture *f = *state;
+        const char *m = "{\"role\":\"user\",\"content\":\"x\"}";
+        fill(f);
+        fixture_close(f);
+        unlink(fixture_path(f, LOG));
+        unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
+        fixture_open(f);
+        finds(f, false, "is missing", "\"repairable\":true");
+        assert_int_equal(steno_append(f->conv, m, strlen(m), NULL, NULL, NULL), STENO_ECORRUPT);
+        assert_true(check(f, true).count >= 1);
+        finds_nothing(f);
+        fixture_append(f, m);
+        reads_as(f, "1 ");
+}
+
+static void other_line_ends_are_refused_until_a_repair(void **state)
+{
+        struct fixture *f = *state;
+        const char *m = "{\"role\":\"user\",\"content\":\"x\"}";
+        char command[700], got[200] = "";
+        fill(f);
+        fixture_close(f);
+        snprintf(command, sizeof command, "sed -i 's/$/\\r/' '%s'", fixture_path(f, LOG));
+        assert_int_equal(system(command), 0);
+        fixture_open(f);
+        /* Its index is about the old file, and still knows how far the seqs went. */
+        reads_as(f, "d1 ");
+        assert_int_equal(steno_append(f->conv, m, strlen(m), NULL, NULL, NULL), STENO_ECORRUPT);
+        unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
+        assert_int_equal(steno_read(f->conv, 0, 0, note_kind, got, NULL), STENO_ECORRUPT);
+        assert_int_equal(steno_append(f->conv, m, strlen(m), NULL, NULL, NULL), STENO_ECORRUPT);
+        finds(f, true, "torn", "\"repaired\":true");
+        assert_true(fixture_holds(f, "hello there"));
+        finds_nothing(f);
+        fixture_append(f, m);
+        reads_as(f, "1 ");
 }
 
 static void a_missing_record_is_found(void **state)
@@ -139,6 +310,8 @@ static void a_missing_record_is_found(void **state)
                 orphan = orphan || strstr(found.text[i], "answers no call");
         }
         assert_true(gap && orphan);
+        finds(f, true, "\"seq\":2", "\"repaired\":true");
+        finds_nothing(f);
 }
 
 static void half_a_batch_in_the_middle_is_found(void **state)
@@ -344,6 +517,13 @@ int main(void)
         const struct CMUnitTest tests[] = {
             T(a_sound_store_has_no_findings),
             T(a_flipped_bit_in_the_log_is_found_where_it_is),
+            T(a_repair_moves_damage_aside_and_keeps_the_seqs),
+            T(a_repair_keeps_what_was_amended),
+            T(records_cut_off_become_tombstones),
+            T(lines_that_stand_twice_go),
+            T(a_seq_that_is_nonsense_is_left_alone),
+            T(a_missing_log_begins_anew_only_by_a_repair),
+            T(other_line_ends_are_refused_until_a_repair),
             T(a_missing_record_is_found),
             T(half_a_batch_in_the_middle_is_found),
             T(a_torn_tail_is_quarantined_by_a_repair_only),

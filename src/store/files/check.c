@@ -7,15 +7,22 @@
 
 #include "store/files/check_work.h"
 
-int check_tell(struct check *k, uint64_t seq, bool repaired, const char *fmt, ...)
+enum check_state check_repaired(const struct check *k, bool could)
+{
+        return !k->repair ? CHECK_REPAIRABLE : could ? CHECK_REPAIRED : CHECK_STAYS;
+}
+
+int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
 {
         char what[400];
         va_list args;
         va_start(args, fmt);
         vsnprintf(what, sizeof what, fmt, args);
         va_end(args);
-        return k->each(
-            k->ctx, &(struct check_finding){.seq = seq, .what = what, .repaired = repaired});
+        return k->each(k->ctx, &(struct check_finding){.seq = seq,
+                                   .what = what,
+                                   .repaired = state == CHECK_REPAIRED,
+                                   .repairable = state == CHECK_REPAIRABLE});
 }
 
 /* What cannot be looked at is a finding, and the rest is looked at all the same. A conversation

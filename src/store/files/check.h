@@ -3,8 +3,9 @@
  *
  * Looks at every byte: checksums, seqs, batches and pairs of the log, what records refer to, the
  * journals of runs, meta.json, and whether ids.idx agrees. What is in order is not mentioned.
- * Calls without a result are no damage: processes die (F1). Repairing moves torn ends to the
- * quarantine and makes derived files anew; it never deletes and never guesses (F6).
+ * Calls without a result are no damage: processes die (F1). Repairing moves torn ends and damaged
+ * records to the quarantine, leaves tombstones where records were, and makes derived files anew; it
+ * never deletes and never guesses (F6).
  */
 #ifndef STORE_FILES_CHECK_H
 #define STORE_FILES_CHECK_H
@@ -15,6 +16,7 @@ struct check_finding {
         uint64_t seq;     /* of the record it is about, 0: none */
         const char *what; /* a sentence */
         bool repaired;
+        bool repairable; /* by a check that repairs */
 };
 
 /* A non-zero return stops the check, which returns it. */

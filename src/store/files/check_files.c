@@ -298,8 +298,9 @@ static int check_run(void *ctx, const char *name)
         if (k->repair)
                 rc = repair_run(k, name, &done);
         return rc ? rc
-                  : check_tell(k, 0, done, "%llu bytes at the end of run %s are torn",
-                        (unsigned long long)d.tail, name);
+                  : check_tell(k, 0, check_repaired(k, done),
+                        "%llu bytes at the end of run %s are torn", (unsigned long long)d.tail,
+                        name);
 }
 
 int check_runs(struct check *k)

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "store/files/rewrite.h"
 
 struct log_check {
         struct check *k;
@@ -19,6 +20,8 @@ struct log_check {
         struct log_end at;
         struct ids ids;
         bool ids_differ;
+        bool mended; /* damage was, in the log that has taken the place of this one */
+        bool lost;   /* there is, or will be, a tombstone of what was damaged */
         struct pairing *pairing;
         struct arena arena;
         struct buf line; /* of a record that is compared */
@@ -44,14 +47,17 @@ static int look_at_end(struct log_check *l)
                 rc = conv_find_end(c, l->fd, &l->ids, &l->at, k->err);
         else
                 rc = error_sys(k->err, l->fd, "opening messages.jsonl");
-        if (rc == 0 && l->at.end < l->at.size && k->repair)
-                rc = conv_refresh(c, k->err); /* moves it to the quarantine */
+        if (rc == 0 && k->repair)
+                rc = conv_repair(c, k->err); /* a torn tail goes to the quarantine, */
+        if (rc == 0 && k->repair)
+                rc = rewrite_mended(c, &l->mended, k->err); /* and damage */
         files_conv_unlock(c);
         if (rc == 0 && missing)
-                rc = check_tell(k, 0, false, "messages.jsonl is missing");
-        k->torn = l->at.end < l->at.size && !k->repair;
+                rc = check_tell(k, 0, check_repaired(k, true), "messages.jsonl is missing");
+        k->torn = !k->repair && (missing || l->at.inside_line || l->at.end < l->at.size ||
+                                    l->ids.mark.size > l->at.size);
         if (rc == 0 && l->at.end < l->at.size)
-                rc = check_tell(k, 0, k->repair,
+                rc = check_tell(k, 0, check_repaired(k, true),
                     "%llu bytes behind the last whole record are torn (from byte %llu)",
                     (unsigned long long)(l->at.size - l->at.end), (unsigned long long)l->at.end);
         return rc;
@@ -61,15 +67,18 @@ static int look_at_end(struct log_check *l)
 
 static int check_damage(struct log_check *l, const struct log_line *line)
 {
+        enum check_state state = check_repaired(l->k, l->mended);
         l->next = 0;
+        l->lost = l->lost || l->mended;
         if (line->first_seq == 0)
-                return check_tell(l->k, 0, false, "the line at byte %llu is not a record",
+                return check_tell(l->k, 0, state,
+                    "the line at byte %llu is not a record, or not in its place",
                     (unsigned long long)line->at);
         if (line->first_seq == line->last_seq)
-                return check_tell(l->k, line->first_seq, false,
+                return check_tell(l->k, line->first_seq, state,
                     "the record cannot be read, or is missing (at byte %llu)",
                     (unsigned long long)line->at);
-        return check_tell(l->k, line->first_seq, false,
+        return check_tell(l->k, line->first_seq, state,
             "the records up to seq %llu cannot be read, or are missing (at byte %llu)",
             (unsigned long long)line->last_seq, (unsigned long long)line->at);
 }
@@ -176,6 +185,8 @@ static int check_record(struct log_check *l, const struct log_line *line)
                 return check_tell(k, rec->seq, false, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
+        l->lost = l->lost || about.lost;
+        about.orphan = about.orphan || l->lost; /* its call may be what was lost */
         rc = check_pairs(l, rec, &about);
         return rc ? rc : check_refs(k, rec->seq, &about, rec->m);
 }
@@ -227,7 +238,7 @@ int check_log(struct check *k)
                 if (k->repair)
                         rc = repair_ids(k);
                 if (rc == 0)
-                        rc = check_tell(k, 0, k->repair,
+                        rc = check_tell(k, 0, check_repaired(k, true),
                             "ids.idx does not know every record; it is derived, and can be made "
                             "anew");
         }

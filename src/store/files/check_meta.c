@@ -103,6 +103,7 @@ int check_meta(struct check *k)
         if (k->repair && k->conv->named)
                 rc = repair(k, &state, &repaired);
         return rc ? rc
-                  : check_tell(k, 0, repaired, "%s%s", state.what,
+                  : check_tell(k, 0, k->conv->named ? check_repaired(k, repaired) : CHECK_STAYS,
+                        "%s%s", state.what,
                         k->conv->named ? "" : "; a change under its id writes it anew");
 }

@@ -20,13 +20,21 @@ struct check {
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;
 
-        bool torn;              /* the log has a torn tail, which only a repair may touch */
+        bool torn;              /* the log's end is not as it should be: for a repair only */
         struct purge_plan plan; /* made when something is missing: deleted messages may lack it */
         bool planned;
 };
 
+enum check_state {
+        CHECK_STAYS, /* a repair cannot help */
+        CHECK_REPAIRED,
+        CHECK_REPAIRABLE,
+};
+
+/* Of what a repair can mend, or could just now. */
+enum check_state check_repaired(const struct check *k, bool could);
 /* Hands out a finding. */
-int check_tell(struct check *k, uint64_t seq, bool repaired, const char *fmt, ...)
+int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* check_log.c: the log, ids.idx, and what records refer to. */

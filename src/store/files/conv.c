@@ -117,6 +117,16 @@ void conv_forget(struct files_conv *c)
         c->pairing = NULL;
 }
 
+/* The last seq that ids.idx knows of, whatever log it was about (I4). */
+static uint64_t seq_of_any_log(struct files_conv *c)
+{
+        struct ids ids;
+        ids_open(&ids, c->store->env, c->store->boot, c->dir, 0);
+        uint64_t seq = ids.mark.seq;
+        ids_close(&ids);
+        return seq;
+}
+
 int conv_find_end(
     struct files_conv *c, int log, struct ids *ids, struct log_end *out, struct steno_error *err)
 {
@@ -132,14 +142,16 @@ int conv_find_end(
                      : log_find_end(fs, log, (uint64_t)st.st_size, ids->mark, out, err);
         if (rc)
                 ids_close(ids);
+        if (rc == 0 && out->size && !out->last_seq)
+                out->last_seq = seq_of_any_log(c);
         return rc;
 }
 
-int conv_lacks_log(struct files_conv *c, struct log_mark known, struct steno_error *err)
+int conv_lacks_log(struct files_conv *c, uint64_t last_seq, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;
-        if (known.seq || fs->stat(fs, c->dir, "meta.json", &st))
+        if (last_seq || fs->stat(fs, c->dir, "meta.json", &st))
                 return 0;
         return error_set(err, STENO_ECORRUPT,
             "messages.jsonl of conversation \"%.100s\" is missing; put it back, or begin anew with "
@@ -147,19 +159,31 @@ int conv_lacks_log(struct files_conv *c, struct log_mark known, struct steno_err
             c->id);
 }
 
-/* A folder that somebody made has no log yet. Where Steno made one it is missing, and a new one
- * may only go on behind the seqs of the old. */
-static int may_make_log(struct files_conv *c, struct steno_error *err)
+int conv_refuse_changed(struct files_conv *c, int log, const struct ids *ids,
+    const struct log_end *e, struct steno_error *err)
 {
-        struct ids ids;
-        ids_open(&ids, c->store->env, c->store->boot, c->dir, 0);
-        int rc = conv_lacks_log(c, ids.mark, err);
-        ids_close(&ids);
-        return rc;
+        struct record rec;
+        struct buf line;
+        if (e->end || !e->size)
+                return 0;
+        buf_init(&line, 0);
+        int rc = log_read_at(c->store->env->fs, log, e->size, 0, &line, &rec, err);
+        const char *lf = rc == STENO_ECORRUPT ? memchr(line.p, '\n', line.n) : NULL;
+        bool torn = !lf || memchr(line.p, 0, (size_t)(lf - line.p));
+        buf_release(&line);
+        if (rc && rc != STENO_ECORRUPT)
+                return rc;
+        if (torn && (e->last_seq == 0 || ids->mark.seq))
+                return 0;
+        return error_set(err, STENO_ECORRUPT,
+            "no record of conversation \"%.100s\" can be read: were the line ends of "
+            "messages.jsonl "
+            "changed? Put it back, or begin anew with steno check --repair",
+            c->id);
 }
 
 /* Opens the log, making it where a folder has none; keeps the open one while it is the same. */
-static int open_log(struct files_conv *c, struct stat *st, struct steno_error *err)
+static int open_log(struct files_conv *c, struct stat *st, bool repair, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         bool seen = c->log >= 0 && fs_stamp_is(c->dir_seen, c->dir_changed);
@@ -174,7 +198,7 @@ static int open_log(struct files_conv *c, struct stat *st, struct steno_error *e
         if (rc && rc != -ENOENT)
                 return error_sys(err, rc, "opening messages.jsonl");
         bool made = rc == -ENOENT;
-        rc = made ? may_make_log(c, err) : 0;
+        rc = made && !repair ? conv_lacks_log(c, seq_of_any_log(c), err) : 0;
         if (rc)
                 return rc;
         conv_forget(c);
@@ -286,10 +310,10 @@ static int close_span(struct files_conv *c, struct log_end *e, struct steno_erro
         return 0;
 }
 
-int conv_refresh(struct files_conv *c, struct steno_error *err)
+static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
 {
         struct stat st;
-        int rc = open_log(c, &st, err);
+        int rc = open_log(c, &st, repair, err);
         if (rc)
                 return rc;
         if (c->known && (uint64_t)st.st_size == c->at.end)
@@ -300,6 +324,9 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
         c->known = false;
         ids_close(&c->ids);
         rc = conv_find_end(c, c->log, &c->ids, &e, err);
+        if (rc)
+                return rc;
+        rc = repair ? 0 : conv_refuse_changed(c, c->log, &c->ids, &e, err);
         if (rc)
                 return rc;
         bool cut_off = e.last_seq < known_seq; /* under us */
@@ -331,6 +358,16 @@ int conv_refresh(struct files_conv *c, struct steno_error *err)
         c->at = e;
         c->known = true;
         return 0;
+}
+
+int conv_refresh(struct files_conv *c, struct steno_error *err)
+{
+        return refresh(c, false, err);
+}
+
+int conv_repair(struct files_conv *c, struct steno_error *err)
+{
+        return refresh(c, true, err);
 }
 
 /* Puts the id of a record, and its key, into the index. 1: it could not be kept. */

@@ -105,10 +105,21 @@ void conv_funlock(struct files_conv *conv);
 /* Opens what ids.idx knows about the log and finds its end; -1: there is none. Needs no lock. */
 int conv_find_end(struct files_conv *conv, int log, struct ids *ids, struct log_end *out,
     struct steno_error *err);
-/* STENO_ECORRUPT where there should be a log and nothing is known of it. */
-int conv_lacks_log(struct files_conv *conv, struct log_mark known, struct steno_error *err);
+/* There is no log: STENO_ECORRUPT where there should be one, because Steno made the folder, and no
+ * seq of it is known. */
+int conv_lacks_log(struct files_conv *conv, uint64_t last_seq, struct steno_error *err);
+/*
+ * STENO_ECORRUPT for a log that was changed. Where no batch is whole, it may be the first span,
+ * torn: then its first line is a record, or has lost its line feed or whole blocks. Else it had
+ * records, and must not be taken for an empty one.
+ */
+int conv_refuse_changed(struct files_conv *conv, int log, const struct ids *ids,
+    const struct log_end *at, struct steno_error *err);
 /* Under flock: brings log, at, ids up to date; moves a torn tail to the quarantine. */
 int conv_refresh(struct files_conv *conv, struct steno_error *err);
+/* The same where that refuses: a log that is missing begins anew, and one of which nothing can be
+ * read goes to the quarantine. */
+int conv_repair(struct files_conv *conv, struct steno_error *err);
 /* Under flock and fresh: all ids before the end can be found. */
 int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
 /* The same, then ids_lookup; an index that turns out to be damaged is made anew before. */

@@ -15,7 +15,7 @@
  *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
  *   I3  A hit is only a candidate: the record itself is read and compared.
  *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing,
- *       but for the seq of its mark when there is no log, or an empty one.
+ *       but for the seq of its mark when there is no log, or nothing in it can be read.
  *   I5  A bucket whose seal does not fit has lost entries: then nothing here counts, because "not
  *       found" could be wrong.
  *

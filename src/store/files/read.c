@@ -42,22 +42,25 @@ static void reader_close(struct reader *r)
                 r->fs->close(r->fs, r->fd);
 }
 
-/* For whoever reads messages: a log that is missing is not an empty one. */
+/* For whoever reads messages: a log that is missing, or of which nothing can be read, is not an
+ * empty one. */
 static int reader_open_log(struct files_conv *c, struct reader *r, struct steno_error *err)
 {
         int rc = reader_open(c, r, err);
-        if (rc == 0 && r->fd < 0) {
-                rc = conv_lacks_log(c, r->ids.mark, err);
-                if (rc)
-                        reader_close(r);
-        }
+        if (rc || r->at.last_seq)
+                return rc;
+        rc = r->fd < 0 ? conv_lacks_log(c, 0, err)
+                       : conv_refuse_changed(c, r->fd, &r->ids, &r->at, err);
+        if (rc)
+                reader_close(r);
         return rc;
 }
 
+/* What a repair has put in the place of damage still is that to everyone who reads messages. */
 static void record_of(const struct log_line *line, struct files_record *out)
 {
         *out = (struct files_record){.rec = line->rec,
-            .damaged = line->damaged,
+            .damaged = line->damaged || about_is_lost(line->rec.x),
             .first_seq = line->first_seq,
             .last_seq = line->last_seq};
 }

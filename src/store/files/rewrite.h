@@ -1,0 +1,25 @@
+/*
+ * rewrite.h - the log written anew: beside the old one, synced, and then under its name.
+ *
+ * A purge leaves tombstones of records that go, and damage as it is. A repair moves damage to the
+ * quarantine and puts a tombstone, marked as lost, in the place of every record that was there.
+ *
+ *   W1  Whoever has the old log open reads it to its end; others notice the new one by its inode.
+ *   W2  ids.idx, which has offsets of the old log, is gone before the new one takes its name.
+ *   W3  A record's `group` is, in the new log, its distance from the first record of its batch:
+ *       everything was synced at once, and each batch is still found whole without ids.idx.
+ */
+#ifndef STORE_FILES_REWRITE_H
+#define STORE_FILES_REWRITE_H
+
+#include "store/files/conv.h"
+#include "store/files/purge_plan.h"
+
+/* With tombstones for the records of the plan. *bytes: by how much it became smaller. Under the
+ * lock and fresh. */
+int rewrite_purged(struct files_conv *conv, const struct purge_plan *plan, uint64_t *bytes,
+    struct steno_error *err);
+/* Without damage. False in *mended: there is none, or seqs jump so far that they are nonsense. */
+int rewrite_mended(struct files_conv *conv, bool *mended, struct steno_error *err);
+
+#endif
