@@ -138,7 +138,6 @@ static int add_damage(struct view_hub *v, const struct feed_item *item)
         return rc;
 }
 
-/* A page knows messages by the ids of their records. */
 static struct str escaped_id(struct view_hub *v, struct str id)
 {
         struct buf b;
@@ -147,6 +146,20 @@ static struct str escaped_id(struct view_hub *v, struct str id)
         struct str s = arena_dup(&v->arena, buf_str(&b));
         buf_release(&b);
         return s;
+}
+
+/* A page knows messages by the ids of their records. What was put in a message's place brings an
+ * id of its own and is shown under that of the message. Providers know no ids of messages. */
+static void set_id(struct view_hub *v, const struct feed_item *item, struct message *m)
+{
+        if (v->format->flags & FORMAT_PROVIDER)
+                return;
+        if (m->id.p ? str_eq(token_decode(m->id, &v->arena, NULL), item->id)
+                    : v->format != &format_chat)
+                return;
+        if (m->id.p)
+                message_touch(m);
+        m->id = escaped_id(v, item->id);
 }
 
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
@@ -180,8 +193,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         }
         if (item->hidden)
                 hide_results(to);
-        if (v->format == &format_chat && !to->id.p)
-                to->id = escaped_id(v, item->id);
+        set_id(v, item, to);
         v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
             .id = arena_dup(&v->arena, item->id),
             .ref = arena_dup(&v->arena, item->about->ref),

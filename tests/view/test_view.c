@@ -299,6 +299,30 @@ static void a_jump_of_seqs_is_one_range(void **state)
         place_close(&p);
 }
 
+/* Whatever id its own message brings, and in every format that shows ids. */
+static void what_replaces_a_message_is_shown_under_its_id(void **state)
+{
+        (void)state;
+        static const char *const formats[] = {"chat", "toolmessage2", "acontext", "legacy"};
+        static const char other[] = "{\"id\":\"a1b\",\"role\":\"assistant\",\"content\":\"y\"}";
+        struct place p;
+        place_open(&p);
+        append(&p, "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":\"x\"}", 0);
+        assert_int_equal(
+            steno_amend(p.conv, "supersede", "a1", other, strlen(other), NULL, NULL, NULL), 0);
+        for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+                struct steno_view_options opt = {.size = sizeof opt, .format = formats[i]};
+                char *report = NULL, *given = view(&p, &opt, &report);
+                assert_non_null(strstr(given, "\"id\":\"a1\""));
+                assert_non_null(strstr(given, "\"y\""));
+                assert_null(strstr(given, "a1b"));
+                assert_non_null(strstr(report, "\"ids\":[\"a1\"]"));
+                steno_free(report);
+                free(given);
+        }
+        place_close(&p);
+}
+
 /* A call, `between` messages, its result; then an end. */
 static char *late_by(size_t between, char **report)
 {
@@ -441,6 +465,7 @@ int main(void)
             cmocka_unit_test(neighbours_in_damage_are_one_range),
             cmocka_unit_test(a_report_names_so_many_ranges_and_counts_the_rest),
             cmocka_unit_test(a_jump_of_seqs_is_one_range),
+            cmocka_unit_test(what_replaces_a_message_is_shown_under_its_id),
             cmocka_unit_test(a_late_result_is_found_within_the_window),
             cmocka_unit_test(an_open_call_does_not_hold_back_the_whole_history),
             cmocka_unit_test(a_reader_that_stops_ends_the_view),
