@@ -154,7 +154,7 @@ static bool is_fact(const char *key, const char *value, bool calls)
 {
         static const char *const idle[] = {"annotations", "status", "refusal", "tool_calls",
             "toolCalls", "state", "file_field", "meta", "is_error", "isError", NULL};
-        if (strcmp(key, "type") == 0 || strcmp(key, "toolName") == 0)
+        if (strcmp(key, "type") == 0 || strcmp(key, "toolName") == 0 || strcmp(key, "thought") == 0)
                 return false;
         if (strcmp(key, "role") == 0)
                 return strcmp(value, "system") == 0 || strcmp(value, "developer") == 0;
@@ -377,31 +377,129 @@ static bool is_renamed(const struct fact *f, const struct json *report)
         return renamed;
 }
 
-static bool is_covered(const struct fact *f, const struct json *report, bool first)
+/* ---- what is said anywhere in a message ---- */
+
+/* Every string of a value, decoded, those inside of JSON text as well. */
+static void gather(const struct json *j, json_ref r, struct buf *to)
 {
-        json_ref list = json_get(report, 0, "losses");
-        if (is_renamed(f, report))
-                return true;
-        for (json_ref l = json_child(report, list); l != JSON_NONE;
-             l = json_next(report, list, l)) {
-                uint64_t seq = 0;
-                json_u64(report, json_get(report, l, "seq"), &seq);
-                char *field = decoded(report, json_get(report, l, "field"));
-                bool covers = (!first || seq == f->message) && is_covered_by(f, field);
-                free(field);
-                if (covers)
-                        return true;
+        if (is_leaf(j, r)) {
+                char *value = decoded(j, r);
+                size_t n = strlen(value);
+                struct json inner;
+                buf_puts(to, value);
+                buf_putc(to, '\n');
+                /* Also where a lone surrogate stands in it, and of a record inside of a text. */
+                size_t at = to->n;
+                if (json_string(j, r, to, NULL)) {
+                        struct buf plain;
+                        buf_init(&plain, 0);
+                        buf_put(&plain, to->p + at, to->n - at);
+                        buf_putc(to, '\n');
+                        json_unescape(buf_str(&plain), to, NULL);
+                        buf_putc(to, '\n');
+                        buf_release(&plain);
+                }
+                json_init(&inner);
+                if (json_type(j, r) == JSON_STRING && n && strchr("{[\"", value[0]) &&
+                    json_parse(&inner, value, n, NULL, NULL) == 0)
+                        gather(&inner, 0, to);
+                json_release(&inner);
+                free(value);
+                return;
         }
+        buf_put_str(to, json_raw(j, r));
+        buf_putc(to, '\n');
+        bool object = json_type(j, r) == JSON_OBJECT;
+        for (json_ref e = json_child(j, r); e != JSON_NONE;
+             e = object ? json_next_key(j, r, e) : json_next(j, r, e))
+                gather(j, object ? json_value(j, e) : e, to);
+}
+
+/* Message `seq` of a history, 0: all of them. */
+static bool says(const struct json *history, uint64_t seq, const char *value)
+{
+        struct buf all;
+        buf_init(&all, 0);
+        uint64_t n = 0;
+        for (json_ref m = json_child(history, 0); m != JSON_NONE; m = json_next(history, 0, m))
+                if (++n == seq || !seq)
+                        gather(history, m, &all);
+        for (size_t i = 0; i < all.n; i++)
+                all.p[i] = all.p[i] ? all.p[i] : '\1'; /* as decoded() has it */
+        bool found = strstr(buf_cstr(&all), value) != NULL;
+        buf_release(&all);
+        return found;
+}
+
+/* ---- what a report answers for ---- */
+
+/* One conversion of a history. */
+struct step {
+        struct json from, to, report;
+};
+
+/* Losses of a place, a shape or an order: what was said is still there. */
+static bool is_change(const struct json *report, json_ref loss)
+{
+        static const char *const words[] = {"written as", "joined", "moved", "split", "order",
+            "put before", "comes back", "may come back"};
+        char *why = decoded(report, json_get(report, loss, "why"));
+        bool change = false;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+                change = change || strstr(why, words[i]);
+        free(why);
+        return change;
+}
+
+/* `first`: it is a fact of what this step began with; else it is one of something before that. */
+static bool covers(const struct step *s, json_ref loss, const struct fact *f, bool first)
+{
+        const char *value = strchr(f->text, '=') + 1;
+        uint64_t seq = 0;
+        json_u64(&s->report, json_get(&s->report, loss, "seq"), &seq);
+        char *field = decoded(&s->report, json_get(&s->report, loss, "field"));
+        bool right = is_covered_by(f, field) && (!first || seq == f->message);
+        /* Roles and failures are values that other formats spell in their own way. */
+        if (right && strcmp(field, "role") != 0 && strcmp(field, "is_error") != 0)
+                right = (first || says(&s->from, seq, value)) &&
+                        (!is_change(&s->report, loss) || says(&s->to, 0, value));
+        free(field);
+        return right;
+}
+
+static bool is_covered(const struct fact *f, const struct step *s, bool first)
+{
+        json_ref list = json_get(&s->report, 0, "losses");
+        if (is_renamed(f, &s->report))
+                return true;
+        for (json_ref l = json_child(&s->report, list); l != JSON_NONE;
+             l = json_next(&s->report, list, l))
+                if (covers(s, l, f, first))
+                        return true;
         return false;
 }
 
-bool facts_accounted(
-    struct str a, struct str b, struct str report1, struct str report2, char *why, size_t size)
+static void step_parse(struct step *s, struct str from, struct str to, struct str report)
+{
+        parse(&s->from, from);
+        parse(&s->to, to);
+        parse(&s->report, report);
+}
+
+static void step_release(struct step *s)
+{
+        json_release(&s->from);
+        json_release(&s->to);
+        json_release(&s->report);
+}
+
+bool facts_accounted(struct str a, struct str mid, struct str b, struct str report1,
+    struct str report2, char *why, size_t size)
 {
         struct facts x = facts_of(a), y = facts_of(b);
-        struct json one, two;
-        parse(&one, report1);
-        parse(&two, report2);
+        struct step one, two;
+        step_parse(&one, a, mid, report1);
+        step_parse(&two, mid, b, report2);
         qsort(x.list, x.count, sizeof *x.list, by_fact);
         qsort(y.list, y.count, sizeof *y.list, by_fact);
         bool good = true;
@@ -435,7 +533,7 @@ bool facts_accounted(
         }
         facts_free(&x);
         facts_free(&y);
-        json_release(&one);
-        json_release(&two);
+        step_release(&one);
+        step_release(&two);
         return good;
 }

@@ -15,10 +15,12 @@ bool facts_same_tokens(struct str a, struct str b);
 bool facts_same_members(struct str a, struct str b);
 
 /*
- * Every leaf of history `a` is in `b`, or is covered by a loss of one of the two reports: the
- * first is of a's own messages, the second of those between. On failure `why` says which leaf.
+ * History `a` went to `mid` and back, which gave `b`. Every leaf of `a` is in `b`, or a loss
+ * answers for it: of the first report, at its message; of the second, at a message of `mid` that
+ * still says it. A loss that is a change (written as text, joined, moved) answers only for what
+ * is said somewhere behind it. On failure `why` says which leaf.
  */
-bool facts_accounted(
-    struct str a, struct str b, struct str report1, struct str report2, char *why, size_t size);
+bool facts_accounted(struct str a, struct str mid, struct str b, struct str report1,
+    struct str report2, char *why, size_t size);
 
 #endif

@@ -124,8 +124,8 @@ static void between_any_two_formats_every_difference_is_reported(void **state)
                                 make(&in, a->name, i, false);
                                 convert(a->name, b->name, &in, &mid, &there);
                                 convert(b->name, a->name, &mid, &out, &back);
-                                if (!facts_accounted(buf_str(&in), buf_str(&out), str_of(there),
-                                        str_of(back), why, sizeof why)) {
+                                if (!facts_accounted(buf_str(&in), buf_str(&mid), buf_str(&out),
+                                        str_of(there), str_of(back), why, sizeof why)) {
                                         show(&in);
                                         show(&mid);
                                         show(&out);
