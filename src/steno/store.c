@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -33,6 +34,27 @@ const char *steno_code_name(int code)
         return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
 }
 
+/* "sqlite:x" and "https://x" begin with the name of a kind, "./sqlite:x" and "c:x" do not. */
+static size_t scheme_length(const char *url)
+{
+        size_t n = 0;
+        while ((url[n] >= 'a' && url[n] <= 'z') || (url[n] >= 'A' && url[n] <= 'Z'))
+                n++;
+        return n >= 2 && url[n] == ':' ? n : 0;
+}
+
+static int refuse_scheme(const char *url, size_t n, struct steno_error *err)
+{
+        if (strncasecmp(url, "postgres", 8) == 0)
+                return error_set(err, STENO_EUNSUPPORTED,
+                    "\"%.60s\": PostgreSQL is not built in yet; a store is a path or a file: URL",
+                    url);
+        return error_set(err, STENO_EUNSUPPORTED,
+            "\"%.60s\": there is no kind of store \"%.*s\"; a store is a path or a file: URL (and "
+            "a path can begin with ./)",
+            url, (int)(n > 40 ? 40 : n), url);
+}
+
 /* A path out of a path or file: URL. */
 static int path_of(const char *url, const char **path, struct steno_error *err)
 {
@@ -45,10 +67,8 @@ static int path_of(const char *url, const char **path, struct steno_error *err)
                             err, STENO_EINVAL, "\"%.60s\": a file: URL has no host", url);
         } else if (strncmp(url, "file:", 5) == 0) {
                 *path = url + 5;
-        } else if (strstr(url, "://")) {
-                return error_set(err, STENO_EUNSUPPORTED,
-                    "\"%.60s\": this build knows only the embedded store, a path or a file: URL",
-                    url);
+        } else if (scheme_length(url)) {
+                return refuse_scheme(url, scheme_length(url), err);
         } else {
                 *path = url;
         }
