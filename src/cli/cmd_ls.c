@@ -138,7 +138,16 @@ static void put_table(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
-static int put_listing(struct cli *c, struct listing *l, bool asked)
+/* For a person, where a table would be empty. */
+static void say_none(struct cli *c, const struct ls_opts *o)
+{
+        if (o->query != NULL)
+                cli_say(c, "no conversation has these words in its title or id");
+        else if (!o->n.set || o->n.v > 0)
+                cli_say(c, "no conversations here yet; steno new makes one");
+}
+
+static int put_listing(struct cli *c, struct listing *l, const struct ls_opts *o)
 {
         struct steno_error err = {0};
         struct json j;
@@ -160,14 +169,15 @@ static int put_listing(struct cli *c, struct listing *l, bool asked)
                 out_text(&c->out, buf_str(&doc));
                 out_puts(&c->out, "\n");
         } else if (rc == 0 && l->json.n == 0) {
-                cli_say(c, asked ? "no conversation has these words in its title or id"
-                                 : "no conversations here yet; steno new makes one");
+                say_none(c, o);
         } else if (rc == 0 && (rc = json_parse(&j, doc.p, doc.n, NULL, &err)) == 0) {
                 put_table(c, &j);
         }
         buf_release(&doc);
         json_release(&j);
-        return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
+        if (rc < 0)
+                return cli_fail(c, &err);
+        return o->query != NULL && l->json.n == 0 ? EXIT_NOT_FOUND : EXIT_DONE;
 }
 
 static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
@@ -184,7 +194,7 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
         rc = l.left > 0;
         while (rc == 1)
                 rc = take_page(&l, o, &err);
-        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l, o->query != NULL);
+        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l, o);
         buf_release(&l.json);
         free(l.cursor);
         return rc;
@@ -203,6 +213,7 @@ const struct command cmd_ls = {
     .group = GROUP_READ,
     .usage = "",
     .summary = "lists conversations, newest activity first",
+    .detail = "Exit code 1 when none has the words of --query.",
     .example = "steno ls -n 5\n"
                "steno ls -q build --json | jq -r '.items[].id'",
     .opts = ls_table,
