@@ -125,6 +125,7 @@ struct steno_conv;
 
 enum steno_open_flags {
         STENO_OPEN_EXISTING = 1, /* do not make a store where there is none */
+        STENO_OPEN_REPAIR = 2,   /* a store.json that cannot be used is left to steno_check */
 };
 
 /* A sentence about something that is not in order and stops nothing. */
@@ -513,8 +514,8 @@ STENO_API int steno_trash_empty(
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);
 
-/* A finding: {"project","conversation","seq"?,"what","repaired","repairable"?}; the last is true
- * where a check that repairs would mend it. */
+/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?}; without the first
+ * two it is about the store; the last is true where a check that repairs would mend it. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {
@@ -527,7 +528,8 @@ struct steno_check_options {
         void *progress_ctx;
 };
 
-/* Verifies every checksum, pair and ref. The number of findings, or a negative code. */
+/* Verifies every checksum, pair and ref, store.json, and of a whole store the index. The number of
+ * findings, or a negative code. What cannot be looked at is a finding. */
 STENO_API int steno_check(struct steno_store *store, const struct steno_check_options *opt,
     steno_finding_fn each, void *ctx, struct steno_error *err);
 

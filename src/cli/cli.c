@@ -193,7 +193,8 @@ int cli_open_store(struct cli *c, enum cli_open how)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         if (url[0] == 0)
                 return cli_usage(c, "--store: an empty path");
-        opt.flags = how == CLI_MUST_EXIST ? STENO_OPEN_EXISTING : 0;
+        opt.flags = how == CLI_CREATE ? 0 : STENO_OPEN_EXISTING;
+        opt.flags |= how == CLI_REPAIR ? STENO_OPEN_REPAIR : 0;
         term_progress_init(&c->bar, c->quiet);
         opt.progress = term_progress_step;
         opt.progress_ctx = &c->bar;

@@ -73,7 +73,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         struct checking k = {.c = c};
         struct steno_error err = {0};
         struct term_progress bar;
-        int rc = cli_open_store(c, CLI_MUST_EXIST);
+        int rc = cli_open_store(c, CLI_REPAIR);
 
         if (rc != 0)
                 return rc;

@@ -151,6 +151,7 @@ const char *cli_store_path(struct cli *c);
 enum cli_open {
         CLI_MUST_EXIST, /* reading makes no store */
         CLI_CREATE,
+        CLI_REPAIR, /* must exist, but its store.json may be damaged */
 };
 /* Into c->store and c->conv; main closes them. 0, or an exit code, reported. */
 int cli_open_store(struct cli *c, enum cli_open how);

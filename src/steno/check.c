@@ -4,6 +4,7 @@
 #include "steno/store.h"
 
 #include <stdio.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -120,6 +121,51 @@ static int check_project(void *ctx, const char *project, const struct stat *st, 
         return tell(c, project, NULL, &(struct check_finding){.what = why.msg});
 }
 
+/* What a repair can always mend. */
+static int tell_of_store(struct checking *c, const char *what)
+{
+        return tell(c, NULL, NULL,
+            &(struct check_finding){.what = what, .repaired = c->repair, .repairable = !c->repair});
+}
+
+static int check_settings(struct checking *c)
+{
+        struct steno_store *s = c->store;
+        if (!s->settings_problem[0])
+                return 0;
+        int rc = 0;
+        if (c->repair)
+                rc = files_renew_settings(s->files, s->settings_problem, c->err);
+        if (rc == 0)
+                rc = tell_of_store(c, s->settings_problem);
+        if (rc == 0 && c->repair)
+                s->settings_problem[0] = '\0';
+        return rc;
+}
+
+/* The index is made anew from nothing and compared. */
+static int check_index(struct checking *c)
+{
+        struct index *index;
+        struct index_difference differ = {0};
+        char what[300];
+        int rc = store_index(c->store, &index, c->err);
+        if (rc == 0)
+                rc = index_compare(index, &differ, c->err);
+        /* What changed meanwhile is not there any more when it is looked at again. */
+        if (rc == 0 && differ.count && (rc = store_index(c->store, &index, c->err)) == 0)
+                rc = index_compare(index, &differ, c->err);
+        if (rc || differ.count == 0)
+                return rc;
+        if (c->repair)
+                rc = index_rebuild(index, c->err);
+        snprintf(what, sizeof what,
+            "index.db says something else than the folders of %llu conversation%s (%s); it is "
+            "derived, and can be made anew",
+            (unsigned long long)differ.count, differ.count == 1 ? "" : "s", differ.first);
+        return rc ? rc : tell_of_store(c, what);
+}
+
 int steno_check(struct steno_store *store, const struct steno_check_options *opt,
     steno_finding_fn each, void *ctx, struct steno_error *err)
 {
@@ -151,11 +197,15 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 files_conv_release(conv);
                 c.only_folder = folder;
         }
-        int rc = c.progress ? files_each_conv(store->files, count_one, &c, err) : 0;
+        int rc = check_settings(&c);
+        if (rc == 0 && c.progress)
+                rc = files_each_conv(store->files, count_one, &c, err);
         if (rc == 0)
                 rc = files_each_project(store->files, check_project, &c, err);
         if (rc == 0)
                 rc = files_each_conv(store->files, check_one, &c, err);
+        if (rc == 0 && !c.only_project)
+                rc = check_index(&c);
         if (rc == 0 && c.progress && c.progress(c.progress_ctx, "check", c.done, c.total))
                 rc = stopped(&c);
         return rc ? rc : c.findings;

@@ -142,17 +142,35 @@ static void write_settings(const struct store_settings *s, struct buf *out)
         jsonw_object_end(&w);
 }
 
-static int load_settings(struct steno_store *store, struct steno_error *err)
+/* Settings that cannot be known are the defaults, and that is said. */
+static int load_settings(struct steno_store *store, bool repair, struct steno_error *err)
 {
+        struct store_settings s = {.profile = "default"};
+        struct steno_error why = {0};
         char *json = NULL;
-        int rc = files_settings(store->files, &json, err);
-        snprintf(store->settings.profile, sizeof store->settings.profile, "default");
+        int rc = files_settings(store->files, &json, &why);
+        store->settings = s;
         if (rc == 0)
-                rc = apply_settings(json, strlen(json), &store->settings, err);
-        if (rc == STENO_EINVAL || rc == STENO_EPROTO)
-                rc = error_prefix(err, STENO_ECORRUPT, "store.json");
+                rc = apply_settings(json, strlen(json), &s, &why);
+        if (rc == 0)
+                store->settings = s;
         free(json);
-        return rc;
+        if (rc == STENO_EINVAL || rc == STENO_EPROTO)
+                rc = error_prefix(&why, STENO_ECORRUPT, "store.json");
+        if (rc != STENO_ECORRUPT && rc != STENO_ENOTFOUND) {
+                if (rc && err)
+                        *err = why;
+                return rc;
+        }
+        snprintf(store->settings_problem, sizeof store->settings_problem, "%s", why.msg);
+        if (repair)
+                return 0;
+        if (rc == STENO_ECORRUPT)
+                return error_set(err, rc,
+                    "%.150s; steno check --repair puts it aside and writes the defaults", why.msg);
+        store_warn(store, "store.json is missing: the defaults hold until steno init or steno "
+                          "check --repair writes it");
+        return 0;
 }
 
 int steno_init(const char *url, const char *settings_json, struct steno_error *err)
@@ -211,7 +229,7 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
         pthread_mutex_init(&store->mutex, NULL);
         rc = files_open(env, path, !(flags & STENO_OPEN_EXISTING), &store->files, err);
         if (rc == 0)
-                rc = load_settings(store, err);
+                rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
         if (rc) {
                 steno_close(store);
                 return rc;

@@ -24,6 +24,7 @@ struct steno_store {
         struct index *index; /* opened when first needed, under `mutex` */
         pthread_mutex_t mutex;
         struct store_settings settings;
+        char settings_problem[240]; /* why they are the defaults; "": they are what was set */
         steno_progress progress;
         void *progress_ctx;
         steno_warning warning;

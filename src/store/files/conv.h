@@ -159,6 +159,16 @@ int quarantine_bytes(struct files_conv *conv, int fd, const char *file, uint64_t
 int quarantine_entry(
     struct files_conv *conv, const char *name, const char *why, struct steno_error *err);
 
+/* The same for a whole file of the store's root, which goes there itself. */
+int quarantine_file(
+    struct files_store *store, const char *file, const char *why, struct steno_error *err);
+
+/* Makes store.json for a new store; is content with what is there in one that exists. */
+int settings_prepare(struct files_store *store, bool create, struct steno_error *err);
+
+/* Is it why something that a person put there cannot be opened: a file, a link? Or is it gone? */
+bool files_is_foreign(int sys);
+
 /* Syncs process-durable appends of all conversations from now on (syncer.c). */
 void syncer_want(struct files_store *store);
 void syncer_stop(struct files_store *store);

@@ -48,10 +48,14 @@ int files_root(const struct files_store *store);
 const char *files_path(const struct files_store *store);
 /* Bytes that this handle moved to the quarantine. */
 uint64_t files_quarantined(const struct files_store *store);
-/* store.json as it is; freed with free(). */
+/* store.json as it is; freed with free(). STENO_ENOTFOUND, or STENO_ECORRUPT: it cannot be used. A
+ * store opens all the same. */
 int files_settings(struct files_store *store, char **json, struct steno_error *err);
 int files_set_settings(
     struct files_store *store, const char *json, size_t n, struct steno_error *err);
+
+/* Writes the defaults; what is there goes to the quarantine. */
+int files_renew_settings(struct files_store *store, const char *why, struct steno_error *err);
 
 /* ---- conversations ---- */
 

@@ -31,17 +31,20 @@ static int copy_range(const struct fs *fs, int from_fd, uint64_t from, uint64_t 
         return 0;
 }
 
-static void describe(struct files_conv *c, const char *file, uint64_t from, uint64_t to,
-    const char *why, struct buf *out)
+/* `c` is NULL for a file of the store. */
+static void describe(const struct env *env, struct files_conv *c, const char *file, uint64_t from,
+    uint64_t to, const char *why, struct buf *out)
 {
         char at[TIME_TEXT];
         struct jsonw w = jsonw_to(out);
-        time_format(c->store->env->now(c->store->env), at);
+        time_format(env->now(env), at);
         jsonw_object(&w);
-        jsonw_key(&w, "project");
-        jsonw_cstr(&w, c->project_id);
-        jsonw_key(&w, "conversation");
-        jsonw_cstr(&w, c->id);
+        if (c) {
+                jsonw_key(&w, "project");
+                jsonw_cstr(&w, c->project_id);
+                jsonw_key(&w, "conversation");
+                jsonw_cstr(&w, c->id);
+        }
         jsonw_key(&w, "file");
         jsonw_cstr(&w, file);
         jsonw_key(&w, "offset");
@@ -75,7 +78,7 @@ int quarantine_bytes(struct files_conv *c, int from_fd, const char *file, uint64
         if (rc == 0)
                 rc = fs->fsync(fs, fd);
         if (rc == 0) {
-                describe(c, file, from, to, why, &note);
+                describe(c->store->env, c, file, from, to, why, &note);
                 snprintf(name, sizeof name, "%s.json", id);
                 rc = note.failed ? -ENOMEM : fs_replace(fs, dir, name, note.p, note.n);
         }
@@ -104,36 +107,49 @@ uint64_t files_quarantined(const struct files_store *store)
         return __atomic_load_n(&store->quarantined, __ATOMIC_RELAXED);
 }
 
-int quarantine_entry(
-    struct files_conv *c, const char *entry, const char *why, struct steno_error *err)
+/* Moves an entry of `from` there; `c` is NULL when that is the store's root. */
+static int move_entry(struct files_store *s, struct files_conv *c, int from, const char *entry,
+    const char *why, struct steno_error *err)
 {
-        const struct fs *fs = c->store->env->fs;
+        const struct fs *fs = s->env->fs;
         char id[40], note_name[64], name[64];
         struct buf note;
         struct stat st;
         buf_init(&note, 64 * KIB);
-        id_make(c->store->env, "", id);
+        id_make(s->env, "", id);
         snprintf(name, sizeof name, "%s.bytes", id);
         snprintf(note_name, sizeof note_name, "%s.json", id);
-        int dir = fs_open_dir(fs, c->store->root, "quarantine", true);
-        int rc = dir < 0 ? dir : fs->stat(fs, c->dir, entry, &st);
+        int dir = fs_open_dir(fs, s->root, "quarantine", true);
+        int rc = dir < 0 ? dir : fs->stat(fs, from, entry, &st);
         if (rc == 0) {
-                describe(c, entry, 0, (uint64_t)st.st_size, why, &note);
+                describe(s->env, c, entry, 0, (uint64_t)st.st_size, why, &note);
                 rc = note.failed ? -ENOMEM : fs_replace(fs, dir, note_name, note.p, note.n);
         }
         if (rc == 0) {
-                rc = fs->rename_new(fs, c->dir, entry, dir, name);
+                rc = fs->rename_new(fs, from, entry, dir, name);
                 if (rc)
                         fs->unlink(fs, dir, note_name, 0);
         }
         if (rc == 0)
                 rc = fs->fsync(fs, dir);
         if (rc == 0)
-                rc = fs->fsync(fs, c->dir);
+                rc = fs->fsync(fs, from);
         if (dir >= 0)
                 fs->close(fs, dir);
         buf_release(&note);
         if (rc == 0)
-                __atomic_fetch_add(&c->store->quarantined, (uint64_t)st.st_size, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&s->quarantined, (uint64_t)st.st_size, __ATOMIC_RELAXED);
         return rc ? error_sys(err, rc, "moving %s to quarantine", entry) : 0;
+}
+
+int quarantine_entry(
+    struct files_conv *c, const char *entry, const char *why, struct steno_error *err)
+{
+        return move_entry(c->store, c, c->dir, entry, why, err);
+}
+
+int quarantine_file(
+    struct files_store *s, const char *file, const char *why, struct steno_error *err)
+{
+        return move_entry(s, NULL, s->root, file, why, err);
 }

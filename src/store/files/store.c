@@ -1,10 +1,9 @@
 /*
- * store.c - the root of an embedded store: making and opening it, its settings, its projects, and
- * the table of open conversations.
+ * store.c - the root of an embedded store: making and opening it, its projects, and the table of
+ * open conversations.
  */
 #include "store/files/conv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +14,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-
-#define SETTINGS_MAX (1 * MIB)
 
 /* Magic numbers of statfs for file systems whose locks or syncs end at this machine. */
 static const struct {
@@ -50,64 +47,10 @@ static int refuse_network(
         return 0;
 }
 
-/* store.json: is it ours, and not from the future? */
-static int check_settings(const char *json, size_t n, struct steno_error *err)
-{
-        struct json j;
-        uint64_t version;
-        json_init(&j);
-        int rc = json_parse(&j, json, n, NULL, err);
-        if (rc)
-                rc = rc == STENO_ENOMEM ? rc : error_prefix(err, STENO_ECORRUPT, "store.json");
-        else if (!json_u64(&j, json_get(&j, 0, "version"), &version))
-                rc = error_set(err, STENO_ECORRUPT, "store.json has no version");
-        else if (version != 1)
-                rc = error_set(err, STENO_EUNSUPPORTED,
-                    "the store has format version %llu; this program knows version 1",
-                    (unsigned long long)version);
-        json_release(&j);
-        return rc;
-}
-
-static int read_settings(struct files_store *s, char **json, size_t *n, struct steno_error *err)
-{
-        int rc = fs_slurp(s->env->fs, s->root, "store.json", SETTINGS_MAX, json, n);
-        if (rc == -ENOENT)
-                return STENO_ENOTFOUND;
-        if (rc)
-                return error_sys(err, rc, "reading store.json");
-        return 0;
-}
-
-int files_settings(struct files_store *s, char **json, struct steno_error *err)
-{
-        size_t n;
-        return read_settings(s, json, &n, err);
-}
-
-int files_set_settings(struct files_store *s, const char *json, size_t n, struct steno_error *err)
-{
-        int rc = check_settings(json, n, err);
-        if (rc)
-                return rc;
-        rc = fs_replace(s->env->fs, s->root, "store.json", json, n);
-        return rc ? error_sys(err, rc, "writing store.json") : 0;
-}
-
 /* Makes what a store needs, or checks that it is there. Two may do it at once. */
 static int prepare(struct files_store *s, bool create, struct steno_error *err)
 {
-        static const char DEFAULTS[] = "{\"version\":1,\"profile\":\"default\"}\n";
-        char *json = NULL;
-        size_t n = 0;
-        int rc = read_settings(s, &json, &n, err);
-        if (rc == 0)
-                rc = check_settings(json, n, err);
-        else if (rc == STENO_ENOTFOUND && create)
-                rc = files_set_settings(s, DEFAULTS, sizeof DEFAULTS - 1, err);
-        else if (rc == STENO_ENOTFOUND)
-                error_set(err, rc, "there is no store at %s", s->path);
-        free(json);
+        int rc = settings_prepare(s, create, err);
         if (rc)
                 return rc;
         s->projects_dir = fs_open_dir(s->env->fs, s->root, "projects", true);
@@ -231,12 +174,6 @@ const char *files_path(const struct files_store *s)
 
 /* ---- projects ---- */
 
-/* What a person put there, or a link: no part of the store. */
-static bool is_foreign(int sys)
-{
-        return sys == -ENOENT || sys == -ENOTDIR || sys == -ELOOP || sys == -EXDEV;
-}
-
 /* Under the store's mutex. STENO_ENOTFOUND without `create` when there is none. */
 static int project_open(struct files_store *s, const char *folder, bool create,
     struct files_project **out, struct steno_error *err)
@@ -261,7 +198,7 @@ static int project_open(struct files_store *s, const char *folder, bool create,
                 fs->close(fs, conversations);
                 return error_sys(err, rc, "syncing project %s", folder);
         }
-        if (is_foreign(conversations))
+        if (files_is_foreign(conversations))
                 return STENO_ENOTFOUND;
         if (conversations < 0)
                 return error_sys(err, conversations, "opening project %s", folder);
@@ -367,7 +304,7 @@ static int table_open(struct files_store *s, struct files_project *project,
         const struct fs *fs = s->env->fs;
         struct stat st;
         int rc = fs->stat(fs, project->conversations, folder, &st);
-        if (is_foreign(rc) || (rc == 0 && !S_ISDIR(st.st_mode)))
+        if (files_is_foreign(rc) || (rc == 0 && !S_ISDIR(st.st_mode)))
                 return STENO_ENOTFOUND;
         if (rc)
                 return error_sys(err, rc, "opening conversation %s", folder);
@@ -549,96 +486,4 @@ void files_conv_release(struct files_conv *conv)
                 evict(s);
         }
         pthread_mutex_unlock(&s->mutex);
-}
-
-/* ---- walking the store ---- */
-
-/* Can it be the folder of a project or a conversation? Half-made ones begin with a dot. */
-static bool is_folder(const char *name, unsigned char type)
-{
-        return (type == DT_DIR || type == DT_UNKNOWN) && id_is_file_name(str_of(name));
-}
-
-struct project_walk {
-        struct files_store *store;
-        files_project_fn each;
-        void *ctx;
-        int rc;
-};
-
-static int each_project(void *ctx, const char *name, unsigned char type)
-{
-        struct project_walk *w = ctx;
-        const struct fs *fs = w->store->env->fs;
-        struct stat st;
-        char path[PLAIN_NAME_MAX + 16];
-        if (!is_folder(name, type))
-                return 0;
-        snprintf(path, sizeof path, "%s/conversations", name);
-        int dir = fs->open(fs, w->store->projects_dir, path, O_RDONLY | O_DIRECTORY, 0);
-        int sys = dir < 0 ? dir : fs->fstat(fs, dir, &st);
-        if (!is_foreign(sys))
-                w->rc = w->each(w->ctx, name, &st, sys);
-        if (dir >= 0)
-                fs->close(fs, dir);
-        return w->rc != 0;
-}
-
-int files_each_project(
-    struct files_store *s, files_project_fn each, void *ctx, struct steno_error *err)
-{
-        struct project_walk w = {.store = s, .each = each, .ctx = ctx};
-        int sys = s->env->fs->list(s->env->fs, s->projects_dir, each_project, &w);
-        return sys < 0 ? error_sys(err, sys, "listing projects/") : w.rc;
-}
-
-struct conv_walk {
-        struct files_store *store;
-        files_conv_fn each;
-        void *ctx;
-        const char *project;
-        struct steno_error *err;
-        int rc;
-};
-
-static int each_folder(void *ctx, const char *name, unsigned char type)
-{
-        struct conv_walk *w = ctx;
-        if (is_folder(name, type))
-                w->rc = w->each(w->ctx, w->project, name);
-        return w->rc != 0;
-}
-
-static int walk_project(struct conv_walk *w, const char *project)
-{
-        const struct fs *fs = w->store->env->fs;
-        char path[PLAIN_NAME_MAX + 16];
-        snprintf(path, sizeof path, "%s/conversations", project);
-        int dir = fs->open(fs, w->store->projects_dir, path, O_RDONLY | O_DIRECTORY, 0);
-        if (is_foreign(dir))
-                return 0;
-        w->project = project;
-        int sys = dir < 0 ? dir : fs->list(fs, dir, each_folder, w);
-        if (dir >= 0)
-                fs->close(fs, dir);
-        return sys < 0 ? error_sys(w->err, sys, "listing project %s", project) : w->rc;
-}
-
-int files_each_in(struct files_store *s, const char *project_folder, files_conv_fn each, void *ctx,
-    struct steno_error *err)
-{
-        struct conv_walk w = {.store = s, .each = each, .ctx = ctx, .err = err};
-        return walk_project(&w, project_folder);
-}
-
-static int each_conv(void *ctx, const char *project, const struct stat *st, int sys)
-{
-        (void)st;
-        return sys ? 0 : walk_project(ctx, project);
-}
-
-int files_each_conv(struct files_store *s, files_conv_fn each, void *ctx, struct steno_error *err)
-{
-        struct conv_walk w = {.store = s, .each = each, .ctx = ctx, .err = err};
-        return files_each_project(s, each_conv, &w, err);
 }

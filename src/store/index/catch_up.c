@@ -492,3 +492,22 @@ int index_catch_up(struct index *x, steno_progress progress, void *progress_ctx,
         pthread_mutex_unlock(&x->mutex);
         return rc;
 }
+
+int index_scan(struct index *x, struct steno_error *err)
+{
+        struct catch_up c = {.x = x, .err = err};
+        int rc = index_open_memory(x, err);
+        if (rc == 0)
+                rc = bring_up_to_date(&c);
+        free(c.projects);
+        return rc;
+}
+
+int index_rebuild(struct index *x, struct steno_error *err)
+{
+        uint64_t unreadable;
+        pthread_mutex_lock(&x->mutex);
+        index_discard(x);
+        pthread_mutex_unlock(&x->mutex);
+        return index_catch_up(x, NULL, NULL, &unreadable, err);
+}

@@ -25,6 +25,16 @@ void index_close(struct index *index);
 int index_catch_up(struct index *index, steno_progress progress, void *progress_ctx,
     uint64_t *unreadable, struct steno_error *err);
 
+/* Makes one from nothing, in memory, and compares: how many conversations differ, but for those
+ * that are being changed, and the first of them. */
+struct index_difference {
+        uint64_t count;
+        char first[140]; /* "<project folder>/<folder>" */
+};
+int index_compare(struct index *index, struct index_difference *out, struct steno_error *err);
+/* Throws it away and makes it anew. */
+int index_rebuild(struct index *index, struct steno_error *err);
+
 struct index_query {
         const char *project; /* NULL: all */
         uint32_t limit;      /* 20 when 0 */

@@ -37,6 +37,9 @@ int index_open_memory(struct index *x, struct steno_error *err);
 /* Closes it and removes its files; they are derived. */
 void index_discard(struct index *x);
 
+/* An index in memory, from a scan: catch_up.c. Under no lock. */
+int index_scan(struct index *x, struct steno_error *err);
+
 /* ---- rows: row.c ---- */
 
 struct row_writer {
