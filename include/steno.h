@@ -495,21 +495,28 @@ STENO_API int steno_conv_recover(struct steno_conv *conv, char **report, struct 
 
 /* ------------------------------------------------------------- maintenance */
 
-/* To the trash: {"trash id"}; waits for a running append. */
-STENO_API int steno_remove(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
-/* {"items":[{"project","id","deletedAt","bytes"}]} */
+/*
+ * To the trash; waits for a running append. *trash_id (may be NULL) names this one among all that
+ * were removed under the same id; steno_trash_restore and steno_purge take it in place of an id.
+ */
+STENO_API int steno_remove(struct steno_store *store, const char *project, const char *id,
+    char **trash_id, struct steno_error *err);
+/* Newest first: {"items":[{"project","id","trashId","deletedAt","bytes"}]} */
 STENO_API int steno_trash_list(struct steno_store *store, char **json, struct steno_error *err);
-/* Back from the trash, the newest of that id. STENO_ECONFLICT: the id is in use again. */
-STENO_API int steno_trash_restore(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
+/*
+ * Back from the trash, the newest of that id, or the one with that trash id; under the id `as`
+ * where that is not NULL. STENO_ECONFLICT: the id is in use.
+ */
+STENO_API int steno_trash_restore(struct steno_store *store, const char *project, const char *id,
+    const char *as, struct steno_error *err);
 /* Gone for good: what was deleted more than `days` days ago (0: everything). *count: how many. */
 STENO_API int steno_trash_empty(
     struct steno_store *store, unsigned days, uint64_t *count, struct steno_error *err);
 /*
  * Drops the bytes of deleted and superseded messages, and their artifacts, from the disk; seqs
- * stay as tombstones. A conversation that is in the trash is removed altogether. *report:
- * {"messages":n,"bytes":n}.
+ * stay as tombstones. Where there is no conversation of that id, all that are in the trash under
+ * it, or the one with that trash id, are removed altogether. *report:
+ * {"messages":n,"bytes":n,"removed":[trash ids]}.
  */
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);

@@ -9,8 +9,9 @@
 #include "cli/command.h"
 #include "cli/term.h"
 
-/* {"removed":"c"} with --json, else a remark. */
-static void say_done(struct cli *c, const char *word, const char *id, const char *remark)
+/* {"removed":"c","trashId":"..."} with --json, else a remark. */
+static void say_done(
+    struct cli *c, const char *word, const char *id, const char *trash_id, const char *remark)
 {
         struct buf b;
         struct jsonw w = jsonw_to(&b);
@@ -23,24 +24,40 @@ static void say_done(struct cli *c, const char *word, const char *id, const char
         jsonw_object(&w);
         jsonw_key(&w, word);
         jsonw_cstr(&w, id);
+        if (trash_id != NULL) {
+                jsonw_key(&w, "trashId");
+                jsonw_cstr(&w, trash_id);
+        }
         jsonw_object_end(&w);
         buf_putc(&b, '\n');
         out_text(&c->out, buf_str(&b));
         buf_release(&b);
 }
 
-static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
+static int remove_one(struct cli *c, const char *id)
 {
         struct steno_error err = {0};
+        char *trash_id = NULL;
+
+        if (steno_remove(c->store, c->project, id, &trash_id, &err) < 0)
+                return cli_fail(c, &err);
+        say_done(
+            c, "removed", id, trash_id, "is in the trash; steno trash --restore brings it back");
+        steno_free(trash_id);
+        return EXIT_DONE;
+}
+
+/* One that is not there does not keep the others. */
+static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
+{
         int rc = cli_open_store(c, CLI_MUST_EXIST);
 
         (void)opts;
-        for (int i = 0; i < argc && rc == 0; i++) {
-                if (steno_remove(c->store, c->project, argv[i], &err) < 0)
-                        rc = cli_fail(c, &err);
-                else
-                        say_done(c, "removed", argv[i],
-                            "is in the trash; steno trash --restore brings it back");
+        if (rc != 0)
+                return rc;
+        for (int i = 0; i < argc; i++) {
+                int failed = remove_one(c, argv[i]);
+                rc = rc ? rc : failed;
         }
         return rc;
 }
@@ -61,28 +78,36 @@ const struct command cmd_rm = {
 
 struct trash_opts {
         const char *restore;
+        const char *as;
         struct opt_number days;
         bool empty;
 };
+
+static void put_cell(struct buf *b, const struct json *j, json_ref item, const char *key, int width)
+{
+        struct buf text;
+
+        buf_init(&text, 0);
+        json_string(j, json_get(j, item, key), &text, NULL);
+        term_cell(b, buf_str(&text), width);
+        buf_puts(b, "  ");
+        buf_release(&text);
+}
 
 static void put_item(struct buf *b, const struct json *j, json_ref item, int64_t now)
 {
         struct buf text;
         uint64_t bytes = 0;
 
+        put_cell(b, j, item, "id", 24);
+        put_cell(b, j, item, "project", 10);
         buf_init(&text, 0);
-        json_string(j, json_get(j, item, "id"), &text, NULL);
-        term_cell(b, buf_str(&text), 32);
-        buf_clear(&text);
-        buf_puts(b, "  ");
-        json_string(j, json_get(j, item, "project"), &text, NULL);
-        term_cell(b, buf_str(&text), 12);
-        buf_clear(&text);
         json_u64(j, json_get(j, item, "bytes"), &bytes);
         text_put_size(&text, bytes);
-        buf_puts(b, "  ");
         term_cell_right(b, buf_str(&text), 9);
-        buf_puts(b, "  deleted ");
+        buf_puts(b, "  ");
+        put_cell(b, j, item, "trashId", 26);
+        buf_puts(b, "deleted ");
         term_ago(b, json_inner(j, json_get(j, item, "deletedAt")), now);
         buf_putc(b, '\n');
         buf_release(&text);
@@ -140,15 +165,29 @@ static int empty_trash(struct cli *c, const struct trash_opts *o)
         return EXIT_DONE;
 }
 
+static int restore(struct cli *c, const struct trash_opts *o)
+{
+        struct steno_error err = {0};
+
+        if (steno_trash_restore(c->store, c->project, o->restore, o->as, &err) < 0) {
+                if (err.code != STENO_ECONFLICT)
+                        return cli_fail(c, &err);
+                return cli_refuse(c, EXIT_REFUSED, "%s with --as", err.msg);
+        }
+        say_done(c, "restored", o->as ? o->as : o->restore, NULL, "is back");
+        return EXIT_DONE;
+}
+
 static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct trash_opts *o = opts;
-        struct steno_error err = {0};
         int rc;
 
         (void)argc, (void)argv;
         if (o->restore != NULL && o->empty)
                 return cli_usage(c, "--restore and --empty do not go together");
+        if (o->as != NULL && o->restore == NULL)
+                return cli_usage(c, "--as goes with --restore");
         if (o->days.set && !o->empty)
                 return cli_usage(c, "--days goes with --empty");
         if (o->days.v > 36500)
@@ -158,16 +197,13 @@ static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
                 return rc;
         if (o->empty)
                 return empty_trash(c, o);
-        if (o->restore == NULL)
-                return list_trash(c);
-        if (steno_trash_restore(c->store, c->project, o->restore, &err) < 0)
-                return cli_fail(c, &err);
-        say_done(c, "restored", o->restore, "is back");
-        return EXIT_DONE;
+        return o->restore != NULL ? restore(c, o) : list_trash(c);
 }
 
 static const struct opt trash_table[] = {
-    {"restore", 0, OPT_TEXT, "CONV", offsetof(struct trash_opts, restore), "bring it back"},
+    {"restore", 0, OPT_TEXT, "CONV", offsetof(struct trash_opts, restore),
+        "bring back the newest of that id, or the one with that trash id"},
+    {"as", 0, OPT_TEXT, "ID", offsetof(struct trash_opts, as), "with --restore: under another id"},
     {"empty", 0, OPT_FLAG, NULL, offsetof(struct trash_opts, empty),
         "remove for good what is in the trash; asks, or needs --yes"},
     {"days", 0, OPT_NUMBER, "N", offsetof(struct trash_opts, days),
@@ -181,7 +217,7 @@ const struct command cmd_trash = {
     .usage = "",
     .summary = "lists the trash, brings a conversation back, or empties it",
     .example = "steno trash\n"
-               "steno trash --restore demo\n"
+               "steno trash --restore demo --as demo-2\n"
                "steno trash --empty --days 30 --yes",
     .opts = trash_table,
     .opts_size = sizeof(struct trash_opts),
@@ -189,6 +225,45 @@ const struct command cmd_trash = {
 };
 
 /* ---- purge ---- */
+
+/* How many conversations in the trash an id or a trash id means. */
+static int count_in_trash(struct cli *c, const char *id, unsigned *count)
+{
+        struct steno_error err = {0};
+        struct json j;
+        char *json = NULL;
+
+        if (steno_trash_list(c->store, &json, &err) < 0)
+                return cli_fail(c, &err);
+        json_init(&j);
+        int rc = json_parse(&j, json, strlen(json), NULL, &err);
+        json_ref items = rc == 0 ? json_get(&j, 0, "items") : JSON_NONE;
+        for (json_ref i = json_child(&j, items); i != JSON_NONE; i = json_next(&j, items, i))
+                *count += json_is(&j, json_get(&j, i, "project"), c->project) &&
+                          (json_is(&j, json_get(&j, i, "id"), id) ||
+                              json_is(&j, json_get(&j, i, "trashId"), id));
+        json_release(&j);
+        steno_free(json);
+        return rc < 0 ? cli_fail(c, &err) : 0;
+}
+
+static int confirm_purge(struct cli *c, const char *id)
+{
+        struct steno_conv *conv;
+        unsigned count = 0;
+
+        if (steno_conv_open(c->store, c->project, id, &conv, NULL) == 0) {
+                steno_conv_close(conv);
+                return cli_confirm(c, "drop the deleted bytes of %s from the disk", id);
+        }
+        int rc = count_in_trash(c, id, &count);
+        if (rc != 0)
+                return rc;
+        if (count > 1)
+                return cli_confirm(
+                    c, "remove %u conversations called %s from the trash for good", count, id);
+        return cli_confirm(c, "remove %s from the trash for good", id);
+}
 
 static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
 {
@@ -199,7 +274,7 @@ static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
         (void)opts, (void)argc;
         rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc == 0)
-                rc = cli_confirm(c, "drop the deleted bytes of %s from the disk", argv[0]);
+                rc = confirm_purge(c, argv[0]);
         if (rc != 0)
                 return rc;
         if (steno_purge(c->store, c->project, argv[0], &report, &err) < 0)
@@ -212,8 +287,9 @@ const struct command cmd_purge = {
     .group = GROUP_KEEP,
     .usage = "CONV",
     .summary = "drops the bytes of deleted messages from the disk",
-    .detail = "The seqs stay, as tombstones. A conversation that is in the trash is removed\n"
-              "altogether. Asks on a terminal, needs --yes elsewhere.",
+    .detail = "The seqs stay, as tombstones. Where there is no such conversation, all that are in\n"
+              "the trash under that id, or the one with that trash id, are removed altogether.\n"
+              "Asks on a terminal, needs --yes elsewhere.",
     .example = "steno purge demo --yes",
     .min_args = 1,
     .max_args = 1,

@@ -125,7 +125,7 @@ void acontext_session_delete(struct request *r)
 {
         struct steno_error err = {0};
         struct jsonw w;
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, &err);
+        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
         if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
                 request_error(r, 404, "not_found", "session not found");
         } else if (rc) {

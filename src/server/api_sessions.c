@@ -127,7 +127,7 @@ void api_session_patch(struct request *r)
 void api_session_delete(struct request *r)
 {
         struct steno_error err = {0};
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, &err);
+        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
         if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
                 request_error(r, 404, "not_found", "no such conversation");
         } else if (rc) {
@@ -141,7 +141,7 @@ void api_session_delete(struct request *r)
 void api_session_restore(struct request *r)
 {
         struct steno_error err = {0};
-        int rc = steno_trash_restore(r->store, r->who.project, r->params[0].p, &err);
+        int rc = steno_trash_restore(r->store, r->who.project, r->params[0].p, NULL, &err);
         if (rc == STENO_EINVAL)
                 request_error(r, 404, "not_found", "no such conversation");
         else if (rc)

@@ -206,7 +206,7 @@ void openai_conversation_update(struct request *r)
 void openai_conversation_delete(struct request *r)
 {
         struct steno_error err = {0};
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, &err);
+        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
         if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
                 request_error(r, 404, "not_found", "no such conversation");
         } else if (rc) {

@@ -23,7 +23,7 @@ static int wrap(struct steno_store *store, struct files_conv *files, struct sten
         return 0;
 }
 
-static int check_id(struct str id, struct steno_error *err)
+int conv_check_id(struct str id, struct steno_error *err)
 {
         if (id_is_legal(id, ID_MAX))
                 return 0;
@@ -127,7 +127,7 @@ int steno_conv_create(struct steno_store *store, const char *project, const char
         name = str_of(id);
         int rc = store_project(project, &p, err);
         if (rc == 0)
-                rc = check_id(name, err);
+                rc = conv_check_id(name, err);
         if (rc)
                 return rc;
         buf_init(&meta, META_MAX);
@@ -147,7 +147,7 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
         struct files_conv *files;
         int rc = store_project(project, &p, err);
         if (rc == 0)
-                rc = check_id(str_of(id), err);
+                rc = conv_check_id(str_of(id), err);
         if (rc == 0)
                 rc = files_conv_open(store->files, p, str_of(id), &files, err);
         return rc ? rc : wrap(store, files, out, err);

@@ -51,6 +51,9 @@ int store_index(struct steno_store *store, struct index **out, struct steno_erro
 /* "default" for NULL; refused when it is not legal. */
 int store_project(const char *project, struct str *out, struct steno_error *err);
 
+/* Refuses what cannot be the id of a conversation. */
+int conv_check_id(struct str id, struct steno_error *err);
+
 /* Copies a member of an options struct that the caller's compiler may not have known. */
 #define OPTION(opt, type, field, fallback)                                                         \
         ((opt) && (opt)->size >= offsetof(type, field) + sizeof((opt)->field) ? (opt)->field       \

@@ -3,6 +3,7 @@
  */
 #include "steno/store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -12,9 +13,11 @@
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-int steno_remove(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err)
+int steno_remove(struct steno_store *store, const char *project, const char *id, char **trash_id,
+    struct steno_error *err)
 {
+        char name[TRASH_NAME];
+        char *answer = NULL;
         struct str p;
         struct files_conv *conv;
         int rc = store_project(project, &p, err);
@@ -22,9 +25,20 @@ int steno_remove(
                 rc = files_conv_open(store->files, p, str_of(id), &conv, err);
         if (rc)
                 return rc;
-        rc = trash_put(conv, err);
+        if (trash_id && !(answer = malloc(sizeof name)))
+                rc = error_nomem(err);
+        if (rc == 0)
+                rc = trash_put(conv, name, err);
         files_conv_release(conv);
-        return rc;
+        if (rc) {
+                free(answer);
+                return rc;
+        }
+        if (trash_id) {
+                memcpy(answer, name, sizeof name);
+                *trash_id = answer;
+        }
+        return 0;
 }
 
 int steno_trash_list(struct steno_store *store, char **json, struct steno_error *err)
@@ -45,6 +59,8 @@ int steno_trash_list(struct steno_store *store, char **json, struct steno_error 
                 jsonw_cstr(&w, list.items[i].project);
                 jsonw_key(&w, "id");
                 jsonw_cstr(&w, list.items[i].id);
+                jsonw_key(&w, "trashId");
+                jsonw_cstr(&w, list.items[i].name);
                 jsonw_key(&w, "deletedAt");
                 jsonw_cstr(&w, list.items[i].deleted_at);
                 jsonw_key(&w, "bytes");
@@ -62,23 +78,26 @@ int steno_trash_list(struct steno_store *store, char **json, struct steno_error 
         return 0;
 }
 
-int steno_trash_restore(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err)
+int steno_trash_restore(struct steno_store *store, const char *project, const char *id,
+    const char *as, struct steno_error *err)
 {
         struct str p;
         struct trash_list list = {0};
+        size_t i = 0;
         int rc = store_project(project, &p, err);
+        if (rc == 0 && as)
+                rc = conv_check_id(str_of(as), err);
         if (rc == 0)
                 rc = trash_list_read(store->files, false, &list, err);
         if (rc)
                 return rc;
-        rc = error_set(err, STENO_ENOTFOUND, "conversation \"%.100s\" is not in the trash", id);
-        for (size_t i = 0; i < list.count; i++) {
-                struct trash_item *it = &list.items[i];
-                if (!trash_item_is(it, p, id))
-                        continue;
-                rc = trash_put_back(store->files, it, NULL, err);
-                break;
+        if (trash_find(&list, p, id) == 0) {
+                rc = error_set(
+                    err, STENO_ENOTFOUND, "conversation \"%.100s\" is not in the trash", id);
+        } else {
+                while (!list.items[i].found)
+                        i++;
+                rc = trash_put_back(store->files, &list.items[i], as, err);
         }
         trash_list_release(&list);
         return rc;

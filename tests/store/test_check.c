@@ -503,7 +503,7 @@ static void figures_are_those_of_the_store(void **state)
                 if (!strstr(json, want[i]))
                         fail_msg("%s is not in %s", want[i], json);
         steno_free(json);
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         OK(steno_stats(f->store, &json, &err));
         assert_non_null(strstr(json, "\"conversations\":0,\"messages\":0,"));
         assert_non_null(strstr(json, "\"trash\":{\"conversations\":1,\"bytes\":1"));

@@ -118,8 +118,8 @@ static void the_trash_gives_it_back_to_its_folder(void **state)
                 unlink(fixture_path(f, ODD_FOLDER "meta.json"));
                 fixture_close(f);
                 fixture_open(f);
-                OK(steno_remove(f->store, NULL, ways[i][0], &err));
-                OK(steno_trash_restore(f->store, NULL, ways[i][1], &err));
+                OK(steno_remove(f->store, NULL, ways[i][0], NULL, &err));
+                OK(steno_trash_restore(f->store, NULL, ways[i][1], NULL, &err));
                 assert_int_equal(access(fixture_path(f, ODD_FOLDER "messages.jsonl"), F_OK), 0);
                 append_says(f, ODD, ODD);
         }
@@ -136,8 +136,8 @@ static void a_copy_is_a_conversation_of_its_own(void **state)
         meta_says(f, "projects/default/conversations/c2/meta.json", "{\"id\":\"c2\"");
         lists(f, "c", 1);
         lists(f, "c2", 1);
-        OK(steno_remove(f->store, NULL, "c2", &err));
-        OK(steno_trash_restore(f->store, NULL, "c2", &err));
+        OK(steno_remove(f->store, NULL, "c2", NULL, &err));
+        OK(steno_trash_restore(f->store, NULL, "c2", NULL, &err));
         lists(f, "c2", 1);
         struct steno_conv *conv;
         OK(steno_conv_open(f->store, "other", "c", &conv, &err));

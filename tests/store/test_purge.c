@@ -393,12 +393,12 @@ static void a_conversation_in_the_trash_is_purged_altogether(void **state)
 {
         struct fixture *f = *state;
         three_messages(f);
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         steno_free(purge(f));
         assert_false(fixture_holds(f, "first kept"));
         char *report;
         assert_int_equal(steno_purge(f->store, NULL, "c", &report, NULL), STENO_ENOTFOUND);
-        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL), STENO_ENOTFOUND);
+        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL, NULL), STENO_ENOTFOUND);
 }
 
 int main(void)

@@ -69,7 +69,7 @@ static void removed(void **state)
         struct fixture *f = *state, other;
         other_open(f, &other);
         settle(f, USER);
-        OK(steno_remove(other.store, NULL, "c", &err));
+        OK(steno_remove(other.store, NULL, "c", NULL, &err));
         assert_int_equal(append(f), STENO_ENOTFOUND);
         fixture_close(&other);
 }

@@ -43,17 +43,17 @@ static void a_removed_conversation_is_gone_and_comes_back_whole(void **state)
         fixture_append(f, "{\"id\":\"m1\",\"role\":\"user\",\"content\":\"hello\"}");
         size_t n = fixture_slurp(f, CONV_FOLDER "messages.jsonl", before, sizeof before);
         assert_int_equal(count_listed(f), 1);
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         assert_int_equal(count_listed(f), 0);
         assert_int_equal(count_in_trash(f), 1);
         assert_int_equal(steno_conv_open(f->store, NULL, "c", &again, NULL), STENO_ENOTFOUND);
-        assert_int_equal(steno_remove(f->store, NULL, "c", NULL), STENO_ENOTFOUND);
-        OK(steno_trash_restore(f->store, NULL, "c", &err));
+        assert_int_equal(steno_remove(f->store, NULL, "c", NULL, NULL), STENO_ENOTFOUND);
+        OK(steno_trash_restore(f->store, NULL, "c", NULL, &err));
         assert_int_equal(count_listed(f), 1);
         assert_int_equal(count_in_trash(f), 0);
         assert_int_equal(fixture_slurp(f, CONV_FOLDER "messages.jsonl", after, sizeof after), n);
         assert_memory_equal(before, after, n);
-        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL), STENO_ENOTFOUND);
+        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL, NULL), STENO_ENOTFOUND);
         /* The handle that was open all the time works again. */
         fixture_append(f, "{\"role\":\"user\",\"content\":\"still here\"}");
 }
@@ -63,7 +63,7 @@ static void an_open_handle_finds_it_removed_and_can_still_read(void **state)
         struct fixture *f = *state;
         uint64_t seq;
         fixture_append(f, "{\"role\":\"user\",\"content\":\"hello\"}");
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         const char *m = "{\"role\":\"user\",\"content\":\"late\"}";
         assert_int_equal(steno_append(f->conv, m, strlen(m), NULL, NULL, NULL), STENO_ENOTFOUND);
         OK(steno_conv_last_seq(f->conv, &seq, &err));
@@ -77,16 +77,46 @@ static void an_id_can_be_used_again_and_the_newest_is_restored(void **state)
                 char m[80];
                 snprintf(m, sizeof m, "{\"role\":\"user\",\"content\":\"life %d\"}", i);
                 fixture_append(f, m);
-                OK(steno_remove(f->store, NULL, "c", &err));
+                OK(steno_remove(f->store, NULL, "c", NULL, &err));
                 steno_conv_close(f->conv);
                 OK(steno_conv_create(f->store, NULL, "c", NULL, &f->conv, &err));
         }
-        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL), STENO_ECONFLICT);
+        assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL, NULL), STENO_ECONFLICT);
         assert_int_equal(count_in_trash(f), 3);
-        OK(steno_remove(f->store, NULL, "c", &err));
-        OK(steno_trash_restore(f->store, NULL, "c", &err)); /* the empty one */
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        OK(steno_trash_restore(f->store, NULL, "c", NULL, &err)); /* the empty one */
         char log[256];
         assert_int_equal(fixture_slurp(f, CONV_FOLDER "messages.jsonl", log, sizeof log), 0);
+}
+
+static void each_of_one_id_comes_back_by_its_trash_id(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_conv *conv;
+        char *first, *second, *meta;
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"first\"}");
+        OK(steno_remove(f->store, NULL, "c", &first, &err));
+        OK(steno_conv_create(f->store, NULL, "c", NULL, &conv, &err));
+        steno_conv_close(conv);
+        OK(steno_remove(f->store, NULL, "c", &second, &err));
+        assert_string_not_equal(first, second);
+        assert_int_equal(
+            steno_trash_restore(f->store, "other", first, NULL, NULL), STENO_ENOTFOUND);
+        assert_int_equal(steno_trash_restore(f->store, NULL, first, "", NULL), STENO_EINVAL);
+        OK(steno_trash_restore(f->store, NULL, first, NULL, &err));
+        assert_int_equal(steno_trash_restore(f->store, NULL, second, NULL, NULL), STENO_ECONFLICT);
+        assert_int_equal(steno_trash_restore(f->store, NULL, second, "c", NULL), STENO_ECONFLICT);
+        OK(steno_trash_restore(f->store, NULL, second, "c/2", &err));
+        OK(steno_conv_open(f->store, NULL, "c/2", &conv, &err));
+        OK(steno_conv_meta(conv, &meta, &err));
+        assert_non_null(strstr(meta, "{\"id\":\"c/2\","));
+        steno_free(meta);
+        steno_conv_close(conv);
+        char log[400];
+        assert_true(fixture_slurp(f, CONV_FOLDER "messages.jsonl", log, sizeof log) > 0);
+        assert_int_equal(count_in_trash(f), 0);
+        steno_free(first);
+        steno_free(second);
 }
 
 static void odd_ids_and_projects_come_back_to_their_place(void **state)
@@ -95,12 +125,13 @@ static void odd_ids_and_projects_come_back_to_their_place(void **state)
         struct steno_conv *conv;
         OK(steno_conv_create(f->store, "../p", "a/../b", NULL, &conv, &err));
         steno_conv_close(conv);
-        OK(steno_remove(f->store, "../p", "a/../b", &err));
+        OK(steno_remove(f->store, "../p", "a/../b", NULL, &err));
         char *json = trash_list(f);
         assert_non_null(strstr(json, "{\"project\":\"../p\",\"id\":\"a/../b\""));
         steno_free(json);
-        assert_int_equal(steno_trash_restore(f->store, NULL, "a/../b", NULL), STENO_ENOTFOUND);
-        OK(steno_trash_restore(f->store, "../p", "a/../b", &err));
+        assert_int_equal(
+            steno_trash_restore(f->store, NULL, "a/../b", NULL, NULL), STENO_ENOTFOUND);
+        OK(steno_trash_restore(f->store, "../p", "a/../b", NULL, &err));
         OK(steno_conv_open(f->store, "../p", "a/../b", &conv, &err));
         assert_string_equal(steno_conv_id(conv), "a/../b");
         steno_conv_close(conv);
@@ -110,12 +141,12 @@ static void a_folder_without_its_note_is_still_restored(void **state)
 {
         struct fixture *f = *state;
         fixture_append(f, "{\"role\":\"user\",\"content\":\"x\"}");
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         char command[600];
         snprintf(command, sizeof command, "rm '%s'/trash/*.json", f->scratch.path);
         assert_int_equal(system(command), 0);
         assert_int_equal(count_in_trash(f), 1);
-        OK(steno_trash_restore(f->store, NULL, "c", &err));
+        OK(steno_trash_restore(f->store, NULL, "c", NULL, &err));
         assert_int_equal(count_listed(f), 1);
 }
 
@@ -124,7 +155,7 @@ static void emptying_spares_what_is_young_and_leaves_no_byte_of_the_rest(void **
         struct fixture *f = *state;
         uint64_t count = 7;
         fixture_append(f, "{\"role\":\"user\",\"content\":\"the secret words\"}");
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         OK(steno_trash_empty(f->store, 30, &count, &err));
         assert_int_equal(count, 0);
         assert_int_equal(count_in_trash(f), 1);
@@ -149,7 +180,7 @@ static void what_a_killed_emptying_left_is_not_listed_and_goes_next_time(void **
         char command[600];
         uint64_t count;
         fixture_append(f, "{\"role\":\"user\",\"content\":\"half gone\"}");
-        OK(steno_remove(f->store, NULL, "c", &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
         snprintf(command, sizeof command,
             "cd '%s'/trash && for d in */; do mv \"${d%%/}\" .gone-\"${d%%/}\"; done",
             f->scratch.path);
@@ -201,14 +232,14 @@ static void no_append_is_lost_when_another_process_removes(void **state)
                         start = start ? start : seq;
                         if (seq != start + 10 + (uint64_t)round * 3)
                                 continue;
-                        OK(steno_remove(f->store, NULL, "c", &err));
+                        OK(steno_remove(f->store, NULL, "c", NULL, &err));
                         OK(steno_conv_last_seq(f->conv, &at_removal, &err));
                 }
                 close(pipes[0]);
                 waitpid(pid, &status, 0);
                 assert_true(WIFEXITED(status));
                 assert_int_equal(WEXITSTATUS(status), 0);
-                OK(steno_trash_restore(f->store, NULL, "c", &err));
+                OK(steno_trash_restore(f->store, NULL, "c", NULL, &err));
                 OK(steno_conv_last_seq(f->conv, &seq, &err));
                 assert_int_equal(seq, told);
                 assert_int_equal(seq, at_removal); /* nothing came after it was removed */
@@ -243,7 +274,7 @@ static void removing_and_making_at_once_leaves_one_of_each_life(void **state)
         int status = 0;
         size_t removed = 0;
         while (waitpid(pid, &status, WNOHANG) == 0)
-                removed += steno_remove(f->store, NULL, "c", NULL) == 0;
+                removed += steno_remove(f->store, NULL, "c", NULL, NULL) == 0;
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
         assert_true(removed >= 20);
@@ -258,6 +289,7 @@ int main(void)
             T(a_removed_conversation_is_gone_and_comes_back_whole),
             T(an_open_handle_finds_it_removed_and_can_still_read),
             T(an_id_can_be_used_again_and_the_newest_is_restored),
+            T(each_of_one_id_comes_back_by_its_trash_id),
             T(odd_ids_and_projects_come_back_to_their_place),
             T(a_folder_without_its_note_is_still_restored),
             T(emptying_spares_what_is_young_and_leaves_no_byte_of_the_rest),

@@ -63,10 +63,9 @@ static int sync_log(struct files_conv *c)
 }
 
 /* Under the lock. */
-static int move_here(struct files_conv *c, int trash)
+static int move_here(struct files_conv *c, int trash, char name[TRASH_NAME])
 {
         const struct fs *fs = c->store->env->fs;
-        char name[40];
         id_make(c->store->env, "", name);
         int rc = sync_log(c);
         if (rc == 0)
@@ -80,7 +79,7 @@ static int move_here(struct files_conv *c, int trash)
         return rc;
 }
 
-int trash_put(struct files_conv *c, struct steno_error *err)
+int trash_put(struct files_conv *c, char name[TRASH_NAME], struct steno_error *err)
 {
         int trash = open_trash(c->store, true);
         if (trash < 0)
@@ -89,7 +88,7 @@ int trash_put(struct files_conv *c, struct steno_error *err)
         if (rc == 0) {
                 meta_refresh(c);
                 rc = recent_note(c, err);
-                int sys = rc ? 0 : move_here(c, trash);
+                int sys = rc ? 0 : move_here(c, trash, name);
                 if (sys)
                         rc = error_sys(
                             err, sys, "moving conversation \"%.100s\" to the trash", c->id);
@@ -258,6 +257,26 @@ void trash_list_release(struct trash_list *list)
         *list = (struct trash_list){0};
 }
 
+static bool is_called(const struct trash_item *item, const char *id)
+{
+        return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
+               folder_is_of(item->folder, str_of(id));
+}
+
+size_t trash_find(struct trash_list *list, struct str project, const char *id)
+{
+        size_t found = 0;
+        for (int by_name = 0; by_name < 2 && !found; by_name++) {
+                for (size_t i = 0; i < list->count; i++) {
+                        struct trash_item *it = &list->items[i];
+                        it->found = str_is(project, it->project) &&
+                                    (by_name ? strcmp(it->name, id) == 0 : is_called(it, id));
+                        found += it->found;
+                }
+        }
+        return found;
+}
+
 /* ---- taking out ---- */
 
 /* Locks a folder here; a descriptor that holds the lock, or negative. */
@@ -410,14 +429,6 @@ int trash_destroy(struct files_store *s, const struct trash_item *item, struct s
         if (rc == -ENOENT)
                 return not_there(item, err);
         return rc ? error_sys(err, rc, "removing conversation \"%.100s\" for good", item->id) : 0;
-}
-
-bool trash_item_is(const struct trash_item *item, struct str project, const char *id)
-{
-        if (!str_is(project, item->project))
-                return false;
-        return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
-               folder_is_of(item->folder, str_of(id));
 }
 
 /* ---- leftovers ---- */
