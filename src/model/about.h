@@ -30,7 +30,7 @@ struct about {
         unsigned plain;    /* the rule (view/ready.h) by which it can be copied into the view of its
                               own format; 0: none */
         struct str kind;   /* "" for a message; "delete", "meta", "supersede", "tombstone" */
-        struct str target; /* id of the message an amendment is about */
+        struct str target; /* id of the message an amendment is, or was, about */
         struct str role; /* system, developer, user, assistant, tool; "" for items of other types */
         struct str id;   /* the id that the message itself carries, or "" */
         struct str *calls; /* ids of the calls it makes, in order */

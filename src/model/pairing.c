@@ -6,7 +6,9 @@
  *      those before `first` have left the window and wait for the next compaction.
  *   2. A bucket's chain goes from the newest call to the oldest, so a walk may stop at the first
  *      one that has left the window, and calls of one block stand together within an id.
- *   3. Everything is indexes and offsets, so a clone is three copies.
+ *   3. Everything is indexes and offsets, so a clone is four copies.
+ *   4. `notes` is what amendments need to know of the records in the window. Those of one record
+ *      have its seq; what comes for it later stands behind, and leaves later.
  */
 #include "model/pairing.h"
 
@@ -28,6 +30,20 @@ struct call {
         uint32_t id_off;
         uint32_t id_len;
         uint32_t older; /* next in the bucket's chain */
+        bool gone;      /* its message was deleted or replaced */
+};
+
+enum note_kind {
+        NOTE_NOTHING, /* no longer */
+        NOTE_ID,      /* the hash is that of the record's id */
+        NOTE_ANSWER,  /* of a call that it answers */
+        NOTE_SPARE,   /* of a call that another answers */
+};
+
+struct note {
+        uint64_t seq;
+        uint64_t hash;
+        enum note_kind kind;
 };
 
 struct pairing {
@@ -40,9 +56,13 @@ struct pairing {
         uint32_t id_cap;
         uint32_t *buckets;
         uint32_t bucket_count; /* a power of two */
-        uint64_t block;        /* first seq of the current block, 0: none is open */
-        uint64_t last_block;   /* first seq of the latest block that had calls, 0: none yet */
-        bool answered;         /* the current block has seen a result: a call opens the next */
+        struct note *notes;
+        uint32_t first_note;
+        uint32_t note_count;
+        uint32_t note_cap;
+        uint64_t block;      /* first seq of the current block, 0: none is open */
+        uint64_t last_block; /* first seq of the latest block that had calls, 0: none yet */
+        bool answered;       /* the current block has seen a result: a call opens the next */
 };
 
 struct pairing *pairing_new(void)
@@ -67,12 +87,14 @@ void pairing_free(struct pairing *p)
         free(p->calls);
         free(p->ids);
         free(p->buckets);
+        free(p->notes);
         free(p);
 }
 
 void pairing_clear(struct pairing *p)
 {
         p->first = p->count = p->id_used = 0;
+        p->first_note = p->note_count = 0;
         p->block = p->last_block = 0;
         p->answered = false;
         memset(p->buckets, 0xff, p->bucket_count * sizeof *p->buckets);
@@ -96,7 +118,9 @@ struct pairing *pairing_clone(const struct pairing *p)
         c->ids = copy_of(p->ids, p->id_used);
         c->id_cap = p->id_used;
         c->buckets = copy_of(p->buckets, p->bucket_count * sizeof *p->buckets);
-        if (c->calls && c->ids && c->buckets)
+        c->notes = copy_of(p->notes, p->note_count * sizeof *p->notes);
+        c->note_cap = p->note_count;
+        if (c->calls && c->ids && c->buckets && c->notes)
                 return c;
         pairing_free(c);
         return NULL;
@@ -118,7 +142,9 @@ static void compact(struct pairing *p)
         if (p->first < 64 || p->first < p->count / 2)
                 return;
         uint32_t live = p->count - p->first;
-        uint32_t id_from = live ? p->calls[p->first].id_off : p->id_used;
+        uint32_t id_from = p->id_used;
+        for (uint32_t i = p->first; i < p->count; i++) /* what moved has its id further on */
+                id_from = p->calls[i].id_off < id_from ? p->calls[i].id_off : id_from;
         memmove(p->calls, p->calls + p->first, live * sizeof *p->calls);
         memmove(p->ids, p->ids + id_from, p->id_used - id_from);
         p->id_used -= id_from;
@@ -189,19 +215,25 @@ static bool has_id(const struct pairing *p, const struct call *c, uint64_t hash,
 
 /*
  * The call that a result at `seq` answers: one of its own message, else the earliest open one of
- * the latest block that has one. NULL: none; *answered is then the newest call of that id.
+ * the latest block that has one. NULL: none; *answered is then the newest call of that id, and
+ * *gone whether there was one.
  */
 static struct call *find_open(
-    struct pairing *p, uint64_t seq, struct str id, struct call **answered)
+    struct pairing *p, uint64_t seq, struct str id, struct call **answered, bool *gone)
 {
         uint64_t hash = hash_64(id.p, id.n);
         struct call *best = NULL;
         *answered = NULL;
+        *gone = false;
         for (uint32_t i = p->buckets[hash & (p->bucket_count - 1)]; i != NONE && i >= p->first;
              i = p->calls[i].older) {
                 struct call *c = &p->calls[i];
-                if (!has_id(p, c, hash, id))
+                if (c->seq > seq || !has_id(p, c, hash, id))
                         continue;
+                if (c->gone) {
+                        *gone = true;
+                        continue;
+                }
                 if (!*answered && c->answered)
                         *answered = c;
                 if (best && (c->block != best->block || (best->seq == seq && c->seq != seq)))
@@ -215,10 +247,12 @@ static struct call *find_open(
 static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id)
 {
         struct call *answered;
-        struct call *open = find_open(p, seq, id, &answered);
+        bool gone;
+        struct call *open = find_open(p, seq, id, &answered, &gone);
         struct call *c = open ? open : answered;
         if (!c)
-                return (struct pairing_match){PAIRING_ORPHAN, .block_seq = p->last_block};
+                return (struct pairing_match){
+                    PAIRING_ORPHAN, .block_seq = p->last_block, .gone = gone};
         struct pairing_match m = {
             .verdict = open ? PAIRING_OK : PAIRING_DUPLICATE,
             .call_seq = c->seq,
@@ -231,8 +265,8 @@ static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id
         return m;
 }
 
-int pairing_add(
-    struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches)
+/* Moves the window on to `seq` and makes room for what a message brings. */
+static bool make_room(struct pairing *p, uint64_t seq, const struct about *about)
 {
         size_t id_bytes = 0;
         for (size_t i = 0; i < about->call_count; i++)
@@ -240,9 +274,14 @@ int pairing_add(
         while (p->first < p->count && p->calls[p->first].seq + PAIRING_WINDOW < seq)
                 p->first++;
         compact(p);
-        if (!reserve(p, about->call_count, id_bytes))
-                return STENO_ENOMEM;
+        return reserve(p, about->call_count, id_bytes);
+}
 
+int pairing_add(
+    struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches)
+{
+        if (!make_room(p, seq, about))
+                return STENO_ENOMEM;
         if (!about->call_count && !about->answer_count)
                 p->block = 0;
         if (about->call_count && (!p->block || p->answered)) {
@@ -258,12 +297,167 @@ int pairing_add(
         return 0;
 }
 
+/* ---- amendments ---- */
+
+static bool reserve_notes(struct pairing *p, uint64_t seq, size_t more)
+{
+        while (p->first_note < p->note_count && p->notes[p->first_note].seq + PAIRING_WINDOW < seq)
+                p->first_note++;
+        if (p->first_note >= 64 && p->first_note >= p->note_count / 2) {
+                p->note_count -= p->first_note;
+                memmove(p->notes, p->notes + p->first_note, p->note_count * sizeof *p->notes);
+                p->first_note = 0;
+        }
+        if (p->note_count + more <= p->note_cap)
+                return true;
+        size_t cap = (p->note_count + more) * 2;
+        struct note *to = realloc(p->notes, cap * sizeof *to);
+        if (!to)
+                return false;
+        p->notes = to;
+        p->note_cap = (uint32_t)cap;
+        return true;
+}
+
+static void add_note(struct pairing *p, uint64_t seq, struct str id, enum note_kind kind)
+{
+        p->notes[p->note_count++] = (struct note){seq, hash_64(id.p, id.n), kind};
+}
+
+static void note_answers(
+    struct pairing *p, uint64_t seq, const struct about *about, const struct pairing_match *matches)
+{
+        for (size_t i = 0; i < about->answer_count; i++)
+                if (matches[i].verdict != PAIRING_ORPHAN)
+                        add_note(p, seq, about->answers[i],
+                            matches[i].verdict == PAIRING_OK ? NOTE_ANSWER : NOTE_SPARE);
+}
+
+/* The message that is known by an id; 0: it has left the window. */
+static uint64_t find_place(const struct pairing *p, struct str id)
+{
+        uint64_t hash = hash_64(id.p, id.n);
+        for (uint32_t i = p->note_count; i-- > p->first_note;)
+                if (p->notes[i].kind == NOTE_ID && p->notes[i].hash == hash)
+                        return p->notes[i].seq;
+        return 0;
+}
+
+/* A call that lost its result: the first that came too late for it takes over. */
+static void reopen(struct pairing *p, struct call *c)
+{
+        struct note *first = NULL;
+        for (uint32_t i = p->first_note; i < p->note_count; i++) {
+                struct note *n = &p->notes[i];
+                if (n->kind == NOTE_SPARE && n->hash == c->hash && n->seq >= c->seq &&
+                    (!first || n->seq < first->seq))
+                        first = n;
+        }
+        c->answered = first ? first->seq : 0;
+        if (first)
+                first->kind = NOTE_ANSWER;
+}
+
+/* What a message called and answered, it does no longer. */
+static void take_away(struct pairing *p, uint64_t place)
+{
+        for (uint32_t i = p->first_note; i < p->note_count; i++)
+                if (p->notes[i].seq == place && p->notes[i].kind != NOTE_ID)
+                        p->notes[i].kind = NOTE_NOTHING;
+        for (uint32_t i = p->first; i < p->count; i++)
+                p->calls[i].gone = p->calls[i].gone || p->calls[i].seq == place;
+        for (uint32_t i = p->first; i < p->count; i++)
+                if (p->calls[i].answered == place && !p->calls[i].gone)
+                        reopen(p, &p->calls[i]);
+}
+
+static bool had_answer(const struct pairing *p, uint64_t place, struct str id)
+{
+        uint64_t hash = hash_64(id.p, id.n);
+        for (uint32_t i = p->first_note; i < p->note_count; i++)
+                if (p->notes[i].seq == place && p->notes[i].kind == NOTE_ANSWER &&
+                    p->notes[i].hash == hash)
+                        return true;
+        return false;
+}
+
+/* The calls that were added last go where those of `place` stand. */
+static void move_calls(struct pairing *p, uint64_t place, uint32_t count)
+{
+        uint32_t old = p->count - count;
+        uint32_t at = p->first;
+        uint64_t block = place;
+        for (; at < old && p->calls[at].seq <= place; at++)
+                if (p->calls[at].seq == place)
+                        block = p->calls[at].block;
+        for (uint32_t i = old; i < p->count; i++)
+                p->calls[i].block = block;
+        if (at == old)
+                return;
+        for (uint32_t i = old; i < p->count; i++, at++) {
+                struct call c = p->calls[i];
+                memmove(&p->calls[at + 1], &p->calls[at], (i - at) * sizeof c);
+                p->calls[at] = c;
+        }
+        link_all(p);
+}
+
+/* There is room for everything. */
+static void replace(
+    struct pairing *p, uint64_t place, const struct about *about, struct pairing_match *matches)
+{
+        for (size_t i = 0; i < about->answer_count; i++)
+                matches[i].verdict =
+                    had_answer(p, place, about->answers[i]) ? PAIRING_OK : PAIRING_ORPHAN;
+        take_away(p, place);
+        for (size_t i = 0; i < about->call_count; i++)
+                add_call(p, place, (uint32_t)i, about->calls[i]);
+        move_calls(p, place, (uint32_t)about->call_count);
+        for (size_t i = 0; i < about->answer_count; i++) {
+                struct pairing_match m = match(p, place, about->answers[i]);
+                /* The call that the old one answered may have left the window, or gone. */
+                bool kept = m.verdict == PAIRING_ORPHAN && matches[i].verdict == PAIRING_OK;
+                matches[i] = kept ? (struct pairing_match){.verdict = PAIRING_OK} : m;
+        }
+        note_answers(p, place, about, matches);
+}
+
+int pairing_follow(struct pairing *p, uint64_t seq, struct str id, const struct about *about,
+    struct pairing_match *matches, uint64_t *place)
+{
+        bool deletes = str_is(about->kind, "delete");
+        bool replaces = about->target.n &&
+                        (str_is(about->kind, "supersede") || str_is(about->kind, "tombstone"));
+        if (!make_room(p, seq, about) || !reserve_notes(p, seq, 1 + about->answer_count))
+                return STENO_ENOMEM;
+        uint64_t at = deletes || replaces ? find_place(p, about->target) : seq;
+        if (place)
+                *place = at;
+        if (str_is(about->kind, "meta"))
+                return 0;
+        if (!deletes && !replaces) {
+                int rc = pairing_add(p, seq, about, matches);
+                if (rc)
+                        return rc;
+                add_note(p, seq, id, NOTE_ID);
+                note_answers(p, seq, about, matches);
+        } else if (at && replaces) {
+                replace(p, at, about, matches);
+        } else if (at) {
+                take_away(p, at);
+        } else {
+                for (size_t i = 0; i < about->answer_count; i++)
+                        matches[i] = (struct pairing_match){.verdict = PAIRING_OK};
+        }
+        return 0;
+}
+
 int pairing_each_open(const struct pairing *p,
     int (*each)(void *ctx, uint64_t call_seq, uint32_t call_index, struct str id), void *ctx)
 {
         for (uint32_t i = p->first; i < p->count; i++) {
                 const struct call *c = &p->calls[i];
-                if (c->answered)
+                if (c->answered || c->gone)
                         continue;
                 int rc = each(ctx, c->seq, c->index, str_span(p->ids + c->id_off, c->id_len));
                 if (rc)

@@ -6,6 +6,12 @@
  * belongs to the latest block, within PAIRING_WINDOW records, in which its id is still
  * unanswered; inside a block to the earliest such call. Ids are never matched globally, because
  * providers reuse them (`call_0` every turn). Memory is bounded by the window.
+ *
+ * Amendments: what is deleted makes no calls and answers none from then on. Its results are
+ * orphans, and the call that it answered is open again, unless a second result was waiting. What
+ * takes the place of a message stands where that stood: its calls are new ones of the same block,
+ * and its answers are given up and found anew, from there. A tombstone is what it was: the records
+ * that deleted or replaced it are still there.
  */
 #ifndef MODEL_PAIRING_H
 #define MODEL_PAIRING_H
@@ -27,6 +33,7 @@ struct pairing_match {
         uint32_t call_index; /* its place among the calls of that message */
         uint64_t block_seq;  /* first seq of its block; ORPHAN: of the latest block, or 0 */
         uint64_t result_seq; /* DUPLICATE: who answered it first */
+        bool gone;           /* ORPHAN: there was a call, and its message was deleted or replaced */
 };
 
 struct pairing;
@@ -40,10 +47,18 @@ struct pairing *pairing_clone(const struct pairing *p);
 /*
  * The next message: registers its calls, then looks up each of its answers. `matches` has room
  * for about->answer_count entries. Messages without calls and answers must be given as well,
- * because they end a block; amendments need not. 0 or STENO_ENOMEM (then nothing changed).
+ * because they end a block. 0 or STENO_ENOMEM (then nothing changed).
  */
 int pairing_add(
     struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches);
+
+/*
+ * The next record of a log, of any kind, as pairing_add; `id` is its own. *place (may be NULL) is
+ * the seq of the message whose place it takes, its own seq otherwise, and 0 where that message has
+ * left the window: what answers from there is not judged.
+ */
+int pairing_follow(struct pairing *p, uint64_t seq, struct str id, const struct about *about,
+    struct pairing_match *matches, uint64_t *place);
 
 /* Calls still open, oldest first: calls `each` until it returns non-zero. */
 int pairing_each_open(const struct pairing *p,

@@ -197,9 +197,7 @@ out:
 /* A message with calls: whose run it is of. */
 struct caller {
         uint64_t seq;
-        struct str id;
         struct str run;
-        bool gone; /* deleted or superseded */
 };
 
 struct callers {
@@ -212,8 +210,15 @@ struct callers {
         struct run_knowledge knowledge;
 };
 
-static int add_caller(struct callers *c, const struct record *rec, const struct about *about)
+/* The last word about a place counts: what stood there before makes no calls any more. */
+static int add_caller(struct callers *c, uint64_t place, const struct about *about)
 {
+        for (size_t i = 0; i < c->count; i++) {
+                if (c->list[i].seq != place)
+                        continue;
+                c->list[i].run = about->run;
+                return 0;
+        }
         if (c->count == c->cap) {
                 size_t cap = c->cap ? c->cap * 2 : 32;
                 struct caller *list = realloc(c->list, cap * sizeof *list);
@@ -222,34 +227,27 @@ static int add_caller(struct callers *c, const struct record *rec, const struct 
                 c->list = list;
                 c->cap = cap;
         }
-        struct buf id;
-        buf_init(&id, 0);
-        json_unescape(rec->id, &id, NULL);
-        c->list[c->count] = (struct caller){.seq = rec->seq,
-            .id = arena_dup(&c->arena, buf_str(&id)),
-            .run = arena_dup(&c->arena, about->run)};
-        buf_release(&id);
-        c->count++;
-        return c->arena.failed;
+        c->list[c->count++] = (struct caller){.seq = place, .run = about->run};
+        return 0;
 }
 
 static int follow(void *ctx, const struct files_record *r)
 {
         struct callers *c = ctx;
         struct about about;
+        struct buf id;
+        uint64_t place;
         if (r->damaged || about_read(r->rec.x, &c->arena, &about, NULL))
                 return c->arena.failed;
-        if (about.kind.n && !str_is(about.kind, "supersede")) {
-                for (size_t i = 0; i < c->count && str_is(about.kind, "delete"); i++)
-                        c->list[i].gone = c->list[i].gone || str_eq(c->list[i].id, about.target);
-                return 0;
-        }
-        for (size_t i = 0; i < c->count && about.kind.n; i++)
-                c->list[i].gone = c->list[i].gone || str_eq(c->list[i].id, about.target);
         struct pairing_match *m = arena_alloc(&c->arena, (about.answer_count + 1) * sizeof *m);
-        int rc = m ? pairing_add(c->pairing, r->rec.seq, &about, m) : STENO_ENOMEM;
-        if (rc == 0 && about.call_count)
-                rc = add_caller(c, &r->rec, &about);
+        buf_init(&id, 0);
+        json_unescape(r->rec.id, &id, NULL);
+        int rc = !m || id.failed
+                     ? STENO_ENOMEM
+                     : pairing_follow(c->pairing, r->rec.seq, buf_str(&id), &about, m, &place);
+        buf_release(&id);
+        if (rc == 0 && about.call_count && place)
+                rc = add_caller(c, place, &about);
         return rc;
 }
 
@@ -260,7 +258,7 @@ static int put_open(void *ctx, uint64_t seq, uint32_t index, struct str call)
         (void)index;
         for (size_t i = 0; i < c->count; i++) {
                 struct caller *it = &c->list[i];
-                if (it->seq != seq || it->gone)
+                if (it->seq != seq)
                         continue;
                 enum repair_class class = run_classify(&c->knowledge, it->run, seq, call);
                 snprintf(run, sizeof run, "%.*s", (int)it->run.n, it->run.n ? it->run.p : "");

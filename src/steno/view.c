@@ -170,6 +170,8 @@ struct taking {
 static int take_item(void *ctx, const struct feed_item *item)
 {
         struct taking *t = ctx;
+        if (item->lost)
+                return view_hub_tell_lost(&t->v->hub, item);
         if (!item->damaged && t->v->report.wanted) {
                 buf_clear(&t->last_id);
                 buf_put_str(&t->last_id, item->id);

@@ -15,11 +15,15 @@
 #include "steno/quick_about.h"
 #include "steno/view_amend.h"
 
-/* A call whose message was deleted or replaced; results that came before `until` were its. */
+/* A call whose message is not shown; results that came before `until` were its. */
 struct ghost {
         struct str id; /* malloced */
         uint64_t until;
+        bool gone; /* the message was deleted or replaced, not only left out of this view */
 };
+
+/* What becomes of a result by its call. */
+enum fate { FATE_SHOWN, FATE_LEFT_OUT, FATE_LOST };
 
 struct feed {
         const struct view_source *source;
@@ -78,46 +82,57 @@ static bool only_results(const struct about *a)
 
 /* ---- calls whose message is gone ---- */
 
-static int add_ghosts(struct feed *f, const struct about *gone, uint64_t until)
+static void clear_ghosts(struct feed *f)
 {
-        for (size_t i = 0; i < gone->call_count; i++) {
+        while (f->ghost_count)
+                free((char *)f->ghosts[--f->ghost_count].id.p);
+}
+
+static int add_ghosts(struct feed *f, const struct about *a, uint64_t until, bool gone)
+{
+        for (size_t i = 0; i < a->call_count; i++) {
                 struct ghost *list = realloc(f->ghosts, (f->ghost_count + 1) * sizeof *f->ghosts);
-                char *id = malloc(gone->calls[i].n + 1);
+                char *id = malloc(a->calls[i].n + 1);
                 if (list)
                         f->ghosts = list;
                 if (!list || !id) {
                         free(id);
                         return error_nomem(f->err);
                 }
-                memcpy(id, gone->calls[i].p, gone->calls[i].n);
-                list[f->ghost_count++] = (struct ghost){str_span(id, gone->calls[i].n), until};
+                memcpy(id, a->calls[i].p, a->calls[i].n);
+                list[f->ghost_count++] = (struct ghost){str_span(id, a->calls[i].n), until, gone};
         }
         return 0;
 }
 
-static bool lay_ghost(struct feed *f, struct str id, uint64_t seq)
+static enum fate lay_ghost(struct feed *f, struct str id, uint64_t seq)
 {
         for (size_t i = 0; i < f->ghost_count; i++) {
                 if (!str_eq(f->ghosts[i].id, id) || seq >= f->ghosts[i].until)
                         continue;
+                enum fate fate = f->ghosts[i].gone ? FATE_LOST : FATE_LEFT_OUT;
                 free((char *)f->ghosts[i].id.p);
                 f->ghosts[i] = f->ghosts[--f->ghost_count];
-                return true;
+                return fate;
         }
-        return false;
+        return FATE_SHOWN;
 }
 
-/* Is it nothing but results of calls whose message is gone? A call of the same id lays them. */
-static bool answers_ghosts(struct feed *f, uint64_t seq, const struct about *about)
+/* Is it nothing but results of calls that are not shown? A call of the same id lays those. */
+static enum fate lay_ghosts(struct feed *f, uint64_t seq, const struct about *about)
 {
         size_t laid = 0;
+        enum fate fate = FATE_SHOWN;
         if (!f->ghost_count)
-                return false;
+                return FATE_SHOWN;
         for (size_t i = 0; i < about->call_count; i++)
                 lay_ghost(f, about->calls[i], seq);
-        for (size_t i = 0; i < about->answer_count; i++)
-                laid += lay_ghost(f, about->answers[i], seq);
-        return laid && laid == about->answer_count && only_results(about);
+        for (size_t i = 0; i < about->answer_count; i++) {
+                enum fate one = lay_ghost(f, about->answers[i], seq);
+                laid += one != FATE_SHOWN;
+                fate = one > fate ? one : fate;
+        }
+        return laid == about->answer_count && only_results(about) ? fate : FATE_SHOWN;
 }
 
 /* ---- paging ---- */
@@ -174,6 +189,16 @@ static int give_behind(struct feed *f, struct feed_item *item)
         return f->open == 0 || item->seq > f->end + PAIRING_WINDOW;
 }
 
+/* A result whose call is gone, or was never there: the view can only tell of it. */
+static int give_lost(struct feed *f, struct feed_item *item)
+{
+        if (f->end || (f->opt.before && item->seq >= f->opt.before))
+                return 0;
+        item->lost = true;
+        f->page->last_seq = item->seq;
+        return f->each(f->ctx, item);
+}
+
 static int give(struct feed *f, struct feed_item *item)
 {
         bool late = false;
@@ -187,8 +212,8 @@ static int give(struct feed *f, struct feed_item *item)
         bool stray = only_results(a) && !item->answered;
         if (f->end)
                 return give_behind(f, item);
-        if (stray && !a->orphan && !a->duplicate)
-                return 0; /* of a call that this page does not have */
+        if (stray && !a->orphan && !a->duplicate) /* of a call that this page does not have */
+                return f->opt.after ? 0 : give_lost(f, item);
         item->start = ours ? f->run : item->seq;
         item->counts = !stray && !late;
         bool past = f->opt.before && item->seq >= f->opt.before;
@@ -236,13 +261,16 @@ static int take_record(void *ctx, const struct files_record *r)
         if (about->kind.n && !(e && e->by && str_is(about->kind, "tombstone")))
                 return 0;
         item.about = about;
-        if (e && e->by) {
-                rc = add_ghosts(f, about, e->deleted ? UINT64_MAX : e->by);
-                if (rc || e->deleted)
-                        return rc;
+        if (e && e->by && !e->deleted) {
                 item.about = &e->about;
                 item.fmt = e->fmt;
                 item.m = e->m;
+        }
+        enum fate fate = lay_ghosts(f, item.seq, item.about);
+        if (e && e->by) {
+                rc = add_ghosts(f, about, e->by, true);
+                if (rc || e->deleted)
+                        return rc;
         }
         bool off = item.about->off_context;
         if (e && e->in_context >= 0)
@@ -250,11 +278,11 @@ static int take_record(void *ctx, const struct files_record *r)
         if (off && !f->opt.all_messages) {
                 item.hidden = item.about->answer_count && !item.about->call_count;
                 if (!item.hidden)
-                        return add_ghosts(f, item.about, UINT64_MAX);
+                        return add_ghosts(f, item.about, UINT64_MAX, false);
         }
-        if (!(e && e->by) && answers_ghosts(f, item.seq, item.about))
-                return 0;
-        return give(f, &item);
+        if (fate == FATE_SHOWN)
+                return give(f, &item);
+        return fate == FATE_LOST ? give_lost(f, &item) : 0;
 }
 
 static int feed_run(const struct view_source *source, const struct feed_options *opt,
@@ -270,6 +298,7 @@ static int feed_run(const struct view_source *source, const struct feed_options 
         f->run_results = false;
         *page = (struct feed_page){.last_seq = opt->after};
         pairing_clear(f->pairing);
+        clear_ghosts(f);
         return source->read(source->ctx, opt->after, take_record, f, err);
 }
 
@@ -346,8 +375,7 @@ int feed_read(const struct view_source *source, const struct feed_options *opt, 
         if (rc == 0)
                 rc = feed_run(source, &o, &f, each, ctx, page, err);
         page->has_more = page->has_more || before_it;
-        for (size_t i = 0; i < f.ghost_count; i++)
-                free((char *)f.ghosts[i].id.p);
+        clear_ghosts(&f);
         free(f.ghosts);
         free(f.matches);
         buf_release(&f.id);

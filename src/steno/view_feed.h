@@ -7,7 +7,8 @@
  *   - Results that stand right behind their calls belong to the page of the calls, whatever the
  *     limit says.
  *   - A result that came later is given with the page of its call, and does not count.
- *   - A result whose call is before the page, deleted or off the context is not given.
+ *   - A result whose call is before the page or off the context is not given. One whose call was
+ *     deleted or replaced, or is not there at all, is given as lost.
  *
  * Reads no more of the log than the page, the window that a late result may lie in, and the
  * amendments. Knows nothing of formats.
@@ -26,6 +27,7 @@ struct feed_item {
         bool hidden;     /* a result that is off the context, of a call that is not */
         size_t answered; /* how many open calls of the page it answers */
         uint64_t oldest; /* seq of the oldest of those calls, 0: none */
+        bool lost;       /* nothing but results without a call: told of, not shown */
         bool damaged;    /* cannot be read; stands for [seq, last_seq]; nothing else is set */
         uint64_t last_seq;
         /* of paging */

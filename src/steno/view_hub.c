@@ -247,6 +247,18 @@ static void tell_repair(void *ctx, const struct repair_note *note)
         view_report_repair(v->report, &told);
 }
 
+int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item)
+{
+        for (size_t i = 0; i < item->about->answer_count; i++) {
+                struct repair_note note = {.class = REPAIR_ORPHAN,
+                    .seq = item->seq,
+                    .call = escaped_id(v, item->about->answers[i]),
+                    .text = repair_class_text(REPAIR_ORPHAN)};
+                view_report_repair(v->report, &note);
+        }
+        return v->arena.failed ? error_nomem(v->err) : 0;
+}
+
 /* ---- out ---- */
 
 static int edit(struct view_hub *v, struct work *w)

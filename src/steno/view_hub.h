@@ -50,6 +50,8 @@ enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about
 
 /* Adds a message, in order of seqs. */
 int view_hub_add(struct view_hub *v, const struct feed_item *item);
+/* Tells of a lost one (view_feed.h) as of any result without a call. */
+int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item);
 
 /* Makes the view of what was added: *json is "[...]", valid until the next call. Empty again
  * afterwards. */

@@ -136,6 +136,11 @@ static int refuse_result(struct group *g, struct append_request *q, size_t i, st
                 return error_set(&q->err, STENO_EPROTO,
                     "message %zu: tool_call_id \"%.*s\" was already answered at %s", i + 1, n,
                     call.p, place_of(g, m->result_seq, place, sizeof place));
+        if (m->gone)
+                return error_set(&q->err, STENO_EPROTO,
+                    "message %zu: tool_call_id \"%.*s\" answers a call that was deleted or "
+                    "replaced",
+                    i + 1, n, call.p);
         if (m->block_seq == 0)
                 return error_set(&q->err, STENO_EPROTO,
                     "message %zu: tool_call_id \"%.*s\" answers no call", i + 1, n, call.p);
@@ -148,12 +153,11 @@ static int pair_batch(struct group *g, struct append_request *q, struct pairing 
 {
         struct files_batch *b = q->batch;
         for (size_t i = 0; i < b->count; i++) {
-                struct about *about = &b->entries[i].about;
-                if (about->kind.n && !str_is(about->kind, "supersede"))
-                        continue;
+                struct files_entry *e = &b->entries[i];
+                struct about *about = &e->about;
                 struct pairing_match *m =
                     arena_alloc(&g->arena, (about->answer_count + 1) * sizeof *m);
-                if (!m || pairing_add(p, g->seq + 1 + i, about, m))
+                if (!m || pairing_follow(p, g->seq + 1 + i, e->id, about, m, NULL))
                         return error_nomem(&q->err);
                 about->orphan = about->duplicate = false;
                 for (size_t k = 0; k < about->answer_count; k++) {

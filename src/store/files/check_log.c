@@ -102,16 +102,12 @@ static int check_batch(struct log_check *l, const struct record *rec)
 
 static int check_pairs(struct log_check *l, const struct record *rec, const struct about *about)
 {
-        bool message = about->kind.n == 0 || str_is(about->kind, "supersede") ||
-                       str_is(about->kind, "tombstone");
-        if (!message)
-                return 0;
         struct pairing_match *m = arena_alloc(&l->arena, (about->answer_count + 1) * sizeof *m);
-        if (!m || pairing_add(l->pairing, rec->seq, about, m))
+        if (!m || pairing_follow(l->pairing, rec->seq, buf_str(&l->id), about, m, NULL))
                 return error_nomem(l->k->err);
         bool marked = about->orphan || about->duplicate || str_is(about->kind, "tombstone");
         for (size_t i = 0; i < about->answer_count && !marked; i++) {
-                if (m[i].verdict == PAIRING_OK)
+                if (m[i].verdict == PAIRING_OK || m[i].gone)
                         continue;
                 struct str id = about->answers[i];
                 int rc = check_tell(l->k, rec->seq, false,

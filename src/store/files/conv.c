@@ -216,24 +216,34 @@ static int open_log(struct files_conv *c, struct stat *st, bool repair, struct s
         return 0;
 }
 
+static int follow_record(
+    struct files_conv *c, const struct record *rec, struct arena *arena, struct buf *id)
+{
+        struct about about;
+        int rc = about_read(rec->x, arena, &about, NULL);
+        if (rc)
+                return rc == STENO_ENOMEM ? rc : 0;
+        struct pairing_match *m = arena_alloc(arena, (about.answer_count + 1) * sizeof *m);
+        buf_clear(id);
+        json_unescape(rec->id, id, NULL);
+        if (!m || id->failed)
+                return STENO_ENOMEM;
+        return pairing_follow(c->pairing, rec->seq, buf_str(id), &about, m, NULL);
+}
+
 /* Adds records behind what is known to the pairing window. */
 static int follow_pairing(struct files_conv *c, uint64_t from, uint64_t to, struct steno_error *err)
 {
         struct log_cursor cursor;
         struct log_line line;
         struct arena arena;
+        struct buf id;
         int rc;
         arena_init(&arena);
+        buf_init(&id, 0);
         log_cursor_init(&cursor, c->store->env->fs, c->log, from, to);
         while ((rc = log_next(&cursor, &line, err)) == 1) {
-                struct about about;
-                if (line.damaged || about_read(line.rec.x, &arena, &about, NULL))
-                        continue;
-                bool message = about.kind.n == 0 || str_is(about.kind, "supersede");
-                struct pairing_match *m = arena_alloc(&arena, (about.answer_count + 1) * sizeof *m);
-                rc = !m        ? STENO_ENOMEM
-                     : message ? pairing_add(c->pairing, line.rec.seq, &about, m)
-                               : 0;
+                rc = line.damaged ? 0 : follow_record(c, &line.rec, &arena, &id);
                 if (rc)
                         break;
                 arena_reset(&arena);
@@ -241,6 +251,7 @@ static int follow_pairing(struct files_conv *c, uint64_t from, uint64_t to, stru
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         log_cursor_release(&cursor);
+        buf_release(&id);
         arena_release(&arena);
         return rc;
 }

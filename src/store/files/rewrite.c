@@ -74,6 +74,8 @@ static int put_tombstone(const struct record *rec, struct buf *x, struct arena *
         if (rc)
                 return rc;
         struct about left = {.kind = STR("tombstone"),
+            /* What took a place and lost it made its calls there and nowhere else. */
+            .target = str_is(old.kind, "supersede") ? old.target : (struct str){0},
             .calls = old.calls,
             .call_count = old.call_count,
             .answers = old.answers,
