@@ -183,7 +183,7 @@ static void tell(void **state, void (*story)(struct teller *t))
         for (int cold = 0; cold < 2; cold++) {
                 struct teller t = {*state, cold};
                 story(&t);
-                OK(steno_remove(t.f->store, NULL, "c", &err));
+                OK(steno_remove(t.f->store, NULL, "c", NULL, &err));
                 fixture_close(t.f);
                 fixture_open(t.f);
         }
