@@ -253,3 +253,14 @@ int cli_print_json(struct cli *c, char *json)
         steno_free(json);
         return EXIT_DONE;
 }
+
+void cli_end_view(struct cli *c, const char *report)
+{
+        out_text_end(&c->out);
+        out_puts(&c->out, "\n");
+        out_flush(&c->out);
+        if (report == NULL)
+                return;
+        term_stderr(str_of(report));
+        term_stderr(STR("\n"));
+}

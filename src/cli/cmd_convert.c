@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/input.h"
-#include "cli/term.h"
 
 struct convert_opts {
         const char *from;
@@ -34,13 +33,7 @@ static int run_convert(struct cli *c, const void *opts, int argc, char **argv)
         buf_release(&in);
         if (rc != 0)
                 return rc;
-        out_text_end(&c->out);
-        out_puts(&c->out, "\n");
-        out_flush(&c->out);
-        if (o->report) {
-                term_stderr(str_of(report));
-                term_stderr(STR("\n"));
-        }
+        cli_end_view(c, o->report ? report : NULL);
         steno_free(report);
         return EXIT_DONE;
 }

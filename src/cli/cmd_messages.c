@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/term.h"
 
 struct messages_opts {
         const char *format;
@@ -117,15 +116,9 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
         buf_release(&edits);
         if (rc < 0)
                 return cli_fail(c, &err);
-        out_text_end(&c->out);
-        out_puts(&c->out, "\n");
-        out_flush(&c->out);
-        if (o->report) {
-                term_stderr(str_of(report));
-                term_stderr(STR("\n"));
-        } else {
+        cli_end_view(c, o->report ? report : NULL);
+        if (!o->report)
                 say_damage(c, report);
-        }
         steno_free(report);
         return EXIT_DONE;
 }

@@ -163,4 +163,7 @@ int cli_confirm(struct cli *c, const char *question, ...) __attribute__((format(
 /* Prints a JSON answer and a line feed; frees it. Returns EXIT_DONE. */
 int cli_print_json(struct cli *c, char *json);
 
+/* The end of messages that went through out_sink, and their report on standard error (or NULL). */
+void cli_end_view(struct cli *c, const char *report);
+
 #endif
