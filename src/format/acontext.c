@@ -45,11 +45,7 @@ static int acontext_describe(const struct json *j, json_ref msg, struct arena *a
         static const char *const roles[] = {"user", "assistant", NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        if (json_type(j, msg) != JSON_OBJECT)
-                return describe_refuse(&d, "a message is not an object");
-        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-        if (!rc)
-                rc = describe_id(&d, json_get(j, msg, "id"));
+        int rc = describe_message(&d, msg, roles);
         json_ref parts = json_get(j, msg, "parts");
         if (!rc && json_type(j, parts) != JSON_ARRAY)
                 rc = describe_refuse(&d, "parts is not an array");
@@ -85,9 +81,7 @@ static bool open_part(struct reading *r, json_ref v, const char *const *keys, js
         *text = f[1];
         if (json_type(r->j, f[1]) != JSON_STRING)
                 reading_keep(r, &p->extras, "text", f[1], false);
-        p->media.name = reading_string(r, f[3]);
-        if (!p->media.name.p)
-                reading_keep(r, &p->extras, "filename", f[3], false);
+        p->media.name = reading_string_or_keep(r, &p->extras, "filename", f[3]);
         static const char *const nulls[] = {"text", "meta", "filename", "file_field"};
         for (size_t i = 0; i < 4; i++)
                 reading_idle(p->extras, nulls[i], "null");
@@ -245,9 +239,7 @@ static int acontext_read(const struct json *j, json_ref msg, struct arena *arena
         else
                 reading_keep(&r, &m->extras, "meta", f[2], false);
         reading_idle(m->extras, "meta", "null");
-        m->id = reading_string(&r, f[3]);
-        if (!m->id.p)
-                reading_keep(&r, &m->extras, "id", f[3], false);
+        m->id = reading_string_or_keep(&r, &m->extras, "id", f[3]);
         /* An empty meta of its own is told from none by its shape. */
         m->shape = json_type(j, f[2]) == JSON_OBJECT ? SHAPE_ARRAY : SHAPE_ANY;
         for (json_ref p = json_child(j, f[1]); p != JSON_NONE; p = json_next(j, f[1], p))

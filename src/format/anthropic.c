@@ -23,11 +23,7 @@ static int anthropic_describe(const struct json *j, json_ref msg, struct arena *
         static const char *const roles[] = {USER, ASSISTANT, NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        if (json_type(j, msg) != JSON_OBJECT)
-                return describe_refuse(&d, "a message is not an object");
-        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-        if (!rc)
-                rc = describe_id(&d, json_get(j, msg, "id"));
+        int rc = describe_message(&d, msg, roles);
         json_ref content = json_get(j, msg, "content");
         bool only = json_type(j, content) == JSON_ARRAY && json_count(j, content);
         for (json_ref b = only ? json_child(j, content) : JSON_NONE; !rc && b != JSON_NONE;
@@ -66,9 +62,7 @@ static bool read_plain(struct reading *r, json_ref b, const char *key, enum part
         p->text = reading_string(r, f[1]);
         p->extras = extras;
         if (kind == PART_THINKING) {
-                p->signature = reading_string(r, f[2]);
-                if (!p->signature.p)
-                        reading_keep(r, &p->extras, "signature", f[2], false);
+                p->signature = reading_string_or_keep(r, &p->extras, "signature", f[2]);
         }
         return true;
 }
@@ -101,9 +95,7 @@ static bool read_media(struct reading *r, json_ref b, enum part_kind kind)
                 p->media.file_id = reading_string(r, g[FILE_ID]);
         }
         p->extras = extras;
-        p->media.name = reading_string(r, f[2]);
-        if (!p->media.name.p)
-                reading_keep(r, &p->extras, "title", f[2], false);
+        p->media.name = reading_string_or_keep(r, &p->extras, "title", f[2]);
         return true;
 }
 
@@ -180,9 +172,7 @@ static int anthropic_read(
         reading_members(&r, msg, keys, f, &m->extras, false);
         m->native_role = reading_string(&r, f[0]);
         m->role = json_is(j, f[0], ASSISTANT) ? ROLE_ASSISTANT : ROLE_USER;
-        m->id = reading_string(&r, f[2]);
-        if (!m->id.p)
-                reading_keep(&r, &m->extras, "id", f[2], false);
+        m->id = reading_string_or_keep(&r, &m->extras, "id", f[2]);
         switch (json_type(j, f[1])) {
         case JSON_STRING:
                 m->shape = SHAPE_STRING;

@@ -39,11 +39,7 @@ static int chat_describe(const struct json *j, json_ref msg, struct arena *arena
         static const char *const roles[] = {"system", "developer", "user", "assistant", NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        if (json_type(j, msg) != JSON_OBJECT)
-                return describe_refuse(&d, "a message is not an object");
-        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-        if (!rc)
-                rc = describe_id(&d, json_get(j, msg, "id"));
+        int rc = describe_message(&d, msg, roles);
         json_ref list = json_get(j, msg, "toolCalls");
         if (!rc && is_there(j, list) && json_type(j, list) != JSON_ARRAY)
                 rc = describe_refuse(&d, "toolCalls is not an array");
@@ -76,12 +72,8 @@ static int chat_read(const struct json *j, json_ref msg, struct arena *arena, st
         json_ref f[COUNT];
         reading_members(&r, msg, keys, f, &m->extras, false);
         m->role = openai_role(j, f[ROLE]);
-        m->id = reading_string(&r, f[ID]);
-        m->created_at = reading_string(&r, f[CREATED]);
-        if (!m->id.p)
-                reading_keep(&r, &m->extras, "id", f[ID], false);
-        if (!m->created_at.p)
-                reading_keep(&r, &m->extras, "createdAt", f[CREATED], false);
+        m->id = reading_string_or_keep(&r, &m->extras, "id", f[ID]);
+        m->created_at = reading_string_or_keep(&r, &m->extras, "createdAt", f[CREATED]);
         if (json_type(j, f[THINKING]) == JSON_STRING)
                 reading_part(&r, PART_THINKING, JSON_NONE)->text = reading_string(&r, f[THINKING]);
         else

@@ -111,3 +111,11 @@ int describe_role(
         return describe_refuse(
             d, "role \"%.*s\" is not one of %s", (int)(raw.n > 40 ? 40 : raw.n), raw.p, list);
 }
+
+int describe_message(struct describe *d, json_ref msg, const char *const *roles)
+{
+        if (json_type(d->j, msg) != JSON_OBJECT)
+                return describe_refuse(d, "a message is not an object");
+        int rc = describe_role(d, json_get(d->j, msg, "role"), roles, NULL);
+        return rc ? rc : describe_id(d, json_get(d->j, msg, "id"));
+}

@@ -33,6 +33,9 @@ int describe_id(struct describe *d, json_ref id);
 int describe_role(
     struct describe *d, json_ref role, const char *const *roles, const char *const *as);
 
+/* What most formats begin with: an object with a `role` of the list and perhaps an `id`. */
+int describe_message(struct describe *d, json_ref msg, const char *const *roles);
+
 /* "message is not an object" and the like. */
 int describe_refuse(struct describe *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

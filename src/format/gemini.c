@@ -89,9 +89,7 @@ static bool read_call(struct reading *r, json_ref part)
                 reading_keep(r, &p.extras, "id", g[0], true);
         p.name = reading_string(r, g[1]);
         reading_input(r, &p, g[2]);
-        p.signature = reading_string(r, f[1]);
-        if (!p.signature.p)
-                reading_keep(r, &p.extras, "thoughtSignature", f[1], false);
+        p.signature = reading_string_or_keep(r, &p.extras, "thoughtSignature", f[1]);
         *reading_part(r, PART_CALL, part) = p;
         return true;
 }
@@ -207,9 +205,7 @@ static int gemini_read(const struct json *j, json_ref msg, struct arena *arena, 
         reading_members(&r, msg, keys, f, &m->extras, false);
         m->native_role = reading_string(&r, f[0]);
         m->role = json_is(j, f[0], MODEL) ? ROLE_ASSISTANT : ROLE_USER;
-        m->id = reading_string(&r, f[2]);
-        if (!m->id.p)
-                reading_keep(&r, &m->extras, "id", f[2], false);
+        m->id = reading_string_or_keep(&r, &m->extras, "id", f[2]);
         m->shape = SHAPE_ANY;
         for (json_ref p = json_child(j, f[1]); p != JSON_NONE; p = json_next(j, f[1], p))
                 read_part(&r, p);

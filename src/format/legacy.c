@@ -118,11 +118,7 @@ static int legacy_describe(const struct json *j, json_ref msg, struct arena *are
         static const char *const roles[] = {"system", "developer", "user", "assistant", NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        if (json_type(j, msg) != JSON_OBJECT)
-                return describe_refuse(&d, "a message is not an object");
-        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-        if (!rc)
-                rc = describe_id(&d, json_get(j, msg, "id"));
+        int rc = describe_message(&d, msg, roles);
         json_ref content = json_get(j, msg, "content");
         if (!rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_STRING)
                 rc = describe_text(&d, content);
@@ -151,9 +147,7 @@ static void read_record(struct reading *r, const struct json *j, struct str json
         r->j = j;
         struct part p = {.kind = PART_CALL, .raw = json};
         reading_members(r, 0, keys, f, &p.extras, false);
-        p.id = reading_string(r, f[ID]);
-        if (!p.id.p)
-                reading_keep(r, &p.extras, "id", f[ID], false);
+        p.id = reading_string_or_keep(r, &p.extras, "id", f[ID]);
         p.name = reading_string(r, f[NAME]);
         p.arguments_text = json_type(j, f[ARGUMENTS]) == JSON_STRING;
         p.arguments =
@@ -212,9 +206,7 @@ static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, 
         m->role = openai_role(j, f[0]);
         struct str *to[] = {&m->id, &m->name, &m->created_at};
         for (size_t i = 0; i < 3; i++) {
-                *to[i] = reading_string(&r, f[i + 2]);
-                if (!to[i]->p)
-                        reading_keep(&r, &m->extras, keys[i + 2], f[i + 2], false);
+                *to[i] = reading_string_or_keep(&r, &m->extras, keys[i + 2], f[i + 2]);
         }
         openai_read_content(&r, f[1]);
         if (m->role != ROLE_ASSISTANT)

@@ -315,9 +315,7 @@ static int openai_read(const struct json *j, json_ref msg, struct arena *arena, 
         static const int strings[] = {R_NAME, R_ID, R_CREATED};
         struct str *to[] = {&m->name, &m->id, &m->created_at};
         for (size_t i = 0; i < 3; i++) {
-                *to[i] = reading_string(&r, f[strings[i]]);
-                if (!to[i]->p)
-                        reading_keep(&r, &m->extras, all[strings[i]], f[strings[i]], false);
+                *to[i] = reading_string_or_keep(&r, &m->extras, all[strings[i]], f[strings[i]]);
         }
         int from = R_CALLS, until = R_COUNT;
         if (m->role == ROLE_ASSISTANT) {

@@ -77,6 +77,15 @@ void reading_keep(struct reading *r, struct extra **extras, const char *key, jso
         add_extra(r, extras, str_span(token, n + 2), json_raw(r->j, v), inner);
 }
 
+struct str reading_string_or_keep(
+    struct reading *r, struct extra **extras, const char *key, json_ref v)
+{
+        struct str s = reading_string(r, v);
+        if (!s.p)
+                reading_keep(r, extras, key, v, false);
+        return s;
+}
+
 void reading_idle(struct extra *extras, const char *key, const char *value)
 {
         for (struct extra *x = extras; x; x = x->next)

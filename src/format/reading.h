@@ -38,6 +38,10 @@ void reading_idle(struct extra *extras, const char *key, const char *value);
 void reading_keep(
     struct reading *r, struct extra **extras, const char *key, json_ref v, bool inner);
 
+/* A string; anything else is kept, and the string is absent. */
+struct str reading_string_or_keep(
+    struct reading *r, struct extra **extras, const char *key, json_ref v);
+
 /* A cleared part at the end of the message; a scratch one when memory is out. */
 struct part *reading_part(struct reading *r, enum part_kind kind, json_ref raw);
 struct part *reading_opaque(struct reading *r, json_ref raw);

@@ -132,9 +132,7 @@ static void read_message(struct reading *r, json_ref msg)
         json_ref f[4];
         reading_members(r, msg, keys, f, &m->extras, false);
         m->role = openai_role(r->j, f[1]);
-        m->id = reading_string(r, f[3]);
-        if (!m->id.p)
-                reading_keep(r, &m->extras, "id", f[3], false);
+        m->id = reading_string_or_keep(r, &m->extras, "id", f[3]);
         if (json_type(r->j, f[2]) == JSON_ARRAY) {
                 m->shape = SHAPE_ARRAY;
                 for (json_ref b = json_child(r->j, f[2]); b != JSON_NONE;

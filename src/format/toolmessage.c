@@ -36,11 +36,7 @@ static int toolmessage_describe(const struct json *j, json_ref msg, struct arena
             "system", "developer", "user", "assistant", "tool", NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        if (json_type(j, msg) != JSON_OBJECT)
-                return describe_refuse(&d, "a message is not an object");
-        int rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-        if (!rc)
-                rc = describe_id(&d, json_get(j, msg, "id"));
+        int rc = describe_message(&d, msg, roles);
         json_ref content = json_get(j, msg, "content");
         bool list = json_type(j, content) == JSON_ARRAY;
         bool only = list && json_count(j, content);
@@ -144,12 +140,8 @@ static int toolmessage_read(
         reading_members(&r, msg, keys, f, &m->extras, false);
         m->native_role = reading_string(&r, f[0]);
         m->role = openai_role(j, f[0]);
-        m->id = reading_string(&r, f[2]);
-        if (!m->id.p)
-                reading_keep(&r, &m->extras, "id", f[2], false);
-        m->created_at = reading_string(&r, f[3]);
-        if (!m->created_at.p)
-                reading_keep(&r, &m->extras, "createdAt", f[3], false);
+        m->id = reading_string_or_keep(&r, &m->extras, "id", f[2]);
+        m->created_at = reading_string_or_keep(&r, &m->extras, "createdAt", f[3]);
         if (json_type(j, f[1]) == JSON_ARRAY) {
                 m->shape = SHAPE_ARRAY;
                 for (json_ref b = json_child(j, f[1]); b != JSON_NONE; b = json_next(j, f[1], b))
