@@ -150,6 +150,31 @@ static void a_shorter_log(void **state)
                 is_replayed(f, i);
 }
 
+/* A folder has its name: it moves aside. */
+static void a_folder(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_check_options opt = {.size = sizeof opt};
+        for (int repair = 0; repair < 2; repair++) {
+                fill(f, FEW);
+                fixture_close(f);
+                assert_int_equal(unlink(fixture_path(f, IDS)), 0);
+                assert_int_equal(mkdir(fixture_path(f, IDS), 0700), 0);
+                fixture_spit(f, IDS "/kept", repair ? "b-bytes" : "a-bytes", 7);
+                fixture_open(f);
+                opt.repair = false;
+                assert_int_equal(steno_check(f->store, &opt, NULL, NULL, NULL), 1);
+                opt.repair = true;
+                if (repair)
+                        assert_int_equal(steno_check(f->store, &opt, NULL, NULL, NULL), 1);
+                for (int i = 0; i < FEW; i++)
+                        is_replayed(f, i);
+                assert_int_equal(steno_check(f->store, &opt, NULL, NULL, NULL), 0);
+        }
+        assert_true(fixture_holds(f, "a-bytes"));
+        assert_true(fixture_holds(f, "b-bytes"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -157,6 +182,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(anything, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(while_it_grows, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(a_shorter_log, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(a_folder, fixture_setup, fixture_teardown),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ int check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err)
 {
         static int (*const PARTS[])(struct check *) = {
-            check_meta, check_artifacts, check_log, check_runs};
+            check_meta, check_ids_file, check_artifacts, check_log, check_runs};
         struct steno_error why = {0};
         struct check k = {.conv = conv,
             .fs = conv->store->env->fs,

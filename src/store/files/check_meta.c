@@ -1,7 +1,7 @@
 /*
- * check_meta.c - meta.json: is it there, can it be read, and does it say which conversation this is
- * (names.c)? A repair writes the names where they are known; what cannot be read goes to the
- * quarantine first.
+ * check_meta.c - small files beside the log. meta.json: is it there, can it be read, and does it
+ * say which conversation this is (names.c)? A repair writes the names where they are known; what
+ * cannot be read goes to the quarantine first.
  */
 #include "store/files/check_work.h"
 
@@ -106,4 +106,19 @@ int check_meta(struct check *k)
                   : check_tell(k, 0, k->conv->named ? check_repaired(k, repaired) : CHECK_STAYS,
                         "%s%s", state.what,
                         k->conv->named ? "" : "; a change under its id writes it anew");
+}
+
+int check_ids_file(struct check *k)
+{
+        struct files_conv *c = k->conv;
+        if (!conv_has_strange(c, "ids.idx"))
+                return 0;
+        int rc = k->repair ? files_conv_lock(c, k->err) : 0;
+        if (rc)
+                return rc;
+        if (k->repair) {
+                rc = quarantine_entry(c, "ids.idx", "not a file", k->err);
+                files_conv_unlock(c);
+        }
+        return rc ? rc : check_tell(k, 0, check_repaired(k, true), "ids.idx is not a file");
 }

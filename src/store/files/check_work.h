@@ -39,8 +39,9 @@ int check_tell(struct check *k, uint64_t seq, enum check_state state, const char
 
 /* check_log.c: the log, ids.idx, and what records refer to. */
 int check_log(struct check *k);
-/* check_meta.c: meta.json. */
+/* check_meta.c: meta.json, and that ids.idx is a file. */
 int check_meta(struct check *k);
+int check_ids_file(struct check *k);
 /* check_files.c: the manifest and all it names; parts; journals. */
 int check_artifacts(struct check *k);
 int check_runs(struct check *k);

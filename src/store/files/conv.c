@@ -403,11 +403,23 @@ static int add_record(
         return !ids_add(&c->ids, ids_hash_key(buf_str(text)), line->at);
 }
 
+bool conv_has_strange(const struct files_conv *c, const char *name)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        return fs->stat(fs, c->dir, name, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 int conv_cover_ids(struct files_conv *c, struct steno_error *err)
 {
         uint64_t from = ids_covered(&c->ids);
         if (from == c->at.end)
                 return 0;
+        if (c->ids.fd < 0 && conv_has_strange(c, "ids.idx")) {
+                int moved = quarantine_entry(c, "ids.idx", "not a file", err);
+                if (moved)
+                        return moved;
+        }
         struct log_cursor cursor;
         struct log_line line;
         struct buf text;

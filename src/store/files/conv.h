@@ -162,6 +162,8 @@ int quarantine_entry(
 /* The same for a whole file of the store's root, which goes there itself. */
 int quarantine_file(
     struct files_store *store, const char *file, const char *why, struct steno_error *err);
+/* Is there something of this name that is not a file? */
+bool conv_has_strange(const struct files_conv *conv, const char *name);
 
 /* Makes store.json for a new store; is content with what is there in one that exists. */
 int settings_prepare(struct files_store *store, bool create, struct steno_error *err);
