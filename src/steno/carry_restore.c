@@ -168,14 +168,16 @@ static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref m
                 o.want = str_span(info.name, dot ? (size_t)(dot - info.name) : strlen(info.name));
         } else {
                 /* Its last line is lost: the record knows what that had said. */
-                relist_read(s->m, ref, &info);
+                rc = relist_read(s->m, ref, &info, err);
+                if (rc)
+                        return rc;
                 snprintf(info.kind, sizeof info.kind, "tool");
                 o.want = s->about.answer_count ? s->about.answers[0] : ref;
         }
         rc = offer_texts(&o, j, msg, &s->about);
         return rc || o.taken ? rc
                              : error_set(err, STENO_ECORRUPT,
-                                   "it is stored, but its output %s is lost", info.id);
+                                   "it is stored, but its output %.*s is lost", (int)ref.n, ref.p);
 }
 
 int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,

@@ -1,5 +1,6 @@
 /* What check finds of damaged files beside the log, and what --repair makes of them. */
 #include "ground/crashfs.h"
+#include "ground/failalloc.h"
 #include "steno/damage.h"
 
 #define MANIFEST "artifacts/manifest.jsonl"
@@ -282,6 +283,51 @@ static void a_power_cut_while_it_is_mended_costs_nothing(void **state)
         buf_release(&c.messages[1]);
 }
 
+/* ---- no memory ---- */
+
+static void no_memory_costs_no_line(void **state)
+{
+        struct rig *r = *state;
+        struct steno_check_options opt = {.size = sizeof opt, .repair = true};
+        struct buf before, after, m;
+        long n = 1;
+        buf_init(&before, 0);
+        buf_init(&after, 0);
+        fill(r, "t1");
+        load(r, MANIFEST, &before);
+        const char *lf = memchr(before.p, '\n', before.n);
+        size_t first = (size_t)(lf - before.p) + 1;
+        for (bool fired = true; fired; n++) {
+                /* Repair has a line to take out and one to write. */
+                spit(r, MANIFEST, "w", before.p, first);
+                spit(r, MANIFEST, "a", "garbage\n", 8);
+                failalloc_start(n);
+                int rc = steno_check(r->store, &opt, NULL, NULL, NULL);
+                fired = failalloc_stop();
+                assert_true(rc >= 0 || rc == STENO_ENOMEM);
+                assert_true(fired || rc == 2);
+                load(r, MANIFEST, &after);
+                assert_true(after.n >= first);
+                assert_memory_equal(after.p, before.p, first);
+        }
+        assert_same(buf_str(&before), buf_str(&after));
+        large_result(&m, "t1");
+        n = 1;
+        for (bool fired = true; fired; n++) {
+                spit(r, MANIFEST, "w", before.p, before.n);
+                change_byte(r, TOOL, 500, 'X');
+                failalloc_start(n);
+                int rc = steno_append(r->conv, m.p, m.n, NULL, NULL, NULL);
+                fired = failalloc_stop();
+                assert_true(rc == 0 || (fired && rc == STENO_ENOMEM));
+                append(r, &m);
+                sees(r, STENO_OUTPUTS_FULL, 2, "[]");
+        }
+        buf_release(&m);
+        buf_release(&before);
+        buf_release(&after);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -291,6 +337,7 @@ int main(void)
             TEST(a_manifest_that_was_lost_is_made_of_records_and_files),
             TEST(a_line_is_not_written_where_the_file_is_in_doubt),
             TEST(a_changed_part_is_moved_aside_until_it_is_sent_again),
+            TEST(no_memory_costs_no_line),
             TEST(a_power_cut_while_it_is_mended_costs_nothing),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

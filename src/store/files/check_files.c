@@ -199,9 +199,6 @@ static const struct artifact_info *find_listed(const struct check *k, struct str
 static int is_closed(struct check *k, struct str ref, const struct artifact_info *said)
 {
         struct artifact_info info;
-        const struct artifact_info *listed = find_listed(k, ref);
-        if (listed && listed->state != ARTIFACT_OPEN)
-                return 1;
         /* It may be younger than the list. */
         int rc = artifact_find(k->conv, ref, &info, NULL);
         if (rc && rc != STENO_ENOTFOUND)
@@ -227,12 +224,13 @@ static int check_ref(
     struct check *k, uint64_t seq, const struct about *about, struct str m, struct str ref)
 {
         struct artifact_info said = {0};
+        const struct artifact_info *listed = ref.n ? find_listed(k, ref) : NULL;
         bool going = false, done = false;
-        if (!ref.n)
+        if (!ref.n || (listed && listed->state != ARTIFACT_OPEN))
                 return 0;
-        if (!find_listed(k, ref) || find_listed(k, ref)->state == ARTIFACT_OPEN)
-                relist_read(m, ref, &said);
-        int rc = is_closed(k, ref, &said);
+        int rc = relist_read(m, ref, &said, k->err);
+        if (rc == 0)
+                rc = is_closed(k, ref, &said);
         if (rc)
                 return rc < 0 ? rc : 0;
         rc = is_going(k, seq, &going);

@@ -115,7 +115,8 @@ void manifest_put(struct buf *out, const struct artifact_info *a)
 
 /* ---- reading ---- */
 
-static void get_text(const struct json *j, const char *key, char *to, size_t size)
+/* True when there was no memory for it; a text that is not there is "". */
+static bool get_text(const struct json *j, const char *key, char *to, size_t size)
 {
         struct buf b;
         buf_init(&b, 64 * KIB);
@@ -124,32 +125,37 @@ static void get_text(const struct json *j, const char *key, char *to, size_t siz
         if (n)
                 memcpy(to, b.p, n);
         to[n] = '\0';
+        bool failed = b.failed == STENO_ENOMEM;
         buf_release(&b);
+        return failed;
 }
 
-bool manifest_line(struct json *j, struct str line, struct artifact_info *out)
+int manifest_line(struct json *j, struct str line, struct artifact_info *out)
 {
-        char text[64];
-        if (json_parse(j, line.p, line.n, NULL, NULL) != 0)
-                return false;
+        char state[64], created[64], deleted[64];
+        const struct {
+                const char *key;
+                char *to;
+                size_t size;
+        } texts[] = {{"id", out->id, sizeof out->id}, {"kind", out->kind, sizeof out->kind},
+            {"name", out->name, sizeof out->name}, {"mime", out->mime, sizeof out->mime},
+            {"hint", out->hint, sizeof out->hint}, {"sha256", out->sha256, sizeof out->sha256},
+            {"by", out->deleted_by, sizeof out->deleted_by}, {"state", state, sizeof state},
+            {"created", created, sizeof created}, {"deleted", deleted, sizeof deleted}};
+        int rc = json_parse(j, line.p, line.n, NULL, NULL);
+        if (rc)
+                return rc == STENO_ENOMEM ? rc : 0;
         *out = (struct artifact_info){0};
-        get_text(j, "id", out->id, sizeof out->id);
-        get_text(j, "kind", out->kind, sizeof out->kind);
-        get_text(j, "name", out->name, sizeof out->name);
-        get_text(j, "mime", out->mime, sizeof out->mime);
-        get_text(j, "hint", out->hint, sizeof out->hint);
-        get_text(j, "sha256", out->sha256, sizeof out->sha256);
-        get_text(j, "by", out->deleted_by, sizeof out->deleted_by);
-        get_text(j, "created", text, sizeof text);
-        time_parse(text, strlen(text), &out->created);
-        get_text(j, "deleted", text, sizeof text);
-        time_parse(text, strlen(text), &out->deleted_at);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+                if (get_text(j, texts[i].key, texts[i].to, texts[i].size))
+                        return STENO_ENOMEM;
+        time_parse(created, strlen(created), &out->created);
+        time_parse(deleted, strlen(deleted), &out->deleted_at);
         json_u64(j, json_get(j, 0, "size"), &out->size);
         json_u64(j, json_get(j, 0, "lines"), &out->lines);
         out->utf8 = json_bool(j, json_get(j, 0, "utf8"), false);
-        get_text(j, "state", text, sizeof text);
         for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++)
-                if (strcmp(text, STATES[i]) == 0)
+                if (strcmp(state, STATES[i]) == 0)
                         out->state = (enum artifact_state)i;
         /* A name is a file of ours, never a path. */
         return out->id[0] && out->name[0] && !strchr(out->name, '/') && out->name[0] != '.';
@@ -178,8 +184,8 @@ static int each_line(const struct fs *fs, int artifacts, struct str only,
                         p = lf + 1;
                         continue;
                 }
-                if (lf > p && manifest_line(&j, str_span(p, (size_t)(lf - p)), &info))
-                        rc = each(ctx, &info);
+                rc = lf > p ? manifest_line(&j, str_span(p, (size_t)(lf - p)), &info) : 0;
+                rc = rc == 1 ? each(ctx, &info) : rc < 0 ? error_nomem(err) : 0;
                 p = lf + 1;
         }
         json_release(&j);

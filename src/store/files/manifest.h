@@ -29,8 +29,8 @@ int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **lis
 /* Only one of them. STENO_ENOTFOUND. */
 int manifest_find(const struct fs *fs, int artifacts, struct str id, struct artifact_info *out,
     struct steno_error *err);
-/* One line; false when it cannot be read. */
-bool manifest_line(struct json *j, struct str line, struct artifact_info *out);
+/* One line: 1, 0 when it cannot be read, or STENO_ENOMEM. */
+int manifest_line(struct json *j, struct str line, struct artifact_info *out);
 
 struct manifest_damage {
         uint64_t lines; /* that cannot be read */

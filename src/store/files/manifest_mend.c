@@ -35,8 +35,10 @@ static int take_line(struct mending *m, struct json *j, size_t from, size_t n, b
 {
         struct artifact_info info;
         struct str line = str_span(m->text + from, n);
-        int rc = 0;
-        if (n && !manifest_line(j, line, &info)) {
+        int rc = n ? manifest_line(j, line, &info) : 1;
+        if (rc < 0)
+                return error_nomem(m->err);
+        if (rc == 0) {
                 m->bad = m->bad == SIZE_MAX ? from : m->bad;
                 m->damage->lines += ended;
         } else {

@@ -21,7 +21,8 @@
 
 /* ---- what the message says ---- */
 
-static void take_text(const struct json *j, json_ref said, const char *key, char *to, size_t size)
+/* True when there was no memory for it. */
+static bool take_text(const struct json *j, json_ref said, const char *key, char *to, size_t size)
 {
         struct buf b;
         buf_init(&b, 64 * KIB);
@@ -30,26 +31,28 @@ static void take_text(const struct json *j, json_ref said, const char *key, char
         if (n)
                 memcpy(to, b.p, n);
         to[n] = '\0';
+        bool failed = b.failed == STENO_ENOMEM;
         buf_release(&b);
+        return failed;
 }
 
-bool relist_read(struct str m, struct str ref, struct artifact_info *out)
+int relist_read(struct str m, struct str ref, struct artifact_info *out, struct steno_error *err)
 {
         struct json j;
-        bool there = false;
+        bool failed = false;
         *out = (struct artifact_info){.state = ARTIFACT_CLOSED};
         json_init(&j);
-        if (json_parse(&j, m.p, m.n, NULL, NULL) == 0) {
-                json_ref said = json_get(&j, 0, "ref");
-                there = json_is_str(&j, json_get(&j, said, "id"), ref) &&
-                        json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
-                take_text(&j, said, "id", out->id, sizeof out->id);
-                take_text(&j, said, "mimeType", out->mime, sizeof out->mime);
-                take_text(&j, said, "hint", out->hint, sizeof out->hint);
+        int rc = json_parse(&j, m.p, m.n, NULL, NULL);
+        json_ref said = rc ? JSON_NONE : json_get(&j, 0, "ref");
+        if (rc == 0 && json_is_str(&j, json_get(&j, said, "id"), ref)) {
+                json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
                 json_i64(&j, json_get(&j, said, "createdAt"), &out->created);
+                failed = take_text(&j, said, "id", out->id, sizeof out->id) ||
+                         take_text(&j, said, "mimeType", out->mime, sizeof out->mime) ||
+                         take_text(&j, said, "hint", out->hint, sizeof out->hint);
         }
         json_release(&j);
-        return there;
+        return rc == STENO_ENOMEM || failed ? error_nomem(err) : 0;
 }
 
 /* ---- its file ---- */
