@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/mount.h"
 
 /* Magic numbers of statfs for file systems whose locks or syncs end at this machine. */
 static const struct {
@@ -33,18 +34,33 @@ static const struct {
     {0x19830326, "BeeGFS"},
 };
 
-static int refuse_network(
-    const struct env *env, int root, const char *path, struct steno_error *err)
+/* All of FUSE has one number; the table of mounts tells them apart. */
+#define FUSE_MAGIC 0x65735546
+
+/* Its name, in `fuse` where that has to be looked up, or NULL for a local one. */
+static const char *network_name(const struct env *env, int root, char fuse[MOUNT_TYPE_MAX + 1])
 {
+        struct stat st;
         long magic = env->fs->magic(env->fs, root);
         for (size_t i = 0; i < sizeof NETWORK / sizeof *NETWORK; i++)
                 if (magic == NETWORK[i].magic)
-                        return error_set(err, STENO_EUNSUPPORTED,
-                            "%s is on a network file system (%s), where locks and syncs do not "
-                            "hold; "
-                            "use a local disk",
-                            path, NETWORK[i].name);
-        return 0;
+                        return NETWORK[i].name;
+        bool remote = magic == FUSE_MAGIC && env->fs->fstat(env->fs, root, &st) == 0 &&
+                      mount_type(st.st_dev, fuse) && mount_is_remote(fuse);
+        return remote ? fuse : NULL;
+}
+
+static int refuse_network(
+    const struct env *env, int root, const char *path, struct steno_error *err)
+{
+        char fuse[MOUNT_TYPE_MAX + 1];
+        const char *name = network_name(env, root, fuse);
+        if (!name)
+                return 0;
+        return error_set(err, STENO_EUNSUPPORTED,
+            "%s is on a network file system (%s), where locks and syncs do not hold; use a local "
+            "disk",
+            path, name);
 }
 
 /* Makes what a store needs, or checks that it is there. Two may do it at once. */
