@@ -1,5 +1,4 @@
 /* A handle that was not disturbed for a while stops looking at names, and still misses nothing. */
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,27 +121,6 @@ static void listed_meanwhile(void **state)
         fixture_close(&other);
 }
 
-/* ---- blocks ahead of the end ---- */
-
-static void blocks_go_back(void **state)
-{
-        struct fixture *f = *state;
-        char text[2000];
-        struct stat open, closed;
-        int n = snprintf(text, sizeof text, "{\"role\":\"user\",\"content\":\"");
-        memset(text + n, 'x', sizeof text - (size_t)n - 3);
-        memcpy(text + sizeof text - 3, "\"}", 3);
-        for (int i = 0; i < 40; i++)
-                fixture_append(f, text);
-        assert_int_equal(stat(fixture_path(f, CONV_FOLDER "messages.jsonl"), &open), 0);
-        fixture_close(f);
-        assert_int_equal(stat(fixture_path(f, CONV_FOLDER "messages.jsonl"), &closed), 0);
-        assert_int_equal(open.st_size, closed.st_size);
-        assert_true(closed.st_blocks * 512 < closed.st_size + 8192);
-        fixture_open(f);
-        assert_int_equal(last_seq(f), 40);
-}
-
 #define IN_STORE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -153,7 +131,6 @@ int main(void)
             IN_STORE(moved_by_hand),
             IN_STORE(purged),
             IN_STORE(listed_meanwhile),
-            IN_STORE(blocks_go_back),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,10 +19,6 @@
 #define GROUP_BYTES (8 * MIB)
 /* What a record usually has besides its message and its about object. */
 #define HEADER_ROOM 320
-/* Whoever has written this much is likely to write more: a quarter of the log, within bounds. */
-#define RESERVE_FROM (8 * KIB)
-#define RESERVE_MIN (64 * KIB)
-#define RESERVE_MAX MIB
 
 void files_receipt_release(struct files_receipt *r, size_t count)
 {
@@ -199,25 +195,6 @@ static int poison(struct files_conv *c, int rc, struct steno_error *err)
         return code;
 }
 
-/*
- * A log that grows gets its blocks some at a time: finding them for every append costs more than
- * the write, and those of many logs that grow at once would lie scattered. What is not used goes
- * back when the conversation is closed.
- */
-static void reserve_blocks(struct files_conv *c, size_t n)
-{
-        const struct fs *fs = c->store->env->fs;
-        uint64_t need = c->at.end + n;
-        c->written += n;
-        if (need <= c->reserved || c->written < RESERVE_FROM)
-                return;
-        uint64_t ahead = need / 4 < RESERVE_MIN   ? RESERVE_MIN
-                         : need / 4 > RESERVE_MAX ? RESERVE_MAX
-                                                  : need / 4;
-        c->reserved = need + ahead;
-        fs->reserve(fs, c->log, (off_t)c->at.end, (off_t)(n + ahead));
-}
-
 static int write_group(struct group *g, struct steno_error *err)
 {
         struct files_conv *c = g->conv;
@@ -228,7 +205,6 @@ static int write_group(struct group *g, struct steno_error *err)
                 conv_forget(c); /* the pairing has seen what will not be written */
                 return rc;
         }
-        reserve_blocks(c, g->out.n);
         rc = fs_pwrite_all(fs, c->log, g->out.p, g->out.n, (off_t)c->at.end);
         if (rc)
                 return roll_back(c, rc, "writing messages.jsonl", err);

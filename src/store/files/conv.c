@@ -212,7 +212,6 @@ static int open_log(struct files_conv *c, struct stat *st, bool repair, struct s
         if (rc)
                 return error_sys(err, rc, "opening messages.jsonl");
         c->log_ino = st->st_ino;
-        c->written = c->reserved = 0;
         return 0;
 }
 
@@ -469,18 +468,12 @@ void conv_settle(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;
-        bool ids = c->ids.env && !ids_is_flushed(&c->ids);
-        bool blocks = c->reserved > c->at.end;
-        if (!(ids || blocks) || !c->known || c->poisoned)
+        if (!c->ids.env || ids_is_flushed(&c->ids) || !c->known || c->poisoned)
                 return;
         if (fs->flock(fs, c->dir, LOCK_EX | LOCK_NB) != 0)
                 return; /* whoever has it walks what is missing */
         if (fs->stat(fs, c->dir, "messages.jsonl", &st) == 0 && st.st_ino == c->log_ino &&
-            (uint64_t)st.st_size == c->at.end) {
-                if (ids)
-                        ids_flush(&c->ids);
-                if (blocks)
-                        fs->ftruncate(fs, c->log, st.st_size);
-        }
+            (uint64_t)st.st_size == c->at.end)
+                ids_flush(&c->ids);
         conv_funlock(c);
 }

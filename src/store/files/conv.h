@@ -52,8 +52,6 @@ struct files_conv {
         ino_t log_ino;
         bool known;        /* the four below describe the file */
         struct log_end at; /* end, last_seq */
-        uint64_t written;  /* bytes, by this handle */
-        uint64_t reserved; /* and blocks were asked for up to here */
         struct ids ids;
         struct pairing *pairing; /* NULL: not loaded */
         bool meta_stale;         /* meta.json does not say the names */
@@ -129,8 +127,7 @@ int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, u
 int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */
 void conv_forget(struct files_conv *conv);
-/* Writes ids that wait in memory and gives blocks back that are not used, when nobody else has
- * the lock: before a handle goes away. */
+/* Writes ids that wait in memory, when nobody else has the lock: before a handle goes away. */
 void conv_settle(struct files_conv *conv);
 
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
