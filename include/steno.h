@@ -516,13 +516,16 @@ STENO_API int steno_trash_empty(
  * Drops the bytes of deleted and superseded messages, and their artifacts, from the disk; seqs
  * stay as tombstones. Where there is no conversation of that id, all that are in the trash under
  * it, or the one with that trash id, are removed altogether. *report:
- * {"messages":n,"bytes":n,"removed":[trash ids]}.
+ * {"messages":n,"bytes":n,"damaged"?:n,"removed":[trash ids]}; `damaged` counts damaged places in
+ * the log, which stay and may hold what was deleted: steno_check with `repair` moves them to the
+ * quarantine.
  */
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);
 
-/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?}; without the first
- * two it is about the store; the last is true where a check that repairs would mend it. */
+/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?,"trash"?}; without
+ * the first two it is about the store; repairable is true where a check that repairs would mend it,
+ * trash where it is about a conversation there, which is looked at but not repaired. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {

@@ -37,6 +37,8 @@ static void put_finding(struct cli *c, const struct json *j)
         json_string(j, json_get(j, 0, "what"), &b, NULL);
         if (repaired)
                 buf_puts(&b, " (repaired)");
+        if (json_bool(j, json_get(j, 0, "trash"), false))
+                buf_puts(&b, " (in the trash)");
         out_style(&c->out, repaired ? "33" : "31");
         out_text(&c->out, buf_str(&b));
         out_plain(&c->out);

@@ -265,10 +265,23 @@ static int confirm_purge(struct cli *c, const char *id)
         return cli_confirm(c, "remove %s from the trash for good", id);
 }
 
+static uint64_t damaged_places(const char *report)
+{
+        struct json j;
+        uint64_t n = 0;
+
+        json_init(&j);
+        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0)
+                json_u64(&j, json_get(&j, 0, "damaged"), &n);
+        json_release(&j);
+        return n;
+}
+
 static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct steno_error err = {0};
         char *report = NULL;
+        uint64_t damaged;
         int rc;
 
         (void)opts, (void)argc;
@@ -279,7 +292,14 @@ static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
                 return rc;
         if (steno_purge(c->store, c->project, argv[0], &report, &err) < 0)
                 return cli_fail(c, &err);
-        return cli_print_json(c, report);
+        damaged = damaged_places(report);
+        rc = cli_print_json(c, report);
+        return rc != 0 || damaged == 0
+                   ? rc
+                   : cli_refuse(c, EXIT_CORRUPT,
+                         "%llu damaged place%s in the log stayed, and may hold what was deleted "
+                         "(steno check --repair moves such bytes to quarantine/)",
+                         (unsigned long long)damaged, damaged == 1 ? "" : "s");
 }
 
 const struct command cmd_purge = {
@@ -289,7 +309,8 @@ const struct command cmd_purge = {
     .summary = "drops the bytes of deleted messages from the disk",
     .detail = "The seqs stay, as tombstones. Where there is no such conversation, all that are in\n"
               "the trash under that id, or the one with that trash id, are removed altogether.\n"
-              "Asks on a terminal, needs --yes elsewhere.",
+              "Asks on a terminal, needs --yes elsewhere. Damaged bytes stay, with exit code 4:\n"
+              "run steno check --repair first, and look into quarantine/.",
     .example = "steno purge demo --yes",
     .min_args = 1,
     .max_args = 1,

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/check.h"
+#include "store/files/trash.h"
 
 struct checking {
         struct steno_store *store;
@@ -24,7 +25,8 @@ struct checking {
         uint64_t done;
         uint64_t total;
         int findings;
-        struct files_conv *conv; /* at work */
+        struct files_conv *conv; /* at work, */
+        bool trashed;            /* and in the trash */
         struct steno_error *err;
 };
 
@@ -58,8 +60,12 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         put_text(&w, "what", f->what);
         jsonw_key(&w, "repaired");
         jsonw_bool(&w, f->repaired);
-        if (f->repairable) {
+        if (f->repairable && !c->trashed) {
                 jsonw_key(&w, "repairable");
+                jsonw_bool(&w, true);
+        }
+        if (c->trashed) {
+                jsonw_key(&w, "trash");
                 jsonw_bool(&w, true);
         }
         jsonw_object_end(&w);
@@ -108,6 +114,38 @@ static int check_one(void *ctx, const char *project, const char *folder)
         }
         c->done++;
         return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
+}
+
+/* Looked at, never repaired: it may be restored, and then is. */
+static int check_trashed(struct checking *c, const struct trash_item *item)
+{
+        if (c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
+                return stopped(c);
+        struct steno_error why = {0};
+        int rc = files_conv_open_trashed(
+            c->store->files, item->name, str_of(item->project), str_of(item->id), &c->conv, &why);
+        if (rc == 0) {
+                rc = check_conv(c->conv, false, tell_of_conv, c, c->err);
+                files_conv_release(c->conv);
+        } else if (rc == STENO_ENOMEM) {
+                error_nomem(c->err);
+        } else if (rc != STENO_ENOTFOUND) {
+                rc = tell(c, item->project, item->id, &(struct check_finding){.what = why.msg});
+        }
+        c->done++;
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+/* With everything else, or with the rest of its project. */
+static int check_trash(struct checking *c, struct str project, const struct trash_list *list)
+{
+        int rc = 0;
+        c->trashed = true;
+        for (size_t i = 0; rc == 0 && i < list->count; i++)
+                if (!c->only_project || str_is(project, list->items[i].project))
+                        rc = check_trashed(c, &list->items[i]);
+        c->trashed = false;
+        return rc;
 }
 
 static int check_project(void *ctx, const char *project, const struct stat *st, int sys)
@@ -166,13 +204,37 @@ static int check_index(struct checking *c)
         return rc ? rc : tell_of_store(c, what);
 }
 
+static int check_all(struct checking *c, struct str project)
+{
+        struct files_store *files = c->store->files;
+        struct trash_list list = {0};
+        int rc = check_settings(c);
+        if (rc == 0 && !c->only_folder)
+                rc = trash_list_read(files, false, &list, c->err);
+        c->total = list.count;
+        if (rc == 0 && c->progress)
+                rc = files_each_conv(files, count_one, c, c->err);
+        if (rc == 0)
+                rc = files_each_project(files, check_project, c, c->err);
+        if (rc == 0)
+                rc = files_each_conv(files, check_one, c, c->err);
+        if (rc == 0)
+                rc = check_trash(c, project, &list);
+        if (rc == 0 && !c->only_project)
+                rc = check_index(c);
+        if (rc == 0 && c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
+                rc = stopped(c);
+        trash_list_release(&list);
+        return rc;
+}
+
 int steno_check(struct steno_store *store, const struct steno_check_options *opt,
     steno_finding_fn each, void *ctx, struct steno_error *err)
 {
         const char *project = OPTION(opt, struct steno_check_options, project, NULL);
         const char *id = OPTION(opt, struct steno_check_options, id, NULL);
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
-        struct str p;
+        struct str p = {0};
         struct checking c = {.store = store,
             .repair = OPTION(opt, struct steno_check_options, repair, false),
             .each = each,
@@ -197,16 +259,6 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 files_conv_release(conv);
                 c.only_folder = folder;
         }
-        int rc = check_settings(&c);
-        if (rc == 0 && c.progress)
-                rc = files_each_conv(store->files, count_one, &c, err);
-        if (rc == 0)
-                rc = files_each_project(store->files, check_project, &c, err);
-        if (rc == 0)
-                rc = files_each_conv(store->files, check_one, &c, err);
-        if (rc == 0 && !c.only_project)
-                rc = check_index(&c);
-        if (rc == 0 && c.progress && c.progress(c.progress_ctx, "check", c.done, c.total))
-                rc = stopped(&c);
+        int rc = check_all(&c, p);
         return rc ? rc : c.findings;
 }

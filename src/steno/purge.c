@@ -79,6 +79,10 @@ int steno_purge(struct steno_store *store, const char *project, const char *id, 
                 jsonw_u64(&w, out.result.messages);
                 jsonw_key(&w, "bytes");
                 jsonw_u64(&w, out.result.bytes);
+                if (out.result.damaged) {
+                        jsonw_key(&w, "damaged");
+                        jsonw_u64(&w, out.result.damaged);
+                }
                 jsonw_key(&w, "removed");
                 jsonw_raw(&w, buf_str(&out.removed));
                 jsonw_object_end(&w);

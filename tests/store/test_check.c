@@ -450,6 +450,26 @@ static void an_index_of_ids_that_lies_is_made_anew(void **state)
         steno_receipt_free(r);
 }
 
+static void the_trash_is_looked_at_too(void **state)
+{
+        struct fixture *f = *state;
+        fill(f);
+        char command[900];
+        fixture_close(f);
+        OK(steno_open(f->scratch.path, NULL, &f->store, &err));
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        finds_nothing(f);
+        snprintf(command, sizeof command,
+            "sed -i 's/hello there/hellu there/' '%s'/*/messages.jsonl", fixture_path(f, "trash"));
+        assert_int_equal(system(command), 0);
+        finds(f, false, "\"conversation\":\"c\",\"seq\":1,", "\"trash\":true");
+        finds(f, true, "\"repaired\":false", "\"trash\":true");
+        /* Where it is restored it is repaired. */
+        OK(steno_trash_restore(f->store, NULL, "c", NULL, &err));
+        finds(f, true, "\"seq\":1,", "\"repaired\":true");
+        OK(steno_conv_open(f->store, NULL, "c", &f->conv, &err));
+}
+
 static int count_calls(void *ctx, const char *what, uint64_t done, uint64_t total)
 {
         assert_string_equal(what, "check");
@@ -533,6 +553,7 @@ int main(void)
             T(a_damaged_journal_is_found_and_its_torn_end_repaired),
             T(meta_that_cannot_be_read_is_found),
             T(an_index_of_ids_that_lies_is_made_anew),
+            T(the_trash_is_looked_at_too),
             T(it_can_be_asked_of_one_conversation_and_stopped),
             T(figures_are_those_of_the_store),
         };

@@ -44,7 +44,7 @@ static int look_at_end(struct log_check *l)
         l->fd = k->fs->open(k->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
         bool missing = l->fd == -ENOENT;
         if (l->fd >= 0 || missing)
-                rc = conv_find_end(c, l->fd, &l->ids, &l->at, k->err);
+                rc = conv_find_end(c, l->fd, &c->ids, &l->ids, &l->at, k->err);
         else
                 rc = error_sys(k->err, l->fd, "opening messages.jsonl");
         if (rc == 0 && k->repair)
@@ -69,6 +69,7 @@ static int check_damage(struct log_check *l, const struct log_line *line)
 {
         enum check_state state = check_repaired(l->k, l->mended);
         l->next = 0;
+        l->batch_seq = 0;
         l->lost = l->lost || l->mended;
         if (line->first_seq == 0)
                 return check_tell(l->k, 0, state,

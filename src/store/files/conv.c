@@ -127,14 +127,16 @@ static uint64_t seq_of_any_log(struct files_conv *c)
         return seq;
 }
 
-int conv_find_end(
-    struct files_conv *c, int log, struct ids *ids, struct log_end *out, struct steno_error *err)
+int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct ids *ids,
+    struct log_end *out, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st = {0};
         int sys = log >= 0 ? fs->fstat(fs, log, &st) : 0;
         ids_open(ids, c->store->env, c->store->boot, c->dir, st.st_size ? st.st_ino : 0);
         ids->log = st.st_ino;
+        if (known && known->log == st.st_ino && known->mark.size > ids->mark.size)
+                ids->mark = known->mark;
         /* The mark may be younger than the size that was read; then the size is larger by now. */
         if (sys == 0 && log >= 0 && ids->mark.size > (uint64_t)st.st_size)
                 sys = fs->fstat(fs, log, &st);
@@ -333,7 +335,8 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         struct log_end e;
         c->known = false;
         ids_close(&c->ids);
-        rc = conv_find_end(c, c->log, &c->ids, &e, err);
+        struct ids known = c->ids;
+        rc = conv_find_end(c, c->log, &known, &c->ids, &e, err);
         if (rc)
                 return rc;
         rc = repair ? 0 : conv_refuse_changed(c, c->log, &c->ids, &e, err);

@@ -100,9 +100,10 @@ void conv_leave(struct files_conv *conv);
 int conv_flock(struct files_conv *conv, struct steno_error *err);
 void conv_funlock(struct files_conv *conv);
 
-/* Opens what ids.idx knows about the log and finds its end; -1: there is none. Needs no lock. */
-int conv_find_end(struct files_conv *conv, int log, struct ids *ids, struct log_end *out,
-    struct steno_error *err);
+/* Opens what ids.idx knows about the log and finds its end; -1: there is none. `known` (may be
+ * NULL) may have a later mark than the file. Needs no lock. */
+int conv_find_end(struct files_conv *conv, int log, const struct ids *known, struct ids *ids,
+    struct log_end *out, struct steno_error *err);
 /* There is no log: STENO_ECORRUPT where there should be one, because Steno made the folder, and no
  * seq of it is known. */
 int conv_lacks_log(struct files_conv *conv, uint64_t last_seq, struct steno_error *err);
@@ -137,6 +138,9 @@ int recent_note(struct files_conv *conv, struct steno_error *err);
 bool folder_is_of(const char *folder, struct str id);
 /* Fills id and project of a new handle. `project` and `id` are the caller's, or empty. */
 int conv_learn_names(
+    struct files_conv *conv, struct str project, struct str id, struct steno_error *err);
+/* The same where the folder says nothing: in the trash. */
+int conv_take_names(
     struct files_conv *conv, struct str project, struct str id, struct steno_error *err);
 
 /* Under flock, before a commit: meta.json says the names, if that is possible (meta.c). */

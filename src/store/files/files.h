@@ -68,6 +68,9 @@ int files_conv_open(struct files_store *store, struct str project, struct str id
  * name stands for it, and opens it as well. */
 int files_conv_open_folder(struct files_store *store, const char *project_folder,
     const char *folder, struct files_conv **out, struct steno_error *err);
+/* One in the trash, by its name there: to look at, not to change. */
+int files_conv_open_trashed(struct files_store *store, const char *name, struct str project,
+    struct str id, struct files_conv **out, struct steno_error *err);
 void files_conv_release(struct files_conv *conv);
 
 const char *files_conv_id(const struct files_conv *conv);

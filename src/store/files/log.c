@@ -389,12 +389,16 @@ static int keep_whole_batches(const struct fs *fs, int fd, uint64_t at, uint64_t
         struct log_line line;
         uint32_t expect = 0, count = 0;
         uint64_t seq = out->last_seq;
+        bool moved = out->inside_line; /* by hand: the mark may be in the middle of a batch */
         int rc;
         log_cursor_init(&c, fs, fd, at, limit);
         out->end = at;
         while ((rc = log_next(&c, &line, err)) == 1) {
+                if (moved && !line.damaged)
+                        expect = line.rec.batch_index;
+                moved = false;
                 if (line.damaged || line.rec.seq <= seq || line.rec.batch_index != expect ||
-                    (expect > 0 && line.rec.batch_count != count))
+                    (count > 0 && expect > 0 && line.rec.batch_count != count))
                         break;
                 count = line.rec.batch_count;
                 expect++;

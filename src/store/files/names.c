@@ -58,3 +58,12 @@ int conv_learn_names(
         free(said_project);
         return rc;
 }
+
+int conv_take_names(
+    struct files_conv *c, struct str project, struct str id, struct steno_error *err)
+{
+        c->named = true;
+        c->id = strndup(id.p, id.n);
+        c->project_id = strndup(project.p, project.n);
+        return c->id && c->project_id ? 0 : error_nomem(err);
+}

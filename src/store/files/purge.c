@@ -85,6 +85,7 @@ int purge_conv(struct files_conv *c, struct purge_result *out, struct steno_erro
         rc = conv_refresh(c, err);
         if (rc == 0)
                 rc = purge_plan_make(c, &plan, err);
+        result.damaged = plan.damaged;
         if (rc == 0)
                 rc = blank_runs(c, &plan, &result, err);
         if (rc == 0 && plan.count) {

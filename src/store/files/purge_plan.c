@@ -86,11 +86,17 @@ static int walk(struct planning *p,
         struct log_cursor cursor;
         struct log_line line;
         struct about about;
+        uint64_t damage_at = UINT64_MAX;
         int rc;
+        p->plan->damaged = 0;
         log_cursor_init(&cursor, c->store->env->fs, c->log, 0, c->at.end);
         while ((rc = log_next(&cursor, &line, err)) == 1) {
-                if (line.damaged)
+                if (line.damaged) {
+                        damage_at = line.at;
                         continue;
+                }
+                p->plan->damaged += damage_at < line.at; /* else records are missing, not bytes */
+                damage_at = UINT64_MAX;
                 arena_reset(&p->scratch);
                 rc = about_read(line.rec.x, &p->scratch, &about, err);
                 if (rc == 0)
@@ -100,6 +106,7 @@ static int walk(struct planning *p,
                 if (rc)
                         break;
         }
+        p->plan->damaged += damage_at < c->at.end;
         log_cursor_release(&cursor);
         return rc == STENO_ENOMEM ? error_nomem(err) : rc;
 }

@@ -29,7 +29,7 @@ static int reader_open(struct files_conv *c, struct reader *r, struct steno_erro
         r->fd = r->fs->open(r->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
         if (r->fd < 0 && r->fd != -ENOENT)
                 return error_sys(err, r->fd, "reading messages.jsonl");
-        int rc = conv_find_end(c, r->fd, &r->ids, &r->at, err);
+        int rc = conv_find_end(c, r->fd, NULL, &r->ids, &r->at, err);
         if (rc && r->fd >= 0)
                 r->fs->close(r->fs, r->fd);
         return rc;

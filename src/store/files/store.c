@@ -190,6 +190,9 @@ const char *files_path(const struct files_store *s)
 
 /* ---- projects ---- */
 
+/* Stands for a project whose conversations are those in the trash; no project has a dot. */
+#define TRASH ".trash"
+
 /* Under the store's mutex. STENO_ENOTFOUND without `create` when there is none. */
 static int project_open(struct files_store *s, const char *folder, bool create,
     struct files_project **out, struct steno_error *err)
@@ -201,14 +204,16 @@ static int project_open(struct files_store *s, const char *folder, bool create,
                         return 0;
                 }
         }
-        int dir = fs_open_dir(fs, s->projects_dir, folder, create);
-        int conversations = dir < 0 ? dir : fs_open_dir(fs, dir, "conversations", create);
+        bool trash = strcmp(folder, TRASH) == 0;
+        int dir = trash ? s->root : fs_open_dir(fs, s->projects_dir, folder, create);
+        int conversations =
+            dir < 0 ? dir : fs_open_dir(fs, dir, trash ? "trash" : "conversations", create);
         /* Another process may have made them a moment ago and not yet synced their names (S3). */
         int rc = 0;
         if (create && conversations >= 0 && (rc = fs->fsync(fs, dir)) == 0 &&
             (rc = fs->fsync(fs, s->projects_dir)) == 0)
                 rc = fs->fsync(fs, s->root);
-        if (dir >= 0)
+        if (dir >= 0 && !trash)
                 fs->close(fs, dir);
         if (rc) {
                 fs->close(fs, conversations);
@@ -348,6 +353,8 @@ static int table_open(struct files_store *s, struct files_project *project,
         rc = fs->fstat(fs, dir, &st);
         if (rc)
                 rc = error_sys(err, rc, "opening conversation %s", folder);
+        else if (strcmp(place->project_folder, TRASH) == 0)
+                rc = conv_take_names(c, place->project, place->id, err);
         else
                 rc = conv_learn_names(c, place->project, place->id, err);
         if (rc) {
@@ -382,6 +389,13 @@ int files_conv_open_folder(struct files_store *s, const char *project_folder, co
     struct files_conv **out, struct steno_error *err)
 {
         struct place place = {.project_folder = project_folder, .folder = folder};
+        return open_place(s, &place, out, err);
+}
+
+int files_conv_open_trashed(struct files_store *s, const char *name, struct str project,
+    struct str id, struct files_conv **out, struct steno_error *err)
+{
+        struct place place = {TRASH, name, project, id};
         return open_place(s, &place, out, err);
 }
 
