@@ -219,7 +219,7 @@ enum steno_durability {
 };
 
 enum steno_append_flags {
-        STENO_RECORD = 1,       /* take broken pairing and mark it, instead of refusing it */
+        STENO_RECORD = 1,       /* take broken pairing, also without ids, and mark it */
         STENO_EXPECT_SEQ = 2,   /* expected_seq counts */
         STENO_KEEP_OUTPUTS = 4, /* large tool outputs: out of line, but given back whole */
 };

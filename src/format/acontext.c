@@ -23,8 +23,8 @@ static int describe_parts(struct describe *d, json_ref parts, bool *only)
                 json_ref type = json_get(j, p, "type");
                 json_ref meta = json_get(j, p, "meta");
                 if (json_is(j, type, "tool-result")) {
-                        rc = describe_answer(
-                            d, json_get(j, meta, "tool_call_id"), "tool_call_id of a tool-result");
+                        rc = describe_answer(d, json_get(j, meta, "tool_call_id"),
+                            json_get(j, meta, "name"), "tool_call_id of a tool-result");
                         d->out->error |= json_bool(j, json_get(j, meta, "is_error"), false);
                         continue;
                 }
@@ -34,7 +34,7 @@ static int describe_parts(struct describe *d, json_ref parts, bool *only)
                 json_ref id = json_get(j, meta, "id");
                 if (json_type(j, id) != JSON_STRING)
                         id = json_get(j, meta, "name");
-                rc = describe_call(d, id, "the name of a tool-call");
+                rc = describe_call(d, id, JSON_NONE, "the name of a tool-call");
         }
         return rc;
 }

@@ -30,9 +30,11 @@ static int anthropic_describe(const struct json *j, json_ref msg, struct arena *
              b = json_next(j, content, b)) {
                 json_ref type = json_get(j, b, "type");
                 if (json_is(j, type, "tool_use")) {
-                        rc = describe_call(&d, json_get(j, b, "id"), "the id of a tool_use block");
+                        rc = describe_call(&d, json_get(j, b, "id"), json_get(j, b, "name"),
+                            "the id of a tool_use block");
                 } else if (json_is(j, type, "tool_result")) {
-                        rc = describe_answer(&d, json_get(j, b, "tool_use_id"), "tool_use_id");
+                        rc = describe_answer(
+                            &d, json_get(j, b, "tool_use_id"), JSON_NONE, "tool_use_id");
                         a.error |= json_bool(j, json_get(j, b, "is_error"), false);
                         continue;
                 }

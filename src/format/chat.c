@@ -50,10 +50,11 @@ static int chat_describe(const struct json *j, json_ref msg, struct arena *arena
                         break;
                 }
                 json_ref id = json_get(j, e, "id");
-                rc = describe_call(&d, id, "the id of a toolCalls entry");
+                rc = describe_call(&d, id, json_get(j, e, "name"), "the id of a toolCalls entry");
                 if (!rc &&
                     (is_there(j, json_get(j, e, "result")) || is_there(j, json_get(j, e, "error"))))
-                        rc = describe_answer(&d, id, "the id of a toolCalls entry");
+                        rc = describe_answer(
+                            &d, id, json_get(j, e, "name"), "the id of a toolCalls entry");
         }
         if (rc)
                 return rc;

@@ -52,23 +52,31 @@ int describe_answer_text(struct describe *d, struct str id)
         return add(d, id, &d->out->answers, &d->out->answer_count, &d->answer_cap);
 }
 
-static int need_string(struct describe *d, json_ref id, const char *what)
+/* What pairing knows it by: repair_id says the same of what is read. */
+static int take_id(
+    struct describe *d, json_ref id, json_ref name, const char *what, struct str *out)
 {
-        if (json_type(d->j, id) == JSON_STRING)
-                return 0;
-        return describe_refuse(d, id == JSON_NONE ? "%s is missing" : "%s is not a string", what);
+        enum json_type type = json_type(d->j, id);
+        if (type != JSON_STRING && type != JSON_NOTHING && type != JSON_NULL)
+                return describe_refuse(d, "%s is not a string", what);
+        if (type != JSON_STRING && !d->out->lacks)
+                d->out->lacks = what;
+        *out = token_text(d->j, type == JSON_STRING ? id : name, d->arena);
+        return 0;
 }
 
-int describe_call(struct describe *d, json_ref id, const char *what)
+int describe_call(struct describe *d, json_ref id, json_ref name, const char *what)
 {
-        int rc = need_string(d, id, what);
-        return rc ? rc : describe_call_text(d, token_text(d->j, id, d->arena));
+        struct str text;
+        int rc = take_id(d, id, name, what, &text);
+        return rc ? rc : describe_call_text(d, text);
 }
 
-int describe_answer(struct describe *d, json_ref id, const char *what)
+int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what)
 {
-        int rc = need_string(d, id, what);
-        return rc ? rc : describe_answer_text(d, token_text(d->j, id, d->arena));
+        struct str text;
+        int rc = take_id(d, id, name, what, &text);
+        return rc ? rc : describe_answer_text(d, text);
 }
 
 int describe_id(struct describe *d, json_ref id)

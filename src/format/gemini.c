@@ -25,8 +25,8 @@ static int describe_function(struct describe *d, json_ref f, bool call)
         json_ref id = json_get(d->j, f, "id");
         if (json_type(d->j, id) != JSON_STRING)
                 id = json_get(d->j, f, "name");
-        return call ? describe_call(d, id, "the name of a functionCall")
-                    : describe_answer(d, id, "the name of a functionResponse");
+        return call ? describe_call(d, id, JSON_NONE, "the name of a functionCall")
+                    : describe_answer(d, id, JSON_NONE, "the name of a functionResponse");
 }
 
 static int describe_parts(struct describe *d, json_ref parts, bool *only)

@@ -103,9 +103,10 @@ static int describe_text(struct describe *d, json_ref string)
         int rc = 0;
         d->j = &r.j;
         while (!rc && records_next(&r)) {
-                rc = describe_call(d, record_id(&r.j), "the id of a function_call");
+                rc = describe_call(d, record_id(&r.j), JSON_NONE, "the id of a function_call");
                 if (!rc && is_answered(&r.j))
-                        rc = describe_answer(d, record_id(&r.j), "the id of a function_call");
+                        rc = describe_answer(
+                            d, record_id(&r.j), JSON_NONE, "the id of a function_call");
         }
         d->j = outer;
         json_release(&r.j);

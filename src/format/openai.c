@@ -87,13 +87,23 @@ static bool is_there(const struct json *j, json_ref v)
         return t != JSON_NOTHING && t != JSON_NULL;
 }
 
+/* Of the tool that an entry calls, wherever the entry has it. */
+static json_ref name_of(const struct json *j, json_ref entry)
+{
+        json_ref in = json_get(j, entry, "custom");
+        if (json_type(j, in) != JSON_OBJECT)
+                in = json_get(j, entry, "function");
+        return json_get(j, json_type(j, in) == JSON_OBJECT ? in : entry, "name");
+}
+
 static int describe_entry(struct describe *d, json_ref entry)
 {
         const struct json *j = d->j;
         if (json_type(j, entry) != JSON_OBJECT)
                 return describe_refuse(d, "a tool_calls entry is not an object");
         json_ref id = json_get(j, entry, "id");
-        int rc = describe_call(d, id, "the id of a tool_calls entry");
+        json_ref name = name_of(j, entry);
+        int rc = describe_call(d, id, name, "the id of a tool_calls entry");
         if (rc)
                 return rc;
         bool complete =
@@ -104,7 +114,7 @@ static int describe_entry(struct describe *d, json_ref entry)
         if (!complete)
                 return 0;
         d->out->own_fields = true;
-        return describe_answer(d, id, "the id of a tool_calls entry");
+        return describe_answer(d, id, name, "the id of a tool_calls entry");
 }
 
 static int describe_calls(struct describe *d, json_ref list)
@@ -138,7 +148,8 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
         if (!rc && str_is(a.role, "assistant"))
                 rc = describe_calls(&d, f[F_TOOL_CALLS]);
         if (!rc && str_is(a.role, "tool"))
-                rc = describe_answer(&d, f[F_TOOL_CALL_ID], "tool_call_id");
+                rc = describe_answer(
+                    &d, f[F_TOOL_CALL_ID], json_get(j, msg, "toolName"), "tool_call_id");
         if (rc)
                 return rc;
         a.mode = token_text(j, f[F_MODE], arena);

@@ -45,11 +45,12 @@ static int responses_describe(const struct json *j, json_ref msg, struct arena *
                 break;
         case ITEM_CALL:
                 a.role = STR("assistant");
-                rc = describe_call(&d, json_get(j, msg, "call_id"), "call_id");
+                rc = describe_call(
+                    &d, json_get(j, msg, "call_id"), json_get(j, msg, "name"), "call_id");
                 break;
         case ITEM_RESULT:
                 a.role = STR("tool");
-                rc = describe_answer(&d, json_get(j, msg, "call_id"), "call_id");
+                rc = describe_answer(&d, json_get(j, msg, "call_id"), JSON_NONE, "call_id");
                 break;
         case ITEM_REASONING:
         case ITEM_OTHER:

@@ -29,6 +29,12 @@ static json_ref result_id(const struct json *j, json_ref b)
             j, b, json_is(j, json_get(j, b, "type"), "tool-result") ? "toolCallId" : "id");
 }
 
+static json_ref result_name(const struct json *j, json_ref b)
+{
+        return json_get(
+            j, b, json_is(j, json_get(j, b, "type"), "tool-result") ? "toolName" : "name");
+}
+
 static int toolmessage_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
 {
@@ -43,14 +49,16 @@ static int toolmessage_describe(const struct json *j, json_ref msg, struct arena
         for (json_ref b = list ? json_child(j, content) : JSON_NONE; !rc && b != JSON_NONE;
              b = json_next(j, content, b)) {
                 if (is_result(j, b)) {
-                        rc = describe_answer(&d, result_id(j, b), "the call id of a result");
+                        rc = describe_answer(
+                            &d, result_id(j, b), result_name(j, b), "the call id of a result");
                         json_ref result = json_get(j, b, "result");
                         a.error |= json_bool(j, json_get(j, result, "isError"), false);
                         continue;
                 }
                 only = false;
                 if (json_is(j, json_get(j, b, "type"), "tool_use"))
-                        rc = describe_call(&d, json_get(j, b, "id"), "the id of a tool_use part");
+                        rc = describe_call(&d, json_get(j, b, "id"), json_get(j, b, "name"),
+                            "the id of a tool_use part");
         }
         if (rc)
                 return rc;

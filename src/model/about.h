@@ -48,13 +48,15 @@ struct about {
         struct str sha; /* sha256 hex of the message as it came, when parts were taken out */
         struct about_part *parts;
         size_t part_count;
-        bool own_fields;  /* carries fields of Steno's that the openai view leaves out */
-        bool off_context; /* includeInContext is false */
-        bool error;       /* partType error, or a tool result with isError */
-        bool orphan;      /* marks of a recording append: a result with no call, */
-        bool duplicate;   /* or a second result */
-        bool keep_output; /* the client stored it in full: views give it back in full */
-        bool lost;        /* a tombstone of what was damaged */
+        const char *lacks; /* the id that it should have for a call or a result, and has not, by its
+                              name; NULL: none. Of a message that just came, never stored */
+        bool own_fields;   /* carries fields of Steno's that the openai view leaves out */
+        bool off_context;  /* includeInContext is false */
+        bool error;        /* partType error, or a tool result with isError */
+        bool orphan;       /* marks of a recording append: a result with no call, */
+        bool duplicate;    /* or a second result */
+        bool keep_output;  /* the client stored it in full: views give it back in full */
+        bool lost;         /* a tombstone of what was damaged */
 };
 
 /* Writes the JSON object. Defaults are left out. */

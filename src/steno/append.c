@@ -135,6 +135,8 @@ static int take_message(
                 return error_set(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
         int rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
+        if (rc == 0 && e->about.lacks && !w->batch.record)
+                rc = error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
         if (rc == 0)
                 rc = take_id(w, e, err);
         if (rc)

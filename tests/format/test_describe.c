@@ -27,6 +27,8 @@ static const char *about_of(const char *format, const char *json)
                 buf_printf(&b, "!%s", err.msg);
         else
                 about_write(&a, &b);
+        if (a.lacks)
+                buf_printf(&b, " lacks %s", a.lacks);
         if (a.id.n)
                 buf_printf(&b, " id %.*s", (int)a.id.n, a.id.p);
         json_release(&j);
@@ -91,12 +93,19 @@ static void openai_mistakes_are_named(void **state)
         SAYS("openai", "{\"role\":1}", "!role is not a string");
         SAYS("openai", "{\"role\":\"function\"}",
             "!role \"function\" is not one of system, developer, user, assistant, tool");
-        SAYS("openai", "{\"role\":\"tool\"}", "!tool_call_id is missing");
+        SAYS("openai", "{\"role\":\"tool\"}",
+            "{\"role\":\"tool\",\"answers\":[\"\"]} lacks tool_call_id");
+        SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":null,\"toolName\":\"f\"}",
+            "{\"role\":\"tool\",\"answers\":[\"f\"],\"own\":true} lacks tool_call_id");
+        SAYS("openai",
+            "{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}},{\"id\":\"a\","
+            "\"function\":{}}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\",\"a\"]} lacks the id of a tool_calls entry");
         SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":7}", "!tool_call_id is not a string");
         SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":{}}", "!tool_calls is not an array");
         SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[1]}",
             "!a tool_calls entry is not an object");
-        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":null}]}",
+        SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":1}]}",
             "!the id of a tool_calls entry is not a string");
         SAYS("openai", "{\"role\":\"user\",\"id\":5}", "!id is not a string");
         SAYS("openai", "{\"role\":\"user\",\"id\":\"\"}", "!id has 0 bytes, not 1 to 256");
@@ -112,7 +121,8 @@ static void every_format_names_its_calls_and_answers(void **state)
             "{\"role\":\"tool\",\"answers\":[\"a\"]}");
         SAYS("responses", "{\"type\":\"web_search_call\",\"id\":\"ws\"}", "{} id ws");
         SAYS("responses", "{\"role\":\"user\",\"content\":\"\"}", "{\"role\":\"user\"}");
-        SAYS("responses", "{\"type\":\"function_call\"}", "!call_id is missing");
+        SAYS("responses", "{\"type\":\"function_call\"}",
+            "{\"role\":\"assistant\",\"calls\":[\"\"]} lacks call_id");
         SAYS("anthropic",
             "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\","
             "\"is_error\":true}]}",

@@ -178,6 +178,22 @@ static void a_call_is_replaced(struct teller *t)
         shows(t, "w", "orphan 2,orphan 4,orphan 6,");
 }
 
+#define NO_ID_CALL                                                                                 \
+        "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":"        \
+        "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}"
+#define NO_ID_RESULT "{\"id\":\"t1\",\"role\":\"tool\",\"content\":\"t1\"}"
+
+static void ids_are_missing(struct teller *t)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_RECORD};
+        const char *both = "[" NO_ID_CALL "," NO_ID_RESULT "]";
+        refuses(t, NO_ID_CALL, "message 1: the id of a tool_calls entry is missing");
+        refuses(t, NO_ID_RESULT, "message 1: tool_call_id is missing");
+        OK(steno_append(t->f->conv, both, strlen(both), &opt, NULL, &err));
+        is_in_order(t);
+        shows(t, "call_made_1_0 call_made_1_0", "unrecorded 1,orphan 2,");
+}
+
 static void tell(void **state, void (*story)(struct teller *t))
 {
         for (int cold = 0; cold < 2; cold++) {
@@ -198,6 +214,7 @@ STORY(a_result_is_corrected)
 STORY(a_result_is_deleted_and_comes_again)
 STORY(a_call_is_deleted)
 STORY(a_call_is_replaced)
+STORY(ids_are_missing)
 
 #define T(f)                                                                                       \
         {                                                                                          \
@@ -212,6 +229,7 @@ int main(void)
             T(a_result_is_deleted_and_comes_again),
             T(a_call_is_deleted),
             T(a_call_is_replaced),
+            T(ids_are_missing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

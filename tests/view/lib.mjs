@@ -77,6 +77,8 @@ export const damages = [
   function two_user_turns(l) { const i = random(l.length + 1); l.splice(i, 0, user(), user()); },
   function no_words(l) { const i = at(l, (m) => m.role === "assistant"); if (i >= 0) l[i].content = pick([null, "", "  ", []]); },
   function user_without_words(l) { const i = at(l, (m) => m.role === "user"); if (i >= 0) l[i].content = pick(["", " ", []]); },
+  function result_without_id(l) { const i = at(l, isResult); if (i >= 0) { l[i] = { ...l[i], ...(random(2) && { toolName: "read" }) }; delete l[i].tool_call_id; if (random(3) === 0) l[i].tool_call_id = null; } },
+  function call_without_id(l) { const i = at(l, (m) => m.tool_calls); if (i >= 0) { const c = { ...pick(l[i].tool_calls) }; delete c.id; l[i] = { ...l[i], tool_calls: random(2) ? [c] : [...l[i].tool_calls, c] }; } },
   function twin_calls(l) { const i = at(l, (m) => m.tool_calls); if (i >= 0) l[i].tool_calls.push(call(l[i].tool_calls[0].id)); },
   function error_message(l) { l.splice(random(l.length + 1), 0, { role: "assistant", content: pick(["", "half a"]), partType: "error", error: { code: "LLM_ERROR", message: "x", retryable: true } }); },
   function own_fields(l) { for (const m of l) if (random(2)) Object.assign(m, { createdAt: "2026-01-02T03:04:05.678Z", mode: "chat" }, isResult(m) ? { toolName: "read", duration: 3, isError: true } : {}); },
