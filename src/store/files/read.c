@@ -218,17 +218,20 @@ int files_read_id(
 
 /* ---- amendments ---- */
 
-struct recent_amendments {
-        uint64_t *seqs;
+struct amendments {
+        uint64_t *seqs; /* that a walk found */
         size_t count;
         size_t cap;
+        uint64_t below; /* seqs from here on are not wanted */
 };
 
 static int note_amendment(void *ctx, const struct files_record *r)
 {
-        struct recent_amendments *a = ctx;
+        struct amendments *a = ctx;
         if (r->damaged || !str_starts(r->rec.x, "{\"kind\":"))
                 return 0;
+        if (r->rec.seq >= a->below)
+                return 1;
         if (a->count == a->cap) {
                 size_t cap = a->cap ? a->cap * 2 : 16;
                 uint64_t *seqs = realloc(a->seqs, cap * sizeof *seqs);
@@ -241,59 +244,92 @@ static int note_amendment(void *ctx, const struct files_record *r)
         return 0;
 }
 
-/* Hands out the amendment at `seq`; *prev is the one before it. */
-static int amendment_at(struct reader *r, uint64_t seq, struct buf *line, files_record_fn each,
-    void *ctx, uint64_t *prev, struct steno_error *err)
+static int find_amendments(struct reader *r, uint64_t from, uint64_t below, struct amendments *out,
+    struct steno_error *err)
+{
+        out->count = 0;
+        out->below = below;
+        int rc = walk(r, from, 0, note_amendment, out, err);
+        if (rc == STENO_ENOMEM)
+                error_nomem(err);
+        return rc < 0 ? rc : 0;
+}
+
+/* The record of this seq, behind any damage. 1: *line is it; 0: it cannot be read. */
+static int line_of(
+    struct log_cursor *cursor, uint64_t seq, struct log_line *line, struct steno_error *err)
+{
+        int rc;
+        while ((rc = log_next(cursor, line, err)) == 1)
+                if (!line->damaged && line->rec.seq >= seq)
+                        return line->rec.seq == seq;
+        return rc;
+}
+
+/* Hands out the amendment at `seq`; *prev is the one before it. *lost: it cannot be read, which
+ * whoever walks the log reports. */
+static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, void *ctx,
+    uint64_t *prev, bool *lost, struct steno_error *err)
 {
         uint64_t at;
-        struct record rec;
+        struct log_cursor cursor;
+        struct log_line line;
         struct about about;
         struct arena arena;
         *prev = 0;
         int rc = log_seek_after(r->fs, r->fd, r->at.end, seq - 1, &at, err);
-        if (rc == 0)
-                rc = log_read_at(r->fs, r->fd, r->at.end, at, line, &rec, err);
-        if (rc == STENO_ECORRUPT || (rc == 0 && rec.seq != seq))
-                return 0; /* damaged: reported by whoever walks the log */
         if (rc)
                 return rc;
-        arena_init(&arena);
-        rc = about_read(rec.x, &arena, &about, err);
-        arena_release(&arena);
-        if (rc)
-                return rc;
-        *prev = about.prev < seq ? about.prev : 0;
-        struct files_record out = {.rec = rec, .first_seq = seq, .last_seq = seq};
-        return each(ctx, &out);
+        log_cursor_init(&cursor, r->fs, r->fd, at, r->at.end);
+        rc = line_of(&cursor, seq, &line, err);
+        *lost = rc == 0;
+        if (rc == 1) {
+                arena_init(&arena);
+                rc = about_read(line.rec.x, &arena, &about, err);
+                arena_release(&arena);
+                struct files_record out = {.rec = line.rec, .first_seq = seq, .last_seq = seq};
+                if (rc == 0) {
+                        *prev = about.prev < seq ? about.prev : 0;
+                        rc = each(ctx, &out);
+                }
+        }
+        log_cursor_release(&cursor);
+        return rc;
 }
 
+/*
+ * From the newest to the oldest: what lies behind the index is looked for, the rest is a chain
+ * that ids.idx knows the end of. Where a link is lost, all before it are looked for.
+ */
 int files_read_amendments(
     struct files_conv *c, files_record_fn each, void *ctx, struct steno_error *err)
 {
         struct reader r;
-        struct recent_amendments recent = {0};
-        struct buf line;
+        struct amendments found = {0};
         int rc = reader_open_log(c, &r, err);
         if (rc)
                 return rc;
-        buf_init(&line, 0);
         uint64_t covered = ids_covered(&r.ids);
         uint64_t next = r.ids.last_amend <= r.at.last_seq ? r.ids.last_amend : 0;
+        bool chained = true;
         if (covered < r.at.end)
-                rc = walk(&r, covered, 0, note_amendment, &recent, err);
-        if (rc == STENO_ENOMEM)
-                error_nomem(err);
-        while (rc == 0 && (recent.count || next)) {
+                rc = find_amendments(&r, covered, UINT64_MAX, &found, err);
+        while (rc == 0 && (found.count || next)) {
                 uint64_t prev;
-                uint64_t seq = recent.count ? recent.seqs[--recent.count] : next;
-                bool chained = recent.count == 0;
-                rc = amendment_at(&r, seq, &line, each, ctx, &prev, err);
-                /* The index may know one that the walk has handed out already. */
-                if (chained)
+                bool lost;
+                uint64_t seq = found.count ? found.seqs[--found.count] : next;
+                bool follow = chained && found.count == 0;
+                rc = amendment_at(&r, seq, each, ctx, &prev, &lost, err);
+                if (rc == 0 && lost && follow) {
+                        rc = find_amendments(&r, 0, seq, &found, err);
+                        chained = false;
+                        next = 0;
+                } else if (follow) {
+                        /* The index may know one that the walk has handed out already. */
                         next = prev ? prev : next < seq ? next : 0;
+                }
         }
-        free(recent.seqs);
-        buf_release(&line);
+        free(found.seqs);
         reader_close(&r);
         return rc;
 }
