@@ -356,6 +356,15 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
         }
 }
 
+int log_next_seq(struct log_cursor *c, uint64_t seq, struct log_line *out, struct steno_error *err)
+{
+        int rc;
+        while ((rc = log_next(c, out, err)) == 1)
+                if (!out->damaged && out->rec.seq >= seq)
+                        return out->rec.seq == seq;
+        return rc;
+}
+
 /* ---- the end ---- */
 
 int log_next_upto(

@@ -84,7 +84,10 @@ void log_cursor_init(struct log_cursor *c, const struct fs *fs, int fd, uint64_t
 void log_cursor_release(struct log_cursor *c);
 /* 1 and a line, 0 at the end, or a negative code. */
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err);
-/* The same for a walk to the end of a log whose last seq is known: what is missing there is
+/* The record of this seq, behind whatever is damaged before it. 1: *out is it; 0: it is not there,
+ * or cannot be read. */
+int log_next_seq(struct log_cursor *c, uint64_t seq, struct log_line *out, struct steno_error *err);
+/* log_next for a walk to the end of a log whose last seq is known: what is missing there is
  * damage as well. */
 int log_next_upto(
     struct log_cursor *c, uint64_t last_seq, struct log_line *out, struct steno_error *err);

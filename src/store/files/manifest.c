@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 static const char *const STATES[] = {"open", "closed", "deleted"};
 
@@ -115,13 +116,12 @@ void manifest_put(struct buf *out, const struct artifact_info *a)
 
 /* ---- reading ---- */
 
-/* True when there was no memory for it; a text that is not there is "". */
-static bool get_text(const struct json *j, const char *key, char *to, size_t size)
+bool manifest_text(const struct json *j, json_ref object, const char *key, char *to, size_t size)
 {
         struct buf b;
         buf_init(&b, 64 * KIB);
-        json_string(j, json_get(j, 0, key), &b, NULL);
-        size_t n = b.n < size - 1 ? b.n : size - 1;
+        json_string(j, json_get(j, object, key), &b, NULL);
+        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
         if (n)
                 memcpy(to, b.p, n);
         to[n] = '\0';
@@ -147,7 +147,7 @@ int manifest_line(struct json *j, struct str line, struct artifact_info *out)
                 return rc == STENO_ENOMEM ? rc : 0;
         *out = (struct artifact_info){0};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-                if (get_text(j, texts[i].key, texts[i].to, texts[i].size))
+                if (manifest_text(j, 0, texts[i].key, texts[i].to, texts[i].size))
                         return STENO_ENOMEM;
         time_parse(created, strlen(created), &out->created);
         time_parse(deleted, strlen(deleted), &out->deleted_at);

@@ -255,17 +255,6 @@ static int find_amendments(struct reader *r, uint64_t from, uint64_t below, stru
         return rc < 0 ? rc : 0;
 }
 
-/* The record of this seq, behind any damage. 1: *line is it; 0: it cannot be read. */
-static int line_of(
-    struct log_cursor *cursor, uint64_t seq, struct log_line *line, struct steno_error *err)
-{
-        int rc;
-        while ((rc = log_next(cursor, line, err)) == 1)
-                if (!line->damaged && line->rec.seq >= seq)
-                        return line->rec.seq == seq;
-        return rc;
-}
-
 /* Hands out the amendment at `seq`; *prev is the one before it. *lost: it cannot be read, which
  * whoever walks the log reports. */
 static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, void *ctx,
@@ -281,7 +270,7 @@ static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, vo
         if (rc)
                 return rc;
         log_cursor_init(&cursor, r->fs, r->fd, at, r->at.end);
-        rc = line_of(&cursor, seq, &line, err);
+        rc = log_next_seq(&cursor, seq, &line, err);
         *lost = rc == 0;
         if (rc == 1) {
                 arena_init(&arena);

@@ -21,21 +21,6 @@
 
 /* ---- what the message says ---- */
 
-/* True when there was no memory for it. */
-static bool take_text(const struct json *j, json_ref said, const char *key, char *to, size_t size)
-{
-        struct buf b;
-        buf_init(&b, 64 * KIB);
-        json_string(j, json_get(j, said, key), &b, NULL);
-        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
-        if (n)
-                memcpy(to, b.p, n);
-        to[n] = '\0';
-        bool failed = b.failed == STENO_ENOMEM;
-        buf_release(&b);
-        return failed;
-}
-
 int relist_read(struct str m, struct str ref, struct artifact_info *out, struct steno_error *err)
 {
         struct json j;
@@ -47,9 +32,9 @@ int relist_read(struct str m, struct str ref, struct artifact_info *out, struct 
         if (rc == 0 && json_is_str(&j, json_get(&j, said, "id"), ref)) {
                 json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
                 json_i64(&j, json_get(&j, said, "createdAt"), &out->created);
-                failed = take_text(&j, said, "id", out->id, sizeof out->id) ||
-                         take_text(&j, said, "mimeType", out->mime, sizeof out->mime) ||
-                         take_text(&j, said, "hint", out->hint, sizeof out->hint);
+                failed = manifest_text(&j, said, "id", out->id, sizeof out->id) ||
+                         manifest_text(&j, said, "mimeType", out->mime, sizeof out->mime) ||
+                         manifest_text(&j, said, "hint", out->hint, sizeof out->hint);
         }
         json_release(&j);
         return rc == STENO_ENOMEM || failed ? error_nomem(err) : 0;

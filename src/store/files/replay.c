@@ -186,17 +186,6 @@ static int refuse_replay(
         return conflict(q, i, WHY[like]);
 }
 
-/* The record at `first_seq`, behind whatever is damaged before it. 0: it is not there. */
-static int next_from(
-    struct log_cursor *cursor, uint64_t seq, struct log_line *line, struct steno_error *err)
-{
-        int rc;
-        while ((rc = log_next(cursor, line, err)) == 1)
-                if (!line->damaged && line->rec.seq >= seq)
-                        return line->rec.seq == seq;
-        return rc;
-}
-
 /* Where the record is that the first message of the batch would be. */
 static int find_first(struct group *g, const struct candidate *found, uint64_t first_seq,
     uint64_t *at, struct steno_error *err)
@@ -231,7 +220,7 @@ static int replay(struct group *g, struct append_request *q, const struct candid
                 return error_nomem(&q->err);
         log_cursor_init(&cursor, c->store->env->fs, c->log, at, c->at.end);
         for (; i < b->count; i++) {
-                rc = next_from(&cursor, first_seq + i, &line, &q->err);
+                rc = log_next_seq(&cursor, first_seq + i, &line, &q->err);
                 if (rc == 0)
                         like = first_seq + i > c->at.last_seq ? LIKE_OTHER_ID : LIKE_DAMAGED;
                 if (rc != 1)
