@@ -331,6 +331,19 @@ static long long bytes_written(void)
         return n;
 }
 
+/* Bytes that are written for a byte of message, from the first append on: derived files grow in
+ * leaps. */
+static double bytes_of_appends(struct steno_conv *c, int count)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
+        long long before = bytes_written();
+        for (int i = 0; i < count; i++)
+                if (steno_append(c, message, MESSAGE, &opt, NULL, NULL))
+                        die("append", "failed");
+        steno_conv_close(c);
+        return (double)(bytes_written() - before) / ((double)count * MESSAGE);
+}
+
 static void remove_all(const char *dir)
 {
         const struct fs *fs = fs_real();
@@ -387,9 +400,7 @@ int main(int argc, char **argv)
                 shorter[r] = append_cost(small, 100);
                 longer[r] = append_cost(large, 100);
         }
-        long long before = bytes_written();
-        append_cost(alone, 1000);
-        double written = (double)(bytes_written() - before) / (1000.0 * MESSAGE);
+        double written = bytes_of_appends(conversation(store, "fresh"), 20000);
         printf(
             "{\"bench\":\"store\",\"one_writer\":%.0f,\"bare_one\":%.0f,\"one_writer_ratio\":%.2f,"
             "\"writers_32\":%.0f,\"bare_32\":%.0f,\"sqlite_full_32\":%.0f,"
