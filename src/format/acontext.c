@@ -32,7 +32,7 @@ static int describe_parts(struct describe *d, json_ref parts, bool *only)
                 if (!json_is(j, type, "tool-call"))
                         continue;
                 json_ref id = json_get(j, meta, "id");
-                if (json_type(j, id) != JSON_STRING)
+                if (!describe_is_id(j, id))
                         id = json_get(j, meta, "name");
                 rc = describe_call(d, id, JSON_NONE, "the name of a tool-call");
         }

@@ -277,7 +277,7 @@ static struct str made_id(struct arrange *a, uint64_t seq, size_t n)
 /* Ids that a provider wants to be unique in the request, or at least in a turn of calls. */
 static bool is_taken(struct arrange *a, struct str id)
 {
-        if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.p)
+        if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.n)
                 return false;
         bool plain = is_plain(id) || !(a->flags & FORMAT_UNIQUE_IDS);
         return seen_before(a, id) || !plain;
@@ -316,7 +316,7 @@ static int name_calls(struct arrange *a, struct message *m)
                         continue;
                 struct str id = m->parts[i].id;
                 struct str better = id;
-                if (!id.p && !(a->flags & FORMAT_NAMELESS))
+                if (!id.n && !(a->flags & FORMAT_NAMELESS))
                         better = made_id(a, m->seq, n);
                 if (is_taken(a, better)) {
                         tell_renamed(a, m, better);
@@ -340,7 +340,7 @@ static int name_calls(struct arrange *a, struct message *m)
 
 static bool is_other(struct str own, struct str of_call)
 {
-        return of_call.p && !(own.p && str_eq(own, of_call));
+        return of_call.n && !(own.p && str_eq(own, of_call));
 }
 
 /* Where results are known by their tool they say the name that was called. */

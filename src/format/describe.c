@@ -52,6 +52,11 @@ int describe_answer_text(struct describe *d, struct str id)
         return add(d, id, &d->out->answers, &d->out->answer_count, &d->answer_cap);
 }
 
+bool describe_is_id(const struct json *j, json_ref id)
+{
+        return json_type(j, id) == JSON_STRING && json_inner(j, id).n > 0;
+}
+
 /* What pairing knows it by: repair_id says the same of what is read. */
 static int take_id(
     struct describe *d, json_ref id, json_ref name, const char *what, struct str *out)
@@ -59,9 +64,10 @@ static int take_id(
         enum json_type type = json_type(d->j, id);
         if (type != JSON_STRING && type != JSON_NOTHING && type != JSON_NULL)
                 return describe_refuse(d, "%s is not a string", what);
-        if (type != JSON_STRING && !d->out->lacks)
+        bool there = describe_is_id(d->j, id);
+        if (!there && !d->out->lacks)
                 d->out->lacks = what;
-        *out = token_text(d->j, type == JSON_STRING ? id : name, d->arena);
+        *out = token_text(d->j, there ? id : name, d->arena);
         return 0;
 }
 

@@ -19,10 +19,12 @@ struct describe {
 };
 
 /* Each returns 0 or a negative code with `err` filled. `what` names the id for the error text,
- * as in "tool_call_id". The node must be a string; where it is absent or null the name of the tool
- * stands for it, and `lacks` says so. */
+ * as in "tool_call_id". The node must be a string; where it is absent, null or empty the name of
+ * the tool stands for it, and `lacks` says so. */
 int describe_call(struct describe *d, json_ref id, json_ref name, const char *what);
 int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what);
+/* A string that says something. */
+bool describe_is_id(const struct json *j, json_ref id);
 /* The same for an id that is already text and lives in the arena. */
 int describe_call_text(struct describe *d, struct str id);
 int describe_answer_text(struct describe *d, struct str id);

@@ -23,7 +23,7 @@ static const char MODEL[] = "model";
 static int describe_function(struct describe *d, json_ref f, bool call)
 {
         json_ref id = json_get(d->j, f, "id");
-        if (json_type(d->j, id) != JSON_STRING)
+        if (!describe_is_id(d->j, id))
                 id = json_get(d->j, f, "name");
         return call ? describe_call(d, id, JSON_NONE, "the name of a functionCall")
                     : describe_answer(d, id, JSON_NONE, "the name of a functionResponse");
@@ -238,7 +238,7 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
 
 static void write_id(struct writer *w, struct str id)
 {
-        if (!str_starts(id, MADE_ID))
+        if (id.n && !str_starts(id, MADE_ID))
                 writing_string(w, "id", id);
 }
 

@@ -83,7 +83,7 @@ static bool records_next(struct records *r)
 static json_ref record_id(const struct json *j)
 {
         json_ref id = json_get(j, 0, "id");
-        return json_type(j, id) == JSON_STRING ? id : json_get(j, 0, "name");
+        return describe_is_id(j, id) ? id : json_get(j, 0, "name");
 }
 
 static bool is_answered(const struct json *j)

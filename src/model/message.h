@@ -87,7 +87,7 @@ struct part {
         struct media media;
 
         /* calls and results */
-        struct str id;        /* the call's id; absent: the format gave none (gemini) */
+        struct str id;        /* the call's id; absent or empty: there is none */
         struct str name;      /* the tool's */
         struct str arguments; /* a string when arguments_text, else a raw value */
         bool arguments_text;

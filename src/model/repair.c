@@ -45,7 +45,7 @@ const char *repair_class_text(enum repair_class c)
 
 struct str repair_id(const struct part *p, struct arena *arena)
 {
-        return token_decode(p->id.p ? p->id : p->name, arena, NULL);
+        return token_decode(p->id.n ? p->id : p->name, arena, NULL);
 }
 
 /* ---- linking ---- */

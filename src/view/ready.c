@@ -251,7 +251,7 @@ bool ready_openai(struct str m)
         if (content != CONTENT_STRING || calls)
                 return false;
         if (str_is(role, "tool"))
-                return answers.p;
+                return answers.n > 0;
         return !answers.p &&
                (str_is(role, "user") || str_is(role, "system") || str_is(role, "developer"));
 }

@@ -101,6 +101,14 @@ static void openai_mistakes_are_named(void **state)
             "{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}},{\"id\":\"a\","
             "\"function\":{}}]}",
             "{\"role\":\"assistant\",\"calls\":[\"f\",\"a\"]} lacks the id of a tool_calls entry");
+        SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":\"\",\"toolName\":\"f\"}",
+            "{\"role\":\"tool\",\"answers\":[\"f\"],\"own\":true} lacks tool_call_id");
+        SAYS("openai",
+            "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"\",\"function\":{\"name\":\"f\"}}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\"]} lacks the id of a tool_calls entry");
+        SAYS("gemini",
+            "{\"role\":\"model\",\"parts\":[{\"functionCall\":{\"id\":\"\",\"name\":\"f\"}}]}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\"]}");
         SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":7}", "!tool_call_id is not a string");
         SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":{}}", "!tool_calls is not an array");
         SAYS("openai", "{\"role\":\"assistant\",\"tool_calls\":[1]}",
