@@ -406,6 +406,21 @@ static void old_kernels_are_as_safe(void **state)
         expect(p, "free", "x");
 }
 
+static void a_fifo_hangs_nobody(void **state)
+{
+        const struct place *p = *state;
+        char *text;
+        size_t n;
+
+        assert_int_equal(mkfifoat(p->root, "fifo", 0600), 0);
+        alarm(10);
+        assert_true(fs_slurp(p->fs, p->root, "fifo", 100, &text, &n) < 0);
+        int fd = p->fs->open(p->fs, p->root, "fifo", O_RDWR, 0);
+        if (fd >= 0)
+                p->fs->close(p->fs, fd);
+        alarm(0);
+}
+
 static bool stamped(time_t s, long ns, time_t later_s, long later_ns)
 {
         struct timespec dir = {s, ns}, later = {later_s, later_ns};
@@ -436,6 +451,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(stamps_count_once_the_clock_has_moved_on),
+            IN_PLACE(a_fifo_hangs_nobody),
             IN_PLACE(paths_cannot_leave_their_directory),
             IN_PLACE(links_are_not_followed),
             IN_PLACE(descriptors_do_not_leak_into_children),
