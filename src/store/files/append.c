@@ -216,7 +216,7 @@ static int write_group(struct group *g, struct steno_error *err)
         uint64_t before = c->at.end;
         c->at.end += g->out.n;
         c->at.size = c->at.end;
-        c->at.last_seq = g->seq;
+        c->at.last_seq = c->highest_seq = g->seq;
         if (ids_covered(&c->ids) == before) {
                 bool kept = true;
                 for (size_t i = 0; kept && i < g->noted_count; i++)

@@ -133,6 +133,9 @@ int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct
         const struct fs *fs = c->store->env->fs;
         struct stat st = {0};
         int sys = log >= 0 ? fs->fstat(fs, log, &st) : 0;
+        if (sys == 0 && log >= 0 && !S_ISREG(st.st_mode))
+                return error_set(err, STENO_ECORRUPT,
+                    "messages.jsonl of conversation \"%.100s\" is not a file", c->id);
         ids_open(ids, c->store->env, c->store->boot, c->dir, st.st_size ? st.st_ino : 0);
         ids->log = st.st_ino;
         if (known && known->log == st.st_ino && known->mark.size > ids->mark.size)
@@ -144,9 +147,15 @@ int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct
                      : log_find_end(fs, log, (uint64_t)st.st_size, ids->mark, out, err);
         if (rc)
                 ids_close(ids);
-        if (rc == 0 && out->size && !out->last_seq)
-                out->last_seq = seq_of_any_log(c);
-        return rc;
+        if (rc || !out->size || ids->mark.size)
+                return rc;
+        /* Another file than the one that was written, a copy of it perhaps: seqs that had receipts
+         * are not given out again. */
+        uint64_t known_seq = seq_of_any_log(c);
+        out->lacks_end = out->last_seq && known_seq > out->last_seq;
+        if (known_seq > out->last_seq)
+                out->last_seq = known_seq;
+        return 0;
 }
 
 int conv_lacks_log(struct files_conv *c, uint64_t last_seq, struct steno_error *err)
@@ -331,7 +340,6 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         if (c->known && (uint64_t)st.st_size == c->at.end)
                 return 0;
         uint64_t known_end = c->known && (uint64_t)st.st_size > c->at.end ? c->at.end : 0;
-        uint64_t known_seq = c->known ? c->at.last_seq : 0;
         struct log_end e;
         c->known = false;
         ids_close(&c->ids);
@@ -342,12 +350,13 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         rc = repair ? 0 : conv_refuse_changed(c, c->log, &c->ids, &e, err);
         if (rc)
                 return rc;
-        bool cut_off = e.last_seq < known_seq; /* under us */
-        if (cut_off)
-                e.last_seq = known_seq;
+        if (e.last_seq < c->highest_seq) { /* cut off, or replaced, under us */
+                e.last_seq = c->highest_seq;
+                e.lacks_end = true;
+        }
         if (e.end < e.size)
                 rc = cut_tail(c, &e, err);
-        if (rc == 0 && (e.inside_line || cut_off))
+        if (rc == 0 && (e.inside_line || e.lacks_end))
                 rc = close_span(c, &e, err);
         if (rc == 0 && c->ids.mark.size > e.end) {
                 rc = ids_restart(&c->ids, (struct log_mark){e.end, e.last_seq});
@@ -370,6 +379,7 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         }
         c->at = e;
         c->known = true;
+        c->highest_seq = e.last_seq;
         return 0;
 }
 

@@ -300,6 +300,23 @@ static bool next_plain(struct log_cursor *c, struct log_line *out)
         return true;
 }
 
+/* Does the record with this seq stand too early, before others that go on from where we are? Then
+ * it is the one in the wrong place, and not those. */
+static int is_misplaced(struct log_cursor *c, uint64_t seq, bool *yes, struct steno_error *err)
+{
+        struct log_cursor behind;
+        struct str line;
+        struct record next;
+        uint64_t at;
+        *yes = false;
+        log_cursor_init(&behind, c->fs, c->fd, c->next, c->end);
+        int rc = next_line(&behind, &line, &at, err);
+        if (rc == 1 && record_read(line, &next))
+                *yes = next.seq > c->seq && next.seq < seq;
+        log_cursor_release(&behind);
+        return rc < 0 ? rc : 0;
+}
+
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err)
 {
         if (c->holding) {
@@ -324,6 +341,13 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
                         read = find_behind_damage(line, &rec, &at);
                 }
                 bool good = read && (!c->seq_known || rec.seq > c->seq);
+                if (good && c->seq_known && rec.seq > c->seq + 1) {
+                        bool misplaced;
+                        int failed = is_misplaced(c, rec.seq, &misplaced, err);
+                        if (failed)
+                                return failed;
+                        good = !misplaced;
+                }
                 if (good && !c->bad && (!c->seq_known || rec.seq == c->seq + 1)) {
                         hand_out(c, out, &rec, at);
                         return 1;
@@ -377,8 +401,14 @@ int log_next_upto(
         uint64_t seq = rc == 1 && out->first_seq ? out->first_seq - 1 : c->seq;
         if (!c->seq_known)
                 seq = last_seq ? last_seq - 1 : 0;
-        if (seq >= last_seq)
+        if (seq >= last_seq) {
+                /* Bytes that no seq is missing for: whatever they were, they had none. */
+                if (rc == 1 && last_seq) {
+                        out->first_seq = out->last_seq = 0;
+                        c->seq = seq;
+                }
                 return rc;
+        }
         uint64_t at = rc == 1 ? out->at : c->end;
         *out = (struct log_line){
             .damaged = true, .first_seq = seq + 1, .last_seq = last_seq, .at = at};
@@ -502,6 +532,12 @@ static int find_end_behind(const struct fs *fs, int fd, uint64_t feed, struct lo
         if (rc || at == feed)
                 return rc;
         uint64_t from = rec.group <= at ? at - rec.group : 0;
+        if (from > mark.size) {
+                /* Where bytes were taken out of the log it may be inside a line. */
+                rc = find_feed_back(fs, fd, from, 1, &from, err);
+                if (rc)
+                        return rc;
+        }
         if (from < mark.size)
                 from = mark.size;
         bool alone = rec.batch_count == 1 && from == at && at + rec.line.n + 1 == feed;

@@ -40,6 +40,7 @@ struct log_end {
         uint64_t end;      /* behind the last visible record; what follows up to size is torn */
         uint64_t last_seq; /* that was given out; 0: none */
         bool inside_line;  /* the mark is: that line has lost its line feed */
+        bool lacks_end;    /* records up to last_seq are known to have been, and are not there */
         struct log_mark synced; /* what is known to be, from the mark and the records (L3) */
 };
 
