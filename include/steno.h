@@ -539,7 +539,9 @@ struct steno_check_options {
 };
 
 /* Verifies every checksum, pair and ref, store.json, and of a whole store the index. The number of
- * findings, or a negative code. What cannot be looked at is a finding. */
+ * findings, or a negative code. What cannot be looked at is a finding. Where a repair may not write
+ * (STENO_EDENIED) or has no room (STENO_EFULL) all is looked at first, and nothing of it counts as
+ * repaired. */
 STENO_API int steno_check(struct steno_store *store, const struct steno_check_options *opt,
     steno_finding_fn each, void *ctx, struct steno_error *err);
 

@@ -4,7 +4,6 @@
 #include "steno/store.h"
 
 #include <stdio.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -25,14 +24,27 @@ struct checking {
         uint64_t done;
         uint64_t total;
         int findings;
-        struct files_conv *conv; /* at work, */
-        bool trashed;            /* and in the trash */
+        struct files_conv *conv;    /* at work, */
+        bool trashed;               /* and in the trash */
+        struct steno_error refused; /* the first repair that the system did not let be done */
         struct steno_error *err;
 };
 
 static int stopped(struct checking *c)
 {
         return error_set(c->err, STENO_EINTERRUPTED, "stopped by the caller");
+}
+
+/* What a repair returned: where nothing can be written the rest is checked all the same. */
+static int wrote(struct checking *c, int rc, const char *what)
+{
+        if (!c->repair || (rc != STENO_EDENIED && rc != STENO_EFULL))
+                return rc;
+        if (!c->refused.code) {
+                c->refused = *c->err;
+                error_prefix(&c->refused, rc, "%s cannot be repaired", what);
+        }
+        return 0;
 }
 
 static void put_text(struct jsonw *w, const char *key, const char *text)
@@ -106,6 +118,7 @@ static int check_one(void *ctx, const char *project, const char *folder)
         int rc = files_conv_open_folder(c->store->files, project, folder, &c->conv, &why);
         if (rc == 0) {
                 rc = check_conv(c->conv, c->repair, tell_of_conv, c, c->err);
+                rc = wrote(c, rc, files_conv_id(c->conv));
                 files_conv_release(c->conv);
         } else if (rc == STENO_ENOMEM) {
                 error_nomem(c->err);
@@ -159,11 +172,15 @@ static int check_project(void *ctx, const char *project, const struct stat *st, 
         return tell(c, project, NULL, &(struct check_finding){.what = why.msg});
 }
 
-/* What a repair can always mend. */
-static int tell_of_store(struct checking *c, const char *what)
+/* What a repair can mend wherever it may write; `rc` is what it returned. */
+static int tell_of_store(struct checking *c, int rc, const char *name, const char *what)
 {
-        return tell(c, NULL, NULL,
-            &(struct check_finding){.what = what, .repaired = c->repair, .repairable = !c->repair});
+        bool repaired = c->repair && rc == 0;
+        rc = wrote(c, rc, name);
+        return rc ? rc
+                  : tell(c, NULL, NULL,
+                        &(struct check_finding){
+                            .what = what, .repaired = repaired, .repairable = !repaired});
 }
 
 static int check_settings(struct checking *c)
@@ -174,9 +191,9 @@ static int check_settings(struct checking *c)
         int rc = 0;
         if (c->repair)
                 rc = files_renew_settings(s->files, s->settings_problem, c->err);
-        if (rc == 0)
-                rc = tell_of_store(c, s->settings_problem);
-        if (rc == 0 && c->repair)
+        bool repaired = c->repair && rc == 0;
+        rc = tell_of_store(c, rc, "store.json", s->settings_problem);
+        if (rc == 0 && repaired)
                 s->settings_problem[0] = '\0';
         return rc;
 }
@@ -201,7 +218,7 @@ static int check_index(struct checking *c)
             "index.db says something else than the folders of %llu conversation%s (%s); it is "
             "derived, and can be made anew",
             (unsigned long long)differ.count, differ.count == 1 ? "" : "s", differ.first);
-        return rc ? rc : tell_of_store(c, what);
+        return tell_of_store(c, rc, "index.db", what);
 }
 
 static int check_all(struct checking *c, struct str project)
@@ -235,13 +252,14 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
         const char *id = OPTION(opt, struct steno_check_options, id, NULL);
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
         struct str p = {0};
+        struct steno_error none = {0};
         struct checking c = {.store = store,
             .repair = OPTION(opt, struct steno_check_options, repair, false),
             .each = each,
             .ctx = ctx,
             .progress = OPTION(opt, struct steno_check_options, progress, NULL),
             .progress_ctx = OPTION(opt, struct steno_check_options, progress_ctx, NULL),
-            .err = err};
+            .err = err ? err : &none};
         if (project || id) {
                 int rc = store_project(project, &p, err);
                 if (rc)
@@ -260,5 +278,9 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 c.only_folder = folder;
         }
         int rc = check_all(&c, p);
+        if (rc == 0 && c.refused.code) {
+                *c.err = c.refused;
+                rc = c.refused.code;
+        }
         return rc ? rc : c.findings;
 }

@@ -12,6 +12,15 @@ enum check_state check_repaired(const struct check *k, bool could)
         return !k->repair ? CHECK_REPAIRABLE : could ? CHECK_REPAIRED : CHECK_STAYS;
 }
 
+int check_wrote(struct check *k, int rc)
+{
+        if (rc != STENO_EDENIED && rc != STENO_EFULL)
+                return rc;
+        k->refused = *k->err;
+        k->repair = false;
+        return 0;
+}
+
 int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
 {
         char what[400];
@@ -49,6 +58,10 @@ int check_conv(
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < sizeof PARTS / sizeof *PARTS; i++)
                 rc = go_on(&k, PARTS[i](&k));
+        if (rc == 0 && k.refused.code) {
+                rc = k.refused.code;
+                *k.err = k.refused;
+        }
         free(k.artifacts);
         if (k.planned)
                 purge_plan_release(&k.plan);

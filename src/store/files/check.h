@@ -19,7 +19,8 @@ struct check_finding {
         bool repairable; /* by a check that repairs */
 };
 
-/* A non-zero return stops the check, which returns it. */
+/* STENO_EDENIED and STENO_EFULL: all was looked at, but what was told of last could not be
+ * repaired. A non-zero return of `each` stops the check, which returns it. */
 typedef int (*check_fn)(void *ctx, const struct check_finding *f);
 
 int check_conv(

@@ -100,7 +100,7 @@ static int check_part(void *ctx, const char *name, unsigned char type)
                 return rc;
         bool moved = false;
         if (k->repair)
-                rc = part_drop_wrong(k->conv, name, &moved, k->err);
+                rc = check_wrote(k, part_drop_wrong(k->conv, name, &moved, k->err));
         return rc ? rc
                   : check_tell(
                         k, 0, moved, "part %.16s... has other bytes than its name says", name);
@@ -125,7 +125,10 @@ static int by_id(const void *a, const void *b)
 static int check_manifest(struct check *k, int artifacts)
 {
         struct manifest_damage d;
-        int rc = manifest_mend(k->conv, artifacts, k->repair, &d, k->err);
+        bool repair = k->repair;
+        int rc = manifest_mend(k->conv, artifacts, repair, &d, k->err);
+        if (repair && (rc = check_wrote(k, rc)) == 0 && !k->repair)
+                rc = manifest_mend(k->conv, artifacts, false, &d, k->err);
         if (rc == 0 && d.lines)
                 rc = check_tell(k, 0, k->repair,
                     "%llu line%s of artifacts/manifest.jsonl cannot be read",
@@ -237,8 +240,9 @@ static int check_ref(
         if (rc || going)
                 return rc;
         if (k->repair && said.size)
-                rc = repair_ref(
-                    k, &said, about->answer_count ? about->answers[0] : (struct str){0}, &done);
+                rc = check_wrote(
+                    k, repair_ref(k, &said,
+                           about->answer_count ? about->answers[0] : (struct str){0}, &done));
         return rc ? rc : tell_missing(k, seq, done, "artifact", ref);
 }
 
@@ -294,7 +298,7 @@ static int check_run(void *ctx, const char *name)
         if (rc || d.tail == 0 || held)
                 return rc;
         if (k->repair)
-                rc = repair_run(k, name, &done);
+                rc = check_wrote(k, repair_run(k, name, &done));
         return rc ? rc
                   : check_tell(k, 0, check_repaired(k, done),
                         "%llu bytes at the end of run %s are torn", (unsigned long long)d.tail,

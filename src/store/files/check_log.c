@@ -52,6 +52,8 @@ static int look_at_end(struct log_check *l)
         if (rc == 0 && k->repair)
                 rc = rewrite_mended(c, &l->mended, k->err); /* and damage */
         files_conv_unlock(c);
+        if (k->repair)
+                rc = check_wrote(k, rc);
         if (rc == 0 && missing)
                 rc = check_tell(k, 0, check_repaired(k, true), "messages.jsonl is missing");
         k->torn = !k->repair && (missing || l->at.inside_line || l->at.end < l->at.size ||
@@ -233,7 +235,7 @@ int check_log(struct check *k)
                 rc = walk(&l);
         if (rc == 0 && l.ids_differ) {
                 if (k->repair)
-                        rc = repair_ids(k);
+                        rc = check_wrote(k, repair_ids(k));
                 if (rc == 0)
                         rc = check_tell(k, 0, check_repaired(k, true),
                             "ids.idx does not know every record; it is derived, and can be made "

@@ -101,7 +101,7 @@ int check_meta(struct check *k)
         if (rc || !state.what[0])
                 return rc;
         if (k->repair && k->conv->named)
-                rc = repair(k, &state, &repaired);
+                rc = check_wrote(k, repair(k, &state, &repaired));
         return rc ? rc
                   : check_tell(k, 0, k->conv->named ? check_repaired(k, repaired) : CHECK_STAYS,
                         "%s%s", state.what,
@@ -117,7 +117,7 @@ int check_ids_file(struct check *k)
         if (rc)
                 return rc;
         if (k->repair) {
-                rc = quarantine_entry(c, "ids.idx", "not a file", k->err);
+                rc = check_wrote(k, quarantine_entry(c, "ids.idx", "not a file", k->err));
                 files_conv_unlock(c);
         }
         return rc ? rc : check_tell(k, 0, check_repaired(k, true), "ids.idx is not a file");

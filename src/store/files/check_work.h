@@ -16,6 +16,7 @@ struct check {
         check_fn each;
         void *ctx;
         struct steno_error *err;
+        struct steno_error refused; /* why nothing is repaired any more; code 0: it is */
 
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;
@@ -33,6 +34,11 @@ enum check_state {
 
 /* Of what a repair can mend, or could just now. */
 enum check_state check_repaired(const struct check *k, bool could);
+/*
+ * What repairing returned. Where the system does not let it write, or has no room, it is only
+ * looked from here on (`repair` is false then), and check_conv ends with that error.
+ */
+int check_wrote(struct check *k, int rc);
 /* Hands out a finding. */
 int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
