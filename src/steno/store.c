@@ -34,11 +34,12 @@ const char *steno_code_name(int code)
         return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
 }
 
-/* "sqlite:x" and "https://x" begin with the name of a kind, "./sqlite:x" and "c:x" do not. */
+/* "sqlite:x" and "s3://x" begin with the name of a kind, "./sqlite:x" and "c:x" do not. */
 static size_t scheme_length(const char *url)
 {
-        size_t n = 0;
-        while ((url[n] >= 'a' && url[n] <= 'z') || (url[n] >= 'A' && url[n] <= 'Z'))
+        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        size_t n = strspn(url, LETTERS);
+        while (n > 0 && url[n] && (strchr(LETTERS, url[n]) || strchr("0123456789+-.", url[n])))
                 n++;
         return n >= 2 && url[n] == ':' ? n : 0;
 }
