@@ -125,6 +125,29 @@ static void a_damaged_batch_says_so(void **state)
         answers(f, USER("b3", "three"), 3);
 }
 
+static void a_damaged_batch_says_so_after_its_repair(void **state)
+{
+        struct fixture *f = *state;
+        static char text[4000];
+        static const char BATCH[] = "[" USER("b1", "one") "," USER("b2", "two") "]";
+        struct steno_check_options repair = {.size = sizeof repair, .repair = true};
+        struct steno_append_options key = {.size = sizeof key, .idempotency_key = "k"};
+        struct steno_append_options none = {.size = sizeof none};
+        uint64_t seq;
+        OK(send(f, BATCH, &key, &seq, &err));
+        fixture_append(f, USER("m", "x"));
+        size_t n = fixture_slurp(f, LOG, text, sizeof text);
+        strstr(text, "two")[0] = 'T';
+        fixture_spit(f, LOG, text, n);
+        struct steno_error why = {0};
+        assert_int_equal(steno_check(f->store, &repair, NULL, NULL, &why), 1);
+        assert_int_equal(send(f, BATCH, &key, &seq, &why), STENO_ECONFLICT);
+        assert_string_equal(
+            why.msg, "the idempotency key \"k\" was used for a batch that is damaged");
+        assert_int_equal(send(f, BATCH, &none, &seq, &why), STENO_ECONFLICT);
+        assert_non_null(strstr(why.msg, "in a batch that is damaged"));
+}
+
 static void a_purged_id_says_so(void **state)
 {
         struct fixture *f = *state;
@@ -228,6 +251,7 @@ int main(void)
             T(a_replacement_is_known_by_either_name_of_its_target),
             T(damage_beside_a_message_does_not_make_it_another),
             T(a_damaged_batch_says_so),
+            T(a_damaged_batch_says_so_after_its_repair),
             T(a_purged_id_says_so),
             T(white_space_is_no_part_of_a_message),
             T(a_replay_says_how_durable_it_is),

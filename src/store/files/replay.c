@@ -82,7 +82,9 @@ static int compare(struct group *g, const struct record *rec, const struct files
         if (id.failed)
                 rc = error_nomem(err);
         *like = LIKE_SAME;
-        if (!e->made_id && !str_eq(buf_str(&id), e->id))
+        if (stored.lost) /* and with it the id that it had */
+                *like = LIKE_DAMAGED;
+        else if (!e->made_id && !str_eq(buf_str(&id), e->id))
                 *like = LIKE_OTHER_ID;
         else if (str_is(stored.kind, "tombstone"))
                 *like = LIKE_PURGED;
@@ -226,7 +228,8 @@ static int replay(struct group *g, struct append_request *q, const struct candid
                 if (rc != 1)
                         break;
                 rc = compare(g, &line.rec, &b->entries[i], &like, &q->err);
-                if (by_key && (line.rec.batch_count != b->count || line.rec.batch_index != i))
+                if (by_key && like != LIKE_DAMAGED &&
+                    (line.rec.batch_count != b->count || line.rec.batch_index != i))
                         like = LIKE_OTHER_ID;
                 if (rc || like != LIKE_SAME)
                         break;
