@@ -265,6 +265,7 @@ static int take_record(void *ctx, const struct files_record *r)
                 item.about = &e->about;
                 item.fmt = e->fmt;
                 item.m = e->m;
+                item.replaced = true;
         }
         enum fate fate = lay_ghosts(f, item.seq, item.about);
         if (e && e->by) {

@@ -24,6 +24,7 @@ struct feed_item {
         struct str fmt;
         const struct about *about;
         struct str m;
+        bool replaced;   /* fmt, about and m are of what was put in its place */
         bool hidden;     /* a result that is off the context, of a call that is not */
         size_t answered; /* how many open calls of the page it answers */
         uint64_t oldest; /* seq of the oldest of those calls, 0: none */

@@ -148,16 +148,16 @@ static struct str escaped_id(struct view_hub *v, struct str id)
         return s;
 }
 
-/* A page knows messages by the ids of their records. What was put in a message's place brings an
- * id of its own and is shown under that of the message. Providers know no ids of messages. */
+/* A page knows messages by the ids of their records. What was put in a message's place may bring
+ * an id of its own and is shown under that of the message. Providers know no ids of messages. */
 static void set_id(struct view_hub *v, const struct feed_item *item, struct message *m)
 {
         if (v->format->flags & FORMAT_PROVIDER)
                 return;
         if (m->id.p ? str_eq(token_decode(m->id, &v->arena, NULL), item->id)
-                    : v->format != &format_chat)
+                    : v->format != &format_chat && !item->replaced)
                 return;
-        if (m->id.p)
+        if (m->id.p || item->replaced)
                 message_touch(m);
         m->id = escaped_id(v, item->id);
 }

@@ -304,14 +304,21 @@ static void what_replaces_a_message_is_shown_under_its_id(void **state)
 {
         (void)state;
         static const char *const formats[] = {"chat", "toolmessage2", "acontext", "legacy"};
-        static const char other[] = "{\"id\":\"a1b\",\"role\":\"assistant\",\"content\":\"y\"}";
+        enum { FORMATS = sizeof formats / sizeof *formats };
+        static const char *const others[] = {
+            "{\"id\":\"a1b\",\"role\":\"assistant\",\"content\":\"y\"}",
+            "{\"role\":\"assistant\",\"content\":\"y\"}"};
         struct place p;
         place_open(&p);
         append(&p, "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":\"x\"}", 0);
-        assert_int_equal(
-            steno_amend(p.conv, "supersede", "a1", other, strlen(other), NULL, NULL, NULL), 0);
-        for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-                struct steno_view_options opt = {.size = sizeof opt, .format = formats[i]};
+        for (size_t i = 0; i < 2 * FORMATS; i++) {
+                const char *other = others[i / FORMATS];
+                struct steno_view_options opt = {
+                    .size = sizeof opt, .format = formats[i % FORMATS]};
+                if (i % FORMATS == 0)
+                        assert_int_equal(steno_amend(p.conv, "supersede", "a1", other,
+                                             strlen(other), NULL, NULL, NULL),
+                            0);
                 char *report = NULL, *given = view(&p, &opt, &report);
                 assert_non_null(strstr(given, "\"id\":\"a1\""));
                 assert_non_null(strstr(given, "\"y\""));
