@@ -96,6 +96,7 @@ int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
 
 void cli_warn(struct cli *c, const char *what)
 {
+        c->warned = true;
         term_progress_end(&c->bar);
         report(c, what, "");
 }

@@ -15,7 +15,8 @@ struct check_opts {
 struct checking {
         struct cli *c;
         uint64_t open;       /* findings that were not repaired, */
-        uint64_t repairable; /* of which so many can be */
+        uint64_t repairable; /* of which so many can be, */
+        uint64_t trashed;    /* and so many are in the trash, which is not repaired */
 };
 
 static void put_finding(struct cli *c, const struct json *j)
@@ -57,6 +58,8 @@ static int take_finding(void *ctx, const char *json)
                         k->open++;
                 if (json_bool(&j, json_get(&j, 0, "repairable"), false))
                         k->repairable++;
+                if (json_bool(&j, json_get(&j, 0, "trash"), false))
+                        k->trashed++;
                 if (!k->c->json)
                         put_finding(k->c, &j);
         }
@@ -94,6 +97,10 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         else if (k.open > 0)
                 cli_say(c, "%d finding%s%s", rc, rc == 1 ? "" : "s",
                     k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");
+        if (k.trashed > 0)
+                cli_say(c,
+                    "what is in the trash is not repaired there: steno trash --restore it and "
+                    "check again, or steno purge it");
         return k.open > 0 ? EXIT_CORRUPT : EXIT_DONE;
 }
 

@@ -138,12 +138,12 @@ static void put_table(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
-/* For a person, where a table would be empty. */
+/* For a person, where a table would be empty; what was warned of may be why it is. */
 static void say_none(struct cli *c, const struct ls_opts *o)
 {
         if (o->query != NULL)
                 cli_say(c, "no conversation has these words in its title or id");
-        else if (!o->n.set || o->n.v > 0)
+        else if ((!o->n.set || o->n.v > 0) && !c->warned)
                 cli_say(c, "no conversations here yet; steno new makes one");
 }
 

@@ -104,6 +104,7 @@ struct cli {
         bool help;
         bool version;
         bool help_man;
+        bool warned;    /* something is not in order, and was told of */
         struct out out; /* standard output */
         struct steno_store *store;
         struct steno_conv *conv;
