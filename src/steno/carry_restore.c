@@ -2,7 +2,9 @@
  * carry_restore.c - a message that is sent again brings the bytes that its files may have lost.
  *
  * The append has compared it with what was stored, so its tokens and outputs are those that left
- * it: a part is known by its name, an output by the hash in the manifest.
+ * it: a part is known by its name, an output by the hash in the manifest. Of a tool message, whose
+ * output is all of its text, the text counts also where file and manifest agree on something else:
+ * a repair may have made the manifest's line of a file that was damaged by then.
  */
 #include "steno/carry.h"
 
@@ -83,6 +85,7 @@ struct offering {
         struct steno_conv *conv;
         struct artifact_info *info;
         struct str want; /* the name that its file should have */
+        bool whole;      /* its file is as the manifest says */
         bool taken;
         struct steno_error *err;
 };
@@ -111,10 +114,22 @@ static int write_again(struct offering *o, struct str text)
         return rc;
 }
 
+/* The file is whole by what the manifest says: is that what was sent? */
+static int take_if_other(struct offering *o, struct str text)
+{
+        char hex[SHA256_HEX];
+        if (sha256_hex(text.p, text.n, hex))
+                return error_nomem(o->err);
+        o->taken = strcmp(hex, o->info->sha256) == 0;
+        return o->taken ? 0 : write_again(o, text);
+}
+
 static int take_if_same(void *ctx, struct str text)
 {
         struct offering *o = ctx;
         char hex[SHA256_HEX];
+        if (o->whole)
+                return take_if_other(o, text);
         if (text.n != o->info->size || o->taken)
                 return 0;
         if (sha256_hex(text.p, text.n, hex))
@@ -159,9 +174,11 @@ static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref m
         int rc = artifact_find(conv->files, ref, &info, err);
         if (rc && rc != STENO_ENOTFOUND)
                 return rc;
-        if (rc == 0 &&
-            (info.state == ARTIFACT_DELETED || info.live ||
-                (info.state == ARTIFACT_CLOSED && artifact_verify(conv->files, &info, NULL) == 0)))
+        if (rc == 0 && (info.state == ARTIFACT_DELETED || info.live))
+                return 0;
+        o.whole = rc == 0 && info.state == ARTIFACT_CLOSED &&
+                  artifact_verify(conv->files, &info, NULL) == 0;
+        if (o.whole && !str_is(s->about.role, "tool"))
                 return 0;
         if (rc == 0 && info.state == ARTIFACT_CLOSED) {
                 const char *dot = strrchr(info.name, '.');
@@ -175,9 +192,10 @@ static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref m
                 o.want = s->about.answer_count ? s->about.answers[0] : ref;
         }
         rc = offer_texts(&o, j, msg, &s->about);
-        return rc || o.taken ? rc
-                             : error_set(err, STENO_ECORRUPT,
-                                   "it is stored, but its output %.*s is lost", (int)ref.n, ref.p);
+        return rc || o.taken || o.whole
+                   ? rc
+                   : error_set(err, STENO_ECORRUPT, "it is stored, but its output %.*s is lost",
+                         (int)ref.n, ref.p);
 }
 
 int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,

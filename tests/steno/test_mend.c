@@ -4,6 +4,7 @@
 #include "steno/damage.h"
 
 #define MANIFEST "artifacts/manifest.jsonl"
+#define OUTPUT "artifacts/tool/k.txt"
 
 /* ---- helpers ---- */
 
@@ -176,6 +177,36 @@ static void a_line_is_not_written_where_the_file_is_in_doubt(void **state)
 
 /* ---- parts ---- */
 
+/* The line was lost, and the file had been changed before it was made anew of it. */
+static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **state)
+{
+        struct rig *r = *state;
+        struct buf before, now, m;
+        char path[600];
+        buf_init(&before, 0);
+        buf_init(&now, 0);
+        fill(r, "t1");
+        load(r, OUTPUT, &before);
+        put_path(r, MANIFEST, path);
+        assert_int_equal(unlink(path), 0);
+        load(r, OUTPUT, &now);
+        now.p[now.n / 2] ^= 1;
+        spit(r, OUTPUT, "w", now.p, now.n);
+        assert_int_equal(look(r, true).repaired, 1);
+        large_result(&m, "t1");
+        append(r, &m);
+        load(r, OUTPUT, &now);
+        assert_same(buf_str(&before), buf_str(&now));
+        assert_int_equal(set_aside(r), 1);
+        rig_check(r);
+        /* What is right is left alone. */
+        append(r, &m);
+        assert_int_equal(set_aside(r), 1);
+        buf_release(&m);
+        buf_release(&before);
+        buf_release(&now);
+}
+
 static void a_changed_part_is_moved_aside_until_it_is_sent_again(void **state)
 {
         struct rig *r = *state;
@@ -336,6 +367,7 @@ int main(void)
             TEST(a_closing_line_that_was_lost_is_written_anew),
             TEST(a_manifest_that_was_lost_is_made_of_records_and_files),
             TEST(a_line_is_not_written_where_the_file_is_in_doubt),
+            TEST(an_output_is_what_is_sent_again_whatever_the_manifest_says),
             TEST(a_changed_part_is_moved_aside_until_it_is_sent_again),
             TEST(no_memory_costs_no_line),
             TEST(a_power_cut_while_it_is_mended_costs_nothing),
