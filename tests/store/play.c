@@ -375,6 +375,31 @@ static int fault(struct judge *j, const char *fmt, ...)
         return 1;
 }
 
+/* Is this the first message of the batch that stands at `place` of the order? */
+static bool begins(const struct judge *j, int place, const char *m, size_t n)
+{
+        const char *want = j->p->batches[j->order[place]].want[0];
+        return strlen(want) == n && memcmp(m, want, n) == 0;
+}
+
+/* Nobody knows the order of batches that were sent at once and got no receipt: the one that begins
+ * so takes the next place. */
+static bool bring(struct judge *j, const char *m, size_t n)
+{
+        int from = j->at;
+        if (!j->p->concurrent || j->p->batches[j->order[from]].acked <= j->k)
+                return false;
+        for (int i = from + 1; i < j->order_count; i++) {
+                if (j->p->batches[j->order[i]].acked <= j->k || !begins(j, i, m, n))
+                        continue;
+                int moved = j->order[i];
+                memmove(&j->order[from + 1], &j->order[from], (size_t)(i - from) * sizeof moved);
+                j->order[from] = moved;
+                return true;
+        }
+        return false;
+}
+
 static int judge_record(void *ctx, const struct steno_record *r)
 {
         struct judge *j = ctx;
@@ -391,17 +416,15 @@ static int judge_record(void *ctx, const struct steno_record *r)
         j->seq++;
         if (j->conv == 0 && j->seq <= j->p->damaged)
                 return 0; /* what the scenario began with */
-        while (j->at < j->order_count && j->inside == 0) {
-                struct play_batch *b = &j->p->batches[j->order[j->at]];
+        if (j->inside == 0) {
                 char *m;
                 size_t n;
                 if (steno_record_message(r, &m, &n, NULL))
                         return fault(j, "seq %llu cannot be read", (unsigned long long)j->seq);
-                bool same = strlen(b->want[0]) == n && memcmp(m, b->want[0], n) == 0;
+                while (j->at < j->order_count && !begins(j, j->at, m, n) && !bring(j, m, n) &&
+                       j->p->batches[j->order[j->at]].acked > j->k)
+                        j->at++; /* was not kept; what follows was */
                 steno_free(m);
-                if (same || b->acked <= j->k)
-                        break;
-                j->at++; /* was not kept; what follows was */
         }
         if (j->at == j->order_count)
                 return fault(j, "seq %llu was never sent", (unsigned long long)j->seq);
