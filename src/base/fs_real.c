@@ -249,6 +249,12 @@ static int real_ftruncate(const struct fs *self, int fd, off_t n)
         return ftruncate(fd, n) < 0 ? -errno : 0;
 }
 
+static int real_reserve(const struct fs *self, int fd, off_t at, off_t n)
+{
+        (void)self;
+        return fallocate(fd, FALLOC_FL_KEEP_SIZE, at, n) < 0 ? -errno : 0;
+}
+
 static int real_fstat(const struct fs *self, int fd, struct stat *st)
 {
         (void)self;
@@ -406,6 +412,7 @@ const struct fs fs_real_table = {
     .fdatasync = real_fdatasync,
     .fsync = real_fsync,
     .ftruncate = real_ftruncate,
+    .reserve = real_reserve,
     .fstat = real_fstat,
     .stat = real_stat,
     .mkdir = real_mkdir,

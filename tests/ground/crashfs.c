@@ -203,6 +203,13 @@ static int crash_fsync(const struct fs *self, int fd)
         return sync_logged(of(self), fd, "fsync", of(self)->under->fsync);
 }
 
+/* Changes nothing that a crash could lose. */
+static int crash_reserve(const struct fs *self, int fd, off_t at, off_t n)
+{
+        struct crashfs *c = of(self);
+        return c->under->reserve(c->under, fd, at, n);
+}
+
 static int crash_ftruncate(const struct fs *self, int fd, off_t n)
 {
         struct crashfs *c = of(self);
@@ -403,6 +410,7 @@ struct crashfs *crashfs_new(const struct fs *under, const char *root)
             .fdatasync = crash_fdatasync,
             .fsync = crash_fsync,
             .ftruncate = crash_ftruncate,
+            .reserve = crash_reserve,
             .fstat = crash_fstat,
             .stat = crash_stat,
             .mkdir = crash_mkdir,

@@ -203,6 +203,14 @@ static int fault_ftruncate(const struct fs *self, int fd, off_t n)
         return v == PASS ? under->ftruncate(under, fd, n) : answer(self, v);
 }
 
+static int fault_reserve(const struct fs *self, int fd, off_t at, off_t n)
+{
+        const struct fs *under = of(self)->under;
+        enum verdict v = JUDGE(FAULT_RESERVE, fd, NULL);
+
+        return v == PASS ? under->reserve(under, fd, at, n) : answer(self, v);
+}
+
 static int fault_fstat(const struct fs *self, int fd, struct stat *st)
 {
         const struct fs *under = of(self)->under;
@@ -298,6 +306,7 @@ struct faultfs *faultfs_new(const struct fs *under)
             .fdatasync = fault_fdatasync,
             .fsync = fault_fsync,
             .ftruncate = fault_ftruncate,
+            .reserve = fault_reserve,
             .fstat = fault_fstat,
             .stat = fault_stat,
             .mkdir = fault_mkdir,

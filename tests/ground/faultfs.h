@@ -37,13 +37,14 @@ enum {
         FAULT_FLOCK = 1 << 14,
         FAULT_LIST = 1 << 15,
         FAULT_MAGIC = 1 << 16,
-        FAULT_ANY = (1 << 17) - 1,
+        FAULT_RESERVE = 1 << 17,
+        FAULT_ANY = (1 << 18) - 1,
 
         FAULT_WRITES = FAULT_PWRITE | FAULT_WRITE,
         FAULT_SYNCS = FAULT_FDATASYNC | FAULT_FSYNC,
         /* What needs room on the disk. */
-        FAULT_SPACE =
-            FAULT_OPEN | FAULT_WRITES | FAULT_FTRUNCATE | FAULT_MKDIR | FAULT_RENAME | FAULT_SYNCS,
+        FAULT_SPACE = FAULT_OPEN | FAULT_WRITES | FAULT_FTRUNCATE | FAULT_MKDIR | FAULT_RENAME |
+                      FAULT_SYNCS | FAULT_RESERVE,
 };
 
 enum faultfs_kind {

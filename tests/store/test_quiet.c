@@ -1,4 +1,6 @@
 /* A handle that was not disturbed for a while stops looking at names, and still misses nothing. */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,6 +123,47 @@ static void listed_meanwhile(void **state)
         fixture_close(&other);
 }
 
+/* ---- blocks ahead of the end ---- */
+
+static struct stat log_stat(struct fixture *f)
+{
+        struct stat st;
+        assert_int_equal(stat(fixture_path(f, CONV_FOLDER "messages.jsonl"), &st), 0);
+        return st;
+}
+
+static void blocks_go_back(void **state)
+{
+        struct fixture *f = *state;
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"a\"}");
+        struct stat open = log_stat(f);
+        assert_true(open.st_size < 4096);
+        assert_true(open.st_blocks * 512 >= 65536);
+        fixture_close(f);
+        struct stat closed = log_stat(f);
+        assert_int_equal(open.st_size, closed.st_size);
+        assert_true(closed.st_blocks * 512 <= 8192);
+        fixture_open(f);
+        assert_int_equal(last_seq(f), 1);
+}
+
+/* Its writer was killed: the next one gives them back. */
+static void blocks_of_the_dead_go_back(void **state)
+{
+        struct fixture *f = *state;
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"a\"}");
+        fixture_close(f);
+        int fd = open(fixture_path(f, CONV_FOLDER "messages.jsonl"), O_RDWR);
+        assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+        close(fd);
+        fixture_open(f);
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"b\"}");
+        fixture_close(f);
+        assert_true(log_stat(f).st_blocks * 512 <= 8192);
+        fixture_open(f);
+        assert_int_equal(last_seq(f), 2);
+}
+
 #define IN_STORE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -131,6 +174,8 @@ int main(void)
             IN_STORE(moved_by_hand),
             IN_STORE(purged),
             IN_STORE(listed_meanwhile),
+            IN_STORE(blocks_go_back),
+            IN_STORE(blocks_of_the_dead_go_back),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@
 #define GROUP_BYTES (8 * MIB)
 /* What a record usually has besides its message and its about object. */
 #define HEADER_ROOM 320
+/* The blocks that a new log gets at once. */
+#define FIRST_BLOCKS (128 * KIB)
 
 void files_receipt_release(struct files_receipt *r, size_t count)
 {
@@ -195,6 +197,18 @@ static int poison(struct files_conv *c, int rc, struct steno_error *err)
         return code;
 }
 
+/*
+ * The blocks of many logs that begin at once would lie scattered, one here and one there, and
+ * every sync then has to write where they are as well as what is in them. A large file gets its
+ * blocks in a row without being asked. What is not used goes back when the handle does.
+ */
+static void reserve_first_blocks(struct files_conv *c, size_t n)
+{
+        const struct fs *fs = c->store->env->fs;
+        if (c->at.end == 0 && n < FIRST_BLOCKS)
+                c->spare = fs->reserve(fs, c->log, 0, FIRST_BLOCKS) == 0;
+}
+
 static int write_group(struct group *g, struct steno_error *err)
 {
         struct files_conv *c = g->conv;
@@ -205,6 +219,7 @@ static int write_group(struct group *g, struct steno_error *err)
                 conv_forget(c); /* the pairing has seen what will not be written */
                 return rc;
         }
+        reserve_first_blocks(c, g->out.n);
         rc = fs_pwrite_all(fs, c->log, g->out.p, g->out.n, (off_t)c->at.end);
         if (rc)
                 return roll_back(c, rc, "writing messages.jsonl", err);

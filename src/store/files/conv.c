@@ -331,6 +331,12 @@ static int close_span(struct files_conv *c, struct log_end *e, struct steno_erro
         return 0;
 }
 
+/* Whoever asked for them may have been killed before they went back. */
+static bool has_spare_blocks(const struct stat *st)
+{
+        return (uint64_t)st->st_blocks * 512 > (uint64_t)st->st_size + 8 * KIB;
+}
+
 static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
 {
         struct stat st;
@@ -342,6 +348,7 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         uint64_t known_end = c->known && (uint64_t)st.st_size > c->at.end ? c->at.end : 0;
         struct log_end e;
         c->known = false;
+        c->spare = has_spare_blocks(&st);
         ids_close(&c->ids);
         struct ids known = c->ids;
         rc = conv_find_end(c, c->log, &known, &c->ids, &e, err);
@@ -481,12 +488,17 @@ void conv_settle(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;
-        if (!c->ids.env || ids_is_flushed(&c->ids) || !c->known || c->poisoned)
+        bool ids = c->ids.env && !ids_is_flushed(&c->ids);
+        if (!(ids || c->spare) || !c->known || c->poisoned)
                 return;
         if (fs->flock(fs, c->dir, LOCK_EX | LOCK_NB) != 0)
                 return; /* whoever has it walks what is missing */
         if (fs->stat(fs, c->dir, "messages.jsonl", &st) == 0 && st.st_ino == c->log_ino &&
-            (uint64_t)st.st_size == c->at.end)
-                ids_flush(&c->ids);
+            (uint64_t)st.st_size == c->at.end) {
+                if (ids)
+                        ids_flush(&c->ids);
+                if (has_spare_blocks(&st))
+                        fs->ftruncate(fs, c->log, st.st_size);
+        }
         conv_funlock(c);
 }

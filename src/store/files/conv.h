@@ -53,6 +53,7 @@ struct files_conv {
         bool known;           /* the four below describe the file */
         struct log_end at;    /* end, last_seq */
         uint64_t highest_seq; /* that this handle has seen; of whatever file */
+        bool spare;           /* it may have blocks behind its end: give them back */
         struct ids ids;
         struct pairing *pairing; /* NULL: not loaded */
         bool meta_stale;         /* meta.json does not say the names */
@@ -129,7 +130,8 @@ int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, u
 int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */
 void conv_forget(struct files_conv *conv);
-/* Writes ids that wait in memory, when nobody else has the lock: before a handle goes away. */
+/* Writes ids that wait in memory and gives blocks back that are not used, when nobody else has
+ * the lock: before a handle goes away. */
 void conv_settle(struct files_conv *conv);
 
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
