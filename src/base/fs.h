@@ -35,8 +35,9 @@ struct fs {
         int (*fdatasync)(const struct fs *self, int fd);
         int (*fsync)(const struct fs *self, int fd); /* directories too */
         int (*ftruncate)(const struct fs *self, int fd, off_t n);
-        /* A hint: blocks for bytes [at, at + n), which may lie behind the end; the size stays. */
-        int (*reserve)(const struct fs *self, int fd, off_t at, off_t n);
+        /* A hint: blocks for the first n bytes, which may lie behind the end; the size stays. Not
+         * where the disk is nearly full. */
+        int (*reserve)(const struct fs *self, int fd, off_t n);
         int (*fstat)(const struct fs *self, int fd, struct stat *st);
         int (*stat)(const struct fs *self, int dir, const char *path, struct stat *st);
         int (*mkdir)(const struct fs *self, int dir, const char *path, mode_t mode);

@@ -16,12 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/limits.h"
+
 /* openat2 asks for a retry when a rename raced with it. */
 #define RESOLVE_TRIES 64
+/* Below this the blocks that one file would hold back are needed by others. */
+#define RESERVE_WHILE_FREE (256 * MIB)
 
 static bool is_one_name(const char *path)
 {
@@ -249,10 +254,15 @@ static int real_ftruncate(const struct fs *self, int fd, off_t n)
         return ftruncate(fd, n) < 0 ? -errno : 0;
 }
 
-static int real_reserve(const struct fs *self, int fd, off_t at, off_t n)
+static int real_reserve(const struct fs *self, int fd, off_t n)
 {
         (void)self;
-        return fallocate(fd, FALLOC_FL_KEEP_SIZE, at, n) < 0 ? -errno : 0;
+        struct statvfs v;
+        if (fstatvfs(fd, &v) < 0)
+                return -errno;
+        if ((uint64_t)v.f_bavail * v.f_frsize < RESERVE_WHILE_FREE)
+                return -ENOSPC;
+        return fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, n) < 0 ? -errno : 0;
 }
 
 static int real_fstat(const struct fs *self, int fd, struct stat *st)

@@ -204,10 +204,10 @@ static int crash_fsync(const struct fs *self, int fd)
 }
 
 /* Changes nothing that a crash could lose. */
-static int crash_reserve(const struct fs *self, int fd, off_t at, off_t n)
+static int crash_reserve(const struct fs *self, int fd, off_t n)
 {
         struct crashfs *c = of(self);
-        return c->under->reserve(c->under, fd, at, n);
+        return c->under->reserve(c->under, fd, n);
 }
 
 static int crash_ftruncate(const struct fs *self, int fd, off_t n)

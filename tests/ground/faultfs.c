@@ -203,12 +203,12 @@ static int fault_ftruncate(const struct fs *self, int fd, off_t n)
         return v == PASS ? under->ftruncate(under, fd, n) : answer(self, v);
 }
 
-static int fault_reserve(const struct fs *self, int fd, off_t at, off_t n)
+static int fault_reserve(const struct fs *self, int fd, off_t n)
 {
         const struct fs *under = of(self)->under;
         enum verdict v = JUDGE(FAULT_RESERVE, fd, NULL);
 
-        return v == PASS ? under->reserve(under, fd, at, n) : answer(self, v);
+        return v == PASS ? under->reserve(under, fd, n) : answer(self, v);
 }
 
 static int fault_fstat(const struct fs *self, int fd, struct stat *st)

@@ -206,7 +206,7 @@ static void reserve_first_blocks(struct files_conv *c, size_t n)
 {
         const struct fs *fs = c->store->env->fs;
         if (c->at.end == 0 && n < FIRST_BLOCKS)
-                c->spare = fs->reserve(fs, c->log, 0, FIRST_BLOCKS) == 0;
+                c->spare = fs->reserve(fs, c->log, FIRST_BLOCKS) == 0;
 }
 
 static int write_group(struct group *g, struct steno_error *err)
