@@ -67,22 +67,38 @@ static void put_ranges(struct buf *b, const struct json *j, json_ref list)
 }
 
 /* Damage is never passed over in silence, also where nobody asked for a report. */
-static void say_damage(struct cli *c, const char *report)
+static void say_damage(struct cli *c, const struct json *report)
 {
-        struct json j;
         struct buf ranges;
         uint64_t n = 0;
 
-        json_init(&j);
+        if (!json_u64(report, json_get(report, 0, "damaged_count"), &n) || n == 0)
+                return;
         buf_init(&ranges, 0);
-        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0 &&
-            json_u64(&j, json_get(&j, 0, "damaged_count"), &n) && n > 0) {
-                put_ranges(&ranges, &j, json_get(&j, 0, "damaged"));
-                cli_refuse(c, 0,
-                    "%llu damaged record%s, left out or not whole: seq %s (steno check)",
-                    (unsigned long long)n, n == 1 ? "" : "s", buf_cstr(&ranges));
-        }
+        put_ranges(&ranges, report, json_get(report, 0, "damaged"));
+        cli_refuse(c, 0, "%llu damaged record%s, left out or not whole: seq %s (steno check)",
+            (unsigned long long)n, n == 1 ? "" : "s", buf_cstr(&ranges));
         buf_release(&ranges);
+}
+
+/* An id that is not there pins nothing, as in Acontext; whoever typed it wants to know. */
+static void say_lost_pin(struct cli *c, const struct json *report, const char *pin)
+{
+        json_ref at = json_get(report, 0, "edit_at_message_id");
+
+        if (pin != NULL && (at == JSON_NONE || !json_is(report, at, pin)))
+                cli_refuse(c, 0, "no message \"%s\": nothing is pinned", pin);
+}
+
+static void say_what_matters(struct cli *c, const struct messages_opts *o, const char *report)
+{
+        struct json j;
+
+        json_init(&j);
+        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0) {
+                say_damage(c, &j);
+                say_lost_pin(c, &j, o->pin);
+        }
         json_release(&j);
 }
 
@@ -118,7 +134,7 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_fail(c, &err);
         cli_end_view(c, o->report ? report : NULL);
         if (!o->report)
-                say_damage(c, report);
+                say_what_matters(c, o, report);
         steno_free(report);
         return EXIT_DONE;
 }
