@@ -27,6 +27,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "model/record.h"
+#include "store/files/lines.h"
 #include "steno.h"
 
 /* The synced mark: this many bytes, up to this seq, are known to be on the disk. */
@@ -65,16 +66,11 @@ struct log_line {
  * step.
  */
 struct log_cursor {
-        const struct fs *fs;
-        int fd;
-        uint64_t end;
-        uint64_t next;   /* offset of the next byte to hand out */
+        struct lines in;
         uint64_t seq;    /* last seq that was seen, to number what is damaged */
         bool seq_known;  /* false until the first record, when the walk began in the middle */
         uint64_t bad_at; /* damaged lines that wait for the next good seq */
         bool bad;
-        struct buf window; /* bytes [window_at, window_at + n) of the file */
-        uint64_t window_at;
         struct record held; /* the good record behind reported damage */
         uint64_t held_at;
         bool holding;

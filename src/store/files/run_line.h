@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fs.h"
+#include "store/files/lines.h"
 #include "store/files/run.h"
 
 /* Appends a line and its line feed. */
@@ -14,15 +15,10 @@ void run_line_write(struct buf *out, const struct run_event *e);
 /* Reads a line without its line feed and verifies its checksum. */
 bool run_line_read(struct str line, struct run_event *out);
 
-/* A walk forward over the whole lines of [next, end). */
+/* A walk forward. */
 struct run_cursor {
-        const struct fs *fs;
-        int fd;
-        uint64_t next;
-        uint64_t end;
+        struct lines in;
         uint64_t damaged; /* lines that were stepped over */
-        struct buf window;
-        uint64_t window_at;
 };
 
 void run_cursor_init(struct run_cursor *c, const struct fs *fs, int fd, uint64_t at, uint64_t end);

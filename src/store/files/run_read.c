@@ -237,7 +237,7 @@ int run_verify(
                 if (end > 0 && e.seq <= seq)
                         c.damaged++;
                 seq = e.seq;
-                end = c.next;
+                end = c.in.next;
                 good = c.damaged;
         }
         run_cursor_release(&c);
