@@ -3,6 +3,7 @@
  */
 #include "steno/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,16 +101,18 @@ static bool is_wanted(const struct checking *c, const char *project, const char 
                (!c->only_folder || (folder && strcmp(folder, c->only_folder) == 0));
 }
 
-static int count_one(void *ctx, const char *project, const char *folder)
+static int count_one(void *ctx, const char *project, const char *folder, bool link)
 {
         struct checking *c = ctx;
+        (void)link;
         c->total += is_wanted(c, project, folder);
         return 0;
 }
 
-static int check_one(void *ctx, const char *project, const char *folder)
+static int check_one(void *ctx, const char *project, const char *folder, bool link)
 {
         struct checking *c = ctx;
+        (void)link; /* does not open, and says why */
         if (!is_wanted(c, project, folder))
                 return 0;
         if (c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
@@ -168,7 +171,11 @@ static int check_project(void *ctx, const char *project, const struct stat *st, 
         (void)st;
         if (!sys || !is_wanted(c, project, NULL))
                 return 0;
-        error_sys(&why, sys, "opening the project");
+        if (sys == -ELOOP)
+                error_set(
+                    &why, STENO_EDENIED, "the project is a symbolic link, which is not followed");
+        else
+                error_sys(&why, sys, "opening the project");
         return tell(c, project, NULL, &(struct check_finding){.what = why.msg});
 }
 

@@ -43,12 +43,12 @@ struct scan {
         char folder[PLAIN_NAME_MAX + 1];
 };
 
-static int has_run(void *ctx, const char *project_folder, const char *folder)
+static int has_run(void *ctx, const char *project_folder, const char *folder, bool link)
 {
         struct scan *s = ctx;
         struct stat st;
         char path[512];
-        if (strcmp(project_folder, s->project_folder) != 0)
+        if (link || strcmp(project_folder, s->project_folder) != 0)
                 return 0;
         snprintf(path, sizeof path, "projects/%s/conversations/%s/runs/%s.jsonl", project_folder,
             folder, s->name);

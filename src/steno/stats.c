@@ -35,11 +35,13 @@ static int tally_file(void *ctx, const char *name, unsigned char type)
         return 0;
 }
 
-static int tally_conv(void *ctx, const char *project_folder, const char *folder)
+static int tally_conv(void *ctx, const char *project_folder, const char *folder, bool link)
 {
         static const char *const KINDS[] = {"tool", "terminal", "parts"};
         struct tally *t = ctx;
         char path[256];
+        if (link)
+                return 0;
         for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
                 snprintf(path, sizeof path, "projects/%s/conversations/%s/artifacts/%s",
                     project_folder, folder, KINDS[i]);

@@ -174,6 +174,8 @@ int settings_prepare(struct files_store *store, bool create, struct steno_error 
 
 /* Is it why something that a person put there cannot be opened: a file, a link? Or is it gone? */
 bool files_is_foreign(int sys);
+/* A symbolic link is not followed, wherever it leads; whoever expects a folder there is told. */
+bool files_is_link(const struct fs *fs, int dir, const char *path);
 
 /* Syncs process-durable appends of all conversations from now on (syncer.c). */
 void syncer_want(struct files_store *store);

@@ -92,19 +92,20 @@ int files_conv_lock(struct files_conv *conv, struct steno_error *err);
 void files_conv_unlock(struct files_conv *conv);
 
 /*
- * Walks by the names of folders. What cannot be a project or a conversation (files, links, other
- * names) is passed over, and so is what goes away meanwhile. A non-zero return of `each` stops a
- * walk, which returns it.
+ * Walks by the names of folders. What cannot be a project or a conversation (files, other names)
+ * is passed over, and so is what goes away meanwhile. A link in place of a folder is handed out,
+ * so that it can be told of; it does not open. A non-zero return of `each` stops a walk, which
+ * returns it.
  */
 
 /* `st` is of the folder that holds the conversations. `sys` is 0, or the negative errno that keeps
- * us from looking into it; then there is no `st`. */
+ * us from looking into it, -ELOOP for a link; then there is no `st`. */
 typedef int (*files_project_fn)(
     void *ctx, const char *project_folder, const struct stat *st, int sys);
 int files_each_project(
     struct files_store *store, files_project_fn each, void *ctx, struct steno_error *err);
 
-typedef int (*files_conv_fn)(void *ctx, const char *project_folder, const char *folder);
+typedef int (*files_conv_fn)(void *ctx, const char *project_folder, const char *folder, bool link);
 /* Of one project. */
 int files_each_in(struct files_store *store, const char *project_folder, files_conv_fn each,
     void *ctx, struct steno_error *err);

@@ -67,8 +67,8 @@ int files_set_settings(struct files_store *s, const char *json, size_t n, struct
 
 static int note_any(void *ctx, const char *project_folder, const struct stat *st, int sys)
 {
-        (void)ctx, (void)project_folder, (void)st, (void)sys;
-        return 1;
+        (void)ctx, (void)project_folder, (void)st;
+        return sys != -ELOOP;
 }
 
 /* Has it projects, though it has no store.json? */

@@ -193,6 +193,18 @@ const char *files_path(const struct files_store *s)
 /* Stands for a project whose conversations are those in the trash; no project has a dot. */
 #define TRASH ".trash"
 
+/* Why a project does not open that something foreign stands for. */
+static int refuse_link(struct files_store *s, const char *folder, struct steno_error *err)
+{
+        char path[PLAIN_NAME_MAX + 16];
+        snprintf(path, sizeof path, "%s/conversations", folder);
+        if (!files_is_link(s->env->fs, s->projects_dir, folder) &&
+            !files_is_link(s->env->fs, s->projects_dir, path))
+                return STENO_ENOTFOUND;
+        return error_set(
+            err, STENO_EDENIED, "project %s is a symbolic link, which is not followed", folder);
+}
+
 /* Under the store's mutex. STENO_ENOTFOUND without `create` when there is none. */
 static int project_open(struct files_store *s, const char *folder, bool create,
     struct files_project **out, struct steno_error *err)
@@ -220,7 +232,7 @@ static int project_open(struct files_store *s, const char *folder, bool create,
                 return error_sys(err, rc, "syncing project %s", folder);
         }
         if (files_is_foreign(conversations))
-                return STENO_ENOTFOUND;
+                return refuse_link(s, folder, err);
         if (conversations < 0)
                 return error_sys(err, conversations, "opening project %s", folder);
         struct files_project *p = calloc(1, sizeof *p);
@@ -325,6 +337,9 @@ static int table_open(struct files_store *s, struct files_project *project,
         const struct fs *fs = s->env->fs;
         struct stat st;
         int rc = fs->stat(fs, project->conversations, folder, &st);
+        if (rc == 0 && S_ISLNK(st.st_mode))
+                return error_set(err, STENO_EDENIED,
+                    "conversation %s is a symbolic link, which is not followed", folder);
         if (files_is_foreign(rc) || (rc == 0 && !S_ISDIR(st.st_mode)))
                 return STENO_ENOTFOUND;
         if (rc)

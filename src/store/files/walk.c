@@ -16,10 +16,18 @@ bool files_is_foreign(int sys)
         return sys == -ENOENT || sys == -ENOTDIR || sys == -ELOOP || sys == -EXDEV;
 }
 
-/* Can it be the folder of a project or a conversation? Half-made ones begin with a dot. */
+bool files_is_link(const struct fs *fs, int dir, const char *path)
+{
+        struct stat st;
+        return fs->stat(fs, dir, path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Can it be the folder of a project or a conversation, or stand for one that is elsewhere?
+ * Half-made ones begin with a dot. */
 static bool is_folder(const char *name, unsigned char type)
 {
-        return (type == DT_DIR || type == DT_UNKNOWN) && id_is_file_name(str_of(name));
+        return (type == DT_DIR || type == DT_LNK || type == DT_UNKNOWN) &&
+               id_is_file_name(str_of(name));
 }
 
 struct project_walk {
@@ -40,7 +48,10 @@ static int each_project(void *ctx, const char *name, unsigned char type)
         snprintf(path, sizeof path, "%s/conversations", name);
         int dir = fs->open(fs, w->store->projects_dir, path, O_RDONLY | O_DIRECTORY, 0);
         int sys = dir < 0 ? dir : fs->fstat(fs, dir, &st);
-        if (!files_is_foreign(sys))
+        if (files_is_foreign(sys) && (files_is_link(fs, w->store->projects_dir, name) ||
+                                         files_is_link(fs, w->store->projects_dir, path)))
+                w->rc = w->each(w->ctx, name, NULL, -ELOOP);
+        else if (!files_is_foreign(sys))
                 w->rc = w->each(w->ctx, name, &st, sys);
         if (dir >= 0)
                 fs->close(fs, dir);
@@ -60,6 +71,7 @@ struct conv_walk {
         files_conv_fn each;
         void *ctx;
         const char *project;
+        int dir; /* being listed */
         struct steno_error *err;
         int rc;
 };
@@ -67,8 +79,10 @@ struct conv_walk {
 static int each_folder(void *ctx, const char *name, unsigned char type)
 {
         struct conv_walk *w = ctx;
+        bool link = type == DT_LNK ||
+                    (type == DT_UNKNOWN && files_is_link(w->store->env->fs, w->dir, name));
         if (is_folder(name, type))
-                w->rc = w->each(w->ctx, w->project, name);
+                w->rc = w->each(w->ctx, w->project, name, link);
         return w->rc != 0;
 }
 
@@ -81,6 +95,7 @@ static int walk_project(struct conv_walk *w, const char *project)
         if (files_is_foreign(dir))
                 return 0;
         w->project = project;
+        w->dir = dir;
         int sys = dir < 0 ? dir : fs->list(fs, dir, each_folder, w);
         if (dir >= 0)
                 fs->close(fs, dir);

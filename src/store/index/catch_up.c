@@ -34,6 +34,7 @@ struct project {
         struct looks then;
         int64_t more;     /* rows that came, less those that went, by what `recent` names */
         uint64_t changes; /* of either kind */
+        bool unsure;      /* its number of links says nothing about them */
 };
 
 struct catch_up {
@@ -72,6 +73,10 @@ static int note_project(void *ctx, const char *folder, const struct stat *st, in
 {
         struct catch_up *c = ctx;
         struct project p = {.there = true};
+        if (sys == -ELOOP) { /* nothing behind a link is ours, whatever was there before */
+                c->unreadable++;
+                return 0;
+        }
         snprintf(p.folder, sizeof p.folder, "%s", folder);
         if (sys)
                 c->unreadable++;
@@ -141,8 +146,8 @@ static bool looks_same(const struct project *p)
 /* One link tells nothing: the file system does not count them. */
 static bool is_explained(const struct project *p)
 {
-        return p->there && p->known && p->changes && p->now.links > 1 && p->then.links > 1 &&
-               p->now.links - p->then.links == p->more;
+        return p->there && p->known && p->changes && !p->unsure && p->now.links > 1 &&
+               p->then.links > 1 && p->now.links - p->then.links == p->more;
 }
 
 static int remember_projects(struct catch_up *c)
@@ -174,16 +179,17 @@ static int remember_projects(struct catch_up *c)
 
 static int look_at(struct catch_up *c, const char *project_folder, const char *folder)
 {
-        int more = 0;
+        struct row_change change = {0};
         c->done++;
         if (c->progress && c->done % 64 == 0 &&
             c->progress(c->progress_ctx, "index", c->done, c->total))
                 return error_set(c->err, STENO_EINTERRUPTED, "stopped");
-        int rc = row_update(&c->rows, project_folder, folder, &more, c->err);
-        struct project *p = rc == 0 && more ? project_of(c, project_folder) : NULL;
+        int rc = row_update(&c->rows, project_folder, folder, &change, c->err);
+        struct project *p = rc == 0 ? project_of(c, project_folder) : NULL;
         if (p) {
-                p->more += more;
-                p->changes++;
+                p->more += change.more;
+                p->changes += change.more != 0;
+                p->unsure = p->unsure || change.unsure;
         }
         return rc;
 }
@@ -232,12 +238,14 @@ struct names {
         struct buf text; /* ended by NULs */
         size_t count;
         const char **sorted;
+        struct buf *links; /* lines of what is looked at in any case */
 };
 
-static int note_name(void *ctx, const char *project_folder, const char *folder)
+static int note_name(void *ctx, const char *project_folder, const char *folder, bool link)
 {
         struct names *n = ctx;
-        (void)project_folder;
+        if (link) /* that its name is known says nothing: it was a folder then, perhaps */
+                list_name(n->links, project_folder, folder);
         buf_put(&n->text, folder, strlen(folder) + 1);
         n->count++;
         return n->text.failed;
@@ -293,7 +301,7 @@ static int merge_names(
 /* Lists what is in the folder of a project or in its rows, and not in both. */
 static int compare_names(struct catch_up *c, struct project *p, struct buf *list)
 {
-        struct names n = {0};
+        struct names n = {.links = list};
         struct steno_error why;
         buf_init(&n.text, 0);
         int rc = p->there ? files_each_in(c->x->store, p->folder, note_name, &n, &why) : 0;

@@ -18,6 +18,7 @@ struct known {
         int64_t bytes;
         int64_t log_changed; /* ns */
         struct hidden hidden;
+        bool unreadable;
 };
 
 int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err)
@@ -27,7 +28,7 @@ int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *e
                 sqlite3_stmt **s;
                 const char *sql;
         } all[] = {
-            {&w->get, "SELECT bytes,log_changed,amended,hidden FROM conv"
+            {&w->get, "SELECT bytes,log_changed,amended,hidden,unreadable FROM conv"
                       " WHERE project_folder=?1 AND folder=?2"},
             {&w->put, "INSERT OR REPLACE INTO conv VALUES"
                       " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,0)"},
@@ -74,7 +75,8 @@ static int get_known(struct row_writer *w, const char *project_folder, const cha
                 *out = (struct known){true, sqlite3_column_int64(w->get, 0),
                     sqlite3_column_int64(w->get, 1),
                     {(uint64_t)sqlite3_column_int64(w->get, 2),
-                        (uint64_t)sqlite3_column_int64(w->get, 3)}};
+                        (uint64_t)sqlite3_column_int64(w->get, 3)},
+                    sqlite3_column_int64(w->get, 4) != 0};
         int rc = step == SQLITE_ROW || step == SQLITE_DONE ? 0 : index_error(w->x, err);
         sqlite3_reset(w->get);
         return rc;
@@ -253,8 +255,8 @@ static int update_open(struct row_writer *w, const char *project_folder, const c
         return rc;
 }
 
-int row_update(struct row_writer *w, const char *project_folder, const char *folder, int *more,
-    struct steno_error *err)
+int row_update(struct row_writer *w, const char *project_folder, const char *folder,
+    struct row_change *change, struct steno_error *err)
 {
         struct files_conv *conv;
         struct known known;
@@ -264,8 +266,9 @@ int row_update(struct row_writer *w, const char *project_folder, const char *fol
                 rc = step_named(w, w->drop_runs, project_folder, folder, err);
         if (rc)
                 return rc;
+        change->unsure = known.unreadable;
         rc = files_conv_open_folder(w->x->store, project_folder, folder, &conv, err);
-        *more = rc == STENO_ENOTFOUND ? -known.there : !known.there;
+        change->more = rc == STENO_ENOTFOUND ? -known.there : !known.there;
         if (rc == STENO_ENOTFOUND)
                 return known.there ? step_named(w, w->drop, project_folder, folder, err) : 0;
         if (rc == 0) {
@@ -274,5 +277,6 @@ int row_update(struct row_writer *w, const char *project_folder, const char *fol
         } else {
                 readable = rc == STENO_ENOMEM;
         }
+        change->unsure = change->unsure || !readable;
         return readable ? rc : step_named(w, w->put_unreadable, project_folder, folder, err);
 }

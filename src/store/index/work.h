@@ -55,10 +55,15 @@ struct row_writer {
 int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err);
 void row_writer_release(struct row_writer *w);
 
-/* Makes a conversation's row say what its folder says. *more is 1 when it is a new one, -1 when
- * there is none any more. One that cannot be read gets a row that says so. */
-int row_update(struct row_writer *w, const char *project_folder, const char *folder, int *more,
-    struct steno_error *err);
+struct row_change {
+        int more;    /* 1: it is a new one; -1: there is none any more */
+        bool unsure; /* it is or was no folder perhaps, but a link: none of the project's links */
+};
+
+/* Makes a conversation's row say what its folder says. One that cannot be read gets a row that
+ * says so. */
+int row_update(struct row_writer *w, const char *project_folder, const char *folder,
+    struct row_change *change, struct steno_error *err);
 
 /* ---- hidden.c ---- */
 
