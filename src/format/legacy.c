@@ -390,23 +390,12 @@ static int write_message(struct writer *w, const struct message *m)
         return 0;
 }
 
-static bool is_whole(const struct message *m)
-{
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (p->kind == PART_CALL && p->peer &&
-                    (p->peer < m->parts || p->peer >= m->parts + m->count))
-                        return false;
-        }
-        return true;
-}
-
 static int legacy_write(struct writer *w, const struct history *h)
 {
         const struct part *last = NULL;
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
-                if (is_whole(m) && writing_same(w, m))
+                if (writing_same_answered(w, m))
                         continue;
                 if (m->role == ROLE_TOOL || m->role == ROLE_NONE) {
                         writing_report_order(w, m, &last);

@@ -41,6 +41,17 @@ bool writing_same(struct writer *w, const struct message *m)
         return true;
 }
 
+bool writing_same_answered(struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_CALL && p->peer &&
+                    (p->peer < m->parts || p->peer >= m->parts + m->count))
+                        return false;
+        }
+        return writing_same(w, m);
+}
+
 bool writing_same_part(struct writer *w, const struct message *m, const struct part *p)
 {
         if (!p->raw.p || !writing_own(w, m) || w->rebuild || !m->raw.p)

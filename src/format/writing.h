@@ -20,6 +20,9 @@ void writing_value(struct writer *w, struct str string);
 
 /* Copies an untouched message of the same format. False: it has to be built. */
 bool writing_same(struct writer *w, const struct message *m);
+/* The same in a format whose messages hold the results of their calls: one whose calls were
+ * answered from outside has to be built. */
+bool writing_same_answered(struct writer *w, const struct message *m);
 /* Is this message of the format that is written? */
 static inline bool writing_own(const struct writer *w, const struct message *m)
 {
