@@ -6,15 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "store/files/watch.h"
 
 struct reader {
         const struct fs *fs;
@@ -327,37 +326,15 @@ int files_read_amendments(
 
 int files_wait(struct files_conv *c, uint64_t after, int timeout_ms, struct steno_error *err)
 {
-        char path[64];
+        struct watch watch;
         uint64_t seq;
         int rc = files_last(c, &seq, NULL, err);
         if (rc || seq > after || timeout_ms == 0)
                 return rc ? rc : seq > after;
-        /* Watched through the descriptor, so that a rename of the folder above does not matter. */
-        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        snprintf(path, sizeof path, "/proc/self/fd/%d", c->dir);
-        if (watch < 0 || inotify_add_watch(watch, path, IN_MODIFY | IN_MOVED_TO | IN_CREATE) < 0) {
-                rc = error_sys(err, errno, "watching a conversation");
-                if (watch >= 0)
-                        close(watch);
-                return rc;
-        }
-        const struct env *env = c->store->env;
-        int64_t deadline = timeout_ms < 0 ? INT64_MAX : env->now(env) + timeout_ms;
-        for (;;) {
+        watch_begin(&watch, c->dir, timeout_ms);
+        do
                 rc = files_last(c, &seq, NULL, err);
-                if (rc || seq > after) {
-                        rc = rc ? rc : 1;
-                        break;
-                }
-                int64_t left = deadline == INT64_MAX ? 60000 : deadline - env->now(env);
-                if (left <= 0)
-                        break;
-                struct pollfd p = {.fd = watch, .events = POLLIN};
-                poll(&p, 1, left > 60000 ? 60000 : (int)left);
-                char drain[4096];
-                while (read(watch, drain, sizeof drain) > 0)
-                        ;
-        }
-        close(watch);
-        return rc;
+        while (rc == 0 && seq <= after && watch_wait(&watch));
+        watch_end(&watch);
+        return rc ? rc : seq > after;
 }

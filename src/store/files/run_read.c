@@ -6,18 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
+#include "store/files/watch.h"
 
 #define PATH_SIZE (PLAIN_NAME_MAX + 16)
 #define SUFFIX ".jsonl"
@@ -78,64 +77,26 @@ static int last_seq(
         return rc < 0 ? rc : 0;
 }
 
-static int watch_file(int fd)
-{
-        char path[64];
-        int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        if (watch < 0)
-                return -errno;
-        /* Through the descriptor, so that a rename of the folder above does not matter. */
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        if (inotify_add_watch(watch, path, IN_MODIFY) < 0) {
-                int rc = -errno;
-                close(watch);
-                return rc;
-        }
-        return watch;
-}
-
-static int wait_for(const struct env *env, int fd, int watch, uint64_t after, int timeout_ms,
-    struct steno_error *err)
-{
-        int64_t deadline = timeout_ms < 0 ? INT64_MAX : env->now(env) + timeout_ms;
-        struct buf line;
-        int rc;
-        buf_init(&line, 0);
-        for (;;) {
-                uint64_t seq = 0;
-                rc = last_seq(env->fs, fd, &line, &seq, err);
-                if (rc || seq > after) {
-                        rc = rc ? rc : 1;
-                        break;
-                }
-                int64_t left = deadline == INT64_MAX ? 60000 : deadline - env->now(env);
-                if (left <= 0)
-                        break;
-                struct pollfd p = {.fd = watch, .events = POLLIN};
-                poll(&p, 1, left > 60000 ? 60000 : (int)left);
-                char drain[4096];
-                while (read(watch, drain, sizeof drain) > 0)
-                        ;
-        }
-        buf_release(&line);
-        return rc;
-}
-
 int run_wait(struct files_conv *conv, const char *name, uint64_t after, int timeout_ms,
     struct steno_error *err)
 {
-        const struct env *env = conv->store->env;
-        uint64_t size;
+        const struct fs *fs = conv->store->env->fs;
+        struct watch watch;
+        struct buf line;
+        uint64_t size, seq = 0;
         int fd = open_journal(conv, name, &size, err);
         if (fd < 0)
                 return fd;
-        int watch = watch_file(fd);
-        int rc = watch < 0 ? error_sys(err, watch, "watching a run")
-                           : wait_for(env, fd, watch, after, timeout_ms, err);
-        if (watch >= 0)
-                close(watch);
-        env->fs->close(env->fs, fd);
-        return rc;
+        int rc;
+        buf_init(&line, 0);
+        watch_begin(&watch, fd, timeout_ms);
+        do
+                rc = last_seq(fs, fd, &line, &seq, err);
+        while (rc == 0 && seq <= after && watch_wait(&watch));
+        watch_end(&watch);
+        buf_release(&line);
+        fs->close(fs, fd);
+        return rc ? rc : seq > after;
 }
 
 /* ---- looking ---- */

@@ -1,0 +1,25 @@
+/*
+ * watch.h - waiting until an open file or folder changes. Begin to watch, then look, then wait:
+ * what changes in between is not missed.
+ */
+#ifndef STORE_FILES_WATCH_H
+#define STORE_FILES_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct watch {
+        int fd;           /* negative: the system has no more watches to give */
+        int64_t deadline; /* ms; negative: none */
+};
+
+/*
+ * Through the descriptor, so that a rename of the folder above does not matter. A system gives out
+ * only so many watches; without one we look again every tenth of a second.
+ */
+void watch_begin(struct watch *w, int fd, int timeout_ms);
+/* Until something may have changed. False: the time is over. */
+bool watch_wait(struct watch *w);
+void watch_end(struct watch *w);
+
+#endif
