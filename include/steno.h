@@ -125,7 +125,8 @@ struct steno_conv;
 
 enum steno_open_flags {
         STENO_OPEN_EXISTING = 1, /* do not make a store where there is none */
-        STENO_OPEN_REPAIR = 2,   /* a store.json that cannot be used is left to steno_check */
+        STENO_OPEN_REPAIR = 2, /* a store.json that cannot be used is left to steno_check, and so is
+                                  what stands in the place of the folder of projects */
 };
 
 /* A sentence about something that is not in order and stops nothing. */

@@ -25,6 +25,8 @@ struct checking {
         uint64_t done;
         uint64_t total;
         int findings;
+        bool projects;              /* has the folder of them, */
+        bool trash;                 /* and that of the trash */
         struct files_conv *conv;    /* at work, */
         bool trashed;               /* and in the trash */
         struct steno_error refused; /* the first repair that the system did not let be done */
@@ -190,6 +192,37 @@ static int tell_of_store(struct checking *c, int rc, const char *name, const cha
                             .what = what, .repaired = repaired, .repairable = !repaired});
 }
 
+/* Is the folder there, or nothing yet? */
+static int check_place(struct checking *c, const char *name, bool *usable)
+{
+        char what[100];
+        enum files_place place = files_look_at_place(c->store->files, name);
+        int rc = 0;
+        *usable = place == FILES_PLACE_OK;
+        if (place == FILES_PLACE_LINK) {
+                snprintf(what, sizeof what, "%s is a symbolic link, which is not followed", name);
+                return tell(c, NULL, NULL, &(struct check_finding){.what = what});
+        }
+        if (*usable)
+                return 0;
+        if (c->repair)
+                rc = files_free_place(c->store->files, name, c->err);
+        *usable = c->repair && rc == 0;
+        snprintf(what, sizeof what, "%s is not a folder", name);
+        return tell_of_store(c, rc, name, what);
+}
+
+static int check_places(struct checking *c)
+{
+        bool quarantine;
+        int rc = check_place(c, "quarantine", &quarantine);
+        /* There is nowhere to put anything: what is looked at stays as it is. */
+        c->repair = c->repair && quarantine;
+        if (rc == 0)
+                rc = check_place(c, "projects", &c->projects);
+        return rc ? rc : check_place(c, "trash", &c->trash);
+}
+
 static int check_settings(struct checking *c)
 {
         struct steno_store *s = c->store;
@@ -232,19 +265,21 @@ static int check_all(struct checking *c, struct str project)
 {
         struct files_store *files = c->store->files;
         struct trash_list list = {0};
-        int rc = check_settings(c);
-        if (rc == 0 && !c->only_folder)
+        int rc = check_places(c);
+        if (rc == 0)
+                rc = check_settings(c);
+        if (rc == 0 && !c->only_folder && c->trash)
                 rc = trash_list_read(files, false, &list, c->err);
         c->total = list.count;
-        if (rc == 0 && c->progress)
+        if (rc == 0 && c->progress && c->projects)
                 rc = files_each_conv(files, count_one, c, c->err);
-        if (rc == 0)
+        if (rc == 0 && c->projects)
                 rc = files_each_project(files, check_project, c, c->err);
-        if (rc == 0)
+        if (rc == 0 && c->projects)
                 rc = files_each_conv(files, check_one, c, c->err);
         if (rc == 0)
                 rc = check_trash(c, project, &list);
-        if (rc == 0 && !c->only_project)
+        if (rc == 0 && !c->only_project && c->projects)
                 rc = check_index(c);
         if (rc == 0 && c->progress && c->progress(c->progress_ctx, "check", c->done, c->total))
                 rc = stopped(c);

@@ -228,7 +228,7 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
         store->warning = OPTION(opt, struct steno_open_options, warning, NULL);
         store->warning_ctx = OPTION(opt, struct steno_open_options, warning_ctx, NULL);
         pthread_mutex_init(&store->mutex, NULL);
-        rc = files_open(env, path, !(flags & STENO_OPEN_EXISTING), &store->files, err);
+        rc = files_open(env, path, flags, &store->files, err);
         if (rc == 0)
                 rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
         if (rc) {

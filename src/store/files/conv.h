@@ -169,6 +169,11 @@ int quarantine_file(
 /* Is there something of this name that is not a file? */
 bool conv_has_strange(const struct files_conv *conv, const char *name);
 
+/* Makes projects/ where it is missing. */
+int files_open_projects(struct files_store *store, struct steno_error *err);
+/* STENO_ECORRUPT: it was opened for a repair, without that folder. */
+int files_lacks_projects(const struct files_store *store, struct steno_error *err);
+
 /* Makes store.json for a new store; is content with what is there in one that exists. */
 int settings_prepare(struct files_store *store, bool create, struct steno_error *err);
 

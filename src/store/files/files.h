@@ -40,7 +40,8 @@ struct files_conv;
 
 /* ---- the store ---- */
 
-int files_open(const struct env *env, const char *path, bool create, struct files_store **out,
+/* `flags` are enum steno_open_flags. */
+int files_open(const struct env *env, const char *path, uint32_t flags, struct files_store **out,
     struct steno_error *err);
 void files_close(struct files_store *store);
 const struct env *files_env(const struct files_store *store);
@@ -56,6 +57,16 @@ int files_set_settings(
 
 /* Writes the defaults; what is there goes to the quarantine. */
 int files_renew_settings(struct files_store *store, const char *why, struct steno_error *err);
+
+/* What stands in the root where "projects", "trash" or "quarantine" should (folders.c). */
+enum files_place {
+        FILES_PLACE_OK,    /* the folder, or nothing yet */
+        FILES_PLACE_TAKEN, /* something that is no folder, */
+        FILES_PLACE_LINK,  /* or a link, which is not followed and not moved */
+};
+enum files_place files_look_at_place(struct files_store *store, const char *name);
+/* What is no folder goes to the quarantine. */
+int files_free_place(struct files_store *store, const char *name, struct steno_error *err);
 
 /* ---- conversations ---- */
 

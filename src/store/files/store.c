@@ -64,15 +64,14 @@ static int refuse_network(
 }
 
 /* Makes what a store needs, or checks that it is there. Two may do it at once. */
-static int prepare(struct files_store *s, bool create, struct steno_error *err)
+static int prepare(struct files_store *s, uint32_t flags, struct steno_error *err)
 {
-        int rc = settings_prepare(s, create, err);
+        int rc = settings_prepare(s, !(flags & STENO_OPEN_EXISTING), err);
         if (rc)
                 return rc;
-        s->projects_dir = fs_open_dir(s->env->fs, s->root, "projects", true);
-        if (s->projects_dir < 0)
-                return error_sys(err, s->projects_dir, "opening projects/");
-        return 0;
+        if ((flags & STENO_OPEN_REPAIR) && files_look_at_place(s, "projects") != FILES_PLACE_OK)
+                return 0; /* whoever needs it is told */
+        return files_open_projects(s, err);
 }
 
 static unsigned descriptor_budget(void)
@@ -85,9 +84,10 @@ static unsigned descriptor_budget(void)
         return max < 16 ? 16 : max;
 }
 
-int files_open(const struct env *env, const char *path, bool create, struct files_store **out,
+int files_open(const struct env *env, const char *path, uint32_t flags, struct files_store **out,
     struct steno_error *err)
 {
+        bool create = !(flags & STENO_OPEN_EXISTING);
         struct files_store *s = calloc(1, sizeof *s);
         if (!s)
                 return error_nomem(err);
@@ -115,7 +115,7 @@ int files_open(const struct env *env, const char *path, bool create, struct file
         }
         rc = refuse_network(env, s->root, path, err);
         if (rc == 0)
-                rc = prepare(s, create, err);
+                rc = prepare(s, flags, err);
         if (rc)
                 goto fail;
         *out = s;
@@ -217,6 +217,8 @@ static int project_open(struct files_store *s, const char *folder, bool create,
                 }
         }
         bool trash = strcmp(folder, TRASH) == 0;
+        if (!trash && files_lacks_projects(s, err))
+                return STENO_ECORRUPT;
         int dir = trash ? s->root : fs_open_dir(fs, s->projects_dir, folder, create);
         int conversations =
             dir < 0 ? dir : fs_open_dir(fs, dir, trash ? "trash" : "conversations", create);

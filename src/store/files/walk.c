@@ -62,6 +62,9 @@ int files_each_project(
     struct files_store *s, files_project_fn each, void *ctx, struct steno_error *err)
 {
         struct project_walk w = {.store = s, .each = each, .ctx = ctx};
+        int rc = files_lacks_projects(s, err);
+        if (rc)
+                return rc;
         int sys = s->env->fs->list(s->env->fs, s->projects_dir, each_project, &w);
         return sys < 0 ? error_sys(err, sys, "listing projects/") : w.rc;
 }
