@@ -49,9 +49,20 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
         uint64_t size = 0;
         int fd = -1;
         struct steno_error why = {0};
+        enum check_entry entry = ENTRY_FINE;
+        char path[sizeof "artifacts//" + sizeof info->kind + sizeof info->name];
+        int rc = 0;
         if (info->state != ARTIFACT_CLOSED)
                 return 0; /* unfinished ones have what had arrived */
-        int rc = artifact_open(k->conv, info, &fd, &size, &why);
+        snprintf(path, sizeof path, "artifacts/%s/%s", info->kind, info->name);
+        /* A manifest can be changed to say anything: nothing else is moved by its word. */
+        if (strcmp(info->kind, "tool") == 0 || strcmp(info->kind, "terminal") == 0)
+                rc = check_entry(k, path, &entry);
+        if (rc)
+                return rc;
+        rc = entry == ENTRY_FINE || entry == ENTRY_GONE
+                 ? artifact_open(k->conv, info, &fd, &size, &why)
+                 : error_set(&why, STENO_ECORRUPT, "the file of ref %s is missing", info->id);
         if (rc == STENO_ENOMEM)
                 return error_nomem(k->err);
         if (rc) {
@@ -86,15 +97,20 @@ static int check_part(void *ctx, const char *name, unsigned char type)
 {
         struct parts *p = ctx;
         struct check *k = p->k;
-        char hex[SHA256_HEX];
+        char hex[SHA256_HEX], path[sizeof "artifacts/parts/" + SHA256_HEX];
         uint64_t size;
+        enum check_entry entry;
         (void)type;
         if (name[0] == '.' || strlen(name) != SHA256_HEX - 1)
                 return 0;
+        snprintf(path, sizeof path, "artifacts/parts/%s", name);
+        int rc = check_entry(k, path, &entry);
+        if (rc || entry != ENTRY_FINE)
+                return rc; /* the records that have it are told of */
         int fd = k->fs->open(k->fs, p->dir, name, O_RDONLY, 0);
         if (fd < 0)
                 return fd == -ENOENT ? 0 : error_sys(k->err, fd, "opening a part");
-        int rc = hash_file(k, fd, hex, &size);
+        rc = hash_file(k, fd, hex, &size);
         k->fs->close(k->fs, fd);
         if (rc || strcmp(hex, name) == 0)
                 return rc;
@@ -125,8 +141,13 @@ static int by_id(const void *a, const void *b)
 static int check_manifest(struct check *k, int artifacts)
 {
         struct manifest_damage d;
+        enum check_entry entry;
+        int rc = check_entry(k, "artifacts/" MANIFEST_NAME, &entry);
+        k->no_manifest = entry == ENTRY_STAYS || entry == ENTRY_LINK;
+        if (rc || k->no_manifest)
+                return rc;
         bool repair = k->repair;
-        int rc = manifest_mend(k->conv, artifacts, repair, &d, k->err);
+        rc = manifest_mend(k->conv, artifacts, repair, &d, k->err);
         if (repair && (rc = check_wrote(k, rc)) == 0 && !k->repair)
                 rc = manifest_mend(k->conv, artifacts, false, &d, k->err);
         if (rc == 0 && d.lines)
@@ -147,7 +168,7 @@ int check_artifacts(struct check *k)
         if (dir < 0)
                 return error_sys(k->err, dir, "opening artifacts");
         int rc = check_manifest(k, dir);
-        if (rc == 0)
+        if (rc == 0 && !k->no_manifest)
                 rc = manifest_read(k->fs, dir, &k->artifacts, &k->artifact_count, k->err);
         if (k->artifact_count)
                 qsort(k->artifacts, k->artifact_count, sizeof *k->artifacts, by_id);
@@ -229,7 +250,7 @@ static int check_ref(
         struct artifact_info said = {0};
         const struct artifact_info *listed = ref.n ? find_listed(k, ref) : NULL;
         bool going = false, done = false;
-        if (!ref.n || (listed && listed->state != ARTIFACT_OPEN))
+        if (!ref.n || k->no_manifest || (listed && listed->state != ARTIFACT_OPEN))
                 return 0;
         int rc = relist_read(m, ref, &said, k->err);
         if (rc == 0)
@@ -257,7 +278,7 @@ int check_refs(struct check *k, uint64_t seq, const struct about *about, struct 
         for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
                 const struct about_part *p = &about->parts[i];
                 snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p->name.n, p->name.p);
-                if (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 &&
+                if (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 && S_ISREG(st.st_mode) &&
                     (uint64_t)st.st_size == p->size)
                         continue;
                 rc = is_going(k, seq, &going);

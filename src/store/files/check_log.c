@@ -34,14 +34,15 @@ struct log_check {
 
 /* ---- the end ---- */
 
-static int look_at_end(struct log_check *l)
+/* `strange`: there is something else in its place. */
+static int look_at_end(struct log_check *l, bool strange)
 {
         struct check *k = l->k;
         struct files_conv *c = k->conv;
         int rc = files_conv_lock(c, k->err);
         if (rc)
                 return rc;
-        l->fd = k->fs->open(k->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
+        l->fd = strange ? -ENOENT : k->fs->open(k->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
         bool missing = l->fd == -ENOENT;
         if (l->fd >= 0 || missing)
                 rc = conv_find_end(c, l->fd, &c->ids, &l->ids, &l->at, k->err);
@@ -54,7 +55,7 @@ static int look_at_end(struct log_check *l)
         files_conv_unlock(c);
         if (k->repair)
                 rc = check_wrote(k, rc);
-        if (rc == 0 && missing)
+        if (rc == 0 && missing && !strange)
                 rc = check_tell(k, 0, check_repaired(k, true), "messages.jsonl is missing");
         k->torn = !k->repair && (missing || l->at.inside_line || l->at.end < l->at.size ||
                                     l->ids.mark.size > l->at.size);
@@ -223,6 +224,10 @@ static int walk(struct log_check *l)
 
 int check_log(struct check *k)
 {
+        enum check_entry entry;
+        int rc = check_entry(k, "messages.jsonl", &entry);
+        if (rc || entry == ENTRY_LINK)
+                return rc;
         struct log_check l = {.k = k, .fd = -1, .pairing = pairing_new()};
         if (!l.pairing)
                 return error_nomem(k->err);
@@ -230,7 +235,7 @@ int check_log(struct check *k)
         buf_init(&l.line, 0);
         buf_init(&l.id, 0);
         buf_init(&l.other, 0);
-        int rc = look_at_end(&l);
+        rc = look_at_end(&l, entry == ENTRY_STAYS);
         if (rc == 0)
                 rc = walk(&l);
         if (rc == 0 && l.ids_differ) {

@@ -20,6 +20,7 @@ struct check {
 
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;
+        bool no_manifest; /* something that is no file stands in its place, and was told of */
 
         bool torn;              /* the log's end is not as it should be: for a repair only */
         struct purge_plan plan; /* made when something is missing: deleted messages may lack it */
@@ -42,6 +43,19 @@ int check_wrote(struct check *k, int rc);
 /* Hands out a finding. */
 int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+enum check_entry {
+        ENTRY_FINE, /* a file, or nothing */
+        ENTRY_GONE, /* it was no file, and is in the quarantine now */
+        ENTRY_STAYS,
+        ENTRY_LINK, /* which is not followed, and not for a repair to judge */
+};
+/*
+ * check_entry.c: is `path`, below the conversation's folder, a file? What else stands there is
+ * told of. A folder in place of a file holds none of its bytes, so a repair moves it aside, and
+ * the file is missing from then on: the caller says what was lost with it.
+ */
+int check_entry(struct check *k, const char *path, enum check_entry *out);
 
 /* check_log.c: the log, ids.idx, and what records refer to. */
 int check_log(struct check *k);

@@ -159,9 +159,10 @@ int quarantine_log(
 int quarantine_bytes(struct files_conv *conv, int fd, const char *file, uint64_t from, uint64_t to,
     const char *why, struct steno_error *err);
 
-/* Moves a file or folder of the conversation aside, whole and with a note. */
+/* Moves a file or folder of the conversation aside, whole and with a note; `file` may be below one
+ * of its folders. */
 int quarantine_entry(
-    struct files_conv *conv, const char *name, const char *why, struct steno_error *err);
+    struct files_conv *conv, const char *file, const char *why, struct steno_error *err);
 
 /* The same for a whole file of the store's root, which goes there itself. */
 int quarantine_file(

@@ -107,9 +107,10 @@ uint64_t files_quarantined(const struct files_store *store)
         return __atomic_load_n(&store->quarantined, __ATOMIC_RELAXED);
 }
 
-/* Moves an entry of `from` there; `c` is NULL when that is the store's root. */
+/* Moves an entry of `from` there, called `file` in its note; `c` is NULL for one of the store's
+ * root. */
 static int move_entry(struct files_store *s, struct files_conv *c, int from, const char *entry,
-    const char *why, struct steno_error *err)
+    const char *file, const char *why, struct steno_error *err)
 {
         const struct fs *fs = s->env->fs;
         char id[40], note_name[64], name[64];
@@ -122,7 +123,7 @@ static int move_entry(struct files_store *s, struct files_conv *c, int from, con
         int dir = fs_open_dir(fs, s->root, "quarantine", true);
         int rc = dir < 0 ? dir : fs->stat(fs, from, entry, &st);
         if (rc == 0) {
-                describe(s->env, c, entry, 0, (uint64_t)st.st_size, why, &note);
+                describe(s->env, c, file, 0, (uint64_t)st.st_size, why, &note);
                 rc = note.failed ? -ENOMEM : fs_replace(fs, dir, note_name, note.p, note.n);
         }
         if (rc == 0) {
@@ -139,17 +140,28 @@ static int move_entry(struct files_store *s, struct files_conv *c, int from, con
         buf_release(&note);
         if (rc == 0)
                 __atomic_fetch_add(&s->quarantined, (uint64_t)st.st_size, __ATOMIC_RELAXED);
-        return rc ? error_sys(err, rc, "moving %s to quarantine", entry) : 0;
+        return rc ? error_sys(err, rc, "moving %s to quarantine", file) : 0;
 }
 
 int quarantine_entry(
-    struct files_conv *c, const char *entry, const char *why, struct steno_error *err)
+    struct files_conv *c, const char *file, const char *why, struct steno_error *err)
 {
-        return move_entry(c->store, c, c->dir, entry, why, err);
+        const struct fs *fs = c->store->env->fs;
+        const char *slash = strrchr(file, '/');
+        char folder[64];
+        if (!slash)
+                return move_entry(c->store, c, c->dir, file, file, why, err);
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - file), file);
+        int from = fs->open(fs, c->dir, folder, O_RDONLY | O_DIRECTORY, 0);
+        if (from < 0)
+                return error_sys(err, from, "opening %s", folder);
+        int rc = move_entry(c->store, c, from, slash + 1, file, why, err);
+        fs->close(fs, from);
+        return rc;
 }
 
 int quarantine_file(
     struct files_store *s, const char *file, const char *why, struct steno_error *err)
 {
-        return move_entry(s, NULL, s->root, file, why, err);
+        return move_entry(s, NULL, s->root, file, file, why, err);
 }
