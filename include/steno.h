@@ -53,8 +53,9 @@
  *   - Calls that can fail return 0 (or a count where they say so) or a negative enum steno_code,
  *     and fill `err`, which may be NULL. Outputs are untouched on failure.
  *   - An out pointer to a handle or a char * gives something the caller owns: handles have their
- *     close or free call (NULL is accepted), text is freed with steno_free(). Returned const
- *     pointers are borrowed and live as long as what they came from.
+ *     close or free call (NULL is accepted; in any order: what is open keeps what it needs), text
+ *     is freed with steno_free(). Returned const pointers are borrowed and live as long as what
+ *     they came from. Where it is not said that an argument may be NULL, it may not.
  *   - Text is UTF-8. Ids are NUL-terminated (they cannot contain control characters); JSON is
  *     pointer and length, and what comes back is also NUL-terminated.
  *   - Rich answers are JSON with stable names, so that they can grow.

@@ -18,7 +18,8 @@ static int wrap(struct steno_store *store, struct files_conv *files, struct sten
                 files_conv_release(files);
                 return error_nomem(err);
         }
-        *conv = (struct steno_conv){store, files};
+        *conv = (struct steno_conv){1, store, files};
+        store_hold(store);
         *out = conv;
         return 0;
 }
@@ -153,11 +154,17 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
         return rc ? rc : wrap(store, files, out, err);
 }
 
+void conv_keep(struct steno_conv *conv)
+{
+        __atomic_add_fetch(&conv->refs, 1, __ATOMIC_RELAXED);
+}
+
 void steno_conv_close(struct steno_conv *conv)
 {
-        if (!conv)
+        if (!conv || __atomic_sub_fetch(&conv->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
         files_conv_release(conv->files);
+        store_release(conv->store);
         free(conv);
 }
 

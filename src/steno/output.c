@@ -50,6 +50,7 @@ int steno_output_begin(struct steno_conv *conv, const struct steno_output_option
         if (!o)
                 return error_nomem(err);
         o->conv = conv;
+        conv_keep(conv);
         o->flags = OPTION(opt, struct steno_output_options, flags, 0);
         o->terminal = OPTION(opt, struct steno_output_options, terminal, false);
         id_make(conv->store->env, "msg_", o->message_id);
@@ -95,6 +96,7 @@ void steno_output_free(struct steno_output *o)
         if (!o)
                 return;
         spill_free(o->spill);
+        steno_conv_close(o->conv);
         free(o->tool);
         free(o->call);
         free(o->server);

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 
 struct steno_run {
+        struct steno_store *store;
         struct run_log *log;
         struct files_conv *conv;
         char *id;
@@ -154,7 +155,9 @@ int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
                 free(run);
                 return error_nomem(err);
         }
-        /* A reference of its own: the caller may close its handle before the run. */
+        /* References of its own: the caller may close its handles before the run. */
+        run->store = conv->store;
+        store_hold(run->store);
         rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
             str_of(steno_conv_id(conv)), &run->conv, err);
         if (rc == 0)
@@ -178,6 +181,7 @@ void steno_run_close(struct steno_run *run)
                 return;
         run_log_close(run->log);
         files_conv_release(run->conv);
+        store_release(run->store);
         free(run->id);
         free(run);
 }

@@ -222,6 +222,7 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
         struct steno_store *store = calloc(1, sizeof *store);
         if (!store)
                 return error_nomem(err);
+        store->refs = 1;
         store->env = env;
         store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
         store->progress_ctx = OPTION(opt, struct steno_open_options, progress_ctx, NULL);
@@ -245,14 +246,33 @@ int steno_open(const char *url, const struct steno_open_options *opt, struct ste
         return store_open_in(env_real(), url, opt, out, err);
 }
 
-void steno_close(struct steno_store *store)
+void store_hold(struct steno_store *store)
 {
-        if (!store)
+        __atomic_add_fetch(&store->refs, 1, __ATOMIC_RELAXED);
+}
+
+void store_release(struct steno_store *store)
+{
+        if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
         index_close(store->index);
         files_close(store->files);
         pthread_mutex_destroy(&store->mutex);
         free(store);
+}
+
+void steno_close(struct steno_store *store)
+{
+        if (!store)
+                return;
+        /* Whoever warns from here on has nobody to tell, and what is open may never be closed. */
+        pthread_mutex_lock(&store->mutex);
+        store->progress = NULL;
+        __atomic_store_n(&store->warning, NULL, __ATOMIC_RELAXED);
+        pthread_mutex_unlock(&store->mutex);
+        if (store->files)
+                files_sync(store->files);
+        store_release(store);
 }
 
 uint64_t steno_quarantined(const struct steno_store *store)
@@ -264,12 +284,13 @@ void store_warn(struct steno_store *store, const char *fmt, ...)
 {
         char what[400];
         va_list ap;
-        if (!store->warning)
+        steno_warning warning = __atomic_load_n(&store->warning, __ATOMIC_RELAXED);
+        if (!warning)
                 return;
         va_start(ap, fmt);
         vsnprintf(what, sizeof what, fmt, ap);
         va_end(ap);
-        store->warning(store->warning_ctx, what);
+        warning(store->warning_ctx, what);
 }
 
 int store_index(struct steno_store *store, struct index **out, struct steno_error *err)

@@ -19,6 +19,7 @@ struct store_settings {
 };
 
 struct steno_store {
+        unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
         const struct env *env;
         struct files_store *files;
         struct index *index; /* opened when first needed, under `mutex` */
@@ -33,9 +34,15 @@ struct steno_store {
 };
 
 struct steno_conv {
+        unsigned refs; /* the caller's, and those of outputs that are being written; atomic */
         struct steno_store *store;
         struct files_conv *files;
 };
+
+/* What is open keeps what it came from, so that callers close in any order. */
+void store_hold(struct steno_store *store);
+void store_release(struct steno_store *store);
+void conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
 
 /* steno_open with a world of one's own: for tests. */
 int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,

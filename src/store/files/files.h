@@ -44,6 +44,8 @@ struct files_conv;
 int files_open(const struct env *env, const char *path, uint32_t flags, struct files_store **out,
     struct steno_error *err);
 void files_close(struct files_store *store);
+/* Syncs what was acknowledged as process-durable, as far as it can. */
+void files_sync(struct files_store *store);
 const struct env *files_env(const struct files_store *store);
 int files_root(const struct files_store *store);
 const char *files_path(const struct files_store *store);

@@ -52,7 +52,7 @@ static struct files_conv *take_dirty(struct files_store *s)
         return list;
 }
 
-static void sync_dirty(struct files_store *s)
+void files_sync(struct files_store *s)
 {
         for (struct files_conv *c = take_dirty(s), *next; c; c = next) {
                 next = c->syncing;
@@ -75,7 +75,7 @@ static void *run(void *arg)
                 until.tv_nsec %= 1000000000L;
                 pthread_cond_timedwait(&s->wake, &s->mutex, &until);
                 pthread_mutex_unlock(&s->mutex);
-                sync_dirty(s);
+                files_sync(s);
                 pthread_mutex_lock(&s->mutex);
         }
         pthread_mutex_unlock(&s->mutex);
@@ -99,5 +99,5 @@ void syncer_stop(struct files_store *s)
         pthread_mutex_unlock(&s->mutex);
         if (joins)
                 pthread_join(s->syncer, NULL);
-        sync_dirty(s);
+        files_sync(s);
 }

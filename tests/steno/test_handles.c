@@ -1,0 +1,105 @@
+/* Handles: the order in which they are closed. */
+#include "rig.h"
+
+#define USER "{\"role\":\"user\",\"content\":\"hello\"}"
+#define CALLS                                                                                      \
+        "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"call_1\",\"type\":\"function\","        \
+        "\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]}"
+
+static void append(struct rig *r, const char *json, int durability)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .durability = durability};
+        OK(steno_append(r->conv, json, strlen(json), &opt, NULL, &err));
+}
+
+static void store_first(void **state)
+{
+        struct rig *r = *state;
+        char *meta = NULL;
+        uint64_t seq = 0;
+        append(r, USER, STENO_PROCESS);
+        steno_close(r->store);
+        r->store = NULL;
+        append(r, USER, STENO_FULL);
+        append(r, USER, STENO_PROCESS);
+        OK(steno_conv_meta(r->conv, &meta, &err));
+        OK(steno_conv_last_seq(r->conv, &seq, &err));
+        assert_int_equal(seq, 3);
+        steno_free(meta);
+        rig_close(r);
+        rig_open(r);
+        OK(steno_conv_last_seq(r->conv, &seq, &err));
+        assert_int_equal(seq, 3);
+}
+
+static void a_run_last(void **state)
+{
+        struct rig *r = *state;
+        struct steno_run *run = NULL;
+        uint64_t seq = 0;
+        OK(steno_run_begin(r->conv, NULL, "run", &run, &err));
+        rig_close(r);
+        OK(steno_run_event(run, "text", "{}", 2, STENO_FULL, &seq, &err));
+        steno_run_close(run);
+        rig_open(r);
+}
+
+static void an_output_last(void **state)
+{
+        struct rig *r = *state;
+        struct steno_output *out = NULL;
+        char *json = NULL;
+        uint64_t seq = 0;
+        struct steno_output_options opt = {.size = sizeof opt, .tool = "ls", .call_id = "call_1"};
+        append(r, CALLS, STENO_FULL);
+        OK(steno_output_begin(r->conv, &opt, &out, &err));
+        rig_close(r);
+        OK(steno_output_write(out, "README.md\n", 10, &err));
+        OK(steno_output_finish(out, NULL, &json, &err));
+        steno_output_free(out);
+        steno_free(json);
+        rig_open(r);
+        OK(steno_conv_last_seq(r->conv, &seq, &err));
+        assert_int_equal(seq, 2);
+}
+
+static void count(void *ctx, const char *what)
+{
+        (void)what;
+        ++*(int *)ctx;
+}
+
+static void no_warnings_afterwards(void **state)
+{
+        struct rig *r = *state;
+        int warnings = 0;
+        struct steno_open_options opt = {
+            .size = sizeof opt, .warning = count, .warning_ctx = &warnings};
+        struct steno_store *store = NULL;
+        struct steno_conv *conv = NULL;
+        OK(store_open_in(&r->env, r->scratch.path, &opt, &store, &err));
+        OK(steno_conv_open(store, NULL, "c", &conv, &err));
+        store_warn(store, "something");
+        assert_int_equal(warnings, 1);
+        steno_close(store);
+        store_warn(store, "something"); /* the conversation keeps it */
+        assert_int_equal(warnings, 1);
+        steno_conv_close(conv);
+}
+
+#define CASE(name, fn)                                                                             \
+        {                                                                                          \
+                name, fn, rig_setup, rig_teardown, NULL                                            \
+        }
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            CASE("a conversation works on when its store was closed", store_first),
+            CASE("a run may be closed last", a_run_last),
+            CASE("an output may be finished and freed last", an_output_last),
+            CASE("nobody is warned through a store that was closed", no_warnings_afterwards),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
