@@ -44,7 +44,9 @@
  *     (STENO_EUNSUPPORTED), because their locks and syncs do not hold what is promised here.
  *   - After a failed sync nothing is known about what the disk holds. The conversation handle is
  *     then poisoned: every call answers STENO_EPOISONED until it is closed and opened again.
- *   - Do not use a handle in a child after fork(); open the store there.
+ *   - Do not use a handle in a child after fork(); open the store there. A child may close what it
+ *     inherited, which does nothing to its parent. What would change a conversation through it is
+ *     refused (STENO_EINVAL).
  *   - A reader in another process may see a record one sync before its writer has its receipt.
  *
  *

@@ -255,7 +255,8 @@ void store_release(struct steno_store *store)
 {
         if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
-        index_close(store->index);
+        if (store->files && files_is_ours(store->files))
+                index_close(store->index); /* SQLite must not be used behind a fork */
         files_close(store->files);
         pthread_mutex_destroy(&store->mutex);
         free(store);
@@ -265,6 +266,10 @@ void steno_close(struct steno_store *store)
 {
         if (!store)
                 return;
+        if (store->files && !files_is_ours(store->files)) {
+                store_release(store);
+                return;
+        }
         /* Whoever warns from here on has nobody to tell, and what is open may never be closed. */
         pthread_mutex_lock(&store->mutex);
         store->progress = NULL;

@@ -1,4 +1,9 @@
-/* Handles: the order in which they are closed. */
+/* Handles: the order in which they are closed, and what a child of fork() may do with them. */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "rig.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"hello\"}"
@@ -87,6 +92,85 @@ static void no_warnings_afterwards(void **state)
         steno_conv_close(conv);
 }
 
+/* ---- fork ---- */
+
+/* What `child` returns in a process of its own, within ten seconds. */
+static int in_child(struct rig *r, int (*child)(struct rig *r))
+{
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+                alarm(10);
+                _exit(child(r));
+        }
+        assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+        assert_true(WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+static int close_all(struct rig *r)
+{
+        rig_close(r);
+        return 0;
+}
+
+static void a_child_closes(void **state)
+{
+        struct rig *r = *state;
+        char *list = NULL;
+        uint64_t seq = 0;
+        append(r, USER, STENO_PROCESS); /* there is a thread that syncs, and none in the child */
+        OK(steno_list(r->store, NULL, NULL, &list, &err));
+        steno_free(list);
+        assert_int_equal(in_child(r, close_all), 0);
+        append(r, USER, STENO_FULL);
+        OK(steno_conv_last_seq(r->conv, &seq, &err));
+        assert_int_equal(seq, 2);
+}
+
+static int is_locked(struct rig *r)
+{
+        char path[600];
+        snprintf(path, sizeof path, "%s/projects/default/conversations/c", r->scratch.path);
+        int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(dir >= 0);
+        bool locked = flock(dir, LOCK_EX | LOCK_NB) != 0;
+        close(dir);
+        return locked;
+}
+
+static void a_child_leaves_the_lock(void **state)
+{
+        struct rig *r = *state;
+        append(r, USER, STENO_FULL);
+        OK(files_conv_lock(r->conv->files, &err));
+        assert_int_equal(in_child(r, close_all), 0);
+        assert_true(is_locked(r));
+        files_conv_unlock(r->conv->files);
+        assert_false(is_locked(r));
+}
+
+static int try_append(struct rig *r)
+{
+        return -steno_append(r->conv, USER, strlen(USER), NULL, NULL, NULL);
+}
+
+static int open_and_append(struct rig *r)
+{
+        rig_close(r);
+        rig_open(r);
+        return try_append(r);
+}
+
+static void a_child_appends(void **state)
+{
+        struct rig *r = *state;
+        append(r, USER, STENO_FULL);
+        assert_int_equal(in_child(r, try_append), -STENO_EINVAL);
+        assert_int_equal(in_child(r, open_and_append), 0);
+        append(r, USER, STENO_FULL);
+}
+
 #define CASE(name, fn)                                                                             \
         {                                                                                          \
                 name, fn, rig_setup, rig_teardown, NULL                                            \
@@ -99,6 +183,9 @@ int main(void)
             CASE("a run may be closed last", a_run_last),
             CASE("an output may be finished and freed last", an_output_last),
             CASE("nobody is warned through a store that was closed", no_warnings_afterwards),
+            CASE("a child closes what it inherited, and its parent goes on", a_child_closes),
+            CASE("a child that closes leaves its parent's lock alone", a_child_leaves_the_lock),
+            CASE("a child appends through a store of its own only", a_child_appends),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

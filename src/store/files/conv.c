@@ -69,6 +69,9 @@ int conv_flock(struct files_conv *c, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         struct stat st;
+        if (!files_is_ours(c->store))
+                return error_set(err, STENO_EINVAL,
+                    "the store was opened before fork(); open it again in this process");
         int rc = fs->flock(fs, c->dir, LOCK_EX);
         if (rc)
                 return error_sys(err, rc, "locking conversation \"%.100s\"", c->id);

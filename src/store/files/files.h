@@ -44,6 +44,12 @@ struct files_conv;
 int files_open(const struct env *env, const char *path, uint32_t flags, struct files_store **out,
     struct steno_error *err);
 void files_close(struct files_store *store);
+/*
+ * False in a child of fork(): it shares every lock with the process that opened the store, so that
+ * it would get one that is held and, worse, let it go; and it has none of the threads that hold
+ * mutexes or are waited for. There, closing only lets go of descriptors.
+ */
+bool files_is_ours(const struct files_store *store);
 /* Syncs what was acknowledged as process-durable, as far as it can. */
 void files_sync(struct files_store *store);
 const struct env *files_env(const struct files_store *store);

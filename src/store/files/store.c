@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -93,6 +94,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
                 return error_nomem(err);
         int rc;
         s->env = env;
+        s->pid = getpid();
         s->boot = ids_boot(env);
         s->root = s->projects_dir = s->recent = -1;
         pthread_mutex_init(&s->recent_mutex, NULL);
@@ -125,6 +127,11 @@ fail:
         return rc;
 }
 
+bool files_is_ours(const struct files_store *s)
+{
+        return s->pid == getpid();
+}
+
 static void conv_destroy(struct files_conv *conv)
 {
         const struct fs *fs = conv->store->env->fs;
@@ -143,11 +150,43 @@ static void conv_destroy(struct files_conv *conv)
         free(conv);
 }
 
+static void store_close_files(struct files_store *s)
+{
+        const struct fs *fs = s->env->fs;
+        for (struct files_project *p = s->projects; p; p = p->next)
+                fs->close(fs, p->conversations);
+        if (s->recent >= 0)
+                fs->close(fs, s->recent);
+        if (s->projects_dir >= 0)
+                fs->close(fs, s->projects_dir);
+        if (s->root >= 0)
+                fs->close(fs, s->root);
+}
+
+/* In a child of fork(): lets go of descriptors, so that no lock outlives its owner here, and
+ * nothing else. The memory may be in any state, and goes with the process. */
+static void store_abandon(struct files_store *s)
+{
+        const struct fs *fs = s->env->fs;
+        for (size_t row = 0; row < CONV_ROWS; row++) {
+                for (struct files_conv *c = s->table[row]; c; c = c->next) {
+                        const int fds[] = {c->ids.fd, c->log, c->dir};
+                        for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+                                if (fds[i] >= 0)
+                                        fs->close(fs, fds[i]);
+                }
+        }
+        store_close_files(s);
+}
+
 void files_close(struct files_store *s)
 {
         if (!s)
                 return;
-        const struct fs *fs = s->env->fs;
+        if (!files_is_ours(s)) {
+                store_abandon(s);
+                return;
+        }
         syncer_stop(s);
         for (size_t row = 0; row < CONV_ROWS; row++) {
                 for (struct files_conv *c = s->table[row], *next; c; c = next) {
@@ -155,17 +194,11 @@ void files_close(struct files_store *s)
                         conv_destroy(c);
                 }
         }
+        store_close_files(s);
         for (struct files_project *p = s->projects, *next; p; p = next) {
                 next = p->next;
-                fs->close(fs, p->conversations);
                 free(p);
         }
-        if (s->recent >= 0)
-                fs->close(fs, s->recent);
-        if (s->projects_dir >= 0)
-                fs->close(fs, s->projects_dir);
-        if (s->root >= 0)
-                fs->close(fs, s->root);
         pthread_mutex_destroy(&s->mutex);
         pthread_cond_destroy(&s->wake);
         pthread_mutex_destroy(&s->recent_mutex);
@@ -515,7 +548,7 @@ static void let_go(struct files_conv *c)
 
 void files_conv_release(struct files_conv *conv)
 {
-        if (!conv)
+        if (!conv || !files_is_ours(conv->store))
                 return;
         struct files_store *s = conv->store;
         pthread_mutex_lock(&s->mutex);

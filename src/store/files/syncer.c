@@ -54,6 +54,8 @@ static struct files_conv *take_dirty(struct files_store *s)
 
 void files_sync(struct files_store *s)
 {
+        if (!files_is_ours(s))
+                return;
         for (struct files_conv *c = take_dirty(s), *next; c; c = next) {
                 next = c->syncing;
                 /* A conversation that was removed meanwhile has nothing to sync. */
