@@ -8,7 +8,6 @@
  */
 #include "loop/mcp_transport.h"
 
-#include <curl/curl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "loop/libcurl.h"
 #include "loop/sse.h"
 #include "loop/tool.h"
 
@@ -70,7 +70,7 @@ static struct curl_slist *add(struct curl_slist *list, const char *name, const c
 
         if (asprintf(&line, "%s: %s", name, value) < 0)
                 return list;
-        struct curl_slist *longer = curl_slist_append(list, line);
+        struct curl_slist *longer = libcurl.slist_append(list, line);
         free(line);
         return longer ? longer : list;
 }
@@ -122,7 +122,7 @@ static struct curl_slist *make_headers(struct http *h, const struct mcp_exchange
         list = add(list, "Accept", "application/json, text/event-stream");
         list = add(list, "Expect", "");
         for (struct curl_slist *e = h->headers; e; e = e->next) {
-                struct curl_slist *longer = curl_slist_append(list, e->data);
+                struct curl_slist *longer = libcurl.slist_append(list, e->data);
                 list = longer ? longer : list;
         }
         pthread_mutex_lock(&h->lock);
@@ -246,7 +246,7 @@ static size_t on_data(char *text, size_t size, size_t n, void *ctx)
 
         if (p->done || !p->x)
                 return length;
-        curl_easy_getinfo(p->curl, CURLINFO_CONTENT_TYPE, &type);
+        libcurl.easy_getinfo(p->curl, CURLINFO_CONTENT_TYPE, &type);
         p->streams = type && strncasecmp(type, "text/event-stream", 17) == 0;
         if (p->streams) {
                 int rc = sse_feed(&p->sse, text, length);
@@ -269,7 +269,7 @@ static CURLM *borrow(struct http *h)
         if (h->idle_count)
                 m = h->idle[--h->idle_count];
         pthread_mutex_unlock(&h->lock);
-        return m ? m : curl_multi_init();
+        return m ? m : libcurl.multi_init();
 }
 
 static void give_back(struct http *h, CURLM *m)
@@ -280,28 +280,28 @@ static void give_back(struct http *h, CURLM *m)
                 h->idle[h->idle_count++] = m;
         pthread_mutex_unlock(&h->lock);
         if (m && !keep)
-                curl_multi_cleanup(m);
+                libcurl.multi_cleanup(m);
 }
 
 static void prepare(struct post *p, struct str body, struct curl_slist *headers)
 {
         CURL *c = p->curl;
 
-        curl_easy_setopt(c, CURLOPT_URL, p->http->url);
-        curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-        curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+        libcurl.easy_setopt(c, CURLOPT_URL, p->http->url);
+        libcurl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+        libcurl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+        libcurl.easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+        libcurl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
         if (body.p) {
-                curl_easy_setopt(c, CURLOPT_POST, 1L);
-                curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
-                curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.p);
+                libcurl.easy_setopt(c, CURLOPT_POST, 1L);
+                libcurl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
+                libcurl.easy_setopt(c, CURLOPT_POSTFIELDS, body.p);
         }
-        curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-        curl_easy_setopt(c, CURLOPT_HEADERDATA, p);
-        curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
-        curl_easy_setopt(c, CURLOPT_WRITEDATA, p);
-        curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error);
+        libcurl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+        libcurl.easy_setopt(c, CURLOPT_HEADERDATA, p);
+        libcurl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
+        libcurl.easy_setopt(c, CURLOPT_WRITEDATA, p);
+        libcurl.easy_setopt(c, CURLOPT_ERRORBUFFER, p->error);
 }
 
 /* Until the answer is there, the transfer over, or patience at its end. */
@@ -312,7 +312,7 @@ static int drive(struct post *p, CURLM *multi, int64_t deadline, const struct st
 
         *code = CURLE_OK;
         for (;;) {
-                if (curl_multi_perform(multi, &running) != CURLM_OK)
+                if (libcurl.multi_perform(multi, &running) != CURLM_OK)
                         return error_set(err, STENO_EIO, "libcurl failed");
                 if (p->done || running == 0)
                         break;
@@ -320,9 +320,9 @@ static int drive(struct post *p, CURLM *multi, int64_t deadline, const struct st
                         return error_set(err, STENO_EINTERRUPTED, "stopped");
                 if (deadline && tool_clock_ms() >= deadline)
                         return error_set(err, STENO_ETIMEOUT, "no answer in time");
-                curl_multi_poll(multi, NULL, 0, TICK_MS, NULL);
+                libcurl.multi_poll(multi, NULL, 0, TICK_MS, NULL);
         }
-        for (CURLMsg *m; (m = curl_multi_info_read(multi, &left));)
+        for (CURLMsg *m; (m = libcurl.multi_info_read(multi, &left));)
                 if (m->msg == CURLMSG_DONE)
                         *code = m->data.result;
         return 0;
@@ -356,7 +356,7 @@ static int conclude(struct post *p, CURLcode code, struct steno_error *err)
         if (p->failed)
                 return error_set(
                     err, STENO_ELIMIT, "MCP server %.40s: the answer is too long", p->http->name);
-        curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+        libcurl.easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
         if (p->x && p->streams && !p->done)
                 sse_finish(&p->sse);
         else if (p->x && !p->done && p->body.n)
@@ -365,7 +365,7 @@ static int conclude(struct post *p, CURLcode code, struct steno_error *err)
                 return 0;
         if (code != CURLE_OK)
                 return error_set(err, STENO_EIO, "MCP server %.40s: %.120s", p->http->name,
-                    p->error[0] ? p->error : curl_easy_strerror(code));
+                    p->error[0] ? p->error : libcurl.easy_strerror(code));
         return judge_status(p, status, err);
 }
 
@@ -402,7 +402,7 @@ static int transfer_once(
 
         if (!body.p)
                 headers = add(headers, "Last-Event-ID", p->last_event);
-        p->curl = curl_easy_init();
+        p->curl = libcurl.easy_init();
         p->streams = false;
         p->error[0] = '\0';
         buf_init(&p->body, MCP_BODY_MAX);
@@ -413,14 +413,14 @@ static int transfer_once(
                 goto out;
         }
         prepare(p, body, headers);
-        curl_multi_add_handle(multi, p->curl);
+        libcurl.multi_add_handle(multi, p->curl);
         rc = drive(p, multi, until.deadline, until.stop, &code, err);
         if (rc == 0)
                 rc = conclude(p, code, err);
-        curl_multi_remove_handle(multi, p->curl);
+        libcurl.multi_remove_handle(multi, p->curl);
 out:
-        curl_easy_cleanup(p->curl);
-        curl_slist_free_all(headers);
+        libcurl.easy_cleanup(p->curl);
+        libcurl.slist_free_all(headers);
         sse_release(&p->sse);
         buf_release(&p->body);
         return rc;
@@ -517,20 +517,20 @@ static void http_settle(struct mcp_transport *t, const char *version, bool moder
 static void end_session(struct http *h)
 {
         struct curl_slist *headers = make_headers(h, NULL);
-        CURL *c = curl_easy_init();
+        CURL *c = libcurl.easy_init();
 
         if (c && headers) {
-                curl_easy_setopt(c, CURLOPT_URL, h->url);
-                curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-                curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-                curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, "DELETE");
-                curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-                curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
-                curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, 1000L);
-                curl_easy_perform(c);
+                libcurl.easy_setopt(c, CURLOPT_URL, h->url);
+                libcurl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+                libcurl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+                libcurl.easy_setopt(c, CURLOPT_CUSTOMREQUEST, "DELETE");
+                libcurl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+                libcurl.easy_setopt(c, CURLOPT_NOBODY, 1L);
+                libcurl.easy_setopt(c, CURLOPT_TIMEOUT_MS, 1000L);
+                libcurl.easy_perform(c);
         }
-        curl_easy_cleanup(c);
-        curl_slist_free_all(headers);
+        libcurl.easy_cleanup(c);
+        libcurl.slist_free_all(headers);
 }
 
 static void http_close(struct mcp_transport *t)
@@ -540,8 +540,8 @@ static void http_close(struct mcp_transport *t)
         if (h->session[0])
                 end_session(h);
         for (size_t i = 0; i < h->idle_count; i++)
-                curl_multi_cleanup(h->idle[i]);
-        curl_slist_free_all(h->headers);
+                libcurl.multi_cleanup(h->idle[i]);
+        libcurl.slist_free_all(h->headers);
         pthread_mutex_destroy(&h->lock);
         free(h->name);
         free(h->url);
@@ -554,15 +554,17 @@ static const struct mcp_transport_ops http_ops = {
 int mcp_http_open(
     const struct config_server *server, struct mcp_transport **out, struct steno_error *err)
 {
-        struct http *h = calloc(1, sizeof(*h));
+        int rc = libcurl_need(err);
+        struct http *h = rc ? NULL : calloc(1, sizeof(*h));
 
+        if (rc)
+                return rc;
         if (!h)
                 return error_nomem(err);
-        curl_global_init(CURL_GLOBAL_DEFAULT);
         h->base.ops = &http_ops;
         pthread_mutex_init(&h->lock, NULL);
         for (size_t i = 0; server->headers && server->headers[i]; i++) {
-                struct curl_slist *longer = curl_slist_append(h->headers, server->headers[i]);
+                struct curl_slist *longer = libcurl.slist_append(h->headers, server->headers[i]);
                 h->headers = longer ? longer : h->headers;
         }
         h->name = strdup(server->name);

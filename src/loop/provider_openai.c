@@ -326,12 +326,16 @@ int provider_openai_new(
         o->base = (struct provider){openai_complete, openai_free};
         o->opt = *opt;
         o->opt.base_url = o->opt.api_key = NULL;
-        o->pool = transfer_pool_new();
+        o->pool = transfer_pool_new(err);
+        if (!o->pool) {
+                openai_free(&o->base);
+                return err ? err->code : STENO_EIO;
+        }
         o->url = make_url(base);
         bool keyed = opt->api_key && opt->api_key[0];
         if (keyed && asprintf(&o->auth, "Authorization: Bearer %s", opt->api_key) < 0)
                 o->auth = NULL;
-        if (!o->pool || !o->url || (keyed && !o->auth)) {
+        if (!o->url || (keyed && !o->auth)) {
                 openai_free(&o->base);
                 return error_nomem(err);
         }

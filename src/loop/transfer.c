@@ -3,24 +3,15 @@
  */
 #include "loop/transfer.h"
 
-#include <curl/curl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <time.h>
 
 #include "base/error.h"
+#include "loop/libcurl.h"
 #include "loop/tool.h"
-
-/* libcurl's one-time setup is not safe to race; it keeps no state of ours. */
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void curl_setup(void)
-{
-        curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 /* How long to wait for the formal end of an answer that is complete: a connection can only be kept
  * when it was read to its end, and most endpoints send that in the same breath. */
@@ -30,16 +21,17 @@ struct transfer_pool {
         CURLM *multi;
 };
 
-struct transfer_pool *transfer_pool_new(void)
+struct transfer_pool *transfer_pool_new(struct steno_error *err)
 {
-        pthread_once(&curl_once, curl_setup);
-        struct transfer_pool *pool = calloc(1, sizeof(*pool));
-        if (!pool)
+        if (libcurl_need(err))
                 return NULL;
-        pool->multi = curl_multi_init();
-        if (pool->multi)
+        struct transfer_pool *pool = calloc(1, sizeof(*pool));
+        if (pool)
+                pool->multi = libcurl.multi_init();
+        if (pool && pool->multi)
                 return pool;
         free(pool);
+        error_nomem(err);
         return NULL;
 }
 
@@ -47,7 +39,7 @@ void transfer_pool_free(struct transfer_pool *pool)
 {
         if (!pool)
                 return;
-        curl_multi_cleanup(pool->multi);
+        libcurl.multi_cleanup(pool->multi);
         free(pool);
 }
 
@@ -93,7 +85,7 @@ static void read_retry_after(struct transfer *t, struct str value, double unit_m
                 t->retry_after_ms = (long)(number * unit_ms);
                 return;
         }
-        time_t at = curl_getdate(z, NULL);
+        time_t at = libcurl.getdate(z, NULL);
         time_t now = time(NULL);
         if (at != (time_t)-1)
                 t->retry_after_ms = at > now ? (long)(at - now) * 1000 : 0;
@@ -127,23 +119,23 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 static CURL *make_easy(struct state *s, struct curl_slist *headers)
 {
         const struct transfer *t = s->t;
-        CURL *e = curl_easy_init();
+        CURL *e = libcurl.easy_init();
         if (!e)
                 return NULL;
-        curl_easy_setopt(e, CURLOPT_URL, t->url);
-        curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(e, CURLOPT_POST, 1L);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDS, t->body.p);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.n);
-        curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
-        curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)t->connect_ms);
-        curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-        curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
-        curl_easy_setopt(e, CURLOPT_WRITEDATA, s);
-        curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
-        curl_easy_setopt(e, CURLOPT_HEADERDATA, s);
-        curl_easy_setopt(e, CURLOPT_PRIVATE, s);
+        libcurl.easy_setopt(e, CURLOPT_URL, t->url);
+        libcurl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+        libcurl.easy_setopt(e, CURLOPT_POST, 1L);
+        libcurl.easy_setopt(e, CURLOPT_POSTFIELDS, t->body.p);
+        libcurl.easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.n);
+        libcurl.easy_setopt(e, CURLOPT_HTTPHEADER, headers);
+        libcurl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)t->connect_ms);
+        libcurl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+        libcurl.easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+        libcurl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
+        libcurl.easy_setopt(e, CURLOPT_WRITEDATA, s);
+        libcurl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+        libcurl.easy_setopt(e, CURLOPT_HEADERDATA, s);
+        libcurl.easy_setopt(e, CURLOPT_PRIVATE, s);
         return e;
 }
 
@@ -161,7 +153,7 @@ static int patience(int64_t now, int64_t until, int tick_ms)
 static int network_failure(struct transfer *t, CURLcode code)
 {
         t->timed_out = code == CURLE_OPERATION_TIMEDOUT;
-        snprintf(t->why, sizeof(t->why), "%s", curl_easy_strerror(code));
+        snprintf(t->why, sizeof(t->why), "%s", libcurl.easy_strerror(code));
         return STENO_EIO;
 }
 
@@ -170,7 +162,7 @@ static int finished(struct state *s, CURLM *multi, bool *is)
         int left;
         CURLMsg *m;
         *is = false;
-        while ((m = curl_multi_info_read(multi, &left))) {
+        while ((m = libcurl.multi_info_read(multi, &left))) {
                 if (m->msg != CURLMSG_DONE)
                         continue;
                 *is = true;
@@ -205,7 +197,7 @@ static int drive(struct state *s, CURLM *multi)
         struct curl_waitfd stop = {.fd = steno_stop_fd(t->stop), .events = CURL_WAIT_POLLIN};
         for (;;) {
                 int running;
-                if (curl_multi_perform(multi, &running) != CURLM_OK)
+                if (libcurl.multi_perform(multi, &running) != CURLM_OK)
                         return STENO_ENOMEM;
                 bool over;
                 int rc = finished(s, multi, &over);
@@ -223,7 +215,7 @@ static int drive(struct state *s, CURLM *multi)
                 int64_t until = leave_at ? leave_at : t->deadline;
                 if (!leave_at && t->idle_ms && (!until || s->last_byte + t->idle_ms < until))
                         until = s->last_byte + t->idle_ms;
-                curl_multi_poll(
+                libcurl.multi_poll(
                     multi, &stop, stop.fd >= 0 && !leave_at, patience(now, until, tick_ms), NULL);
         }
 }
@@ -241,19 +233,19 @@ int transfer_run(struct transfer *t, struct steno_error *err)
         CURLM *multi = t->pool->multi;
         int rc = STENO_ENOMEM;
         for (size_t i = 0; t->headers[i]; i++) {
-                struct curl_slist *more = curl_slist_append(headers, t->headers[i]);
+                struct curl_slist *more = libcurl.slist_append(headers, t->headers[i]);
                 if (!more)
                         goto out;
                 headers = more;
         }
         easy = make_easy(&s, headers);
-        if (!easy || curl_multi_add_handle(multi, easy) != CURLM_OK)
+        if (!easy || libcurl.multi_add_handle(multi, easy) != CURLM_OK)
                 goto out;
         rc = drive(&s, multi);
-        curl_multi_remove_handle(multi, easy);
+        libcurl.multi_remove_handle(multi, easy);
 out:
-        curl_easy_cleanup(easy);
-        curl_slist_free_all(headers);
+        libcurl.easy_cleanup(easy);
+        libcurl.slist_free_all(headers);
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         else if (rc)

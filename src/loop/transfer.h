@@ -14,7 +14,7 @@
 
 /* Connections that are kept open from one transfer to the next. For one thread at a time. */
 struct transfer_pool;
-struct transfer_pool *transfer_pool_new(void); /* NULL: out of memory */
+struct transfer_pool *transfer_pool_new(struct steno_error *err); /* NULL: it says why */
 void transfer_pool_free(struct transfer_pool *pool);
 
 struct transfer {

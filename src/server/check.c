@@ -6,12 +6,12 @@
  * stand beside Transfer-Encoding; a proxy in front may do otherwise. So: one length, one host.
  */
 #include <ctype.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/core.h"
 #include "server/limits.h"
+#include "server/libmhd.h"
 
 struct header_count {
         unsigned all;
@@ -81,7 +81,7 @@ int check_headers(struct server *s, struct request *r, const char **why)
 {
         struct header_count c = {0};
         (void)s;
-        MHD_get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &c);
+        libmhd.get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &c);
         const char *length = request_header(r, "Content-Length");
         const char *encoding = request_header(r, "Transfer-Encoding");
         if (c.all > SERVER_HEADERS_MAX) {

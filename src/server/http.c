@@ -10,7 +10,6 @@
  *       before a byte of the body is taken.
  *   H2  A connection that has not sent its headers in time is cut off.
  */
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "server/http.h"
 #include "server/limits.h"
 #include "server/sign.h"
+#include "server/libmhd.h"
 
 int64_t server_now_us(void)
 {
@@ -130,15 +130,15 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
 
 static void add_headers(struct request *r, struct MHD_Response *response)
 {
-        MHD_add_response_header(response, "X-Request-Id", r->id);
-        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-        MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+        libmhd.add_response_header(response, "X-Request-Id", r->id);
+        libmhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
+        libmhd.add_response_header(response, "Referrer-Policy", "no-referrer");
+        libmhd.add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
         if (r->content_type)
-                MHD_add_response_header(response, "Content-Type", r->content_type);
+                libmhd.add_response_header(response, "Content-Type", r->content_type);
         for (unsigned i = 0; i < r->header_count; i++)
                 if (r->headers[i][1])
-                        MHD_add_response_header(response, r->headers[i][0], r->headers[i][1]);
+                        libmhd.add_response_header(response, r->headers[i][0], r->headers[i][1]);
 }
 
 /* A stream may stay for hours: of its request it keeps what the log will say. */
@@ -173,7 +173,7 @@ static enum MHD_Result answer(struct request *r)
         } else {
                 size_t n = r->reply.n;
                 char *p = buf_take(&r->reply, NULL);
-                response = MHD_create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
+                response = libmhd.create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
                 if (!response)
                         free(p);
         }
@@ -181,13 +181,13 @@ static enum MHD_Result answer(struct request *r)
                 return MHD_NO;
         add_headers(r, response);
         if (!r->stream && !r->counted)
-                MHD_add_response_header(response, "Cache-Control", "no-store");
+                libmhd.add_response_header(response, "Cache-Control", "no-store");
         if (r->refused)
-                MHD_add_response_header(response, "Connection", "close");
+                libmhd.add_response_header(response, "Connection", "close");
         unsigned class = (unsigned)r->status / 100;
         atomic_fetch_add(&r->server->metrics.requests[class < 6 ? class : 5], 1);
-        enum MHD_Result ok = MHD_queue_response(r->connection, (unsigned)r->status, response);
-        MHD_destroy_response(response);
+        enum MHD_Result ok = libmhd.queue_response(r->connection, (unsigned)r->status, response);
+        libmhd.destroy_response(response);
         if (r->stream && ok == MHD_YES)
                 shrink(r);
         return ok;
@@ -379,7 +379,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         if (r->handed_over)
                 return MHD_YES;
         r->handed_over = true;
-        MHD_suspend_connection(connection);
+        libmhd.suspend_connection(connection);
         if (!workers_run(s->workers, r)) {
                 request_error(r, 503, "busy", "too many requests at once");
                 http_finish(r);
@@ -391,7 +391,7 @@ void http_finish(struct request *r)
 {
         struct MHD_Connection *connection = r->connection;
         r->done = true;
-        MHD_resume_connection(connection);
+        libmhd.resume_connection(connection);
 }
 
 /* ---- connections ---- */
@@ -424,7 +424,7 @@ void http_reap(struct server *s)
                 if (now - p->since_ms < SERVER_HEADER_SECONDS * 1000)
                         continue;
                 const union MHD_ConnectionInfo *info =
-                    MHD_get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+                    libmhd.get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
                 if (info)
                         shutdown(info->connect_fd, SHUT_RDWR); /* H2 */
         }
@@ -452,7 +452,10 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
         if (address->sa_family == AF_INET6)
                 flags |= MHD_USE_IPv6;
-        s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,
+        int rc = libmhd_load(err);
+        if (rc)
+                return rc;
+        s->daemon = libmhd.start_daemon(flags, 0, NULL, NULL, on_request, s,
             MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_SOCK_ADDR, address,
             MHD_OPTION_URI_LOG_CALLBACK, on_uri, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
@@ -467,7 +470,7 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
                 return error_set(err, STENO_EIO, "cannot listen on %s:%d; is the port in use?",
                     s->host, s->port);
         const union MHD_DaemonInfo *info =
-            MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+            libmhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
         if (info && info->port)
                 s->port = info->port;
         return 0;
@@ -475,7 +478,7 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
 
 void http_quiesce(struct server *s)
 {
-        MHD_socket fd = MHD_quiesce_daemon(s->daemon);
+        MHD_socket fd = libmhd.quiesce_daemon(s->daemon);
         if (fd != MHD_INVALID_SOCKET)
                 shutdown(fd, SHUT_RDWR);
 }
@@ -483,7 +486,7 @@ void http_quiesce(struct server *s)
 void http_stop(struct server *s)
 {
         if (s->daemon)
-                MHD_stop_daemon(s->daemon);
+                libmhd.stop_daemon(s->daemon);
         s->daemon = NULL;
         while (s->pending) {
                 struct pending_conn *next = s->pending->next;

@@ -1,7 +1,6 @@
 /* request.c - see request.h */
 #include "server/request.h"
 
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "base/json.h"
 #include "server/core.h"
 #include "server/percent.h"
+#include "server/libmhd.h"
 
 /* ---- the query ---- */
 
@@ -39,7 +39,7 @@ const char *request_query(struct request *r, const char *name)
 
 const char *request_header(const struct request *r, const char *name)
 {
-        return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+        return libmhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
 bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,

@@ -1,7 +1,6 @@
 /* stream.c - see stream.h */
 #include "server/stream.h"
 
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "server/core.h"
 #include "server/http.h"
 #include "server/limits.h"
+#include "server/libmhd.h"
 
 /* A piece that is larger than a queue. Those who wait for the same one share it. */
 struct blob {
@@ -109,7 +109,7 @@ static void wake(struct stream *s)
         if (!s->suspended || s->gone)
                 return;
         s->suspended = false;
-        MHD_resume_connection(s->connection);
+        libmhd.resume_connection(s->connection);
 }
 
 /* ---- the reader's side, called by the daemon ---- */
@@ -151,7 +151,7 @@ static ssize_t feed(void *cls, uint64_t pos, char *p, size_t max)
                 n = s->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
         } else {
                 s->suspended = true;
-                MHD_suspend_connection(s->connection);
+                libmhd.suspend_connection(s->connection);
         }
         pthread_mutex_unlock(&s->mutex);
         return n;
@@ -189,7 +189,7 @@ static void on_gone(void *cls)
 
 struct MHD_Response *stream_response(struct stream *s)
 {
-        struct MHD_Response *r = MHD_create_response_from_callback(
+        struct MHD_Response *r = libmhd.create_response_from_callback(
             MHD_SIZE_UNKNOWN, SERVER_STREAM_BLOCK, feed, s, on_gone);
         if (!r)
                 on_gone(s);
@@ -431,7 +431,7 @@ static void free_file(void *cls)
 
 struct MHD_Response *stream_file_response(struct file_answer *f)
 {
-        return MHD_create_response_from_callback(
+        return libmhd.create_response_from_callback(
             f->size, SERVER_RAW_BLOCK, feed_file, f, free_file);
 }
 
