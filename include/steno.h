@@ -338,6 +338,7 @@ struct steno_view_options {
         int outputs;                 /* enum steno_outputs */
         bool count_tokens;           /* fill "tokens" of the report (costs time) */
         bool all_messages;           /* also those with includeInContext false; `chat` has them */
+        bool no_ids;                 /* the report has no "ids" (a third of its cost) */
 };
 
 /*

@@ -125,6 +125,7 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
         opt.last = o->last.v;
         opt.count_tokens = o->report;
         opt.all_messages = o->all;
+        opt.no_ids = !o->report;
         if (o->outputs != NULL)
                 opt.outputs =
                     strcmp(o->outputs, "full") == 0 ? STENO_OUTPUTS_FULL : STENO_OUTPUTS_STUB;

@@ -27,19 +27,24 @@ void out_release(struct out *o)
         buf_release(&o->b);
 }
 
+static void send(struct out *o, const char *p, size_t n)
+{
+        while (o->sys == 0 && n > 0) {
+                ssize_t k = write(o->fd, p, n);
+                if (k >= 0) {
+                        p += k;
+                        n -= (size_t)k;
+                } else if (errno != EINTR || interrupt_pending()) {
+                        o->sys = errno;
+                }
+        }
+}
+
 int out_flush(struct out *o)
 {
-        size_t done = 0;
-
         if (o->sys == 0 && o->b.failed)
                 o->sys = ENOMEM;
-        while (o->sys == 0 && done < o->b.n) {
-                ssize_t k = write(o->fd, o->b.p + done, o->b.n - done);
-                if (k >= 0)
-                        done += (size_t)k;
-                else if (errno != EINTR || interrupt_pending())
-                        o->sys = errno;
-        }
+        send(o, o->b.p, o->b.n);
         buf_clear(&o->b);
         return o->sys;
 }
@@ -48,6 +53,11 @@ void out_put(struct out *o, const void *p, size_t n)
 {
         if (o->sys != 0)
                 return;
+        if (n >= OUT_CHUNK / 2) { /* as it is, without a copy */
+                out_flush(o);
+                send(o, p, n);
+                return;
+        }
         buf_put(&o->b, p, n);
         if (o->b.n >= OUT_CHUNK || o->b.failed)
                 out_flush(o);

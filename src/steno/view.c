@@ -134,6 +134,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         v->hub.count_tokens = OPT(count_tokens, false);
         v->hub.pin = UINT64_MAX;
         v->pin = OPT(pin, NULL);
+        v->report.no_ids = OPT(no_ids, false);
         if (v->hub.edit_strategies && !*v->hub.edit_strategies)
                 v->hub.edit_strategies = NULL;
         v->stream =

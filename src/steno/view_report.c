@@ -123,7 +123,7 @@ void view_report_damage(struct view_report *r, uint64_t first, uint64_t last)
 
 void view_report_id(struct view_report *r, struct str id)
 {
-        if (r->wanted)
+        if (r->wanted && !r->no_ids)
                 jsonw_str(list_writer(&r->ids), id);
 }
 
@@ -167,7 +167,8 @@ int view_report_json(struct view_report *r, char **json, struct steno_error *err
         jsonw_u64(&w, r->last_seq);
         jsonw_key(&w, "has_more");
         jsonw_bool(&w, r->has_more);
-        put_list(&w, "ids", &r->ids);
+        if (!r->no_ids)
+                put_list(&w, "ids", &r->ids);
         if (r->edit_at.n) {
                 jsonw_key(&w, "edit_at_message_id");
                 jsonw_str(&w, buf_str(&r->edit_at));

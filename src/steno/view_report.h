@@ -30,6 +30,7 @@ struct view_damage {
 
 struct view_report {
         bool wanted;
+        bool no_ids;
         struct view_list repairs, losses, edits, ids;
         struct view_damage damage;
         uint64_t first_seq, last_seq;
