@@ -76,6 +76,7 @@ void about_write(const struct about *a, struct buf *out)
         put_text(&w, "mode", a->mode);
         put_text(&w, "run", a->run);
         put_text(&w, "ref", a->ref);
+        put_text(&w, "refsha", a->ref_sha);
         put_list(&w, "refs", a->refs, a->ref_count);
         put_text(&w, "key", a->key);
         put_number(&w, "prev", a->prev);
@@ -153,7 +154,7 @@ static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct
                 struct str *to;
         } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode},
             {"run", &out->run}, {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target},
-            {"key", &out->key}, {"sha", &out->sha}};
+            {"key", &out->key}, {"sha", &out->sha}, {"refsha", &out->ref_sha}};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
                 if (!json_is(r->j, key, texts[i].key))
                         continue;

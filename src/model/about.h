@@ -38,10 +38,11 @@ struct about {
         struct str *answers; /* ids of the calls it answers, in order; a call that carries its own
                                 result stands in both lists */
         size_t answer_count;
-        struct str mode;  /* chat, agent, run, or "" */
-        struct str run;   /* run id, or "" */
-        struct str ref;   /* artifact that holds the whole output, or "" */
-        struct str *refs; /* of more outputs, where calls and responses stand in the text */
+        struct str mode;    /* chat, agent, run, or "" */
+        struct str run;     /* run id, or "" */
+        struct str ref;     /* artifact that holds the whole output, or "" */
+        struct str ref_sha; /* sha256 hex of its bytes, where they were whole by then */
+        struct str *refs;   /* of more outputs, where calls and responses stand in the text */
         size_t ref_count;
         struct str key; /* idempotency key, on a batch's first record */
         uint64_t prev;  /* of an amendment: seq of the amendment before it, 0 for the first */

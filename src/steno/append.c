@@ -145,6 +145,8 @@ static int take_message(
         w->carry.message_id = e->id;
         rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
             &w->made[e - w->batch.entries], err);
+        if (rc == 0)
+                rc = carry_learn_ref(w->conv, &w->arena, &e->about, err);
         if (rc == 0 && w->format == format_find("openai") && ready_openai(e->m))
                 e->about.plain = READY_RULE;
         return rc;

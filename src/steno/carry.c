@@ -188,8 +188,9 @@ static int materialize(struct steno_conv *conv, const struct json *j, json_ref m
                         spill_put_path(&path, steno_conv_id(conv), opt->message_id);
                 rc = put_stub(j, msg, buf_str(&stub), &info, buf_str(&path), out, err);
                 about->ref = arena_dup(arena, str_of(info.id));
+                about->ref_sha = arena_dup(arena, str_of(info.sha256));
                 about->own_fields = true;
-                if (rc == 0 && !about->ref.p)
+                if (rc == 0 && (!about->ref.p || !about->ref_sha.p))
                         rc = error_nomem(err);
         }
         if (rc && spill_ref(spill))
@@ -426,6 +427,21 @@ int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
         }
         buf_release(&text);
         return rc;
+}
+
+int carry_learn_ref(
+    struct steno_conv *conv, struct arena *arena, struct about *about, struct steno_error *err)
+{
+        struct artifact_info info;
+        if (!about->ref.n || about->ref_sha.n || !str_is(about->role, "tool"))
+                return 0;
+        int rc = artifact_find(conv->files, about->ref, &info, NULL);
+        if (rc == STENO_ENOMEM)
+                return error_nomem(err);
+        if (rc || info.state != ARTIFACT_CLOSED)
+                return 0; /* it is what it is; who reads it is told */
+        about->ref_sha = arena_dup(arena, str_of(info.sha256));
+        return about->ref_sha.p ? 0 : error_nomem(err);
 }
 
 /* ---- out ---- */

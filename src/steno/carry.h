@@ -25,13 +25,16 @@ struct carry_options {
 
 /*
  * Decides about one message (JSON object at `msg` of `j`, one line). *m is what goes into the
- * record: the message as it is, or a text in `arena`. Fills about's parts, sha, ref, refs,
+ * record: the message as it is, or a text in `arena`. Fills about's parts, sha, ref, ref_sha, refs,
  * keep_output. *made says that artifacts were made for it, to be taken back (carry_undo) when the
  * append fails.
  */
 int carry_in(struct steno_conv *conv, const struct json *j, json_ref msg,
     const struct carry_options *opt, struct arena *arena, struct about *about, struct str *m,
     bool *made, struct steno_error *err);
+/* Of a tool message that came with its ref: about's ref_sha, by what the manifest says now. */
+int carry_learn_ref(
+    struct steno_conv *conv, struct arena *arena, struct about *about, struct steno_error *err);
 /* The text of a tool message's content: a string, or an array of nothing but texts. */
 bool carry_output_text(const struct json *j, json_ref msg, struct buf *out, bool *lossy);
 /* Takes back the artifacts that about names. */

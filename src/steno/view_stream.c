@@ -96,8 +96,8 @@ static void copy_parts(struct arena *arena, struct about *a)
 /* All of it: what was read is gone with the next record. */
 static void copy_about(struct arena *arena, struct about *a)
 {
-        struct str *const texts[] = {
-            &a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run, &a->ref, &a->key, &a->sha};
+        struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
+            &a->ref, &a->ref_sha, &a->key, &a->sha};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                 copy_text(arena, texts[i]);
         copy_list(arena, &a->calls, a->call_count);

@@ -1,4 +1,5 @@
 /* What check finds of damaged files beside the log, and what --repair makes of them. */
+#include "base/hash.h"
 #include "ground/crashfs.h"
 #include "ground/failalloc.h"
 #include "steno/damage.h"
@@ -175,24 +176,88 @@ static void a_line_is_not_written_where_the_file_is_in_doubt(void **state)
         assert_int_equal(f.repaired, 0);
 }
 
+static void change_output(struct rig *r)
+{
+        struct buf now;
+        buf_init(&now, 0);
+        load(r, OUTPUT, &now);
+        now.p[now.n / 2] ^= 1;
+        spit(r, OUTPUT, "w", now.p, now.n);
+        buf_release(&now);
+}
+
+/* A call whose output streams in, and the message that names it. */
+static void fill_streamed(struct rig *r)
+{
+        struct steno_output_options opt = rig_options("k");
+        struct streamed s = {0};
+        char *bytes = malloc(200000);
+        assert_non_null(bytes);
+        memset(bytes, 'o', 200000);
+        rig_call_in(r->conv, "k");
+        rig_stream(r, &opt, bytes, 200000, NULL, &s);
+        assert_true(s.ref[0] != '\0');
+        free(bytes);
+        streamed_release(&s);
+}
+
+static void a_line_is_not_written_of_bytes_that_the_record_does_not_know(void **state)
+{
+        struct rig *r = *state;
+        struct buf m;
+        char path[600];
+        for (int streamed = 0; streamed < 2; streamed++) {
+                if (streamed)
+                        fill_streamed(r);
+                else
+                        fill(r, "t1");
+                put_path(r, MANIFEST, path);
+                assert_int_equal(unlink(path), 0);
+                mends(r, 1, "it refers to artifact");
+                assert_int_equal(unlink(path), 0);
+                change_output(r);
+                for (int i = 0; i < 2; i++) {
+                        struct findings f = look(r, true);
+                        assert_int_equal(f.count, 1);
+                        assert_int_equal(f.repaired, 0);
+                        assert_non_null(strstr(f.first, "it refers to artifact"));
+                        sees(r, STENO_OUTPUTS_FULL, 2, "[2]");
+                }
+                if (streamed)
+                        break;
+                large_result(&m, "t1");
+                append(r, &m);
+                buf_release(&m);
+                sees(r, STENO_OUTPUTS_FULL, 2, "[]");
+                rig_check(r);
+                rig_teardown(state);
+                rig_setup(state);
+                r = *state;
+        }
+}
+
 /* ---- parts ---- */
 
-/* The line was lost, and the file had been changed before it was made anew of it. */
+/* The line was lost, and the file had been changed before an older Steno made it anew of it. */
 static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **state)
 {
         struct rig *r = *state;
         struct buf before, now, m;
-        char path[600];
+        char was[SHA256_HEX], is[SHA256_HEX];
         buf_init(&before, 0);
         buf_init(&now, 0);
         fill(r, "t1");
         load(r, OUTPUT, &before);
-        put_path(r, MANIFEST, path);
-        assert_int_equal(unlink(path), 0);
+        change_output(r);
         load(r, OUTPUT, &now);
-        now.p[now.n / 2] ^= 1;
-        spit(r, OUTPUT, "w", now.p, now.n);
-        assert_int_equal(look(r, true).repaired, 1);
+        assert_int_equal(sha256_hex(before.p, before.n, was), 0);
+        assert_int_equal(sha256_hex(now.p, now.n, is), 0);
+        load(r, MANIFEST, &now);
+        memcpy(memmem(now.p, now.n, was, strlen(was)), is, strlen(is));
+        spit(r, MANIFEST, "w", now.p, now.n);
+        struct findings f = look(r, true);
+        assert_int_equal(f.count, 1);
+        assert_non_null(strstr(f.first, "has other bytes than the record says"));
         large_result(&m, "t1");
         append(r, &m);
         load(r, OUTPUT, &now);
@@ -367,6 +432,7 @@ int main(void)
             TEST(a_closing_line_that_was_lost_is_written_anew),
             TEST(a_manifest_that_was_lost_is_made_of_records_and_files),
             TEST(a_line_is_not_written_where_the_file_is_in_doubt),
+            TEST(a_line_is_not_written_of_bytes_that_the_record_does_not_know),
             TEST(an_output_is_what_is_sent_again_whatever_the_manifest_says),
             TEST(a_changed_part_is_moved_aside_until_it_is_sent_again),
             TEST(no_memory_costs_no_line),
