@@ -102,6 +102,12 @@ static void say_what_matters(struct cli *c, const struct messages_opts *o, const
         json_release(&j);
 }
 
+/* The library takes a 0 for "not said"; who says it wants no messages. */
+static bool wants_none(const struct opt_number *n)
+{
+        return n->set && n->v == 0;
+}
+
 static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct messages_opts *o = opts;
@@ -118,11 +124,13 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
         opt.format = o->format;
         opt.edit_strategies = join_edits(&o->edit, &edits);
         opt.pin = o->pin;
-        opt.budget = o->budget.v;
+        opt.budget = wants_none(&o->budget) ? 1 : o->budget.v;
         opt.after_seq = o->after.v;
         opt.before_seq = o->before.v;
         opt.limit = o->limit.v;
         opt.last = o->last.v;
+        if (wants_none(&o->last) || wants_none(&o->limit) || wants_none(&o->before))
+                opt.before_seq = 1;
         opt.count_tokens = o->report;
         opt.all_messages = o->all;
         opt.no_ids = !o->report;
