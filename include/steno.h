@@ -145,8 +145,9 @@ struct steno_open_options {
 };
 
 /*
- * Opens a store; makes it on first use. `url` is a path or a file: URL. Cost does not depend on
- * what is in it. STENO_EUNSUPPORTED: a network file system, a newer format, another kind of URL.
+ * Opens a store; makes it on first use. `url` is a path, or a file: URL with its escapes (%20).
+ * Cost does not depend on what is in it. STENO_EUNSUPPORTED: a network file system, a newer
+ * format, another kind of URL.
  */
 STENO_API int steno_open(const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_url.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -172,9 +173,11 @@ const char *cli_store_url(struct cli *c)
 const char *cli_store_path(struct cli *c)
 {
         const char *url = cli_store_url(c);
-        if (url && strncmp(url, "file://", 7) == 0)
-                return url + 7;
-        return url && strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+        if (url == NULL || !file_url_is(url))
+                return url;
+        if (c->store_path == NULL && file_url_path(url, &c->store_path, NULL) != 0)
+                return url; /* which the library refuses, or will when there is memory */
+        return c->store_path;
 }
 
 static void warn(void *ctx, const char *what)

@@ -110,6 +110,7 @@ struct cli {
         struct steno_conv *conv;
         struct term_progress bar; /* of the store */
         char *default_url;        /* owned */
+        char *store_path;         /* owned; of a file: URL */
 };
 
 /* Splits argv into the struct of options and the positional arguments, which are moved to the

@@ -177,5 +177,6 @@ int main(int argc, char **argv)
         rc = finish_output(&c, rc);
         out_release(&c.out);
         free(c.default_url);
+        free(c.store_path);
         return rc;
 }

@@ -17,14 +17,6 @@
 #include "cli/prompt.h"
 #include "cli/term.h"
 
-static const char *store_path(struct cli *c)
-{
-        const char *url = cli_store_url(c);
-        if (url && strncmp(url, "file:", 5) == 0)
-                url += strncmp(url, "file://", 7) == 0 ? 7 : 5;
-        return url;
-}
-
 static void say_warnings(struct cli *c, struct buf *warnings)
 {
         const char *z = buf_cstr(warnings);
@@ -43,7 +35,7 @@ static int open_session(struct talk *t)
         struct session_options opt = {
             .env = (const char *const *)environ,
             .directory = directory,
-            .store_path = store_path(t->c),
+            .store_path = cli_store_path(t->c),
             .stop = t->stop,
             .no_tools = t->o->no_tools,
             .provider = t->o->script ? "script" : t->o->provider,

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/percent.h"
 #include "server/core.h"
-#include "server/percent.h"
 #include "server/libmhd.h"
 
 /* ---- the query ---- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "server/percent.h"
+#include "base/percent.h"
 
 static struct str next_segment(struct str *path)
 {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/file_url.h"
 #include "server/buckets.h"
 #include "server/chat.h"
 #include "server/core.h"
@@ -123,11 +124,15 @@ static void raise_descriptor_limit(void)
         }
 }
 
-static const char *store_path(const char *url)
+/* tokens.json and its like stand beside what the store opened. */
+static int open_identities(struct server *s, const char *url, struct steno_error *err)
 {
-        if (strncmp(url, "file://", 7) == 0)
-                return url + 7;
-        return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+        char *path = NULL;
+        int rc = file_url_path(url, &path, err);
+        if (rc == 0)
+                rc = identities_open(path, &s->identities, err);
+        free(path);
+        return rc;
 }
 
 static int open_log(struct server *s, const char *path, struct steno_error *err)
@@ -145,7 +150,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
 {
         int rc = steno_open(opt->store, NULL, &s->store, err);
         if (rc == 0)
-                rc = identities_open(store_path(opt->store), &s->identities, err);
+                rc = open_identities(s, opt->store, err);
         if (rc == 0)
                 rc = identities_signing_key(s->identities, s->signing_key, err);
         if (rc == 0)

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/file_url.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -56,24 +57,22 @@ static int refuse_scheme(const char *url, size_t n, struct steno_error *err)
             url, (int)(n > 40 ? 40 : n), url);
 }
 
-/* A path out of a path or file: URL. */
-static int path_of(const char *url, const char **path, struct steno_error *err)
+/* The path that a path or file: URL names; owned by the caller. */
+static int path_of(const char *url, char **out, struct steno_error *err)
 {
+        char *path = NULL;
         if (!url || !*url)
                 return error_set(err, STENO_EINVAL, "no store was named");
-        if (strncmp(url, "file://", 7) == 0) {
-                *path = url + 7;
-                if (**path && **path != '/')
-                        return error_set(
-                            err, STENO_EINVAL, "\"%.60s\": a file: URL has no host", url);
-        } else if (strncmp(url, "file:", 5) == 0) {
-                *path = url + 5;
-        } else if (scheme_length(url)) {
+        if (!file_url_is(url) && scheme_length(url))
                 return refuse_scheme(url, scheme_length(url), err);
-        } else {
-                *path = url;
-        }
-        return **path ? 0 : error_set(err, STENO_EINVAL, "no store was named");
+        int rc = file_url_path(url, &path, err);
+        if (rc == 0 && !*path)
+                rc = error_set(err, STENO_EINVAL, "no store was named");
+        if (rc)
+                free(path);
+        else
+                *out = path;
+        return rc;
 }
 
 /* ---- settings ---- */
@@ -214,14 +213,16 @@ int steno_settings(struct steno_store *store, char **json, struct steno_error *e
 int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err)
 {
-        const char *path = NULL;
+        char *path = NULL;
         uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
         int rc = path_of(url, &path, err);
         if (rc)
                 return rc;
         struct steno_store *store = calloc(1, sizeof *store);
-        if (!store)
+        if (!store) {
+                free(path);
                 return error_nomem(err);
+        }
         store->refs = 1;
         store->env = env;
         store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
@@ -230,6 +231,7 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
         store->warning_ctx = OPTION(opt, struct steno_open_options, warning_ctx, NULL);
         pthread_mutex_init(&store->mutex, NULL);
         rc = files_open(env, path, flags, &store->files, err);
+        free(path);
         if (rc == 0)
                 rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
         if (rc) {

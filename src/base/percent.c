@@ -1,5 +1,5 @@
 /* percent.c - see percent.h */
-#include "server/percent.h"
+#include "base/percent.h"
 
 static int nibble(char c)
 {

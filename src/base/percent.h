@@ -1,8 +1,8 @@
 /*
  * percent.h - %41 and the like.
  */
-#ifndef SERVER_PERCENT_H
-#define SERVER_PERCENT_H
+#ifndef BASE_PERCENT_H
+#define BASE_PERCENT_H
 
 #include "base/arena.h"
 #include "base/str.h"
