@@ -32,6 +32,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "bench.h"
 
 #define ROUNDS 5
 
@@ -143,13 +144,6 @@ static int run_jansson(const char *p, size_t n, struct json *tape)
         return 0;
 }
 
-static double now(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* MB/s over the whole corpus, 0 when a document was refused. */
 static double speed(const struct corpus *c, run_fn *run, int repeat, struct json *tape)
 {
@@ -163,19 +157,6 @@ static double speed(const struct corpus *c, run_fn *run, int repeat, struct json
                 }
         }
         return (double)c->bytes.n * repeat / (now() - start) / 1e6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-        double x = *(const double *)a;
-        double y = *(const double *)b;
-        return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-        qsort(v, ROUNDS, sizeof *v, by_value);
-        return v[ROUNDS / 2];
 }
 
 struct result {
@@ -194,7 +175,8 @@ static struct result measure(const struct corpus *c, struct json *tape)
                 valid[i] = speed(c, run_valid, 30, tape);
                 parse[i] = speed(c, run_parse, 30, tape);
         }
-        return (struct result){median(valid), median(parse), median(jansson)};
+        return (struct result){
+            median(valid, ROUNDS), median(parse, ROUNDS), median(jansson, ROUNDS)};
 }
 
 int main(void)

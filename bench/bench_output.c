@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "output/grep.h"
 
 extern char **environ;
@@ -181,18 +182,6 @@ static uint64_t count_rg(const char *path, const struct trial *t, const char *ou
         if (f)
                 fclose(f);
         return n;
-}
-
-static int by_value(const void *a, const void *b)
-{
-        double x = *(const double *)a, y = *(const double *)b;
-        return x < y ? -1 : x > y;
-}
-
-static double median(double *list, size_t n)
-{
-        qsort(list, n, sizeof(*list), by_value);
-        return list[n / 2];
 }
 
 /* The n-th root, by halving: the one call that would need libm. */

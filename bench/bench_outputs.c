@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "steno.h"
 
 #define BLOCK ((size_t)256 * 1024)
@@ -243,18 +244,6 @@ static void show_tails(const char *store_path)
         steno_free(list);
         steno_conv_close(conv);
         steno_close(store);
-}
-
-static int by_size(const void *a, const void *b)
-{
-        double x = *(const double *)a, y = *(const double *)b;
-        return x < y ? -1 : x > y;
-}
-
-static double median(double *list, int n)
-{
-        qsort(list, (size_t)n, sizeof *list, by_size);
-        return list[n / 2];
 }
 
 int main(int argc, char **argv)

@@ -9,33 +9,21 @@
  * warm caches. Prints one line of JSON.
  */
 #include <fcntl.h>
+#include <libgen.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "bench.h"
 #include "steno.h"
 
 #define ROUNDS 31
 #define MESSAGE 1024
-
-static char message[MESSAGE + 1];
-
-static double now(void)
-{
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static _Noreturn void die(const char *what, const char *why)
-{
-        fprintf(stderr, "bench_read: %s: %s\n", what, why);
-        exit(1);
-}
 
 /* The best of all rounds: what is measured needs no disk, and other load only adds. */
 static double best(const double *v)
@@ -51,14 +39,53 @@ static double ratio(const double *a, const double *b)
         return best(a) / best(b);
 }
 
-static void make_message(void)
+/* ---- histories ---- */
+
+/* MESSAGE bytes: what comes first, what comes last, and x between them. */
+static void pad(char *to, const char *first, const char *last)
 {
-        int n = snprintf(message, sizeof message, "{\"role\":\"user\",\"content\":\"");
-        memset(message + n, 'x', MESSAGE - (size_t)n - 2);
-        memcpy(message + MESSAGE - 2, "\"}", 3);
+        size_t n = strlen(first), k = strlen(last);
+        memcpy(to, first, n);
+        memset(to + n, 'x', MESSAGE - n - k);
+        memcpy(to + MESSAGE - k, last, k);
 }
 
-static struct steno_conv *filled(struct steno_store *store, const char *name, int count)
+static void prompt(int i, char *to)
+{
+        (void)i;
+        pad(to, "{\"role\":\"user\",\"content\":\"", "\"}");
+}
+
+/* A prompt, a call, its result, an answer, and so on. */
+static void with_tools(int i, char *to)
+{
+        char first[200];
+        switch (i % 4) {
+        case 0:
+                prompt(i, to);
+                break;
+        case 1:
+                snprintf(first, sizeof first,
+                    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"call_%"
+                    "08d\","
+                    "\"type\":\"function\",\"function\":{\"name\":\"read\",\"arguments\":\"{"
+                    "\\\"path\\\":"
+                    "\\\"",
+                    i);
+                pad(to, first, "\\\"}\"}}]}");
+                break;
+        case 2:
+                snprintf(first, sizeof first,
+                    "{\"role\":\"tool\",\"tool_call_id\":\"call_%08d\",\"content\":\"", i - 1);
+                pad(to, first, "\"}");
+                break;
+        default:
+                pad(to, "{\"role\":\"assistant\",\"content\":\"", "\"}");
+        }
+}
+
+static struct steno_conv *filled(
+    struct steno_store *store, const char *name, int count, void (*make)(int i, char *to))
 {
         struct steno_error err = {0};
         struct steno_conv *c;
@@ -70,7 +97,7 @@ static struct steno_conv *filled(struct steno_store *store, const char *name, in
                 size_t n = 0;
                 for (int i = 0; i < 500 && done < count; i++, done++) {
                         batch[n++] = i ? ',' : '[';
-                        memcpy(batch + n, message, MESSAGE);
+                        make(done, batch + n);
                         n += MESSAGE;
                 }
                 batch[n++] = ']';
@@ -103,13 +130,19 @@ static double view(struct steno_conv *c, uint64_t last, size_t least)
         return now() - start;
 }
 
+static char *log_path(const char *root, const char *name)
+{
+        static char path[400];
+        snprintf(
+            path, sizeof path, "%s/projects/default/conversations/%s/messages.jsonl", root, name);
+        return path;
+}
+
 /* Reading the bytes of the log, as a program does that only copies them. */
 static double bytes(const char *root, const char *name)
 {
-        char path[400];
         static char block[256 * 1024];
-        snprintf(
-            path, sizeof path, "%s/projects/default/conversations/%s/messages.jsonl", root, name);
+        const char *path = log_path(root, name);
         double start = now();
         int fd = open(path, O_RDONLY);
         if (fd < 0)
@@ -118,6 +151,23 @@ static double bytes(const char *root, const char *name)
                 ;
         close(fd);
         return now() - start;
+}
+
+/* A program from its start to its end, with its output going nowhere. */
+static double run(const char *program, char **args)
+{
+        posix_spawn_file_actions_t files;
+        pid_t pid;
+        int status;
+        posix_spawn_file_actions_init(&files);
+        posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+        double start = now();
+        if (posix_spawnp(&pid, program, &files, NULL, args, environ) ||
+            waitpid(pid, &status, 0) != pid || status != 0)
+                die(program, "failed");
+        double took = now() - start;
+        posix_spawn_file_actions_destroy(&files);
+        return took;
 }
 
 static long peak_kib(void)
@@ -169,7 +219,7 @@ static void populate(const char *root, int count)
         int dir;
         if (steno_open(root, NULL, &store, &err))
                 die(root, err.msg);
-        steno_conv_close(filled(store, "first", 1));
+        steno_conv_close(filled(store, "first", 1, prompt));
         steno_close(store);
         const struct fs *fs = fs_real();
         snprintf(path, sizeof path, "%s/projects/default/conversations/first", root);
@@ -208,53 +258,47 @@ static double list(const char *root)
         return now() - start;
 }
 
-static void remove_all(const char *dir)
-{
-        const struct fs *fs = fs_real();
-        char top[300];
-        snprintf(top, sizeof top, "%s", dir);
-        char *slash = strrchr(top, '/');
-        *slash = '\0';
-        int fd = fs->open_root(fs, top, false);
-        if (fd >= 0) {
-                fs_remove_tree(fs, fd, slash + 1);
-                fs->close(fs, fd);
-        }
-}
-
 int main(int argc, char **argv)
 {
-        const char *base = argc > 1 ? argv[1] : getenv("STENO_BENCH_DIR");
         const char *given = getenv("STENO_BENCH_CONVERSATIONS");
         int many = given && *given ? atoi(given) : 100000;
         double whole[ROUNDS], raw[ROUNDS], end_long[ROUNDS], end_short[ROUNDS];
-        double ls_many[ROUNDS], ls_few[ROUNDS];
+        double ls_many[ROUNDS], ls_few[ROUNDS], whole_tools[ROUNDS], raw_tools[ROUNDS];
+        double program[ROUNDS], cat[ROUNDS];
         struct steno_store *store;
         struct steno_error err = {0};
+        char steno[4200];
+        snprintf(steno, sizeof steno, "%s/../steno", dirname(argv[0]));
         char dir[260], root[300], few_root[300], many_root[300];
-        snprintf(dir, sizeof dir, "%s/bench-XXXXXX", base && *base ? base : ".");
-        if (!mkdtemp(dir))
-                die(dir, "cannot make it");
-        make_message();
+        make_folder(dir, sizeof dir, argc > 1 ? argv[1] : NULL);
         snprintf(root, sizeof root, "%s/store", dir);
         snprintf(few_root, sizeof few_root, "%s/few", dir);
         snprintf(many_root, sizeof many_root, "%s/many", dir);
         if (steno_open(root, NULL, &store, &err))
                 die("open", err.msg);
-        struct steno_conv *ten = filled(store, "ten", 10000);
-        struct steno_conv *small = filled(store, "small", 1000);
-        struct steno_conv *large = filled(store, "large", 100000);
+        struct steno_conv *ten = filled(store, "ten", 10000, prompt);
+        struct steno_conv *tools = filled(store, "tools", 10000, with_tools);
+        struct steno_conv *small = filled(store, "small", 1000, prompt);
+        struct steno_conv *large = filled(store, "large", 100000, prompt);
         for (int r = 0; r < ROUNDS; r++) {
                 raw[r] = bytes(root, "ten");
                 whole[r] = view(ten, 0, (size_t)10000 * MESSAGE);
+                raw_tools[r] = bytes(root, "tools");
+                whole_tools[r] = view(tools, 0, (size_t)10000 * MESSAGE);
                 end_short[r] = view(small, 50, (size_t)50 * MESSAGE);
                 end_long[r] = view(large, 50, (size_t)50 * MESSAGE);
         }
         long peak_small = peak_of_view(small, 0), peak_large = peak_of_view(large, 0);
         steno_conv_close(ten);
+        steno_conv_close(tools);
         steno_conv_close(small);
         steno_conv_close(large);
         steno_close(store);
+        for (int r = 0; r < ROUNDS; r++) {
+                program[r] =
+                    run(steno, (char *[]){"steno", "--store", root, "messages", "ten", NULL});
+                cat[r] = run("cat", (char *[]){"cat", log_path(root, "ten"), NULL});
+        }
         populate(few_root, 100);
         populate(many_root, many);
         double scan = list(many_root);
@@ -266,12 +310,16 @@ int main(int argc, char **argv)
         printf("{\"bench\":\"read\",\"view_10000_ms\":%.2f,\"bytes_10000_ms\":%.2f,"
                "\"view_to_bytes\":%.2f,\"last50_of_1000_us\":%.0f,\"last50_of_100000_us\":%.0f,"
                "\"last50_long_to_short\":%.2f,\"peak_growth_kib_1000\":%ld,"
-               "\"peak_growth_kib_100000\":%ld,",
+               "\"peak_growth_kib_100000\":%ld,\"view_10000_with_tools_ms\":%.2f,"
+               "\"view_with_tools_to_bytes\":%.2f,\"program_10000_ms\":%.2f,\"cat_10000_ms\":%.2f,"
+               "\"program_to_cat\":%.2f,",
             best(whole) * 1e3, best(raw) * 1e3, ratio(whole, raw), best(end_short) * 1e6,
-            best(end_long) * 1e6, ratio(end_long, end_short), peak_small, peak_large);
+            best(end_long) * 1e6, ratio(end_long, end_short), peak_small, peak_large,
+            best(whole_tools) * 1e3, ratio(whole_tools, raw_tools), best(program) * 1e3,
+            best(cat) * 1e3, ratio(program, cat));
         printf("\"conversations\":%d,\"first_scan_s\":%.2f,\"ls_100_ms\":%.2f,\"ls_many_ms\":%.2f,"
                "\"ls_many_to_100\":%.2f}\n",
             many, scan, best(ls_few) * 1e3, best(ls_many) * 1e3, ratio(ls_many, ls_few));
-        remove_all(dir);
+        remove_folder(dir);
         return 0;
 }

@@ -30,6 +30,7 @@
 
 #include "base/env.h"
 #include "base/fs.h"
+#include "bench.h"
 #include "steno.h"
 
 #define WRITERS 64
@@ -38,29 +39,9 @@
 #define MESSAGE 1024
 #define PROBES 400
 
-static double now(void)
+static _Noreturn void fail(const char *what)
 {
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static _Noreturn void die(const char *what)
-{
-        fprintf(stderr, "bench_server: %s: %s\n", what, strerror(errno));
-        exit(1);
-}
-
-static int by_value(const void *a, const void *b)
-{
-        double x = *(const double *)a, y = *(const double *)b;
-        return x < y ? -1 : x > y;
-}
-
-static double quantile(double *v, size_t n, double q)
-{
-        qsort(v, n, sizeof *v, by_value);
-        return v[(size_t)((double)(n - 1) * q)];
+        die(what, strerror(errno));
 }
 
 /* ---- the server ---- */
@@ -80,7 +61,7 @@ static void server_start(const char *program)
         char text[1024];
         size_t n = 0;
         if (pipe(out))
-                die("pipe");
+                fail("pipe");
         server.pid = fork();
         if (server.pid == 0) {
                 dup2(out[1], 1);
@@ -92,14 +73,14 @@ static void server_start(const char *program)
         while (n < sizeof text - 1 && !memchr(text, '\n', n)) {
                 ssize_t k = read(out[0], text + n, sizeof text - 1 - n);
                 if (k <= 0)
-                        die("starting the server");
+                        fail("starting the server");
                 n += (size_t)k;
         }
         text[n] = '\0';
         close(out[0]);
         const char *token = strstr(text, "#token="), *port = strstr(text, "\"port\":");
         if (!token || !port)
-                die("what the server says");
+                fail("what the server says");
         snprintf(
             server.token, sizeof server.token, "%.*s", (int)strcspn(token + 7, "\""), token + 7);
         server.port = atoi(port + 7);
@@ -129,14 +110,14 @@ static int dial(void)
         for (int i = 0; i < 200; i++) {
                 int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
                 if (fd < 0)
-                        die("socket");
+                        fail("socket");
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
                 if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0)
                         return fd;
                 close(fd);
                 usleep(10000);
         }
-        die("connect");
+        fail("connect");
 }
 
 static void send_all(int fd, const char *p, size_t n)
@@ -144,7 +125,7 @@ static void send_all(int fd, const char *p, size_t n)
         while (n) {
                 ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
                 if (k <= 0)
-                        die("send");
+                        fail("send");
                 p += k;
                 n -= (size_t)k;
         }
@@ -211,7 +192,7 @@ static void *library_write(void *arg)
         struct library_writer *w = arg;
         while (now() < w->until) {
                 if (steno_append(w->conv, message, MESSAGE, NULL, NULL, NULL))
-                        die("steno_append");
+                        fail("steno_append");
                 w->done++;
         }
         return NULL;
@@ -226,7 +207,7 @@ static double library_rate(struct steno_conv **convs)
         for (int i = 0; i < WRITERS; i++) {
                 w[i] = (struct library_writer){.conv = convs[i], .until = from + SECONDS};
                 if (pthread_create(&t[i], NULL, library_write, &w[i]))
-                        die("pthread_create");
+                        fail("pthread_create");
         }
         for (int i = 0; i < WRITERS; i++) {
                 pthread_join(t[i], NULL);
@@ -252,11 +233,11 @@ static double http_rate(const int *fds, char (*requests)[2048], const size_t *si
         while (waiting) {
                 int n = epoll_wait(ep, events, WRITERS, 5000);
                 if (n <= 0)
-                        die("no answer");
+                        fail("no answer");
                 for (int k = 0; k < n; k++) {
                         uint32_t i = events[k].data.u32;
                         if (take_answer(fds[i], text, sizeof text) != 201)
-                                die("an append was refused");
+                                fail("an append was refused");
                         all++;
                         if (now() < until)
                                 send_all(fds[i], requests[i], sizes[i]);
@@ -278,7 +259,7 @@ static void bench_appends(struct steno_store *library)
         char text[4096], path[128], body[64];
         for (int i = 0; i < WRITERS; i++) {
                 if (steno_conv_create(library, "bench", NULL, NULL, &convs[i], NULL))
-                        die("steno_conv_create");
+                        fail("steno_conv_create");
                 snprintf(body, sizeof body, "{\"id\":\"w%d\"}", i);
                 ask("POST", "/api/chat-sessions", body, text, sizeof text);
                 snprintf(path, sizeof path, "/api/chat-sessions/w%d/messages", i);
@@ -310,7 +291,7 @@ static void probe(double *p50, double *p99)
                 double from = now();
                 send_all(fd, request, n);
                 if (take_answer(fd, text, sizeof text) != 200)
-                        die("a probe was refused");
+                        fail("a probe was refused");
                 v[i] = (now() - from) * 1e3;
                 usleep(1000);
         }
@@ -353,7 +334,7 @@ static void bench_readers(struct steno_store *store, int count)
         if (!fds || steno_conv_create(store, "default", "watched", NULL, &conv, NULL) ||
             steno_run_begin(conv, NULL, "chat", &run, NULL) ||
             steno_run_event(run, "run_started", "{\"a\":1}", 7, STENO_PROCESS, NULL, NULL))
-                die("a run");
+                fail("a run");
         snprintf(path, sizeof path, "/api/runs/%s/events", steno_run_id(run));
         size_t n = make_request(request, sizeof request, "GET", path, "");
         double from = now();
@@ -397,7 +378,7 @@ static void bench_slow(int count)
         double p50, p99, slow50, slow99;
         int *fds = calloc((size_t)count, sizeof *fds);
         if (!fds)
-                die("memory");
+                fail("memory");
         probe(&p50, &p99);
         for (int i = 0; i < count; i++) {
                 fds[i] = dial();
@@ -435,7 +416,7 @@ static void bench_stuck(struct steno_store *store, int count)
         double before = rss_mb(), p50, p99;
         if (!fds || steno_conv_create(store, "default", "stuck", NULL, &conv, NULL) ||
             steno_run_begin(conv, NULL, "chat", &run, NULL))
-                die("a run");
+                fail("a run");
         int n = snprintf(data, sizeof data, "{\"text\":\"");
         memset(data + n, 'y', sizeof data - (size_t)n - 3);
         memcpy(data + sizeof data - 3, "\"}", 3);
@@ -497,15 +478,15 @@ int main(int argc, char **argv)
         snprintf(library_path, sizeof library_path, "%.400s/%s/library", base ? base : ".", name);
         int root = fs->open_root(fs, base ? base : ".", true);
         if (root < 0 || fs->mkdir(fs, root, name, 0700) < 0)
-                die("the folder");
+                fail("the folder");
         raise_limit();
         make_message();
         if (access(program, X_OK))
-                die(program);
+                fail(program);
         server_start(program);
         if (steno_open(library_path, NULL, &library, NULL) ||
             steno_open(server.store, NULL, &shared, NULL))
-                die("steno_open");
+                fail("steno_open");
         ask("POST", "/api/chat-sessions", "{\"id\":\"probe\"}", text, sizeof text);
         bench_appends(library);
         bench_slow(2000 / scale);

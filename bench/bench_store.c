@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/fs.h"
+#include "bench.h"
 #include "steno.h"
 
 #define ROUNDS 21
@@ -28,31 +27,11 @@
 #define CONVERSATIONS 1000
 #define SECONDS 0.15
 
-static double now(void)
-{
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static _Noreturn void die(const char *what, const char *why)
-{
-        fprintf(stderr, "bench_store: %s: %s\n", what, why);
-        exit(1);
-}
-
-static int by_value(const void *a, const void *b)
-{
-        double x = *(const double *)a, y = *(const double *)b;
-        return x < y ? -1 : x > y;
-}
-
-static double median(const double *v)
+static double middle(const double *v)
 {
         double sorted[ROUNDS];
         memcpy(sorted, v, sizeof sorted);
-        qsort(sorted, ROUNDS, sizeof *sorted, by_value);
-        return sorted[ROUNDS / 2];
+        return median(sorted, ROUNDS);
 }
 
 static double ratio(const double *a, const double *b)
@@ -60,7 +39,7 @@ static double ratio(const double *a, const double *b)
         double v[ROUNDS];
         for (int i = 0; i < ROUNDS; i++)
                 v[i] = a[i] / b[i];
-        return median(v);
+        return median(v, ROUNDS);
 }
 
 static char message[MESSAGE + 1];
@@ -344,23 +323,8 @@ static double bytes_of_appends(struct steno_conv *c, int count)
         return (double)(bytes_written() - before) / ((double)count * MESSAGE);
 }
 
-static void remove_all(const char *dir)
-{
-        const struct fs *fs = fs_real();
-        char top[300];
-        snprintf(top, sizeof top, "%s", dir);
-        char *slash = strrchr(top, '/');
-        *slash = '\0';
-        int fd = fs->open_root(fs, top, false);
-        if (fd >= 0) {
-                fs_remove_tree(fs, fd, slash + 1);
-                fs->close(fs, fd);
-        }
-}
-
 int main(int argc, char **argv)
 {
-        const char *base = argc > 1 ? argv[1] : getenv("STENO_BENCH_DIR");
         static struct steno_conv *convs[CONVERSATIONS];
         double one_bare[ROUNDS], one[ROUNDS], many_bare[ROUNDS], many[ROUNDS], many_lite[ROUNDS];
         double process[ROUNDS], normal[ROUNDS], shorter[ROUNDS], longer[ROUNDS];
@@ -368,9 +332,7 @@ int main(int argc, char **argv)
         struct steno_error err = {0};
         struct lite full, fast;
         char dir[280], root[300], name[32];
-        snprintf(dir, sizeof dir, "%s/bench-XXXXXX", base && *base ? base : ".");
-        if (!mkdtemp(dir))
-                die(dir, "cannot make it");
+        make_folder(dir, sizeof dir, argc > 1 ? argv[1] : NULL);
         make_message();
         snprintf(root, sizeof root, "%s/store", dir);
         if (steno_open(root, NULL, &store, &err))
@@ -405,13 +367,13 @@ int main(int argc, char **argv)
             "{\"bench\":\"store\",\"one_writer\":%.0f,\"bare_one\":%.0f,\"one_writer_ratio\":%.2f,"
             "\"writers_32\":%.0f,\"bare_32\":%.0f,\"sqlite_full_32\":%.0f,"
             "\"writers_32_ratio\":%.2f,\"writers_32_to_sqlite\":%.2f,",
-            median(one), median(one_bare), ratio(one, one_bare), median(many), median(many_bare),
-            median(many_lite), ratio(many, many_bare), ratio(many, many_lite));
+            middle(one), middle(one_bare), ratio(one, one_bare), middle(many), middle(many_bare),
+            middle(many_lite), ratio(many, many_bare), ratio(many, many_lite));
         printf("\"process\":%.0f,\"sqlite_normal\":%.0f,\"process_to_sqlite\":%.2f,"
                "\"append_us_at_100\":%.0f,\"append_us_at_100000\":%.0f,"
                "\"append_long_to_short\":%.2f,\"bytes_written_per_byte\":%.2f}\n",
-            median(process), median(normal), ratio(process, normal), median(shorter),
-            median(longer), ratio(longer, shorter), written);
+            middle(process), middle(normal), ratio(process, normal), middle(shorter),
+            middle(longer), ratio(longer, shorter), written);
         for (int i = 0; i < CONVERSATIONS; i++)
                 steno_conv_close(convs[i]);
         steno_conv_close(alone);
@@ -421,6 +383,6 @@ int main(int argc, char **argv)
         steno_close(store);
         lite_close(&full);
         lite_close(&fast);
-        remove_all(dir);
+        remove_folder(dir);
         return 0;
 }
