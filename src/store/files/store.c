@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -85,6 +86,16 @@ static unsigned descriptor_budget(void)
         return max < 16 ? 16 : max;
 }
 
+/* Waited on by a clock that nobody sets back: a sync would come an hour late. */
+static void init_wake(pthread_cond_t *wake)
+{
+        pthread_condattr_t attr;
+        pthread_condattr_init(&attr);
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        pthread_cond_init(wake, &attr);
+        pthread_condattr_destroy(&attr);
+}
+
 int files_open(const struct env *env, const char *path, uint32_t flags, struct files_store **out,
     struct steno_error *err)
 {
@@ -100,7 +111,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         pthread_mutex_init(&s->recent_mutex, NULL);
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
-        pthread_cond_init(&s->wake, NULL);
+        init_wake(&s->wake);
         s->path = strdup(path);
         if (!s->path) {
                 rc = error_nomem(err);

@@ -5,6 +5,7 @@
 #include "store/files/conv.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -71,7 +72,7 @@ static void *run(void *arg)
         pthread_mutex_lock(&s->mutex);
         while (!s->closing) {
                 struct timespec until;
-                clock_gettime(CLOCK_REALTIME, &until);
+                clock_gettime(CLOCK_MONOTONIC, &until); /* as `wake` does, see files_open */
                 until.tv_nsec += SYNC_EVERY_MS * 1000000L;
                 until.tv_sec += until.tv_nsec / 1000000000L;
                 until.tv_nsec %= 1000000000L;
@@ -84,11 +85,23 @@ static void *run(void *arg)
         return NULL;
 }
 
+/* A program that waits for its signals blocks them in the threads that it knows of: this one must
+ * not be where they kill it. */
+static bool start(struct files_store *s)
+{
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        bool runs = pthread_create(&s->syncer, NULL, run, s) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        return runs;
+}
+
 void syncer_want(struct files_store *s)
 {
         pthread_mutex_lock(&s->mutex);
         if (!s->syncer_runs && !s->closing)
-                s->syncer_runs = pthread_create(&s->syncer, NULL, run, s) == 0;
+                s->syncer_runs = start(s);
         pthread_mutex_unlock(&s->mutex);
 }
 
