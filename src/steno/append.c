@@ -39,6 +39,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         json_init(&w->j);
         arena_init(&w->arena);
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
+        if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS))
+                return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
                 return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", format);
@@ -111,8 +113,12 @@ static int take_id(struct append_work *w, struct files_entry *e, struct steno_er
                 return 0;
         }
         if (w->message_id.n) {
-                if (!id_is_legal(w->message_id, ID_MAX) || w->count != 1)
+                if (w->count != 1)
                         return error_set(err, STENO_EINVAL, "message_id is for one message");
+                if (!id_is_legal(w->message_id, ID_MAX))
+                        return error_set(err, STENO_EINVAL,
+                            "message_id must be 1 to %d bytes of UTF-8 without control characters",
+                            ID_MAX);
                 e->id = w->message_id;
                 return 0;
         }

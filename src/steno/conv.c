@@ -244,7 +244,10 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
             .cursor = OPTION(opt, struct steno_list_options, cursor, NULL),
             .words = OPTION(opt, struct steno_list_options, query, NULL),
         };
-        int rc = store_index(store, &index, err);
+        struct str legal;
+        int rc = project ? store_project(project, &legal, err) : 0;
+        if (rc == 0)
+                rc = store_index(store, &index, err);
         if (rc == 0)
                 rc = index_list(index, &q, json, err);
         if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)

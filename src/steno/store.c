@@ -215,6 +215,8 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
 {
         char *path = NULL;
         uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
+        if (flags & ~(uint32_t)(STENO_OPEN_EXISTING | STENO_OPEN_REPAIR))
+                return error_set(err, STENO_EINVAL, "there is no flag of open in 0x%x", flags);
         int rc = path_of(url, &path, err);
         if (rc)
                 return rc;

@@ -343,6 +343,35 @@ static void many_conversations(void **state)
         setrlimit(RLIMIT_NOFILE, &was);
 }
 
+static void cannot_be_meant(void **state)
+{
+        struct world *w = *state;
+        struct steno_error err = {0};
+        struct steno_append_options opt = {.size = sizeof opt, .flags = 1U << 31};
+        const char *two = "[{\"role\":\"user\"},{\"role\":\"user\"}]";
+        struct steno_conv *c = w->play.open[0];
+        assert_int_equal(
+            steno_append(c, USER("a"), strlen(USER("a")), &opt, NULL, &err), STENO_EINVAL);
+        assert_int_equal(steno_amend(c, "delete", "a", NULL, 0, &opt, NULL, &err), STENO_EINVAL);
+        struct steno_open_options open = {.size = sizeof open, .flags = 1U << 31};
+        struct steno_output_options output = {
+            .size = sizeof output, .tool = "f", .call_id = "x", .flags = 1U << 31};
+        struct steno_store *store = NULL;
+        struct steno_output *o = NULL;
+        assert_int_equal(
+            store_open_in(&w->play.env, w->scratch.path, &open, &store, &err), STENO_EINVAL);
+        assert_int_equal(steno_output_begin(c, &output, &o, &err), STENO_EINVAL);
+        opt.flags = 0;
+        opt.message_id = "x";
+        assert_int_equal(steno_append(c, two, strlen(two), &opt, NULL, &err), STENO_EINVAL);
+        assert_non_null(strstr(err.msg, "one message"));
+        opt.message_id = "a\nb";
+        assert_int_equal(
+            steno_append(c, "{\"role\":\"user\"}", 15, &opt, NULL, &err), STENO_EINVAL);
+        assert_non_null(strstr(err.msg, "control characters"));
+        assert_int_equal(last(w), 0);
+}
+
 #define TEST(name, f)                                                                              \
         {                                                                                          \
                 name, f, world_make, world_drop, NULL                                              \
@@ -363,6 +392,7 @@ int main(void)
                 many_threads),
             TEST("an id is stored once, and refused with other bytes", same_id),
             TEST("more conversations than descriptors take turns", many_conversations),
+            TEST("a flag from the future and an id that cannot be are refused", cannot_be_meant),
             TEST("thousands of ids are known again after every opening", many_ids),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
