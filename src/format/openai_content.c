@@ -255,7 +255,6 @@ static void write_part(struct writer *w, const struct message *m, const struct p
                 writing_string(w, p->kind == PART_TEXT ? "text" : "refusal", p->text);
                 writing_extras(w, m, "content", p->extras, false);
                 jsonw_object_end(&w->json);
-                writing_lose_extras(w, m, "content", NULL);
                 break;
         case PART_IMAGE:
         case PART_AUDIO:
