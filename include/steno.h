@@ -47,6 +47,9 @@
  *   - Do not use a handle in a child after fork(); open the store there. A child may close what it
  *     inherited, which does nothing to its parent. What would change a conversation through it is
  *     refused (STENO_EINVAL).
+ *   - An open conversation keeps three descriptors. A program that works on more of them than its
+ *     limit allows (RLIMIT_NOFILE) closes those that it does not use: what was used lately stays
+ *     open behind the scenes, so opening it again is cheap.
  *   - A reader in another process may see a record one sync before its writer has its receipt.
  *
  *
