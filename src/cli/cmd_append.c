@@ -112,8 +112,8 @@ static int append_file(struct appending *a, const char *path)
                             (unsigned long long)a->messages + 1, input_name(path),
                             (unsigned long long)at, what);
                 else if (next == INPUT_TOO_BIG)
-                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: too large",
-                            (unsigned long long)a->messages + 1, input_name(path));
+                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: %s",
+                            (unsigned long long)a->messages + 1, input_name(path), what);
                 else if (errno == EINTR)
                         rc = EXIT_INTERRUPTED;
                 else

@@ -11,6 +11,8 @@
 #include "base/limits.h"
 #include "cli/interrupt.h"
 
+_Static_assert(MESSAGE_MAX == 67108864, "input_values_next says it in words");
+
 #define READ_CHUNK (64 * KIB)
 #define SCAN_ALWAYS (16 * KIB) /* below this a fault is looked for after every piece */
 
@@ -98,9 +100,9 @@ static void forget(struct input_values *v, size_t n)
 {
         buf_drop_front(&v->b, n);
         v->base += n;
-        v->seen = v->next_scan = 0;
+        v->seen = v->next_scan = v->message = 0;
         v->depth = 0;
-        v->in_string = v->escaped = false;
+        v->batch = v->in_string = v->escaped = false;
 }
 
 /*
@@ -121,22 +123,26 @@ static bool may_be_complete(struct input_values *v)
                 else if (ch == '"')
                         v->in_string = !v->in_string;
                 else if (!v->in_string && (ch == '{' || ch == '['))
-                        v->depth++;
+                        v->batch = v->depth++ == 0 ? ch == '[' : v->batch;
                 else if (!v->in_string && (ch == '}' || ch == ']') && v->depth > 0)
                         v->depth--;
                 if (v->depth == 0 && !v->in_string)
                         maybe = true;
+                if (v->depth <= v->batch && !v->in_string)
+                        v->message = v->seen + 1;
         }
         return maybe;
 }
 
-static enum input_next fill(struct input_values *v)
+static enum input_next fill(struct input_values *v, const char **what)
 {
         char *room = buf_reserve(&v->b, READ_CHUNK);
         ssize_t k;
 
-        if (room == NULL)
+        if (room == NULL) {
+                *what = "a batch of this size finds no room in memory";
                 return INPUT_TOO_BIG;
+        }
         k = input_read(v->fd, room, READ_CHUNK);
         if (k < 0)
                 return INPUT_ERROR;
@@ -175,7 +181,12 @@ enum input_next input_values_next(
                 }
                 if (v->eof)
                         return INPUT_END;
-                enum input_next got = fill(v);
+                /* It would be refused when it is whole, and may never end: memory has an end. */
+                if (v->b.n - v->message > MESSAGE_MAX) {
+                        *what = "a message has at most 67108864 bytes";
+                        return INPUT_TOO_BIG;
+                }
+                enum input_next got = fill(v, what);
                 if (got != INPUT_VALUE)
                         return got;
         }

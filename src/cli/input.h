@@ -35,17 +35,19 @@ struct input_values {
         /* where the look for the end of the first value stands */
         size_t seen;      /* bytes looked at */
         size_t next_scan; /* look for faults again when this many bytes are there */
+        size_t message;   /* where the message at hand began, of an object or of a batch */
         unsigned depth;
+        bool batch; /* the value is an array: messages are one level further in */
         bool in_string;
         bool escaped;
 };
 
 enum input_next {
-        INPUT_VALUE, /* *value is it; valid until the next call */
-        INPUT_END,   /* nothing is left */
-        INPUT_FAULT, /* not JSON: *at in the stream, *what */
-        INPUT_ERROR, /* errno; EINTR after Ctrl-C */
-        INPUT_TOO_BIG,
+        INPUT_VALUE,   /* *value is it; valid until the next call */
+        INPUT_END,     /* nothing is left */
+        INPUT_FAULT,   /* not JSON: *at in the stream, *what */
+        INPUT_ERROR,   /* errno; EINTR after Ctrl-C */
+        INPUT_TOO_BIG, /* before it was read to its end: *what */
 };
 
 void input_values_init(struct input_values *v, int fd);
