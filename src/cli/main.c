@@ -56,6 +56,11 @@ static int check_count(struct cli *c, int argc, char **argv)
         return 0;
 }
 
+static void put_version(struct cli *c)
+{
+        out_printf(&c->out, "steno %s\n", steno_version());
+}
+
 static int run_command(struct cli *c, int argc, char **argv)
 {
         void *opts = calloc(1, c->cmd->opts_size + 1);
@@ -64,13 +69,13 @@ static int run_command(struct cli *c, int argc, char **argv)
         if (opts == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         rc = opt_parse(c, cli_globals, c->cmd->opts, opts, false, &argc, argv);
-        if (rc == 0 && c->help)
-                help_command(&c->out, c->cmd);
-        else if (rc == 0)
-                rc = check_count(c, argc, argv);
         c->out.raw = c->raw;
         c->out.colours = term_colours(STDOUT_FILENO, c->color);
-        if (rc == 0 && !c->help)
+        if (rc == 0 && c->version)
+                put_version(c);
+        else if (rc == 0 && c->help)
+                help_command(&c->out, c->cmd);
+        else if (rc == 0 && (rc = check_count(c, argc, argv)) == 0)
                 rc = c->cmd->run(c, opts, argc, argv);
         free(opts);
         return rc;
@@ -100,7 +105,7 @@ static int dispatch(struct cli *c, int argc, char **argv)
                 return rc;
         c->out.colours = term_colours(STDOUT_FILENO, c->color);
         if (c->version) {
-                out_printf(&c->out, "steno %s\n", steno_version());
+                put_version(c);
                 return EXIT_DONE;
         }
         if (c->help_man) {
