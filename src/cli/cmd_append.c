@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
@@ -29,6 +31,7 @@ struct appending {
         uint64_t values;   /* appended so far */
         uint64_t messages; /* in them */
         char key[320];     /* of the value at hand */
+        char hash[SHA256_HEX];
 };
 
 static void prepare(struct appending *a)
@@ -51,7 +54,11 @@ static const char *key_of(struct appending *a)
 {
         if (a->o->key == NULL || a->values == 0)
                 return a->o->key;
-        snprintf(a->key, sizeof(a->key), "%s#%llu", a->o->key, (unsigned long long)a->values + 1);
+        int n = snprintf(
+            a->key, sizeof(a->key), "%s#%llu", a->o->key, (unsigned long long)a->values + 1);
+        /* A key of full length has no room for the number: half of the stream would be refused. */
+        if (n > ID_MAX && sha256_hex(a->key, strlen(a->key), a->hash) == 0)
+                return a->hash;
         return a->key;
 }
 
