@@ -19,6 +19,8 @@ static int code_of_errno(int sys)
                 return STENO_EDENIED;
         case ENOMEM:
                 return STENO_ENOMEM;
+        case EINTR:
+                return STENO_EINTERRUPTED;
         default:
                 return STENO_EIO;
         }

@@ -59,6 +59,11 @@ struct fs {
 
 /* The operating system's. */
 const struct fs *fs_real(void);
+/*
+ * A wait for a lock, which somebody may hold for as long as they like, then ends with -EINTR when a
+ * signal came and this says so. For programs: a library has no say over signals, and waits on.
+ */
+void fs_end_waits(bool (*when)(void));
 /* The same, for tables that are constant expressions. */
 extern const struct fs fs_real_table;
 

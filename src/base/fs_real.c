@@ -3,7 +3,7 @@
  *
  * Owns the rule that a path never leaves the directory it is relative to and never passes a
  * symbolic link (a link planted inside a store must not lead a write out of it). Holds no
- * state. Must not know what a store is.
+ * state but the question when to stop waiting. Must not know what a store is.
  */
 #include "base/fs.h"
 
@@ -364,12 +364,21 @@ static int real_unlink(const struct fs *self, int dir, const char *path, int fla
         return parent_close(&p, unlinkat(p.fd, p.name, flags));
 }
 
+static bool (*end_waits)(void);
+
+void fs_end_waits(bool (*when)(void))
+{
+        end_waits = when;
+}
+
 static int real_flock(const struct fs *self, int fd, int operation)
 {
         (void)self;
         while (flock(fd, operation) < 0) {
                 if (errno != EINTR || (operation & LOCK_NB))
                         return -errno;
+                if (operation == LOCK_EX && end_waits && end_waits())
+                        return -EINTR;
         }
         return 0;
 }

@@ -69,6 +69,8 @@ static int fail_value(struct appending *a, struct str value, const struct steno_
 
         if (a->c->out.sys != 0)
                 return EXIT_IO;
+        if (err->code == STENO_EINTERRUPTED)
+                return cli_fail(a->c, err);
         /* The library counts in the batch; the person counts in the stream. */
         if (sscanf(err->msg, "message %llu: %n", &k, &skip) == 1 && skip > 0)
                 first += k - 1;

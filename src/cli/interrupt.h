@@ -1,9 +1,9 @@
 /*
  * interrupt.h - Ctrl-C, noticed between steps.
  *
- * The first SIGINT, SIGTERM or SIGHUP sets a flag and makes a waiting read return; commands look
- * at the flag where they can stop. The second one ends the process at once, which a store
- * survives like any other kill.
+ * The first SIGINT, SIGTERM or SIGHUP sets a flag and makes a waiting read, or a wait for a lock,
+ * return; commands look at the flag where they can stop. The second one ends the process at once,
+ * which a store survives like any other kill.
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H

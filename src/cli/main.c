@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/interrupt.h"
@@ -169,6 +170,7 @@ int main(int argc, char **argv)
         guard_standard_descriptors();
         setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth; the environment's may not be UTF-8 */
         interrupt_install();
+        fs_end_waits(interrupt_pending);
         memset(&c, 0, sizeof(c));
         c.project = project != NULL && project[0] != 0 ? project : "default";
         out_init(&c.out, STDOUT_FILENO);
