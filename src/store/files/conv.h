@@ -66,7 +66,7 @@ struct files_conv {
 
 struct files_store {
         const struct env *env;
-        pid_t pid;            /* of the process that opened it (files_is_ours) */
+        unsigned forks;       /* of the process that opened it (files_is_ours) */
         uint64_t boot;        /* ids_boot */
         uint64_t quarantined; /* bytes, by this handle; atomic */
         char *path;
