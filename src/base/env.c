@@ -95,3 +95,13 @@ const struct env *env_real(void)
         };
         return &real;
 }
+
+const char *env_get(const char *const *env, const char *name)
+{
+        size_t n = strlen(name);
+
+        for (size_t i = 0; env && env[i]; i++)
+                if (strncmp(env[i], name, n) == 0 && env[i][n] == '=')
+                        return env[i] + n + 1;
+        return NULL;
+}

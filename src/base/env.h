@@ -23,6 +23,12 @@ struct env {
 
 const struct env *env_real(void);
 
+/* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL when it is not set. */
+const char *env_get(const char *const *variables, const char *name);
+
+/* Milliseconds of the monotonic clock, in which every deadline and wait is told. */
+int64_t time_monotonic_ms(void);
+
 /* "2026-11-15T04:20:00.000Z" */
 #define TIME_TEXT 25
 void time_format(int64_t ms, char out[TIME_TEXT]);

@@ -53,4 +53,7 @@
 /* Open conversations a store handle keeps descriptors for */
 #define OPEN_CONVERSATIONS_MAX 512
 
+/* A configuration file, and a value in it: what a person writes by hand is far smaller. */
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/env.h"
 
 #include <string.h>
+#include <time.h>
 
 #define DAY_MS INT64_C(86400000)
 #define YEAR_0_MS INT64_C(-62167219200000)    /* 0000-01-01T00:00:00.000Z */
@@ -195,4 +196,12 @@ bool time_parse(const char *p, size_t n, int64_t *ms)
                 return false;
         *ms = t;
         return true;
+}
+
+int64_t time_monotonic_ms(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

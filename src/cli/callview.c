@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/term.h"
-#include "loop/exec_args.h"
+#include "exec/exec_args.h"
 
 #define BAR "  │ "
 #define BAR_COLUMNS 4

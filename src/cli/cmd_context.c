@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/follow.h"
+#include "cli/cli_follow.h"
 #include "cli/term.h"
 
 struct context_opts {

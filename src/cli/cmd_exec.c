@@ -13,7 +13,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loop/config.h"
-#include "loop/exec.h"
+#include "exec/exec.h"
 
 struct exec_opts {
         struct opt_number seconds;

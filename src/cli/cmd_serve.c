@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loop/session.h"
-#include "server/server.h"
+#include "http/server.h"
 
 struct serve_opts {
         const char *listen;

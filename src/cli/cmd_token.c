@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cli/command.h"
 #include "base/json.h"
-#include "server/identity.h"
+#include "http/identities.h"
 
 /* Opens the tokens of the store, which is made when there is none: a token may come first. */
 static int open_tokens(struct cli *c, struct identities **out)

@@ -14,8 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/error.h"
-#include "loop/config_key.h"
+#include "base/json_keys.h"
+#include "base/limits.h"
 #include "loop/trust.h"
 
 static const char *const known[] = {"provider", "baseUrl", "apiKey", "model", "system", "params",
@@ -24,20 +26,10 @@ static const char *const known[] = {"provider", "baseUrl", "apiKey", "model", "s
 static const char *const known_limits[] = {"turns", "seconds", "tokens", "toolSeconds",
     "commandSeconds", "commandMemoryMb", "commandCpuSeconds", NULL};
 
-const char *config_getenv(const char *const *env, const char *name)
-{
-        size_t n = strlen(name);
-
-        for (size_t i = 0; env && env[i]; i++)
-                if (strncmp(env[i], name, n) == 0 && env[i][n] == '=')
-                        return env[i] + n + 1;
-        return NULL;
-}
-
 int config_home(const char *const *env, char **path, struct steno_error *err)
 {
-        const char *xdg = config_getenv(env, "XDG_CONFIG_HOME");
-        const char *home = config_getenv(env, "HOME");
+        const char *xdg = env_get(env, "XDG_CONFIG_HOME");
+        const char *home = env_get(env, "HOME");
         int n = -1;
 
         /* The XDG rules: a relative path is to be ignored. */
@@ -170,7 +162,7 @@ static int read_document(struct config *c, const struct json *j, const char *con
                 rc = permission_rules_read(&c->rules, j, r, where, err);
         snprintf(where, sizeof(where), "%.120s: mcpServers", path);
         if (rc == 0 && (r = json_get(j, 0, "mcpServers")) != JSON_NONE)
-                rc = config_servers_read(c, j, r, env, where, err);
+                rc = mcp_servers_read(&c->servers, j, r, env, where, err);
         return rc;
 }
 
@@ -266,7 +258,7 @@ static int lay_over(struct config *c, struct config *from, struct steno_error *e
         if (rc == 0)
                 rc = put_rules_first(c, from, err);
         if (rc == 0)
-                rc = config_servers_take(c, from, err);
+                rc = mcp_servers_take(&c->servers, &from->servers, err);
         return rc;
 }
 
@@ -308,9 +300,9 @@ static int disarm(struct config *layer, const char *path, char **warnings, struc
         forget(&layer->provider, "provider", &names);
         forget(&layer->base_url, "baseUrl", &names);
         forget(&layer->api_key, "apiKey", &names);
-        if (layer->server_count)
+        if (layer->servers.count)
                 buf_printf(&names, "%smcpServers", names.n ? ", " : "");
-        config_servers_release(layer);
+        mcp_servers_release(&layer->servers);
         if (layer->rules.count)
                 buf_printf(&names, "%spermissions", names.n ? ", " : "");
         permission_rules_release(&layer->rules);
@@ -381,7 +373,7 @@ static int add_environment(struct config *c, const char *const *env, struct sten
             {"OPENAI_API_KEY", "apiKey"}, {"STENO_MODEL", "model"}, {"STENO_PROVIDER", "provider"}};
 
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-                const char *value = config_getenv(env, names[i][0]);
+                const char *value = env_get(env, names[i][0]);
                 int rc = value && *value ? config_override(c, names[i][1], value, err) : 0;
                 if (rc < 0)
                         return rc;
@@ -445,7 +437,7 @@ void config_release(struct config *c)
         free(c->model);
         free(c->system);
         free(c->params);
-        config_servers_release(c);
+        mcp_servers_release(&c->servers);
         permission_rules_release(&c->rules);
         config_key_free_list(c->environment);
         free(c->warnings);

@@ -33,19 +33,8 @@
 
 #include "base/json.h"
 #include "loop/permission.h"
+#include "mcp/mcp_servers.h"
 #include "steno.h"
-
-struct config_server {
-        char *name;
-        char *command;       /* stdio; NULL for HTTP */
-        char **args;         /* NULL-terminated, may be NULL */
-        char **env;          /* NAME=VALUE */
-        char *directory;     /* may be NULL */
-        char *url;           /* streamable HTTP */
-        char **headers;      /* "Name: value" */
-        uint64_t timeout_ms; /* of a call; 0: the loop's */
-        bool disabled;
-};
 
 struct config_limits {
         uint64_t turns;
@@ -64,8 +53,7 @@ struct config {
         char *model;
         char *system;
         char *params; /* JSON object */
-        struct config_server *servers;
-        size_t server_count;
+        struct mcp_servers servers;
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */
         struct config_limits limits;
@@ -88,20 +76,7 @@ int config_override(struct config *c, const char *key, const char *value, struct
  * XDG_CONFIG_HOME nor HOME is set. */
 int config_home(const char *const *env, char **path, struct steno_error *err);
 
-/* A variable's value, or NULL. */
-const char *config_getenv(const char *const *env, const char *name);
-
 /* A small file whole, freed with free(); STENO_ENOTFOUND when there is none. */
-#define CONFIG_FILE_MAX ((size_t)1 << 20)
 int config_slurp(const char *path, char **text, size_t *n, struct steno_error *err);
-
-/* ---- servers; config_server.c ---- */
-
-/* Reads a mcpServers object into c. Without `expand` ${NAME} stays as it is. */
-int config_servers_read(struct config *c, const struct json *j, json_ref obj,
-    const char *const *expand, const char *where, struct steno_error *err);
-void config_servers_release(struct config *c);
-/* Takes all servers of `from`, which replace those of the same name. */
-int config_servers_take(struct config *c, struct config *from, struct steno_error *err);
 
 #endif

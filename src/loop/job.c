@@ -250,7 +250,7 @@ void job_wait(struct job_board *b, const struct steno_stop *stop, int64_t until)
                 steno_stop_request(b->stop);
                 return;
         }
-        int64_t left = until ? until - tool_clock_ms() : -1;
+        int64_t left = until ? until - time_monotonic_ms() : -1;
         if (until && left < 0)
                 left = 0;
         struct pollfd p[2] = {

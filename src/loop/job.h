@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "loop/journal.h"
-#include "loop/tool.h"
+#include "tool/tool.h"
 
 #define JOB_GRACE_MS 2000 /* between a stop or a deadline and letting go */
 #define JOB_STEPS_MAX 200 /* kept in the tool message; events have all */
@@ -78,7 +78,7 @@ int job_start(
     struct job_board *b, const struct job_plan *plan, struct job **out, struct steno_error *err);
 
 /* Waits until a job has returned, `stop` (may be NULL) was requested, which is passed on to the
- * jobs, or `until` (tool_clock_ms(); 0: for ever). May return early. */
+ * jobs, or `until` (time_monotonic_ms(); 0: for ever). May return early. */
 void job_wait(struct job_board *b, const struct steno_stop *stop, int64_t until);
 bool job_returned(struct job *job);
 

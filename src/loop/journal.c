@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "loop/tool.h"
+#include "tool/tool.h"
 
 void journal_init(struct journal *j, struct steno_run *run)
 {
@@ -101,10 +101,10 @@ int journal_piece(struct journal *j, enum assemble_piece kind, struct str text)
         if (j->text.n && kind != j->kind)
                 rc = flush_locked(j);
         if (j->text.n == 0)
-                j->since = tool_clock_ms();
+                j->since = time_monotonic_ms();
         j->kind = kind;
         buf_put_str(&j->text, text);
-        if (rc == 0 && tool_clock_ms() - j->since >= JOURNAL_MERGE_MS)
+        if (rc == 0 && time_monotonic_ms() - j->since >= JOURNAL_MERGE_MS)
                 rc = flush_locked(j);
         pthread_mutex_unlock(&j->lock);
         return rc;
@@ -115,7 +115,7 @@ int journal_tick(struct journal *j)
         pthread_mutex_lock(&j->lock);
         int64_t left = -1;
         if (j->text.n) {
-                left = j->since + JOURNAL_MERGE_MS - tool_clock_ms();
+                left = j->since + JOURNAL_MERGE_MS - time_monotonic_ms();
                 if (left <= 0) {
                         flush_locked(j);
                         left = -1;

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "loop/assemble.h"
+#include "provider/assemble.h"
 #include "steno_loop.h"
 
 #define JOURNAL_MERGE_MS 50

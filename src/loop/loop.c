@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "loop/chat.h"
+#include "loop/loop.h"
 
 /* ---- options ---- */
 
@@ -120,7 +120,7 @@ static int check_limits(struct chat *c, struct steno_error *err)
                     o->max_turns);
                 return chat_store_end(c, "max_turns", "LIMIT_TURNS", words, err);
         }
-        if (c->deadline && tool_clock_ms() >= c->deadline) {
+        if (c->deadline && time_monotonic_ms() >= c->deadline) {
                 snprintf(words, sizeof(words), "stopped: the time limit of %.1f s is reached",
                     o->max_ms / 1000.0);
                 return chat_store_end(c, "max_time", "LIMIT_TIME", words, err);
@@ -209,7 +209,7 @@ static int begin_run(struct chat *c, struct steno_error *err)
         journal_init(&c->journal, c->run);
         c->journal.on_event = c->opt.on_event;
         c->journal.ctx = c->opt.ctx;
-        c->deadline = c->opt.max_ms ? tool_clock_ms() + c->opt.max_ms : 0;
+        c->deadline = c->opt.max_ms ? time_monotonic_ms() + c->opt.max_ms : 0;
         struct event e;
         event_begin(&e, &c->journal, "run_started", NULL);
         jsonw_key(&e.w, "mode");

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "loop/config_key.h"
-#include "loop/exec_args.h"
+#include "base/json_keys.h"
+#include "exec/exec_args.h"
 
 #define EXECUTE "execute_command"
 #define RULES_MAX 10000

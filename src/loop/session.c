@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "loop/tool_exec.h"
-#include "loop/tool_mcp.h"
+#include "exec/exec_tool.h"
+#include "mcp/mcp_tools.h"
 
 static int override(struct config *c, const char *key, const char *value, struct steno_error *err)
 {
@@ -50,11 +50,11 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
             .cpu_seconds = c->limits.command_cpu_seconds,
         };
         int rc = tool_exec_add(&s->tools, &commands, err);
-        if (rc || c->server_count == 0)
+        if (rc || c->servers.count == 0)
                 return rc;
         struct tool_mcp_options servers = {
-            .servers = c->servers,
-            .count = c->server_count,
+            .servers = c->servers.list,
+            .count = c->servers.count,
             .host = {opt->env, names, s->hidden},
             .stop = opt->stop,
         };

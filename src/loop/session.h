@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "loop/config.h"
 #include "loop/permission.h"
-#include "loop/tool.h"
+#include "tool/tool.h"
 
 struct session_options {
         const char *const *env;        /* the process's environment */

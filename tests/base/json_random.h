@@ -2,7 +2,7 @@
 #ifndef TESTS_JSON_RANDOM_H
 #define TESTS_JSON_RANDOM_H
 
-#include "../ground/seed.h"
+#include "../support/seed.h"
 #include "base/buf.h"
 #include "base/text.h"
 

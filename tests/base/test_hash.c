@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../ground/seed.h"
+#include "../support/seed.h"
 #include "base/hash.h"
 
 static uint32_t slow_crc(uint32_t crc, const unsigned char *p, size_t n)

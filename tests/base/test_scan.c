@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../ground/seed.h"
+#include "../support/seed.h"
 #include "base/scan.h"
 
 static bool is_hex(char c)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../ground/seed.h"
+#include "../support/seed.h"
 #include "base/text.h"
 
 /* Decodes from the definition: a code point in range whose shortest form is what is there. */

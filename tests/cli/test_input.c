@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cli/input.h"
-#include "ground/seed.h"
+#include "support/seed.h"
 
 /* The program's own reporting is not what is tried here. */
 int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "cli/term.h"
 #include "cli/wrap.h"
-#include "ground/seed.h"
+#include "support/seed.h"
 
 /* Nothing is written before OUT_CHUNK, so a small answer can be looked at in the buffer. */
 static void begin(struct out *o, bool colours)

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "format/format.h"
 #include "gen.h"
-#include "ground/scratch.h"
+#include "support/scratch.h"
 #include "steno.h"
 
 static uint64_t seed;

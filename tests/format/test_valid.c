@@ -12,7 +12,7 @@
 #include "format/format.h"
 #include "gen.h"
 #include "model/repair.h"
-#include "view/check.h"
+#include "view/accept.h"
 
 static uint64_t seed;
 

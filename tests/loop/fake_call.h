@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "loop/tool.h"
+#include "tool/tool.h"
 
 struct fake_call {
         struct steno_tool_call call; /* first, so that the callbacks find the rest */
@@ -56,7 +56,7 @@ static inline void fake_init(struct fake_call *f)
         f->call.run_id = "run_1";
         f->call.ops = &fake_ops;
         f->call.stop = f->stop;
-        f->call.deadline = tool_clock_ms() + 20000;
+        f->call.deadline = time_monotonic_ms() + 20000;
 }
 
 /* Calls by offered name; what the tool returned. */

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 #include "fake_call.h"
-#include "loop/tool_mcp.h"
+#include "mcp/mcp_tools.h"
 
 extern char **environ;
 
 int main(int argc, char **argv)
 {
-        struct config_server server = {.name = "s"};
+        struct mcp_server server = {.name = "s"};
         struct tool_mcp_options opt = {.servers = &server, .count = 1};
         struct steno_error err = {0};
         struct steno_tools set;

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "fake_call.h"
-#include "loop/exec.h"
-#include "loop/tool_mcp.h"
+#include "exec/exec.h"
+#include "mcp/mcp_tools.h"
 
 #ifndef TESTS_DIR
 #define TESTS_DIR "tests"
@@ -24,7 +24,7 @@ struct rig {
         char *args[8];
         char *env[4];
         char *headers[2];
-        struct config_server server;
+        struct mcp_server server;
         struct tool_mcp_options opt;
         struct steno_tools set;
         struct buf warnings;

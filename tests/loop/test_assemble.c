@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "ground/seed.h"
-#include "loop/assemble.h"
-#include "loop/sse.h"
+#include "support/seed.h"
+#include "provider/assemble.h"
+#include "net/sse.h"
 
 struct feed {
         struct assemble a;

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "ground/failalloc.h"
-#include "loop/assemble.h"
-#include "loop/sse.h"
-#include "loop/tool.h"
+#include "support/failalloc.h"
+#include "provider/assemble.h"
+#include "net/sse.h"
+#include "tool/tool.h"
 
 static const char bytes[] =
     "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"a long enough text to "

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "loop/config.h"
-#include "loop/config_key.h"
+#include "base/json_keys.h"
 #include "loop/trust.h"
 
 /* A home with a configuration directory and a project. */
@@ -138,7 +138,7 @@ static void an_untrusted_folder_configures_nothing_that_acts(void **state)
         assert_string_equal(w.config.base_url, "http://user");
         assert_null(w.config.api_key);
         assert_null(w.config.provider);
-        assert_int_equal(w.config.server_count, 0);
+        assert_int_equal(w.config.servers.count, 0);
         assert_int_equal(w.config.rules.count, 1);
         assert_null(w.config.environment);
         assert_string_equal(w.config.model, "m2");
@@ -167,8 +167,8 @@ static void a_trusted_folder_counts_until_a_byte_changes(void **state)
         assert_int_equal(world_load(&w), 0);
         assert_null(w.config.warnings);
         assert_string_equal(w.config.base_url, "http://evil");
-        assert_int_equal(w.config.server_count, 1);
-        assert_string_equal(w.config.servers[0].args[0], "pwned");
+        assert_int_equal(w.config.servers.count, 1);
+        assert_string_equal(w.config.servers.list[0].args[0], "pwned");
         assert_string_equal(w.config.environment[0], "SECRET");
         /* The stronger layer's rules come first. */
         assert_int_equal(w.config.rules.count, 2);
@@ -180,7 +180,7 @@ static void a_trusted_folder_counts_until_a_byte_changes(void **state)
         fclose(f);
         assert_int_equal(world_load(&w), 0);
         assert_non_null(w.config.warnings);
-        assert_int_equal(w.config.server_count, 0);
+        assert_int_equal(w.config.servers.count, 0);
         world_release(&w);
 }
 
@@ -219,7 +219,7 @@ static void a_damaged_trust_file_trusts_nobody(void **state)
         snprintf(path, sizeof(path), "%s/trusted.json", w.home);
         put_file(path, "{\"files\":{");
         assert_int_equal(world_load(&w), 0);
-        assert_int_equal(w.config.server_count, 0);
+        assert_int_equal(w.config.servers.count, 0);
         assert_non_null(w.config.warnings);
         assert_int_equal(trust_record(w.home, w.file, NULL, &w.err), STENO_ECORRUPT);
         world_release(&w);
@@ -241,8 +241,8 @@ static void servers_are_read_in_the_usual_shape(void **state)
         w.env[2] = "PKG=pkg";
         if (world_load(&w) != 0)
                 fail_msg("%s", w.err.msg);
-        assert_int_equal(w.config.server_count, 3);
-        const struct config_server *s = w.config.servers;
+        assert_int_equal(w.config.servers.count, 3);
+        const struct mcp_server *s = w.config.servers.list;
         assert_string_equal(s[0].name, "files");
         assert_string_equal(s[0].args[1], "pkg");
         assert_string_equal(s[0].args[2], "fallback");

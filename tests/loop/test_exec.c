@@ -22,7 +22,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "loop/exec.h"
+#include "exec/exec.h"
 
 extern char **environ;
 

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "loop/mcp_name.h"
+#include "mcp/mcp_name.h"
 #include "mcp_rig.h"
 
 /* ---- how it opens ---- */
@@ -267,10 +267,10 @@ static void a_server_that_hangs_is_left_after_its_limit_and_told(void **state)
 
         rig_fake(&r, "legacy");
         fake_init(&f);
-        int64_t start = tool_clock_ms();
+        int64_t start = time_monotonic_ms();
         f.call.deadline = start + 300;
         assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_ETIMEOUT);
-        int64_t took = tool_clock_ms() - start;
+        int64_t took = time_monotonic_ms() - start;
         assert_true(took >= 300 && took < 1000);
         fake_release(&f);
         expect(&r, "mcp__fake__echo", "{}", "{}");
@@ -295,10 +295,10 @@ static void a_stop_ends_the_waiting_at_once(void **state)
 
         rig_fake(&r, "legacy");
         fake_init(&f);
-        int64_t start = tool_clock_ms();
+        int64_t start = time_monotonic_ms();
         pthread_create(&thread, NULL, stop_soon, f.stop);
         assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_EINTERRUPTED);
-        assert_true(tool_clock_ms() - start < 400);
+        assert_true(time_monotonic_ms() - start < 400);
         pthread_join(thread, NULL);
         fake_release(&f);
         rig_release(&r);
@@ -423,9 +423,9 @@ static void a_server_and_its_children_are_gone_after_the_end(void **state)
                 for (int k = 0; k < 2000 && !alive(mark); k++)
                         usleep(10000);
                 assert_true(alive(mark));
-                int64_t start = tool_clock_ms();
+                int64_t start = time_monotonic_ms();
                 toolset_release(&r.set);
-                assert_true(tool_clock_ms() - start < (i == 0 ? 1500 : 6000));
+                assert_true(time_monotonic_ms() - start < (i == 0 ? 1500 : 6000));
                 assert_false(alive(mark));
                 rig_release(&r);
         }
@@ -480,17 +480,17 @@ static void http_trouble_gives_error_results(void **state)
         expect(&r, "mcp__web__lose", "{}", "found again in session-2");
 
         fake_init(&f);
-        f.call.deadline = tool_clock_ms() + 300;
+        f.call.deadline = time_monotonic_ms() + 300;
         assert_int_equal(fake_run(&f, &r.set, "mcp__web__slow", "{}"), STENO_ETIMEOUT);
         fake_release(&f);
         expect(&r, "mcp__web__state", "{}", "{\"cancelled\": 1}");
 
         fake_init(&f);
         pthread_t thread;
-        int64_t start = tool_clock_ms();
+        int64_t start = time_monotonic_ms();
         pthread_create(&thread, NULL, stop_soon, f.stop);
         assert_int_equal(fake_run(&f, &r.set, "mcp__web__slow", "{}"), STENO_EINTERRUPTED);
-        assert_true(tool_clock_ms() - start < 450);
+        assert_true(time_monotonic_ms() - start < 450);
         pthread_join(thread, NULL);
         fake_release(&f);
 

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "loop/permission.h"
-#include "loop/tool.h"
+#include "tool/tool.h"
 #include "permission_bypass.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))

@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "loop/provider.h"
-#include "loop/tool.h"
+#include "provider/provider.h"
+#include "tool/tool.h"
 
 /* What the server does with one connection: reads the request, sends `bytes`, then waits. */
 struct answer {
@@ -67,7 +67,7 @@ static void *serve(void *ctx)
                 }
                 if (c < 0)
                         break;
-                s->at[i] = tool_clock_ms();
+                s->at[i] = time_monotonic_ms();
                 read_request(s, c);
                 s->served++;
                 const struct answer *a = &s->answers[i];
@@ -158,9 +158,9 @@ static void ask_port(struct ask *a, int port, uint32_t idle_ms, uint32_t retries
         struct provider_hooks hooks = {NULL, retry, {make_id, piece, a}, a};
         reply_init(&a->reply);
         buf_init(&a->text, 0);
-        int64_t begun = tool_clock_ms();
+        int64_t begun = time_monotonic_ms();
         a->rc = p->complete(p, &r, &hooks, &a->reply, NULL);
-        a->took = tool_clock_ms() - begun;
+        a->took = time_monotonic_ms() - begun;
         p->free(p);
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "loop/sse.h"
+#include "net/sse.h"
 
 static int collect(void *ctx, struct str name, struct str data)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "ground/seed.h"
+#include "support/seed.h"
 #include "model/pairing.h"
 
 static struct pairing_match matches[8];

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "ground/seed.h"
+#include "support/seed.h"
 #include "model/about.h"
 #include "model/record.h"
-#include "steno/quick_about.h"
+#include "api/quick_about.h"
 
 static const char *const IDS[] = {"msg_01M7F3D85HS5QW80PED65BMC8M", "a", "quote\" and \\ back",
     "},\"m\":", "}", "\xc3\xa9t\xc3\xa9", "exactly sixteen!"};

@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "ground/seed.h"
+#include "support/seed.h"
 
 #define ITEMS(a) (sizeof(a) / sizeof((a)[0]))
 

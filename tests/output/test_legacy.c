@@ -2,7 +2,7 @@
 #include "output/play.h"
 
 #include "base/json.h"
-#include "output/legacy.h"
+#include "output/legacy_carrier.h"
 
 static void a_response_is_added_as_the_last_member(void **state)
 {

@@ -1,7 +1,7 @@
 /* Out of memory at every allocation: an error, nothing leaked, nothing half done. */
 #include "output/play.h"
 
-#include "ground/failalloc.h"
+#include "support/failalloc.h"
 #include "output/grep.h"
 #include "output/lines.h"
 #include "output/outline.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
+#include "support/scratch.h"
 #include "steno.h"
 
 struct fixture {

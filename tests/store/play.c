@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "ground/seed.h"
-#include "steno/store.h"
+#include "support/seed.h"
+#include "api/api_store.h"
 
 /* ---- the world ---- */
 

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "base/env.h"
-#include "ground/crashfs.h"
+#include "support/crashfs.h"
 #include "steno.h"
 
 #define PLAY_BATCHES 256

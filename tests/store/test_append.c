@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "ground/faultfs.h"
-#include "ground/scratch.h"
+#include "support/faultfs.h"
+#include "support/scratch.h"
 #include "play.h"
 #include "store/files/files.h"
-#include "steno/store.h"
+#include "api/api_store.h"
 
 #define FOLDER "projects/default/conversations/conv-0/"
 

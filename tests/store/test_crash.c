@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "scenarios.h"
 
 static size_t calls_of(void *ctx)

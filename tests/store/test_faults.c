@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "ground/faultfs.h"
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/faultfs.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "scenarios.h"
 
 static const struct {

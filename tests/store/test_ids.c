@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ground/seed.h"
+#include "support/seed.h"
 
 #define IDS CONV_FOLDER "ids.idx"
 #define LOG CONV_FOLDER "messages.jsonl"

@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "play.h"
-#include "steno/store.h"
+#include "api/api_store.h"
 
 #define WRITERS 8
 #define ROUND_IDS 4096

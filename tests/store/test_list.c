@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
+#include "support/scratch.h"
 #include "play.h"
 
 struct world {

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "ground/failalloc.h"
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/failalloc.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "scenarios.h"
 
 struct failing {

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-#include "ground/faultfs.h"
+#include "support/faultfs.h"
 #include "play.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"hello\"}"

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "steno.h"
 
 struct world {

@@ -19,10 +19,10 @@
 
 #include <cmocka.h>
 
-#include "ground/scratch.h"
-#include "ground/seed.h"
+#include "support/scratch.h"
+#include "support/seed.h"
 #include "play.h"
-#include "steno/store.h"
+#include "api/api_store.h"
 
 #define FOLDER "projects/default/conversations/conv-0"
 

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "ground/scratch.h"
+#include "support/scratch.h"
 #include "steno.h"
 
 #define ASK(id)                                                                                    \

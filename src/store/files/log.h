@@ -27,7 +27,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "model/record.h"
-#include "store/files/lines.h"
+#include "store/files/line_reader.h"
 #include "steno.h"
 
 /* The synced mark: this many bytes, up to this seq, are known to be on the disk. */

@@ -5,7 +5,7 @@
 #include "store/files/log.h"
 
 #include "base/error.h"
-#include "store/files/lines.h"
+#include "store/files/line_reader.h"
 
 /*
  * Walks [at, limit) and keeps what is whole: *end is behind the last complete batch before the

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fs.h"
-#include "store/files/lines.h"
+#include "store/files/line_reader.h"
 #include "store/files/run.h"
 
 /* Appends a line and its line feed. */

@@ -1,0 +1,292 @@
+/*
+ * api_append.c - from JSON that a caller sent to a batch that the store takes.
+ */
+#include "api/carry.h"
+#include "api/receipt.h"
+#include "api/api_store.h"
+#include "store/files/artifact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "format/format.h"
+#include "view/ready.h"
+
+struct append_work {
+        struct steno_conv *conv;
+        const struct format *format;
+        uint32_t flags;
+        struct str message_id; /* the caller's for a message that has none */
+        size_t count;          /* of messages */
+        struct carry_options carry;
+        struct json j;
+        struct arena arena;
+        struct files_batch batch;
+        bool *made; /* of each message: artifacts were made for it */
+        char *text; /* the caller's JSON on one line, when it was not */
+};
+
+static int work_init(struct append_work *w, struct steno_conv *conv,
+    const struct steno_append_options *opt, struct steno_error *err)
+{
+        const char *format = OPTION(opt, struct steno_append_options, format, NULL);
+        const char *key = OPTION(opt, struct steno_append_options, idempotency_key, NULL);
+        *w = (struct append_work){.conv = conv};
+        json_init(&w->j);
+        arena_init(&w->arena);
+        w->flags = OPTION(opt, struct steno_append_options, flags, 0);
+        if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS))
+                return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
+        w->format = format_find(format ? format : "openai");
+        if (!w->format)
+                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", format);
+        w->batch.record = w->flags & STENO_RECORD;
+        w->batch.expect = w->flags & STENO_EXPECT_SEQ;
+        w->batch.expected_seq = OPTION(opt, struct steno_append_options, expected_seq, 0);
+        w->batch.durability = OPTION(opt, struct steno_append_options, durability, STENO_FULL);
+        w->batch.key = str_of(key);
+        w->message_id = str_of(OPTION(opt, struct steno_append_options, message_id, NULL));
+        w->count = 1;
+        if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
+                return error_set(err, STENO_EINVAL, "durability %d", w->batch.durability);
+        if (key && !id_is_legal(w->batch.key, ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "an idempotency key is 1 to %d bytes of UTF-8 without control characters",
+                    ID_MAX);
+        w->carry.materialize = !(w->flags & STENO_KEEP_OUTPUTS);
+        w->carry.keep_output = w->flags & STENO_KEEP_OUTPUTS;
+        return carry_policy(conv->store, OPTION(opt, struct steno_append_options, profile, NULL),
+            OPTION(opt, struct steno_append_options, max_inline_chars, 0),
+            OPTION(opt, struct steno_append_options, max_inline_bytes, 0), &w->carry.policy, err);
+}
+
+/* The artifacts that were made for a batch which did not go in belong to nobody. */
+static void undo_files(struct append_work *w)
+{
+        for (size_t i = 0; w->made && i < w->count; i++) {
+                if (w->made[i])
+                        carry_undo(w->conv, &w->batch.entries[i].about);
+                w->made[i] = false;
+        }
+}
+
+/* `stored` is false when the batch did not go in, or had gone in before: then the artifacts that
+ * were made for it belong to nobody. */
+static void work_release(struct append_work *w, bool stored)
+{
+        if (!stored)
+                undo_files(w);
+        json_release(&w->j);
+        arena_release(&w->arena);
+        free(w->text);
+}
+
+/* Parses the JSON, where it is not on one line a copy that is. */
+static int work_parse(struct append_work *w, const char *json, size_t n, struct steno_error *err)
+{
+        if (n > JSON_SIZE_MAX)
+                return error_set(err, STENO_ELIMIT, "a batch of %zu bytes is too large", n);
+        if (!memchr(json, '\n', n) && !memchr(json, '\r', n))
+                return json_parse(&w->j, json, n, NULL, err);
+        w->text = malloc(n);
+        if (!w->text)
+                return error_nomem(err);
+        memcpy(w->text, json, n);
+        int rc = json_parse(&w->j, w->text, n, NULL, err);
+        if (rc == 0)
+                json_single_line(w->text, n);
+        return rc;
+}
+
+/* The id of a message: its own, or one that is made. */
+static int take_id(struct append_work *w, struct files_entry *e, struct steno_error *err)
+{
+        if (e->about.id.n) {
+                if (!id_is_legal(e->about.id, ID_MAX))
+                        return error_set(err, STENO_EPROTO,
+                            "id must be 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+                e->id = e->about.id;
+                return 0;
+        }
+        if (w->message_id.n) {
+                if (w->count != 1)
+                        return error_set(err, STENO_EINVAL, "message_id is for one message");
+                if (!id_is_legal(w->message_id, ID_MAX))
+                        return error_set(err, STENO_EINVAL,
+                            "message_id must be 1 to %d bytes of UTF-8 without control characters",
+                            ID_MAX);
+                e->id = w->message_id;
+                return 0;
+        }
+        char *made = arena_alloc(&w->arena, 40);
+        if (!made)
+                return error_nomem(err);
+        id_make(w->conv->store->env, "msg_", made);
+        e->id = str_of(made);
+        e->made_id = true;
+        return 0;
+}
+
+static int take_message(
+    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+{
+        struct str raw = json_raw(&w->j, msg);
+        if (json_type(&w->j, msg) != JSON_OBJECT)
+                return error_set(err, STENO_EPROTO, "a message must be an object");
+        if (raw.n > MESSAGE_MAX)
+                return error_set(
+                    err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
+        int rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
+        if (rc == 0 && e->about.lacks && !w->batch.record)
+                rc = error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
+        if (rc == 0)
+                rc = take_id(w, e, err);
+        if (rc)
+                return rc;
+        e->fmt = str_of(w->format->name);
+        w->carry.message_id = e->id;
+        rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
+            &w->made[e - w->batch.entries], err);
+        if (rc == 0)
+                rc = carry_learn_ref(w->conv, &w->arena, &e->about, err);
+        if (rc == 0 && w->format == format_find("openai") && ready_openai(e->m))
+                e->about.plain = READY_RULE;
+        return rc;
+}
+
+/* The messages of the parsed text, one entry each. */
+static int take_messages(struct append_work *w, struct steno_error *err)
+{
+        const struct json *j = &w->j;
+        bool array = json_type(j, 0) == JSON_ARRAY;
+        size_t count = array ? json_count(j, 0) : 1;
+        if (count == 0)
+                return error_set(err, STENO_EPROTO, "the batch is empty");
+        if (count > BATCH_MAX)
+                return error_set(
+                    err, STENO_ELIMIT, "%zu messages; a batch has at most %d", count, BATCH_MAX);
+        w->count = count;
+        w->batch.entries = arena_zalloc(&w->arena, count * sizeof *w->batch.entries);
+        w->made = arena_zalloc(&w->arena, count * sizeof *w->made);
+        if (!w->batch.entries || !w->made)
+                return error_nomem(err);
+        json_ref msg = array ? json_child(j, 0) : 0;
+        for (size_t i = 0; i < count; i++) {
+                int rc = take_message(w, msg, &w->batch.entries[i], err);
+                if (rc)
+                        return rc == STENO_ENOMEM ? rc
+                                                  : error_prefix(err, rc, "message %zu", i + 1);
+                w->batch.count = i + 1;
+                msg = array ? json_next(j, 0, msg) : JSON_NONE;
+        }
+        return 0;
+}
+
+/* A message that was there already is acknowledged once all that had left it is there too. */
+static int restore_files(struct append_work *w, uint64_t first_seq, struct steno_error *err)
+{
+        const struct json *j = &w->j;
+        bool array = j->count && json_type(j, 0) == JSON_ARRAY;
+        json_ref msg = array ? json_child(j, 0) : 0;
+        int rc = 0;
+        undo_files(w);
+        for (size_t i = 0; rc == 0 && j->count && i < w->count; i++) {
+                rc = carry_restore(w->conv, j, msg, first_seq + i, err);
+                if (rc && rc != STENO_ENOMEM)
+                        rc = error_prefix(err, rc, "message %zu", i + 1);
+                msg = array ? json_next(j, 0, msg) : JSON_NONE;
+        }
+        return rc;
+}
+
+static int work_commit(
+    struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
+{
+        const char *id = steno_conv_id(w->conv);
+        struct files_receipt stored = {0};
+        struct steno_receipt *r = NULL;
+        int rc = receipt ? receipt_new(id, &w->batch, &r, err) : 0;
+        if (rc == 0)
+                rc = files_append(w->conv->files, &w->batch, &stored, err);
+        *kept = rc == 0 && !stored.replayed;
+        if (rc == 0 && stored.replayed)
+                rc = restore_files(w, stored.first_seq, err);
+        if (rc == 0 && receipt)
+                rc = receipt_fill(r, id, &stored, err);
+        if (rc == 0 && receipt)
+                *receipt = r;
+        else
+                steno_receipt_free(r);
+        files_receipt_release(&stored, w->batch.count);
+        return rc;
+}
+
+int steno_append(struct steno_conv *conv, const char *json, size_t n,
+    const struct steno_append_options *opt, struct steno_receipt **receipt, struct steno_error *err)
+{
+        struct append_work w;
+        bool kept = false;
+        int rc = work_init(&w, conv, opt, err);
+        if (rc == 0)
+                rc = work_parse(&w, json, n, err);
+        if (rc == 0)
+                rc = take_messages(&w, err);
+        if (rc == 0)
+                rc = work_commit(&w, receipt, &kept, err);
+        work_release(&w, kept);
+        return rc;
+}
+
+/* ---- amendments ---- */
+
+static int take_amendment(struct append_work *w, const char *kind, const char *target,
+    struct files_entry *e, bool has_json, struct steno_error *err)
+{
+        bool message = strcmp(kind, "supersede") == 0;
+        int rc = 0;
+        if (!message && strcmp(kind, "delete") != 0 && strcmp(kind, "meta") != 0)
+                return error_set(err, STENO_EINVAL, "there is no amendment \"%.40s\"", kind);
+        if (strcmp(kind, "delete") == 0 ? has_json : !has_json)
+                return error_set(err, STENO_EINVAL, "an amendment \"%s\" %s", kind,
+                    has_json  ? "takes no JSON"
+                    : message ? "needs the message that takes the place"
+                              : "needs an object with the metadata");
+        if (message) {
+                rc = take_message(w, 0, e, err);
+        } else {
+                if (has_json && json_type(&w->j, 0) != JSON_OBJECT)
+                        return error_set(err, STENO_EPROTO, "metadata must be an object");
+                e->fmt = str_of(w->format->name);
+                e->m = has_json ? json_raw(&w->j, 0) : STR("null");
+                rc = take_id(w, e, err);
+        }
+        e->about.kind = str_of(kind);
+        e->about.target = e->named = str_of(target);
+        return rc;
+}
+
+int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id, const char *json,
+    size_t n, const struct steno_append_options *opt, struct steno_receipt **receipt,
+    struct steno_error *err)
+{
+        struct append_work w;
+        struct files_entry entry = {0};
+        bool made = false;
+        bool kept = false;
+        int rc = work_init(&w, conv, opt, err);
+        w.made = &made;
+        w.batch.entries = &entry;
+        if (rc == 0 && json)
+                rc = work_parse(&w, json, n, err);
+        if (rc == 0)
+                rc = take_amendment(&w, kind, target_id, &entry, json != NULL, err);
+        w.batch.count = 1;
+        if (rc == 0)
+                rc = work_commit(&w, receipt, &kept, err);
+        work_release(&w, kept);
+        return rc;
+}

@@ -1,0 +1,256 @@
+/*
+ * api_conv.c - conversations: making, opening, their metadata, listing them.
+ */
+#include "api/api_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+static int wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
+    struct steno_error *err)
+{
+        struct steno_conv *conv = malloc(sizeof *conv);
+        if (!conv) {
+                files_conv_release(files);
+                return error_nomem(err);
+        }
+        *conv = (struct steno_conv){1, store, files};
+        store_hold(store);
+        *out = conv;
+        return 0;
+}
+
+int conv_check_id(struct str id, struct steno_error *err)
+{
+        if (id_is_legal(id, ID_MAX))
+                return 0;
+        return error_set(err, STENO_EINVAL,
+            "a conversation id is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+}
+
+/* ---- meta.json ---- */
+
+/* Members that Steno sets itself and a caller cannot change. */
+static bool is_fixed(const struct json *j, json_ref key)
+{
+        return json_is(j, key, "id") || json_is(j, key, "project") || json_is(j, key, "createdAt");
+}
+
+static int check_meta(const struct json *j, struct steno_error *err)
+{
+        if (json_type(j, 0) != JSON_OBJECT)
+                return error_set(err, STENO_EPROTO, "metadata must be an object");
+        json_ref title = json_get(j, 0, "title");
+        enum json_type t = json_type(j, title);
+        if (t != JSON_NOTHING && t != JSON_STRING && t != JSON_NULL)
+                return error_set(err, STENO_EPROTO, "title must be a string");
+        if (json_raw(j, title).n > TITLE_MAX)
+                return error_set(err, STENO_ELIMIT, "title is longer than %zu bytes", TITLE_MAX);
+        return 0;
+}
+
+/* Writes `patch` over `old` (tapes of objects; old may be NULL): null removes. */
+static void merge(struct jsonw *w, const struct json *old, const struct json *patch)
+{
+        for (json_ref k = old ? json_child(old, 0) : JSON_NONE; k != JSON_NONE;
+             k = json_next_key(old, 0, k)) {
+                struct buf name;
+                buf_init(&name, 0);
+                json_string(old, k, &name, NULL);
+                const char *z = buf_cstr(&name);
+                json_ref p = z ? json_get(patch, 0, z) : JSON_NONE;
+                bool fixed = is_fixed(old, k);
+                buf_release(&name);
+                if (!fixed && p != JSON_NONE)
+                        continue;
+                jsonw_raw(w, json_raw(old, k));
+                w->comma = false;
+                buf_putc(w->b, ':');
+                jsonw_raw(w, json_raw(old, json_value(old, k)));
+        }
+        for (json_ref k = json_child(patch, 0); k != JSON_NONE; k = json_next_key(patch, 0, k)) {
+                json_ref v = json_value(patch, k);
+                if (is_fixed(patch, k) || json_type(patch, v) == JSON_NULL)
+                        continue;
+                jsonw_raw(w, json_raw(patch, k));
+                w->comma = false;
+                buf_putc(w->b, ':');
+                jsonw_raw(w, json_raw(patch, v));
+        }
+}
+
+static int first_meta(struct steno_store *store, struct str project, struct str id,
+    const char *given, struct buf *out, struct steno_error *err)
+{
+        struct json j;
+        char at[TIME_TEXT];
+        json_init(&j);
+        int rc = given ? json_parse(&j, given, strlen(given), NULL, err) : 0;
+        if (rc == 0 && given)
+                rc = check_meta(&j, err);
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                time_format(store->env->now(store->env), at);
+                jsonw_object(&w);
+                jsonw_key(&w, "id");
+                jsonw_str(&w, id);
+                jsonw_key(&w, "project");
+                jsonw_str(&w, project);
+                jsonw_key(&w, "createdAt");
+                jsonw_cstr(&w, at);
+                if (given)
+                        merge(&w, NULL, &j);
+                jsonw_object_end(&w);
+                buf_putc(out, '\n');
+                rc = buf_check(out, err);
+        }
+        json_release(&j);
+        return rc;
+}
+
+/* ---- making and opening ---- */
+
+int steno_conv_create(struct steno_store *store, const char *project, const char *id,
+    const char *meta_json, struct steno_conv **out, struct steno_error *err)
+{
+        char made[48];
+        struct str p, name;
+        struct buf meta;
+        struct files_conv *files;
+        if (!id) {
+                id_make(store->env, "conv_", made);
+                id = made;
+        }
+        name = str_of(id);
+        int rc = store_project(project, &p, err);
+        if (rc == 0)
+                rc = conv_check_id(name, err);
+        if (rc)
+                return rc;
+        buf_init(&meta, META_MAX);
+        rc = first_meta(store, p, name, meta_json, &meta, err);
+        if (rc == 0)
+                rc = files_conv_create(store->files, p, name, buf_str(&meta), &files, err);
+        if (rc == 0)
+                rc = wrap(store, files, out, err);
+        buf_release(&meta);
+        return rc;
+}
+
+int steno_conv_open(struct steno_store *store, const char *project, const char *id,
+    struct steno_conv **out, struct steno_error *err)
+{
+        struct str p;
+        struct files_conv *files;
+        int rc = store_project(project, &p, err);
+        if (rc == 0)
+                rc = conv_check_id(str_of(id), err);
+        if (rc == 0)
+                rc = files_conv_open(store->files, p, str_of(id), &files, err);
+        return rc ? rc : wrap(store, files, out, err);
+}
+
+void conv_keep(struct steno_conv *conv)
+{
+        __atomic_add_fetch(&conv->refs, 1, __ATOMIC_RELAXED);
+}
+
+void steno_conv_close(struct steno_conv *conv)
+{
+        if (!conv || __atomic_sub_fetch(&conv->refs, 1, __ATOMIC_ACQ_REL) > 0)
+                return;
+        files_conv_release(conv->files);
+        store_release(conv->store);
+        free(conv);
+}
+
+const char *steno_conv_id(const struct steno_conv *conv)
+{
+        return files_conv_id(conv->files);
+}
+
+const char *steno_conv_project(const struct steno_conv *conv)
+{
+        return files_conv_project(conv->files);
+}
+
+int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err)
+{
+        return files_last(conv->files, seq, NULL, err);
+}
+
+int steno_conv_wait(
+    struct steno_conv *conv, uint64_t after_seq, int timeout_ms, struct steno_error *err)
+{
+        return files_wait(conv->files, after_seq, timeout_ms, err);
+}
+
+int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err)
+{
+        size_t n;
+        int rc = files_conv_meta(conv->files, json, &n, err);
+        if (rc == 0 && n > 0 && (*json)[n - 1] == '\n') /* of the file, not of the answer */
+                (*json)[n - 1] = 0;
+        return rc;
+}
+
+struct patch {
+        struct json j;
+};
+
+static int apply_patch(void *ctx, struct str old, struct buf *out, struct steno_error *err)
+{
+        struct patch *patch = ctx;
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, old.p, old.n, NULL, err);
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                jsonw_object(&w);
+                merge(&w, &j, &patch->j);
+                jsonw_object_end(&w);
+                buf_putc(out, '\n');
+        } else if (rc == STENO_EPROTO) {
+                rc = error_prefix(err, STENO_ECORRUPT, "meta.json");
+        }
+        json_release(&j);
+        return rc;
+}
+
+int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct steno_error *err)
+{
+        struct patch patch;
+        json_init(&patch.j);
+        int rc = json_parse(&patch.j, patch_json, strlen(patch_json), NULL, err);
+        if (rc == 0)
+                rc = check_meta(&patch.j, err);
+        if (rc == 0)
+                rc = files_conv_change_meta(conv->files, apply_patch, &patch, err);
+        json_release(&patch.j);
+        return rc;
+}
+
+int steno_list(struct steno_store *store, const char *project, const struct steno_list_options *opt,
+    char **json, struct steno_error *err)
+{
+        struct index *index;
+        struct index_query q = {
+            .project = project,
+            .limit = OPTION(opt, struct steno_list_options, limit, 0),
+            .cursor = OPTION(opt, struct steno_list_options, cursor, NULL),
+            .words = OPTION(opt, struct steno_list_options, query, NULL),
+        };
+        struct str legal;
+        int rc = project ? store_project(project, &legal, err) : 0;
+        if (rc == 0)
+                rc = store_index(store, &index, err);
+        if (rc == 0)
+                rc = index_list(index, &q, json, err);
+        if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)
+                rc = index_list(index, &q, json, err); /* it was made anew */
+        return rc;
+}

@@ -1,0 +1,98 @@
+/*
+ * api_purge.c - taking deleted bytes off the disk, and whole conversations out of the trash.
+ */
+#include "api/api_store.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "store/files/purge.h"
+#include "store/files/trash.h"
+
+struct purging {
+        struct purge_result result;
+        struct buf removed; /* trash ids, as JSON */
+        struct jsonw list;
+};
+
+/* Every life of the id that is in the trash, or one by its trash id. */
+static int purge_trash(struct steno_store *store, struct str project, const char *id,
+    struct purging *out, struct steno_error *err)
+{
+        struct trash_list list;
+        int rc = trash_list_read(store->files, true, &list, err);
+        if (rc)
+                return rc;
+        if (trash_find(&list, project, id) == 0)
+                rc = error_set(err, STENO_ENOTFOUND,
+                    "no conversation \"%.100s\" in project \"%.*s\", nor in the trash", id,
+                    (int)(project.n > 60 ? 60 : project.n), project.p);
+        for (size_t i = 0; rc == 0 && i < list.count; i++) {
+                struct trash_item *it = &list.items[i];
+                if (!it->found)
+                        continue;
+                rc = trash_destroy(store->files, it, err);
+                if (rc == 0) {
+                        out->result.bytes += it->bytes;
+                        jsonw_cstr(&out->list, it->name);
+                }
+        }
+        trash_list_release(&list);
+        return rc;
+}
+
+static int purge(struct steno_store *store, struct str project, const char *id, struct purging *out,
+    struct steno_error *err)
+{
+        struct files_conv *conv;
+        int rc = files_conv_open(store->files, project, str_of(id), &conv, err);
+        if (rc == STENO_ENOTFOUND)
+                return purge_trash(store, project, id, out, err);
+        if (rc)
+                return rc;
+        rc = purge_conv(conv, &out->result, err);
+        files_conv_release(conv);
+        return rc;
+}
+
+int steno_purge(struct steno_store *store, const char *project, const char *id, char **report,
+    struct steno_error *err)
+{
+        struct str p;
+        struct buf b;
+        int rc = store_project(project, &p, err);
+        if (rc)
+                return rc;
+        struct purging out = {0};
+        buf_init(&out.removed, 0);
+        out.list = jsonw_to(&out.removed);
+        jsonw_array(&out.list);
+        rc = purge(store, p, id, &out, err);
+        jsonw_array_end(&out.list);
+        if (rc == 0 && report) {
+                buf_init(&b, 0);
+                struct jsonw w = jsonw_to(&b);
+                jsonw_object(&w);
+                jsonw_key(&w, "messages");
+                jsonw_u64(&w, out.result.messages);
+                jsonw_key(&w, "bytes");
+                jsonw_u64(&w, out.result.bytes);
+                if (out.result.damaged) {
+                        jsonw_key(&w, "damaged");
+                        jsonw_u64(&w, out.result.damaged);
+                }
+                jsonw_key(&w, "removed");
+                jsonw_raw(&w, buf_str(&out.removed));
+                jsonw_object_end(&w);
+                char *text = out.removed.failed ? NULL : buf_take(&b, NULL);
+                buf_release(&b);
+                if (text)
+                        *report = text;
+                else
+                        rc = error_nomem(err);
+        }
+        buf_release(&out.removed);
+        return rc;
+}

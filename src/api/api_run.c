@@ -1,0 +1,516 @@
+/*
+ * api_run.c - runs as callers of include/steno.h see them: a writer, and readers by run id.
+ */
+#include "api/api_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+struct steno_run {
+        struct steno_store *store;
+        struct run_log *log;
+        struct files_conv *conv;
+        char *id;
+};
+
+/* ---- finding one ---- */
+
+static int open_if_there(struct steno_store *store, const char *project_folder, const char *folder,
+    const char *name, struct files_conv **out, struct steno_error *err)
+{
+        struct files_conv *conv;
+        int rc = files_conv_open_folder(store->files, project_folder, folder, &conv, err);
+        if (rc)
+                return rc;
+        if (!run_exists(conv, name)) {
+                files_conv_release(conv);
+                return STENO_ENOTFOUND;
+        }
+        *out = conv;
+        return 0;
+}
+
+struct scan {
+        const struct fs *fs;
+        int root;
+        const char *project_folder;
+        const char *name;
+        char folder[PLAIN_NAME_MAX + 1];
+};
+
+static int has_run(void *ctx, const char *project_folder, const char *folder, bool link)
+{
+        struct scan *s = ctx;
+        struct stat st;
+        char path[512];
+        if (link || strcmp(project_folder, s->project_folder) != 0)
+                return 0;
+        snprintf(path, sizeof path, "projects/%s/conversations/%s/runs/%s.jsonl", project_folder,
+            folder, s->name);
+        if (s->fs->stat(s->fs, s->root, path, &st) != 0)
+                return 0;
+        snprintf(s->folder, sizeof s->folder, "%s", folder);
+        return 1;
+}
+
+/* By the index as it is, then caught up, then by looking everywhere. */
+static int find(struct steno_store *store, struct str project, const char *name,
+    struct files_conv **out, struct steno_error *err)
+{
+        char project_folder[PLAIN_NAME_MAX + 1], project_id[ID_MAX + 1], folder[65];
+        struct index *index;
+        if (id_file_name(project, project_folder))
+                return error_nomem(err);
+        snprintf(project_id, sizeof project_id, "%.*s", (int)project.n, project.p);
+        pthread_mutex_lock(&store->mutex);
+        index = store->index;
+        pthread_mutex_unlock(&store->mutex);
+        if (index && index_find_run(index, project_id, name, folder, NULL) == 0 &&
+            open_if_there(store, project_folder, folder, name, out, NULL) == 0)
+                return 0;
+        if (store_index(store, &index, NULL) == 0 &&
+            index_find_run(index, project_id, name, folder, NULL) == 0 &&
+            open_if_there(store, project_folder, folder, name, out, NULL) == 0)
+                return 0;
+        struct scan s = {.fs = store->env->fs,
+            .root = files_root(store->files),
+            .project_folder = project_folder,
+            .name = name};
+        int rc = files_each_conv(store->files, has_run, &s, err);
+        if (rc < 0)
+                return rc;
+        return rc ? open_if_there(store, project_folder, s.folder, name, out, err)
+                  : STENO_ENOTFOUND;
+}
+
+int run_find(struct steno_store *store, const char *project, const char *run_id,
+    struct files_conv **conv, char name[65], struct steno_error *err)
+{
+        struct str p;
+        struct str id = str_of(run_id);
+        int rc = store_project(project, &p, err);
+        if (rc)
+                return rc;
+        if (id_is_legal(id, ID_MAX)) {
+                if (id_file_name(id, name))
+                        return error_nomem(err);
+                rc = find(store, p, name, conv, err);
+        } else {
+                rc = STENO_ENOTFOUND;
+        }
+        if (rc == STENO_ENOTFOUND)
+                error_set(err, rc, "no run \"%.100s\" in project \"%.100s\"", run_id, p.p);
+        return rc;
+}
+
+/* ---- writing ---- */
+
+static int check_mode(const char *mode, struct steno_error *err)
+{
+        if (mode &&
+            (strcmp(mode, "chat") == 0 || strcmp(mode, "agent") == 0 || strcmp(mode, "run") == 0))
+                return 0;
+        return error_set(err, STENO_EINVAL, "a run's mode is chat, agent or run, not \"%.40s\"",
+            mode ? mode : "");
+}
+
+/* An id that a caller chose must be free in the whole project: runs are found by it alone. */
+static int check_free(struct steno_conv *conv, const char *id, struct steno_error *err)
+{
+        struct files_conv *other;
+        char name[65];
+        if (!id_is_legal(str_of(id), ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "a run id is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        int rc = run_find(conv->store, steno_conv_project(conv), id, &other, name, err);
+        if (rc == STENO_ENOTFOUND)
+                return 0;
+        if (rc)
+                return rc;
+        files_conv_release(other);
+        return error_set(err, STENO_ECONFLICT, "run \"%.100s\" exists already", id);
+}
+
+int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+    struct steno_run **out, struct steno_error *err)
+{
+        char made[48];
+        int rc = check_mode(mode, err);
+        if (rc == 0 && id)
+                rc = check_free(conv, id, err);
+        if (rc)
+                return rc;
+        if (!id) {
+                id_make(conv->store->env, "run_", made);
+                id = made;
+        }
+        struct steno_run *run = calloc(1, sizeof *run);
+        if (!run || !(run->id = strdup(id))) {
+                free(run);
+                return error_nomem(err);
+        }
+        /* References of its own: the caller may close its handles before the run. */
+        run->store = conv->store;
+        store_hold(run->store);
+        rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
+            str_of(steno_conv_id(conv)), &run->conv, err);
+        if (rc == 0)
+                rc = run_create(run->conv, str_of(id), str_of(mode), &run->log, err);
+        if (rc) {
+                steno_run_close(run);
+                return rc;
+        }
+        *out = run;
+        return 0;
+}
+
+const char *steno_run_id(const struct steno_run *run)
+{
+        return run->id;
+}
+
+void steno_run_close(struct steno_run *run)
+{
+        if (!run)
+                return;
+        run_log_close(run->log);
+        files_conv_release(run->conv);
+        store_release(run->store);
+        free(run->id);
+        free(run);
+}
+
+/* Copies a JSON object onto one line behind what is in `out`. */
+static int put_object(
+    struct buf *out, const char *what, const char *json, size_t n, struct steno_error *err)
+{
+        struct json_fault fault = {0};
+        size_t first = 0;
+        while (first < n && strchr(" \t\r\n", json[first]))
+                first++;
+        if (n > MESSAGE_MAX)
+                return error_set(
+                    err, STENO_ELIMIT, "%s of %zu bytes; the most is %zu", what, n, MESSAGE_MAX);
+        if (!json_valid(json, n, &fault))
+                return error_set(err, STENO_EPROTO, "%s: byte %zu: %s", what, fault.offset,
+                    fault.what ? fault.what : "not JSON");
+        if (json[first] != '{')
+                return error_set(err, STENO_EPROTO, "%s must be an object", what);
+        size_t at = out->n;
+        buf_put(out, json, n);
+        if (!out->failed)
+                json_single_line(out->p + at, n);
+        return 0;
+}
+
+static int write_event(struct steno_run *run, const char *type, const struct buf *data, bool sync,
+    uint64_t *seq, struct steno_error *err)
+{
+        int rc = buf_check(data, err);
+        return rc ? rc : run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
+}
+
+int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
+    int durability, uint64_t *seq, struct steno_error *err)
+{
+        struct buf b;
+        if (!id_is_legal(str_of(type), ID_MAX) || strcmp(type, "dispatch") == 0 ||
+            strcmp(type, "outcome") == 0)
+                return error_set(err, STENO_EINVAL, "\"%.40s\" is not a type of event", type);
+        if (durability != STENO_FULL && durability != STENO_PROCESS)
+                return error_set(err, STENO_EINVAL, "durability %d", durability);
+        buf_init(&b, 0);
+        int rc = put_object(&b, "an event", data, n, err);
+        if (rc == 0)
+                rc = write_event(run, type, &b, durability == STENO_FULL, seq, err);
+        buf_release(&b);
+        return rc;
+}
+
+static void begin_lifecycle(struct jsonw *w, struct buf *b, uint64_t request, const char *call_id)
+{
+        *w = jsonw_to(b);
+        jsonw_object(w);
+        jsonw_key(w, "request");
+        jsonw_u64(w, request);
+        jsonw_key(w, "call");
+        jsonw_cstr(w, call_id);
+}
+
+static int check_call(const char *call_id, struct steno_error *err)
+{
+        if (call_id && strlen(call_id) <= CALL_ID_MAX)
+                return 0;
+        return error_set(err, STENO_EINVAL, "a call id has at most %d bytes", CALL_ID_MAX);
+}
+
+int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call_id,
+    const char *tool, const char *args, size_t n, struct steno_error *err)
+{
+        char hex[SHA256_HEX];
+        uint64_t after;
+        struct buf b;
+        struct jsonw w;
+        int rc = check_call(call_id, err);
+        /* Which message's call this is, where ids come back every turn: the last in the log. */
+        if (rc == 0)
+                rc = files_last(run->conv, &after, NULL, err);
+        if (rc)
+                return rc;
+        if (sha256_hex(args, n, hex))
+                return error_nomem(err);
+        buf_init(&b, 0);
+        begin_lifecycle(&w, &b, request, call_id);
+        jsonw_key(&w, "tool");
+        jsonw_cstr(&w, tool ? tool : "");
+        jsonw_key(&w, "sha256");
+        jsonw_cstr(&w, hex);
+        jsonw_key(&w, "after");
+        jsonw_u64(&w, after);
+        jsonw_object_end(&w);
+        rc = write_event(run, "dispatch", &b, true, NULL, err);
+        buf_release(&b);
+        return rc;
+}
+
+int steno_run_outcome(struct steno_run *run, uint64_t request, const char *call_id,
+    const char *message, size_t n, struct steno_error *err)
+{
+        struct buf b;
+        struct jsonw w;
+        int rc = check_call(call_id, err);
+        if (rc)
+                return rc;
+        buf_init(&b, 0);
+        begin_lifecycle(&w, &b, request, call_id);
+        jsonw_key(&w, "message");
+        rc = put_object(&b, "an outcome", message, n, err);
+        buf_putc(&b, '}');
+        if (rc == 0)
+                rc = write_event(run, "outcome", &b, true, NULL, err);
+        buf_release(&b);
+        return rc;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+        steno_event_fn each;
+        void *ctx;
+        struct buf type;
+        struct buf data;
+        int answer;
+};
+
+static int hand_out(void *ctx, const struct run_event *e)
+{
+        struct reading *r = ctx;
+        char at[TIME_TEXT];
+        buf_clear(&r->type);
+        buf_clear(&r->data);
+        json_unescape(e->type, &r->type, NULL);
+        buf_put_str(&r->data, e->data);
+        snprintf(at, sizeof at, "%.*s", (int)e->at.n, e->at.p);
+        const char *type = buf_cstr(&r->type);
+        const char *data = buf_cstr(&r->data);
+        if (!type || !data)
+                return STENO_ENOMEM;
+        r->answer = r->each(r->ctx, e->seq, at, type, data, e->data.n);
+        return r->answer != 0;
+}
+
+int steno_run_read(struct steno_store *store, const char *project, const char *run_id,
+    uint64_t after_seq, steno_event_fn each, void *ctx, struct steno_error *err)
+{
+        struct files_conv *conv;
+        char name[65];
+        struct reading r = {.each = each, .ctx = ctx};
+        int rc = run_find(store, project, run_id, &conv, name, err);
+        if (rc)
+                return rc;
+        buf_init(&r.type, 0);
+        buf_init(&r.data, 0);
+        rc = run_read(conv, name, after_seq, hand_out, &r, err);
+        if (rc == STENO_ENOMEM)
+                error_nomem(err);
+        buf_release(&r.type);
+        buf_release(&r.data);
+        files_conv_release(conv);
+        return rc < 0 ? rc : r.answer;
+}
+
+int steno_run_wait(struct steno_store *store, const char *project, const char *run_id,
+    uint64_t after_seq, int timeout_ms, struct steno_error *err)
+{
+        struct files_conv *conv;
+        char name[65];
+        int rc = run_find(store, project, run_id, &conv, name, err);
+        if (rc)
+                return rc;
+        rc = run_wait(conv, name, after_seq, timeout_ms, err);
+        files_conv_release(conv);
+        return rc;
+}
+
+/* ---- what there is ---- */
+
+/* A text member of a small object, or a fallback. */
+static void put_member(struct jsonw *w, const char *key, const struct json *j, const char *fallback)
+{
+        char *text = json_dup_string(j, json_get(j, 0, key));
+        jsonw_key(w, key);
+        jsonw_cstr(w, text ? text : fallback);
+        free(text);
+}
+
+static void put_reason(struct jsonw *w, const struct run_state *s)
+{
+        struct json j;
+        json_init(&j);
+        if (s->finished && json_parse(&j, s->last, strlen(s->last), NULL, NULL) == 0 &&
+            json_type(&j, json_get(&j, 0, "reason")) == JSON_STRING)
+                put_member(w, "reason", &j, "");
+        json_release(&j);
+}
+
+int run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
+    struct steno_error *err)
+{
+        struct run_state s;
+        struct json j;
+        int rc = run_look(conv, name, &s, err);
+        if (rc)
+                return rc;
+        json_init(&j);
+        /* A first line that is damaged costs the mode, not the run. */
+        json_parse(&j, s.head, strlen(s.head), NULL, NULL);
+        jsonw_object(w);
+        put_member(w, "id", &j, name);
+        jsonw_key(w, "conversation");
+        jsonw_cstr(w, files_conv_id(conv));
+        jsonw_key(w, "project");
+        jsonw_cstr(w, files_conv_project(conv));
+        put_member(w, "mode", &j, NULL);
+        jsonw_key(w, "state");
+        jsonw_cstr(w, s.finished ? "finished" : s.held ? "running" : "dead");
+        jsonw_key(w, "startedAt");
+        jsonw_cstr(w, s.at[0] ? s.at : NULL);
+        jsonw_key(w, "lastSeq");
+        jsonw_u64(w, s.seq);
+        put_reason(w, &s);
+        jsonw_object_end(w);
+        if (at)
+                memcpy(at, s.at, TIME_TEXT);
+        json_release(&j);
+        run_state_release(&s);
+        return 0;
+}
+
+static int take_json(struct buf *b, char **json, struct steno_error *err)
+{
+        int rc = buf_check(b, err);
+        char *text = rc ? NULL : buf_take(b, NULL);
+        if (rc == 0 && !text)
+                rc = error_nomem(err);
+        if (rc == 0)
+                *json = text;
+        return rc;
+}
+
+int steno_run_info(struct steno_store *store, const char *project, const char *run_id, char **json,
+    struct steno_error *err)
+{
+        struct files_conv *conv;
+        char name[65];
+        struct buf b;
+        int rc = run_find(store, project, run_id, &conv, name, err);
+        if (rc)
+                return rc;
+        buf_init(&b, MIB);
+        struct jsonw w = jsonw_to(&b);
+        rc = run_put_info(conv, name, &w, NULL, err);
+        if (rc == 0)
+                rc = take_json(&b, json, err);
+        buf_release(&b);
+        files_conv_release(conv);
+        return rc;
+}
+
+/* ---- a conversation's runs ---- */
+
+struct listed {
+        char at[TIME_TEXT];
+        char name[65];
+        char *json;
+};
+
+struct listing {
+        struct files_conv *conv;
+        struct listed *list;
+        size_t count;
+        size_t cap;
+        struct steno_error *err;
+};
+
+static int list_one(void *ctx, const char *name)
+{
+        struct listing *l = ctx;
+        struct buf b;
+        if (l->count == l->cap) {
+                size_t cap = l->cap ? l->cap * 2 : 16;
+                struct listed *list = realloc(l->list, cap * sizeof *list);
+                if (!list)
+                        return error_nomem(l->err);
+                l->list = list;
+                l->cap = cap;
+        }
+        struct listed *it = &l->list[l->count];
+        snprintf(it->name, sizeof it->name, "%s", name);
+        buf_init(&b, MIB);
+        struct jsonw w = jsonw_to(&b);
+        int rc = run_put_info(l->conv, name, &w, it->at, l->err);
+        if (rc == 0)
+                rc = take_json(&b, &it->json, l->err);
+        buf_release(&b);
+        if (rc == 0)
+                l->count++;
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+        const struct listed *x = a, *y = b;
+        int by_time = strcmp(y->at, x->at);
+        return by_time ? by_time : strcmp(y->name, x->name);
+}
+
+int steno_run_list(struct steno_conv *conv, char **json, struct steno_error *err)
+{
+        struct listing l = {.conv = conv->files, .err = err};
+        struct buf b;
+        buf_init(&b, 0);
+        int rc = run_each(conv->files, list_one, &l, err);
+        if (rc == 0 && l.count)
+                qsort(l.list, l.count, sizeof *l.list, newest_first);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "items");
+        jsonw_array(&w);
+        for (size_t i = 0; i < l.count; i++) {
+                jsonw_raw(&w, str_of(l.list[i].json));
+                free(l.list[i].json);
+        }
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+        if (rc == 0)
+                rc = take_json(&b, json, err);
+        free(l.list);
+        buf_release(&b);
+        return rc;
+}

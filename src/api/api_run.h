@@ -1,0 +1,60 @@
+/*
+ * api_run.h - what the files of this folder share about runs: finding a journal by its run's id,
+ * and what journals know of calls that have no result.
+ */
+#ifndef API_API_RUN_H
+#define API_API_RUN_H
+
+#include "base/arena.h"
+#include "model/repair.h"
+#include "api/api_store.h"
+#include "store/files/run.h"
+
+/*
+ * The conversation that a run belongs to (released by the caller) and the journal's name there.
+ * STENO_ENOTFOUND.
+ */
+int run_find(struct steno_store *store, const char *project, const char *run_id,
+    struct files_conv **conv, char name[65], struct steno_error *err);
+
+/* What is known of one run: its dispatches and outcomes, read once. */
+struct run_facts;
+
+/*
+ * Reads journals as they are asked for and keeps them: make one for a view, use it, release it.
+ * Not thread-safe.
+ */
+struct run_knowledge {
+        struct files_conv *conv; /* borrowed */
+        struct run_facts *runs;
+};
+
+void run_knowledge_init(struct run_knowledge *k, struct files_conv *conv);
+void run_knowledge_release(struct run_knowledge *k);
+
+/*
+ * The class of a call that has no result in the log: `run` is the run of the message that made it
+ * (about.run, may be empty), `seq` that message's. Unreadable or unknown journals answer
+ * REPAIR_UNRECORDED.
+ */
+enum repair_class run_classify(
+    struct run_knowledge *k, struct str run, uint64_t seq, struct str call);
+
+/* An outcome in a journal. */
+struct run_outcome {
+        uint64_t seq;
+        uint64_t request;
+        struct str call;    /* text */
+        struct str message; /* JSON */
+};
+
+/* Calls `each` with every outcome of a journal, in order. */
+int run_each_outcome(struct files_conv *conv, const char *name,
+    int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err);
+
+/* Writes steno_run_info's object for a journal. */
+struct jsonw;
+int run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
+    struct steno_error *err);
+
+#endif

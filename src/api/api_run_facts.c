@@ -1,0 +1,203 @@
+/*
+ * api_run_facts.c - what journals know of calls that have no result (run.h).
+ *
+ * A provider's call ids come back every turn, so a call is known by its id and by the message
+ * that made it: a dispatch says how long the log was when it was written, and belongs to the
+ * first call of that id that it cannot have come before. That is enough, because within a run all
+ * calls of one reply are answered before the next is asked for.
+ */
+#include "api/api_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+
+struct dispatched {
+        struct str call;
+        uint64_t request;
+        uint64_t after;
+        bool outcome;
+};
+
+struct run_facts {
+        struct run_facts *next;
+        char name[65];
+        bool there; /* the journal could be read */
+        bool held;
+        bool finished;
+        bool interrupted; /* ended because someone said stop */
+        struct arena arena;
+        struct dispatched *list;
+        size_t count;
+        size_t cap;
+};
+
+void run_knowledge_init(struct run_knowledge *k, struct files_conv *conv)
+{
+        *k = (struct run_knowledge){.conv = conv};
+}
+
+void run_knowledge_release(struct run_knowledge *k)
+{
+        for (struct run_facts *f = k->runs, *next; f; f = next) {
+                next = f->next;
+                arena_release(&f->arena);
+                free(f->list);
+                free(f);
+        }
+        k->runs = NULL;
+}
+
+/* ---- reading the lifecycle ---- */
+
+/* Parses a line of the lifecycle; *call is in the arena. */
+static bool read_lifecycle(
+    struct json *j, struct str data, struct arena *arena, struct dispatched *out)
+{
+        struct buf call;
+        *out = (struct dispatched){0};
+        if (json_parse(j, data.p, data.n, NULL, NULL))
+                return false;
+        buf_init(&call, 64 * KIB);
+        json_u64(j, json_get(j, 0, "request"), &out->request);
+        json_u64(j, json_get(j, 0, "after"), &out->after);
+        bool ok = json_string(j, json_get(j, 0, "call"), &call, NULL);
+        if (ok)
+                out->call = arena_dup(arena, buf_str(&call));
+        buf_release(&call);
+        return ok && out->call.p;
+}
+
+static int add_dispatch(struct run_facts *f, struct dispatched d)
+{
+        if (f->count == f->cap) {
+                size_t cap = f->cap ? f->cap * 2 : 16;
+                struct dispatched *list = realloc(f->list, cap * sizeof *list);
+                if (!list)
+                        return STENO_ENOMEM;
+                f->list = list;
+                f->cap = cap;
+        }
+        f->list[f->count++] = d;
+        return 0;
+}
+
+static void note_outcome(struct run_facts *f, struct dispatched d)
+{
+        for (size_t i = f->count; i-- > 0;) {
+                if (f->list[i].request == d.request && str_eq(f->list[i].call, d.call)) {
+                        f->list[i].outcome = true;
+                        return;
+                }
+        }
+}
+
+static int take_event(void *ctx, const struct run_event *e)
+{
+        struct run_facts *f = ctx;
+        bool dispatch = str_is(e->type, "dispatch");
+        bool outcome = str_is(e->type, "outcome");
+        bool finished = str_is(e->type, RUN_FINISHED);
+        struct dispatched d;
+        struct json j;
+        int rc = 0;
+        if (!dispatch && !outcome && !finished)
+                return 0;
+        json_init(&j);
+        if (finished)
+                f->interrupted = json_parse(&j, e->data.p, e->data.n, NULL, NULL) == 0 &&
+                                 json_is(&j, json_get(&j, 0, "reason"), "interrupted");
+        else if (!read_lifecycle(&j, e->data, &f->arena, &d))
+                rc = f->arena.failed;
+        else if (dispatch)
+                rc = add_dispatch(f, d);
+        else
+                note_outcome(f, d);
+        json_release(&j);
+        return rc;
+}
+
+static struct run_facts *load(struct run_knowledge *k, const char *name)
+{
+        struct run_state state;
+        for (struct run_facts *f = k->runs; f; f = f->next)
+                if (strcmp(f->name, name) == 0)
+                        return f;
+        struct run_facts *f = calloc(1, sizeof *f);
+        if (!f)
+                return NULL;
+        memcpy(f->name, name, strlen(name) + 1);
+        arena_init(&f->arena);
+        f->next = k->runs;
+        k->runs = f;
+        if (run_look(k->conv, name, &state, NULL))
+                return f;
+        f->held = state.held;
+        f->finished = state.finished;
+        run_state_release(&state);
+        f->there = run_read(k->conv, name, 0, take_event, f, NULL) == 0;
+        return f;
+}
+
+/* ---- classes ---- */
+
+enum repair_class run_classify(
+    struct run_knowledge *k, struct str run, uint64_t seq, struct str call)
+{
+        char name[65];
+        if (run.n == 0 || !id_is_legal(run, ID_MAX) || id_file_name(run, name))
+                return REPAIR_UNRECORDED;
+        struct run_facts *f = load(k, name);
+        if (!f || !f->there)
+                return REPAIR_UNRECORDED;
+        if (f->held && !f->finished)
+                return REPAIR_RUNNING;
+        struct dispatched *found = NULL;
+        for (size_t i = 0; i < f->count && !found; i++)
+                if (f->list[i].after >= seq && str_eq(f->list[i].call, call))
+                        found = &f->list[i];
+        if (!found)
+                return REPAIR_NOT_DISPATCHED;
+        if (found->outcome)
+                return REPAIR_UNRECORDED; /* its message was refused, or is not yet recovered */
+        return f->interrupted ? REPAIR_INTERRUPTED : REPAIR_INDETERMINATE;
+}
+
+/* ---- outcomes ---- */
+
+struct outcomes {
+        int (*each)(void *ctx, const struct run_outcome *o);
+        void *ctx;
+};
+
+static int take_outcome(void *ctx, const struct run_event *e)
+{
+        struct outcomes *w = ctx;
+        struct dispatched d;
+        struct arena arena;
+        struct json j;
+        int rc = 0;
+        if (!str_is(e->type, "outcome"))
+                return 0;
+        arena_init(&arena);
+        json_init(&j);
+        if (read_lifecycle(&j, e->data, &arena, &d)) {
+                struct run_outcome o = {.seq = e->seq,
+                    .request = d.request,
+                    .call = d.call,
+                    .message = json_raw(&j, json_get(&j, 0, "message"))};
+                rc = o.message.n ? w->each(w->ctx, &o) : 0;
+        }
+        json_release(&j);
+        arena_release(&arena);
+        return rc;
+}
+
+int run_each_outcome(struct files_conv *conv, const char *name,
+    int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err)
+{
+        struct outcomes w = {each, ctx};
+        return run_read(conv, name, 0, take_outcome, &w, err);
+}

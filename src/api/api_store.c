@@ -1,0 +1,335 @@
+/*
+ * api_store.c - opening a store, its settings, and the small calls that need none.
+ */
+#include "api/api_store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/file_url.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+static const char *const PROFILES[] = {"default", "runtime-store"};
+
+const char *steno_version(void)
+{
+        return STENO_VERSION;
+}
+
+void steno_free(void *p)
+{
+        free(p);
+}
+
+const char *steno_code_name(int code)
+{
+        static const char *const NAMES[] = {"ok", "out of memory", "invalid", "protocol",
+            "conflict", "not found", "corrupt", "i/o", "full", "limit", "poisoned", "denied",
+            "timeout", "interrupted", "unsupported"};
+        size_t i = (size_t)-code;
+        return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
+}
+
+/* "sqlite:x" and "s3://x" begin with the name of a kind, "./sqlite:x" and "c:x" do not. */
+static size_t scheme_length(const char *url)
+{
+        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        size_t n = strspn(url, LETTERS);
+        while (n > 0 && url[n] && (strchr(LETTERS, url[n]) || strchr("0123456789+-.", url[n])))
+                n++;
+        return n >= 2 && url[n] == ':' ? n : 0;
+}
+
+static int refuse_scheme(const char *url, size_t n, struct steno_error *err)
+{
+        if (strncasecmp(url, "postgres", 8) == 0)
+                return error_set(err, STENO_EUNSUPPORTED,
+                    "\"%.60s\": PostgreSQL is not built in yet; a store is a path or a file: URL",
+                    url);
+        return error_set(err, STENO_EUNSUPPORTED,
+            "\"%.60s\": there is no kind of store \"%.*s\"; a store is a path or a file: URL (and "
+            "a path can begin with ./)",
+            url, (int)(n > 40 ? 40 : n), url);
+}
+
+/* The path that a path or file: URL names; owned by the caller. */
+static int path_of(const char *url, char **out, struct steno_error *err)
+{
+        char *path = NULL;
+        if (!url || !*url)
+                return error_set(err, STENO_EINVAL, "no store was named");
+        if (!file_url_is(url) && scheme_length(url))
+                return refuse_scheme(url, scheme_length(url), err);
+        int rc = file_url_path(url, &path, err);
+        if (rc == 0 && !*path)
+                rc = error_set(err, STENO_EINVAL, "no store was named");
+        if (rc)
+                free(path);
+        else
+                *out = path;
+        return rc;
+}
+
+/* ---- settings ---- */
+
+static int known_profile(struct str name, struct steno_error *err)
+{
+        for (size_t i = 0; i < sizeof PROFILES / sizeof *PROFILES; i++)
+                if (str_is(name, PROFILES[i]))
+                        return 0;
+        return error_set(err, STENO_EINVAL,
+            "there is no profile \"%.*s\"; there are default and runtime-store",
+            (int)(name.n > 40 ? 40 : name.n), name.p);
+}
+
+/* Reads what is set in `json` over what is in `s`. */
+static int apply_settings(
+    const char *json, size_t n, struct store_settings *s, struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, json, n, NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = error_set(err, STENO_EINVAL, "settings must be an object");
+        for (json_ref k = rc ? JSON_NONE : json_child(&j, 0); k != JSON_NONE && rc == 0;
+             k = json_next_key(&j, 0, k)) {
+                json_ref v = json_value(&j, k);
+                bool ok = true;
+                if (json_is(&j, k, "profile")) {
+                        struct str name = json_inner(&j, v);
+                        rc = known_profile(name, err);
+                        if (rc == 0)
+                                snprintf(
+                                    s->profile, sizeof s->profile, "%.*s", (int)name.n, name.p);
+                } else if (json_is(&j, k, "maxInlineChars")) {
+                        ok = json_u64(&j, v, &s->max_inline_chars);
+                } else if (json_is(&j, k, "maxInlineBytes")) {
+                        ok = json_u64(&j, v, &s->max_inline_bytes);
+                } else if (!json_is(&j, k, "version")) {
+                        rc = error_set(err, STENO_EINVAL, "unknown setting %.*s",
+                            (int)(json_raw(&j, k).n > 60 ? 60 : json_raw(&j, k).n),
+                            json_raw(&j, k).p);
+                }
+                if (!ok)
+                        rc = error_set(err, STENO_EINVAL, "setting %.*s must be a whole number",
+                            (int)json_raw(&j, k).n, json_raw(&j, k).p);
+        }
+        json_release(&j);
+        return rc;
+}
+
+static void write_settings(const struct store_settings *s, struct buf *out)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_key(&w, "version");
+        jsonw_u64(&w, 1);
+        jsonw_key(&w, "profile");
+        jsonw_cstr(&w, s->profile);
+        if (s->max_inline_chars) {
+                jsonw_key(&w, "maxInlineChars");
+                jsonw_u64(&w, s->max_inline_chars);
+        }
+        if (s->max_inline_bytes) {
+                jsonw_key(&w, "maxInlineBytes");
+                jsonw_u64(&w, s->max_inline_bytes);
+        }
+        jsonw_object_end(&w);
+}
+
+/* Settings that cannot be known are the defaults, and that is said. */
+static int load_settings(struct steno_store *store, bool repair, struct steno_error *err)
+{
+        struct store_settings s = {.profile = "default"};
+        struct steno_error why = {0};
+        char *json = NULL;
+        int rc = files_settings(store->files, &json, &why);
+        store->settings = s;
+        if (rc == 0)
+                rc = apply_settings(json, strlen(json), &s, &why);
+        if (rc == 0)
+                store->settings = s;
+        free(json);
+        if (rc == STENO_EINVAL || rc == STENO_EPROTO)
+                rc = error_prefix(&why, STENO_ECORRUPT, "store.json");
+        if (rc != STENO_ECORRUPT && rc != STENO_ENOTFOUND) {
+                if (rc && err)
+                        *err = why;
+                return rc;
+        }
+        snprintf(store->settings_problem, sizeof store->settings_problem, "%s", why.msg);
+        if (repair)
+                return 0;
+        if (rc == STENO_ECORRUPT)
+                return error_set(err, rc,
+                    "%.150s; steno check --repair puts it aside and writes the defaults", why.msg);
+        store_warn(store, "store.json is missing: the defaults hold until steno init or steno "
+                          "check --repair writes it");
+        return 0;
+}
+
+int steno_init(const char *url, const char *settings_json, struct steno_error *err)
+{
+        struct steno_store *store;
+        struct buf out;
+        buf_init(&out, 64 * KIB);
+        int rc = steno_open(url, NULL, &store, err);
+        if (rc)
+                return rc;
+        struct store_settings s = store->settings;
+        rc = apply_settings(settings_json, strlen(settings_json), &s, err);
+        if (rc == 0) {
+                write_settings(&s, &out);
+                buf_putc(&out, '\n');
+                rc = buf_check(&out, err);
+        }
+        if (rc == 0)
+                rc = files_set_settings(store->files, out.p, out.n, err);
+        buf_release(&out);
+        steno_close(store);
+        return rc;
+}
+
+int steno_settings(struct steno_store *store, char **json, struct steno_error *err)
+{
+        struct buf out;
+        buf_init(&out, 64 * KIB);
+        write_settings(&store->settings, &out);
+        char *text = buf_take(&out, NULL);
+        buf_release(&out);
+        if (!text)
+                return error_nomem(err);
+        *json = text;
+        return 0;
+}
+
+/* ---- opening ---- */
+
+int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err)
+{
+        char *path = NULL;
+        uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
+        if (flags & ~(uint32_t)(STENO_OPEN_EXISTING | STENO_OPEN_REPAIR))
+                return error_set(err, STENO_EINVAL, "there is no flag of open in 0x%x", flags);
+        int rc = path_of(url, &path, err);
+        if (rc)
+                return rc;
+        struct steno_store *store = calloc(1, sizeof *store);
+        if (!store) {
+                free(path);
+                return error_nomem(err);
+        }
+        store->refs = 1;
+        store->env = env;
+        store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
+        store->progress_ctx = OPTION(opt, struct steno_open_options, progress_ctx, NULL);
+        store->warning = OPTION(opt, struct steno_open_options, warning, NULL);
+        store->warning_ctx = OPTION(opt, struct steno_open_options, warning_ctx, NULL);
+        pthread_mutex_init(&store->mutex, NULL);
+        rc = files_open(env, path, flags, &store->files, err);
+        free(path);
+        if (rc == 0)
+                rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
+        if (rc) {
+                steno_close(store);
+                return rc;
+        }
+        *out = store;
+        return 0;
+}
+
+int steno_open(const char *url, const struct steno_open_options *opt, struct steno_store **out,
+    struct steno_error *err)
+{
+        return store_open_in(env_real(), url, opt, out, err);
+}
+
+void store_hold(struct steno_store *store)
+{
+        __atomic_add_fetch(&store->refs, 1, __ATOMIC_RELAXED);
+}
+
+void store_release(struct steno_store *store)
+{
+        if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
+                return;
+        if (store->files && files_is_ours(store->files))
+                index_close(store->index); /* SQLite must not be used behind a fork */
+        files_close(store->files);
+        pthread_mutex_destroy(&store->mutex);
+        free(store);
+}
+
+void steno_close(struct steno_store *store)
+{
+        if (!store)
+                return;
+        if (store->files && !files_is_ours(store->files)) {
+                store_release(store);
+                return;
+        }
+        /* Whoever warns from here on has nobody to tell, and what is open may never be closed. */
+        pthread_mutex_lock(&store->mutex);
+        store->progress = NULL;
+        __atomic_store_n(&store->warning, NULL, __ATOMIC_RELAXED);
+        pthread_mutex_unlock(&store->mutex);
+        if (store->files)
+                files_sync(store->files);
+        store_release(store);
+}
+
+uint64_t steno_quarantined(const struct steno_store *store)
+{
+        return store ? files_quarantined(store->files) : 0;
+}
+
+void store_warn(struct steno_store *store, const char *fmt, ...)
+{
+        char what[400];
+        va_list ap;
+        steno_warning warning = __atomic_load_n(&store->warning, __ATOMIC_RELAXED);
+        if (!warning)
+                return;
+        va_start(ap, fmt);
+        vsnprintf(what, sizeof what, fmt, ap);
+        va_end(ap);
+        warning(store->warning_ctx, what);
+}
+
+int store_index(struct steno_store *store, struct index **out, struct steno_error *err)
+{
+        uint64_t unreadable = 0;
+        pthread_mutex_lock(&store->mutex);
+        int rc = 0;
+        if (!store->index)
+                rc = index_open(store->files, &store->index, err);
+        if (rc == 0)
+                rc = index_catch_up(
+                    store->index, store->progress, store->progress_ctx, &unreadable, err);
+        bool more = rc == 0 && unreadable > store->unreadable;
+        if (rc == 0)
+                store->unreadable = unreadable;
+        pthread_mutex_unlock(&store->mutex);
+        if (more)
+                store_warn(store, "%llu conversation%s cannot be read; steno check says why",
+                    (unsigned long long)unreadable, unreadable == 1 ? "" : "s");
+        if (rc == 0)
+                *out = store->index;
+        return rc;
+}
+
+int store_project(const char *project, struct str *out, struct steno_error *err)
+{
+        struct str p = str_of(project ? project : "default");
+        if (!id_is_legal(p, ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "a project is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        *out = p;
+        return 0;
+}

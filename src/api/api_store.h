@@ -1,0 +1,69 @@
+/*
+ * api_store.h - what the files of this folder share: the handles behind include/steno.h.
+ */
+#ifndef API_API_STORE_H
+#define API_API_STORE_H
+
+#include <pthread.h>
+
+#include "base/env.h"
+#include "steno.h"
+#include "store/files/files.h"
+#include "store/index/index.h"
+
+/* Settings of a store (store.json). */
+struct store_settings {
+        char profile[32];
+        uint64_t max_inline_chars; /* 0: the profile's */
+        uint64_t max_inline_bytes;
+};
+
+struct steno_store {
+        unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
+        const struct env *env;
+        struct files_store *files;
+        struct index *index; /* opened when first needed, under `mutex` */
+        pthread_mutex_t mutex;
+        struct store_settings settings;
+        char settings_problem[240]; /* why they are the defaults; "": they are what was set */
+        steno_progress progress;
+        void *progress_ctx;
+        steno_warning warning;
+        void *warning_ctx;
+        uint64_t unreadable; /* that a warning was given about, under `mutex` */
+};
+
+struct steno_conv {
+        unsigned refs; /* the caller's, and those of outputs that are being written; atomic */
+        struct steno_store *store;
+        struct files_conv *files;
+};
+
+/* What is open keeps what it came from, so that callers close in any order. */
+void store_hold(struct steno_store *store);
+void store_release(struct steno_store *store);
+void conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
+
+/* steno_open with a world of one's own: for tests. */
+int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err);
+
+/* Tells whoever opened the store. */
+void store_warn(struct steno_store *store, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The index, caught up. Under no lock of the caller's. */
+int store_index(struct steno_store *store, struct index **out, struct steno_error *err);
+
+/* "default" for NULL; refused when it is not legal. */
+int store_project(const char *project, struct str *out, struct steno_error *err);
+
+/* Refuses what cannot be the id of a conversation. */
+int conv_check_id(struct str id, struct steno_error *err);
+
+/* Copies a member of an options struct that the caller's compiler may not have known. */
+#define OPTION(opt, type, field, fallback)                                                         \
+        ((opt) && (opt)->size >= offsetof(type, field) + sizeof((opt)->field) ? (opt)->field       \
+                                                                              : (fallback))
+
+#endif

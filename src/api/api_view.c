@@ -1,0 +1,285 @@
+/*
+ * api_view.c - steno_view of steno.h: a stored history for a reader.
+ *
+ * An openai view without edits streams (view_stream.h); every other view holds its page
+ * (view_hub.h), because formats with turns, strategies and budgets look at all of it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "api/carry.h"
+#include "api/api_run.h"
+#include "api/api_store.h"
+#include "api/view_stream.h"
+#include "store/files/artifact.h"
+#include "view/strategies.h"
+
+/* ---- a conversation as a source ---- */
+
+struct conv_source {
+        struct steno_conv *conv;
+        struct run_knowledge runs;
+};
+
+static int source_last(void *ctx, uint64_t *seq, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        return files_last(s->conv->files, seq, NULL, err);
+}
+
+static int source_read(
+    void *ctx, uint64_t after, files_record_fn each, void *each_ctx, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        return files_read(s->conv->files, after, each, each_ctx, err);
+}
+
+static int source_amendments(
+    void *ctx, files_record_fn each, void *each_ctx, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        return files_read_amendments(s->conv->files, each, each_ctx, err);
+}
+
+static int take_seq(void *ctx, const struct files_record *r)
+{
+        *(uint64_t *)ctx = r->rec.seq;
+        return 0;
+}
+
+static int source_seq_of(void *ctx, const char *id, uint64_t *seq, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        return files_read_id(s->conv->files, str_of(id), take_seq, seq, err);
+}
+
+static int source_carry(void *ctx, struct str m, const struct about *about, bool full,
+    steno_sink sink, void *sink_ctx, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        return carry_out(s->conv, m, about, full, sink, sink_ctx, err);
+}
+
+/* Is the output that the view would show whole? Of one that was deleted or is still being written
+ * the stub says so, and it stands for what is no text. */
+static bool has_output(struct steno_conv *conv, struct str ref)
+{
+        struct artifact_info info;
+        if (!ref.n)
+                return true;
+        if (artifact_find(conv->files, ref, &info, NULL))
+                return false;
+        if (info.state != ARTIFACT_CLOSED)
+                return info.state == ARTIFACT_DELETED || info.live;
+        return !info.utf8 || artifact_verify(conv->files, &info, NULL) == 0;
+}
+
+/* Bytes that were written cannot be taken back: all files are read once before. */
+static enum view_lack source_lack(void *ctx, const struct about *about, bool full)
+{
+        struct conv_source *s = ctx;
+        for (size_t i = 0; i < about->part_count; i++) {
+                const struct about_part *p = &about->parts[i];
+                if (part_get(s->conv->files, p->name, p->size, NULL, NULL, NULL))
+                        return VIEW_LACKS_PART;
+        }
+        bool has = !full || has_output(s->conv, about->ref);
+        for (size_t i = 0; has && full && i < about->ref_count; i++)
+                has = has_output(s->conv, about->refs[i]);
+        return has ? VIEW_LACKS_NOTHING : VIEW_LACKS_OUTPUT;
+}
+
+static enum repair_class source_classify(void *ctx, struct str run, uint64_t seq, struct str call)
+{
+        struct conv_source *s = ctx;
+        return run_classify(&s->runs, run, seq, call);
+}
+
+/* ---- the view ---- */
+
+struct view {
+        struct view_source source;
+        struct view_hub hub;
+        struct view_out *out;
+        struct view_report report;
+        struct feed_options feed;
+        bool stream;
+        const char *pin;
+        struct steno_error *err;
+};
+
+#define OPT(field, fallback) OPTION(opt, struct steno_view_options, field, fallback)
+
+static int read_options(struct view *v, const struct steno_view_options *opt)
+{
+        const char *name = OPT(format, NULL);
+        const struct format *format = format_find(name ? name : "openai");
+        int outputs = OPT(outputs, STENO_OUTPUTS_DEFAULT);
+        if (!format)
+                return error_set(v->err, STENO_EINVAL, "there is no format \"%.60s\"", name);
+        if (outputs < STENO_OUTPUTS_DEFAULT || outputs > STENO_OUTPUTS_FULL)
+                return error_set(v->err, STENO_EINVAL, "outputs %d is not stub or full", outputs);
+        v->feed = (struct feed_options){.after = OPT(after_seq, 0),
+            .before = OPT(before_seq, 0),
+            .limit = OPT(limit, 0),
+            .last = OPT(last, 0),
+            /* A page shows what was said; only models are kept from some of it. */
+            .all_messages = OPT(all_messages, false) || strcmp(format->name, "chat") == 0};
+        v->hub.format = format;
+        v->hub.outputs = outputs;
+        v->hub.edit_strategies = OPT(edit_strategies, NULL);
+        v->hub.budget = OPT(budget, 0);
+        v->hub.count_tokens = OPT(count_tokens, false);
+        v->hub.pin = UINT64_MAX;
+        v->pin = OPT(pin, NULL);
+        v->report.no_ids = OPT(no_ids, false);
+        if (v->hub.edit_strategies && !*v->hub.edit_strategies)
+                v->hub.edit_strategies = NULL;
+        v->stream =
+            strcmp(format->name, "openai") == 0 && !v->hub.edit_strategies && !v->hub.budget;
+        return 0;
+}
+
+/* An unknown pin pins nothing. */
+static int find_pin(struct view *v)
+{
+        if (!v->pin || !*v->pin)
+                return 0;
+        struct steno_error err = {0};
+        uint64_t seq = 0;
+        int rc = v->source.seq_of(v->source.ctx, v->pin, &seq, &err);
+        if (rc == STENO_ENOTFOUND)
+                return 0;
+        if (rc) {
+                if (v->err)
+                        *v->err = err;
+                return rc;
+        }
+        v->hub.pin = seq;
+        buf_puts(&v->report.edit_at, v->pin);
+        return 0;
+}
+
+struct taking {
+        struct view *v;
+        struct view_stream *stream;
+        struct buf last_id;
+};
+
+static int take_item(void *ctx, const struct feed_item *item)
+{
+        struct taking *t = ctx;
+        if (item->lost)
+                return view_hub_tell_lost(&t->v->hub, item);
+        if (!item->damaged && t->v->report.wanted) {
+                buf_clear(&t->last_id);
+                buf_put_str(&t->last_id, item->id);
+        }
+        if (t->stream)
+                return view_stream_take(t->stream, item);
+        view_report_seq(&t->v->report, item->seq);
+        return view_hub_add(&t->v->hub, item);
+}
+
+static int write_page(struct view *v)
+{
+        struct str json;
+        int rc = view_hub_write(&v->hub, &json);
+        return rc ? rc : view_out_elements(v->out, json);
+}
+
+static int make(struct view *v, struct view_stream *stream)
+{
+        struct feed_page page;
+        struct taking t = {.v = v, .stream = v->stream ? stream : NULL};
+        buf_init(&t.last_id, 0);
+        int rc = view_out_put(v->out, STR("["));
+        if (!rc)
+                rc = feed_read(&v->source, &v->feed, take_item, &t, &page, v->err);
+        if (!rc)
+                rc = v->stream ? view_stream_end(stream) : write_page(v);
+        if (!rc)
+                rc = view_out_put(v->out, STR("]"));
+        if (!rc)
+                rc = view_out_flush(v->out);
+        if (!rc) {
+                v->report.last_seq = page.last_seq;
+                v->report.has_more = page.has_more;
+                v->report.counted = v->report.counted || v->hub.count_tokens;
+                if (!v->report.edit_at.n)
+                        buf_put_str(&v->report.edit_at, buf_str(&t.last_id));
+        }
+        buf_release(&t.last_id);
+        return rc;
+}
+
+/* Strategies are read before anything is written, so that a mistake in them is the answer. */
+static int check_strategies(const struct view *v)
+{
+        struct arena arena;
+        struct strategy *list;
+        size_t count;
+        if (!v->hub.edit_strategies || strcmp(v->hub.edit_strategies, "auto") == 0)
+                return 0;
+        arena_init(&arena);
+        int rc = strategies_parse(str_of(v->hub.edit_strategies), &arena, &list, &count, v->err);
+        arena_release(&arena);
+        return rc;
+}
+
+int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, steno_sink sink,
+    void *ctx, char **report, struct steno_error *err)
+{
+        struct conv_source source = {.conv = conv};
+        struct view_stream stream = {0};
+        struct view *v = calloc(1, sizeof *v);
+        struct view_out *out = malloc(sizeof *out);
+        if (!v || !out) {
+                free(v);
+                free(out);
+                return error_nomem(err);
+        }
+        out->sink = sink;
+        out->ctx = ctx;
+        out->err = err;
+        out->used = 0;
+        out->comma = false;
+        v->out = out;
+        v->err = v->hub.err = err;
+        v->source = (struct view_source){.ctx = &source,
+            .last = source_last,
+            .read = source_read,
+            .amendments = source_amendments,
+            .seq_of = source_seq_of,
+            .carry = source_carry,
+            .lack = source_lack,
+            .classify = source_classify};
+        run_knowledge_init(&source.runs, conv->files);
+        view_report_init(&v->report, report != NULL);
+        v->hub.source = &v->source;
+        v->hub.report = &v->report;
+        view_hub_init(&v->hub);
+        stream.hub = &v->hub;
+        stream.out = out;
+        view_stream_init(&stream);
+
+        int rc = read_options(v, opt);
+        stream.copy = !v->hub.count_tokens;
+        if (!rc)
+                rc = check_strategies(v);
+        if (!rc)
+                rc = find_pin(v);
+        if (!rc)
+                rc = make(v, &stream);
+        if (!rc && report)
+                rc = view_report_json(&v->report, report, err);
+        view_stream_release(&stream);
+        view_hub_release(&v->hub);
+        view_report_release(&v->report);
+        run_knowledge_release(&source.runs);
+        free(out);
+        free(v);
+        return rc;
+}

@@ -1,0 +1,223 @@
+/*
+ * carry_restore.c - a message that is sent again brings the bytes that its files may have lost.
+ *
+ * The append has compared it with what was stored, so its tokens and outputs are those that left
+ * it: a part is known by its name, an output by the hash in the manifest. Of a tool message, whose
+ * output is all of its text, the text counts also where file and manifest agree on something else:
+ * a repair may have made the manifest's line of a file that was damaged by then.
+ */
+#include "api/carry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "output/lines.h"
+#include "api/carry_calls.h"
+#include "store/files/artifact.h"
+
+/* ---- the record ---- */
+
+struct stored {
+        struct arena arena;
+        struct about about;
+        struct str m;
+        int rc;
+        struct steno_error *err;
+};
+
+static int take_about(void *ctx, const struct files_record *r)
+{
+        struct stored *s = ctx;
+        if (r->damaged)
+                return 1;
+        struct str x = arena_dup(&s->arena, r->rec.x);
+        s->m = arena_dup(&s->arena, r->rec.m);
+        s->rc = x.p && s->m.p ? about_read(x, &s->arena, &s->about, s->err) : error_nomem(s->err);
+        return 1;
+}
+
+/* ---- parts ---- */
+
+/* The token that the part was made of: the value of this size with this hash. */
+static int find_token(const struct json *j, json_ref msg, const struct about_part *p,
+    struct str *token, struct steno_error *err)
+{
+        char hex[SHA256_HEX];
+        for (json_ref r = msg; r < j->nodes[msg].next; r++) {
+                struct str raw = json_raw(j, r);
+                if (raw.n != p->size)
+                        continue;
+                if (sha256_hex(raw.p, raw.n, hex))
+                        return error_nomem(err);
+                if (str_is(p->name, hex)) {
+                        *token = raw;
+                        return 0;
+                }
+        }
+        return error_set(
+            err, STENO_ECORRUPT, "it is stored, but part %.16s... of it is lost", p->name.p);
+}
+
+static int restore_parts(struct steno_conv *conv, const struct json *j, json_ref msg,
+    const struct about *about, struct steno_error *err)
+{
+        char name[PART_NAME];
+        struct str token;
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
+                const struct about_part *p = &about->parts[i];
+                if (part_get(conv->files, p->name, p->size, NULL, NULL, NULL) == 0)
+                        continue;
+                rc = find_token(j, msg, p, &token, err);
+                if (rc == 0)
+                        rc = part_put(conv->files, token, name, err);
+        }
+        return rc;
+}
+
+/* ---- outputs ---- */
+
+struct offering {
+        struct steno_conv *conv;
+        struct artifact_info *info;
+        struct str want; /* the name that its file should have */
+        bool whole;      /* its file is as the manifest says */
+        bool taken;
+        struct steno_error *err;
+};
+
+static int write_again(struct offering *o, struct str text)
+{
+        const struct artifact_info *info = o->info;
+        struct artifact *a = NULL;
+        bool utf8 = text_is_utf8(text.p, text.n);
+        bool is_json = strcmp(info->mime, "application/json") == 0;
+        struct artifact_end end = {.suffix = strcmp(info->kind, "terminal") == 0 ? ".log"
+                                             : is_json                           ? ".json"
+                                             : utf8                              ? ".txt"
+                                                                                 : ".bin",
+            .mime = info->mime,
+            .lines = lines_count(text.p, text.n),
+            .utf8 = utf8};
+        int rc = artifact_begin_again(o->conv->files, info, o->want, &a, o->err);
+        if (rc)
+                return rc;
+        rc = artifact_write(a, text.p, text.n, o->err);
+        if (rc == 0)
+                rc = artifact_close(a, &end, NULL, o->err);
+        artifact_free(a);
+        o->taken = rc == 0;
+        return rc;
+}
+
+/* The file is whole by what the manifest says: is that what was sent? */
+static int take_if_other(struct offering *o, struct str text)
+{
+        char hex[SHA256_HEX];
+        if (sha256_hex(text.p, text.n, hex))
+                return error_nomem(o->err);
+        o->taken = strcmp(hex, o->info->sha256) == 0;
+        return o->taken ? 0 : write_again(o, text);
+}
+
+static int take_if_same(void *ctx, struct str text)
+{
+        struct offering *o = ctx;
+        char hex[SHA256_HEX];
+        if (o->whole)
+                return take_if_other(o, text);
+        if (text.n != o->info->size || o->taken)
+                return 0;
+        if (sha256_hex(text.p, text.n, hex))
+                return error_nomem(o->err);
+        if (o->info->sha256[0])
+                return strcmp(hex, o->info->sha256) == 0 ? write_again(o, text) : 0;
+        /* Its file may be whole, and only the line of it lost. */
+        memcpy(o->info->sha256, hex, sizeof hex);
+        int rc = relist(o->conv->files, o->info, o->want, &o->taken, o->err);
+        return rc || o->taken ? rc : write_again(o, text);
+}
+
+static int offer_texts(
+    struct offering *o, const struct json *j, json_ref msg, const struct about *about)
+{
+        struct buf text;
+        bool lossy = false;
+        if (!str_is(about->role, "tool"))
+                return carry_calls_texts(j, msg, take_if_same, o, o->err);
+        buf_init(&text, 0);
+        bool has = carry_output_text(j, msg, &text, &lossy) && !lossy;
+        int rc = buf_check(&text, o->err);
+        if (rc == 0 && has)
+                rc = take_if_same(o, buf_str(&text));
+        buf_release(&text);
+        return rc;
+}
+
+/* A ref that the message came with is to bytes that it never had. */
+static bool is_own_ref(const struct json *j, json_ref msg, struct str ref)
+{
+        return json_is_str(j, json_get(j, json_get(j, msg, "ref"), "id"), ref);
+}
+
+static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref msg,
+    const struct stored *s, struct str ref, struct steno_error *err)
+{
+        struct artifact_info info;
+        struct offering o = {.conv = conv, .info = &info, .err = err};
+        if (!ref.n || is_own_ref(j, msg, ref))
+                return 0;
+        int rc = artifact_find(conv->files, ref, &info, err);
+        if (rc && rc != STENO_ENOTFOUND)
+                return rc;
+        if (rc == 0 && (info.state == ARTIFACT_DELETED || info.live))
+                return 0;
+        o.whole = rc == 0 && info.state == ARTIFACT_CLOSED &&
+                  artifact_verify(conv->files, &info, NULL) == 0;
+        if (o.whole && !str_is(s->about.role, "tool"))
+                return 0;
+        if (rc == 0 && info.state == ARTIFACT_CLOSED) {
+                const char *dot = strrchr(info.name, '.');
+                o.want = str_span(info.name, dot ? (size_t)(dot - info.name) : strlen(info.name));
+        } else {
+                /* Its last line is lost: the record knows what that had said. */
+                rc = relist_read(s->m, ref, &info, err);
+                if (rc)
+                        return rc;
+                snprintf(info.kind, sizeof info.kind, "tool");
+                o.want = s->about.answer_count ? s->about.answers[0] : ref;
+        }
+        rc = offer_texts(&o, j, msg, &s->about);
+        return rc || o.taken || o.whole
+                   ? rc
+                   : error_set(err, STENO_ECORRUPT, "it is stored, but its output %.*s is lost",
+                         (int)ref.n, ref.p);
+}
+
+int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,
+    struct steno_error *err)
+{
+        struct stored s = {.err = err};
+        if (json_raw(j, msg).n <= INLINE_BYTES_FLOOR)
+                return 0;
+        arena_init(&s.arena);
+        int rc = files_read(conv->files, seq - 1, take_about, &s, err);
+        rc = rc < 0 ? rc : s.rc;
+        /* Without a hash of the message nothing has left it. */
+        if (rc == 0 && s.about.sha.n)
+                rc = files_conv_lock(conv->files, err);
+        if (rc == 0 && s.about.sha.n) {
+                rc = restore_parts(conv, j, msg, &s.about, err);
+                if (rc == 0)
+                        rc = restore_ref(conv, j, msg, &s, s.about.ref, err);
+                for (size_t i = 0; rc == 0 && i < s.about.ref_count; i++)
+                        rc = restore_ref(conv, j, msg, &s, s.about.refs[i], err);
+                files_conv_unlock(conv->files);
+        }
+        arena_release(&s.arena);
+        return rc;
+}

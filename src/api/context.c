@@ -1,0 +1,263 @@
+/*
+ * context.c - context files: finding one, its raw bytes, and the operations by name.
+ */
+#include "api/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "store/files/figures.h"
+#include "store/files/whole.h"
+
+/* ---- opening ---- */
+
+struct ref_of_message {
+        char ref[64];
+};
+
+static int take_ref(void *ctx, const struct files_record *r)
+{
+        struct ref_of_message *m = ctx;
+        struct arena arena;
+        struct about about;
+        arena_init(&arena);
+        if (about_read(r->rec.x, &arena, &about, NULL) == 0)
+                snprintf(m->ref, sizeof m->ref, "%.*s", (int)about.ref.n, about.ref.p);
+        arena_release(&arena);
+        return 0;
+}
+
+/* The ref behind "@state/logs/tool-results/<conversation>/<message>.json", of this one only. */
+static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of_message *out)
+{
+        static const char PREFIX[] = "@state/logs/tool-results/";
+        size_t prefix = sizeof PREFIX - 1;
+        const char *id = steno_conv_id(conv);
+        size_t n = strlen(id);
+        out->ref[0] = '\0';
+        if (!str_starts(path, PREFIX) || path.n < prefix + n + 1 + 5 ||
+            memcmp(path.p + prefix, id, n) != 0 || path.p[prefix + n] != '/' ||
+            memcmp(path.p + path.n - 5, ".json", 5) != 0)
+                return false;
+        struct str message = {path.p + prefix + n + 1, path.n - prefix - n - 1 - 5};
+        return files_read_id(conv->files, message, take_ref, out, NULL) == 0 && out->ref[0];
+}
+
+int context_open(
+    struct steno_conv *conv, struct str ref, struct context_file *out, struct steno_error *err)
+{
+        struct ref_of_message named;
+        char at[TIME_TEXT];
+        *out = (struct context_file){.fs = conv->store->env->fs, .fd = -1};
+        struct str id = ref;
+        if (ref.n && ref.p[0] == '@' && resolve_path(conv, ref, &named))
+                id = str_of(named.ref);
+        int rc = artifact_find(conv->files, id, &out->info, err);
+        if (rc)
+                return rc;
+        if (out->info.state == ARTIFACT_DELETED) {
+                time_format(out->info.deleted_at, at);
+                return error_set(err, STENO_ENOTFOUND, "%s (%.100s) was deleted on %s by %s",
+                    out->info.id, out->info.hint, at, out->info.deleted_by);
+        }
+        rc = artifact_open(conv->files, &out->info, &out->fd, &out->size, err);
+        out->damaged = rc == 0 && out->info.state == ARTIFACT_CLOSED && out->size != out->info.size;
+        return rc;
+}
+
+int context_damage(const struct context_file *f, struct steno_error *err)
+{
+        return error_set(err, STENO_ECORRUPT, "%s is damaged: of %llu bytes %llu are there",
+            f->info.id, (unsigned long long)f->info.size, (unsigned long long)f->size);
+}
+
+void context_close(struct context_file *f)
+{
+        if (f->fd >= 0)
+                f->fs->close(f->fs, f->fd);
+        f->fd = -1;
+}
+
+static int read_range(const struct context_file *f, uint64_t offset, uint64_t end, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        char block[65536];
+        while (offset < end) {
+                size_t want = end - offset < sizeof block ? (size_t)(end - offset) : sizeof block;
+                ssize_t got = fs_pread_all(f->fs, f->fd, block, want, (off_t)offset);
+                if (got < 0)
+                        return error_sys(err, (int)got, "reading %s", f->info.id);
+                if (got == 0)
+                        break;
+                if (sink(ctx, block, (size_t)got))
+                        return error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
+                offset += (uint64_t)got;
+        }
+        return f->damaged ? context_damage(f, err) : 0;
+}
+
+int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset, uint64_t length,
+    steno_sink sink, void *ctx, struct steno_error *err)
+{
+        struct context_file f;
+        int rc = context_open(conv, str_of(ref), &f, err);
+        if (rc)
+                return rc;
+        bool all = offset == 0 && (length == 0 || length >= f.size);
+        uint64_t left = f.size - (offset < f.size ? offset : f.size);
+        uint64_t end = length && length < left ? offset + length : f.size;
+        if (all && f.info.state == ARTIFACT_CLOSED && !f.damaged)
+                rc = whole_read(f.fs, f.fd,
+                    &(struct whole){
+                        .what = f.info.id, .size = f.info.size, .sha256 = f.info.sha256},
+                    sink, ctx, err);
+        else
+                rc = read_range(&f, offset, end, sink, ctx, err);
+        context_close(&f);
+        return rc;
+}
+
+/* ---- arguments and answers ---- */
+
+int context_number(const struct json *args, const char *name, uint64_t fallback, uint64_t min,
+    uint64_t max, struct buf *said, uint64_t *out, struct steno_error *err)
+{
+        json_ref v = json_get(args, 0, name);
+        int64_t n = 0;
+        double d;
+        if (v == JSON_NONE || json_type(args, v) == JSON_NULL) {
+                *out = fallback;
+                return 0;
+        }
+        if (json_type(args, v) == JSON_STRING) {
+                struct str s = json_inner(args, v);
+                char *end;
+                char digits[24];
+                snprintf(digits, sizeof digits, "%.*s", (int)(s.n < 23 ? s.n : 23), s.p);
+                n = strtoll(digits, &end, 10);
+                if (s.n == 0 || *end)
+                        goto bad;
+        } else if (!json_i64(args, v, &n)) {
+                if (!json_double(args, v, &d))
+                        goto bad;
+                n = d >= 9e18 ? INT64_MAX : d <= -9e18 ? INT64_MIN : (int64_t)d;
+        }
+        uint64_t u = n < 0 ? 0 : (uint64_t)n;
+        uint64_t clamped = u < min || n < 0 ? min : u > max ? max : u;
+        if (clamped != u || n < 0)
+                buf_printf(said, "%s%s was %lld and was taken as %llu", said->n ? "; " : "", name,
+                    (long long)n, (unsigned long long)clamped);
+        *out = clamped;
+        return 0;
+bad:
+        return error_set(err, STENO_EPROTO, "%s must be a whole number", name);
+}
+
+static void put_base64(struct buf *b, struct str s)
+{
+        static const char DIGITS[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const unsigned char *p = (const unsigned char *)s.p;
+        buf_putc(b, '"');
+        for (size_t i = 0; i < s.n; i += 3) {
+                uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < s.n ? (uint32_t)p[i + 1] << 8 : 0) |
+                             (i + 2 < s.n ? p[i + 2] : 0);
+                buf_putc(b, DIGITS[v >> 18 & 63]);
+                buf_putc(b, DIGITS[v >> 12 & 63]);
+                buf_putc(b, i + 1 < s.n ? DIGITS[v >> 6 & 63] : '=');
+                buf_putc(b, i + 2 < s.n ? DIGITS[v & 63] : '=');
+        }
+        buf_putc(b, '"');
+}
+
+void context_put_content(struct jsonw *w, const char *key, struct str bytes)
+{
+        jsonw_key(w, key);
+        if (text_is_utf8(bytes.p, bytes.n)) {
+                jsonw_str(w, bytes);
+                return;
+        }
+        put_base64(w->b, bytes);
+        w->comma = true;
+        jsonw_key(w, "encoding");
+        jsonw_cstr(w, "base64");
+}
+
+void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said)
+{
+        struct steno_error why = {0};
+        if (f->info.state == ARTIFACT_OPEN) {
+                jsonw_key(w, "unfinished");
+                jsonw_bool(w, true);
+        }
+        if (!f->damaged)
+                return;
+        jsonw_key(w, "damaged");
+        jsonw_bool(w, true);
+        context_damage(f, &why);
+        buf_printf(said, "%s%s", said->n ? "; " : "", why.msg);
+}
+
+void context_put_notes(struct jsonw *w, const struct buf *said)
+{
+        if (!said->n)
+                return;
+        jsonw_key(w, "notes");
+        jsonw_str(w, buf_str(said));
+}
+
+/* ---- by name ---- */
+
+static const struct {
+        const char *name;
+        int (*run)(struct steno_conv *conv, const struct json *args, struct buf *out,
+            struct steno_error *err);
+} OPERATIONS[] = {
+    {"list", context_list},
+    {"read", context_read},
+    {"tail", context_tail},
+    {"grep", context_grep},
+};
+
+int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n, char **json,
+    struct steno_error *err)
+{
+        struct json j;
+        struct buf out;
+        int rc = STENO_EINVAL;
+        json_init(&j);
+        buf_init(&out, 64 * MIB);
+        if (!args || n == 0) {
+                args = "{}";
+                n = 2;
+        }
+        rc = json_parse(&j, args, n, NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = error_set(err, STENO_EPROTO, "the arguments must be an object");
+        if (rc == 0) {
+                rc = error_set(err, STENO_EINVAL, "there is no context operation \"%.40s\"", op);
+                for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
+                        if (strcmp(op, OPERATIONS[i].name) != 0)
+                                continue;
+                        rc = OPERATIONS[i].run(conv, &j, &out, err);
+                        if (rc == 0)
+                                rc = buf_check(&out, err);
+                        if (rc == 0)
+                                figures_read(files_conv_store(conv->files), OPERATIONS[i].name);
+                }
+        }
+        if (rc == 0) {
+                char *text = buf_take(&out, NULL);
+                if (text)
+                        *json = text;
+                else
+                        rc = error_nomem(err);
+        }
+        json_release(&j);
+        buf_release(&out);
+        return rc;
+}

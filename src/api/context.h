@@ -1,0 +1,54 @@
+/*
+ * context.h - the context operations: list, read, tail, grep over one conversation's artifacts.
+ * Their table (names, words, parameters) is context_tools.c's; this is what they do.
+ */
+#ifndef API_CONTEXT_H
+#define API_CONTEXT_H
+
+#include "base/json.h"
+#include "api/api_store.h"
+#include "store/files/artifact.h"
+
+/* An artifact that is open for reading. */
+struct context_file {
+        const struct fs *fs;
+        int fd;
+        uint64_t size; /* as it was when it was opened */
+        bool damaged;  /* closed, and not of the size that it was closed with */
+        struct artifact_info info;
+};
+
+/* A ref, or a path of the runtime-store profile. A deleted one is STENO_ENOTFOUND with the words
+ * of its tombstone. */
+int context_open(
+    struct steno_conv *conv, struct str ref, struct context_file *out, struct steno_error *err);
+void context_close(struct context_file *f);
+/* STENO_ECORRUPT, and how much of a damaged one is there. */
+int context_damage(const struct context_file *f, struct steno_error *err);
+
+/* Each appends a JSON object to `out`; `args` is an object at node 0. */
+int context_list(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+int context_read(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+int context_tail(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+int context_grep(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+
+/*
+ * A whole number from the arguments: absent (or null) is `fallback`, outside of [min, max] it is
+ * clamped and `said` gets a sentence. Numbers in strings are taken as well, because models send
+ * them. STENO_EPROTO: it is no number.
+ */
+int context_number(const struct json *args, const char *name, uint64_t fallback, uint64_t min,
+    uint64_t max, struct buf *said, uint64_t *out, struct steno_error *err);
+
+/* "content" (and "encoding":"base64" where the bytes are not UTF-8). */
+void context_put_content(struct jsonw *w, const char *key, struct str bytes);
+/* "unfinished" or "damaged", where it is; of a damaged one `said` gets a sentence. */
+void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said);
+/* "notes": what was clamped, when anything was. */
+void context_put_notes(struct jsonw *w, const struct buf *said);
+
+#endif

@@ -1,0 +1,378 @@
+/*
+ * context_ops.c - list, read, tail and grep.
+ *
+ *   C1  Boundaries of read never split a character, also where its writer is still at it; reading
+ *       on from next_offset until done gives the exact bytes.
+ *   C2  tail reads only the end of a file.
+ */
+#include "api/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "output/grep.h"
+#include "output/lines.h"
+#include "api/spill.h"
+
+/* All matches of one answer together: a page for a model, never a flood. */
+#define GREP_ANSWER_MAX (64 * KIB)
+
+static int open_ref(struct steno_conv *conv, const struct json *args, struct context_file *f,
+    struct steno_error *err)
+{
+        struct buf ref;
+        json_ref v = json_get(args, 0, "ref");
+        /* A whole ref object is taken as well: models copy what they were shown. */
+        if (json_type(args, v) == JSON_OBJECT)
+                v = json_get(args, v, "id");
+        buf_init(&ref, 4 * KIB);
+        int rc = json_string(args, v, &ref, NULL)
+                     ? buf_check(&ref, err)
+                     : error_set(err, STENO_EPROTO, "ref must be given, as a string");
+        if (rc == 0)
+                rc = context_open(conv, buf_str(&ref), f, err);
+        buf_release(&ref);
+        return rc;
+}
+
+static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
+{
+        struct context_file *f = ctx;
+        ssize_t got = fs_pread_all(f->fs, f->fd, p, n, (off_t)at);
+        if (got < 0)
+                return error_sys(err, (int)got, "reading %s", f->info.id);
+        if ((size_t)got < n)
+                return error_set(err, STENO_EIO, "%s became shorter", f->info.id);
+        return 0;
+}
+
+/* ---- list ---- */
+
+struct listing {
+        struct jsonw w;
+        struct str kind;
+        uint64_t left;
+};
+
+static int list_one(void *ctx, const struct artifact_info *info)
+{
+        struct listing *l = ctx;
+        if (info->state == ARTIFACT_DELETED)
+                return 0;
+        if (l->kind.n && !str_is(l->kind, info->kind) && !str_is(l->kind, "artifact"))
+                return 0;
+        if (l->left-- == 0)
+                return 1;
+        spill_put_ref(&l->w, info);
+        return 0;
+}
+
+int context_list(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+{
+        struct buf said, kind;
+        struct listing l = {.w = jsonw_to(out)};
+        buf_init(&said, 4 * KIB);
+        buf_init(&kind, 4 * KIB);
+        json_string(args, json_get(args, 0, "kind"), &kind, NULL);
+        l.kind = buf_str(&kind);
+        int rc = context_number(
+            args, "limit", CONTEXT_LIST_DEFAULT, 1, CONTEXT_LIST_MAX, &said, &l.left, err);
+        if (rc == 0) {
+                jsonw_object(&l.w);
+                jsonw_key(&l.w, "items");
+                jsonw_array(&l.w);
+                rc = artifact_each(conv->files, list_one, &l, err);
+                jsonw_array_end(&l.w);
+                context_put_notes(&l.w, &said);
+                jsonw_object_end(&l.w);
+        }
+        buf_release(&said);
+        buf_release(&kind);
+        return rc < 0 ? rc : 0;
+}
+
+/* ---- read ---- */
+
+struct range {
+        uint64_t offset;
+        uint64_t limit;
+};
+
+/* line and count as an offset and a limit. */
+static int range_of_lines(struct steno_conv *conv, struct context_file *f, const struct json *args,
+    struct range *out, struct buf *said, struct steno_error *err)
+{
+        uint64_t line, count, end;
+        bool found, more;
+        char *index = NULL;
+        size_t n = 0;
+        struct lines_index x;
+        int rc = context_number(args, "line", 1, 1, UINT64_MAX >> 1, said, &line, err);
+        if (rc == 0)
+                rc = context_number(
+                    args, "count", 100, 1, CONTEXT_TAIL_LINES_MAX, said, &count, err);
+        if (rc == 0)
+                rc = artifact_lines(conv->files, &f->info, &index, &n, err);
+        if (rc)
+                return rc;
+        const struct lines_index *known = n && lines_index_open(&x, index, n, f->size) ? &x : NULL;
+        rc = lines_seek(read_file, f, f->size, known, line, &out->offset, &found, err);
+        if (rc == 0 && line > 1 && out->offset >= f->size)
+                buf_printf(said, "%sline was beyond the end", said->n ? "; " : "");
+        if (rc == 0)
+                rc = lines_seek(read_file, f, f->size, known, line + count, &end, &more, err);
+        if (rc == 0)
+                out->limit =
+                    end - out->offset < CONTEXT_READ_MAX ? end - out->offset : CONTEXT_READ_MAX;
+        free(index);
+        return rc;
+}
+
+static bool is_given(const struct json *args, const char *name)
+{
+        enum json_type t = json_type(args, json_get(args, 0, name));
+        return t != JSON_NOTHING && t != JSON_NULL;
+}
+
+/* Bytes before `offset` that belong to a character which it would split. */
+static int back_to_character(struct context_file *f, uint64_t *offset, struct steno_error *err)
+{
+        char around[8];
+        size_t before = *offset < 3 ? (size_t)*offset : 3;
+        size_t n = f->size - *offset < 4 ? (size_t)(f->size - *offset) : 4;
+        if (f->info.state != ARTIFACT_CLOSED || !f->info.utf8 || before == 0)
+                return 0;
+        int rc = read_file(f, *offset - before, around, before + n, err);
+        if (rc == 0)
+                *offset -= before - text_floor(around, before + n, before);
+        return rc;
+}
+
+/* How many bytes at the end are a character that its writer has not finished. */
+static size_t unfinished_character(const struct context_file *f, const char *p, size_t n)
+{
+        size_t valid = f->info.live ? text_utf8_prefix(p, n) : n;
+        bool begun = valid < n && n - valid < 4 && (unsigned char)p[valid] >= 0xC2;
+        return begun ? n - valid : 0;
+}
+
+int context_read(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+{
+        struct context_file f;
+        struct buf said;
+        struct range r;
+        char page[CONTEXT_READ_MAX + 8];
+        int rc = open_ref(conv, args, &f, err);
+        if (rc)
+                return rc;
+        buf_init(&said, 4 * KIB);
+        bool by_line = is_given(args, "line") || is_given(args, "count");
+        if (by_line) {
+                rc = range_of_lines(conv, &f, args, &r, &said, err);
+        } else {
+                rc = context_number(args, "offset", 0, 0, UINT64_MAX >> 1, &said, &r.offset, err);
+                if (rc == 0)
+                        rc = context_number(args, "limit", CONTEXT_READ_DEFAULT, 1,
+                            CONTEXT_READ_MAX, &said, &r.limit, err);
+        }
+        if (rc == 0 && r.offset > f.size) {
+                buf_printf(&said, "%soffset was beyond the end", said.n ? "; " : "");
+                r.offset = f.size;
+        }
+        if (rc == 0)
+                rc = back_to_character(&f, &r.offset, err);
+        size_t want = 0;
+        if (rc == 0) {
+                want = f.size - r.offset < r.limit ? (size_t)(f.size - r.offset) : (size_t)r.limit;
+                /* Up to three bytes more, so that the last character can be completed when the
+                 * limit is smaller than it. */
+                size_t extra =
+                    f.size - r.offset - want < 3 ? (size_t)(f.size - r.offset - want) : 3;
+                rc = read_file(&f, r.offset, page, want + extra, err);
+                if (rc == 0 && extra) {
+                        size_t floor = text_floor(page, want + extra, want);
+                        want = floor ? floor : text_ceil(page, want + extra, want);
+                } else if (rc == 0) {
+                        want -= unfinished_character(&f, page, want);
+                }
+        }
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                uint64_t next = r.offset + want;
+                jsonw_object(&w);
+                context_put_content(&w, "content", str_span(page, want));
+                jsonw_key(&w, "offset");
+                jsonw_u64(&w, r.offset);
+                jsonw_key(&w, "next_offset");
+                jsonw_u64(&w, next);
+                jsonw_key(&w, "done");
+                jsonw_bool(&w, next >= f.size);
+                jsonw_key(&w, "total_bytes");
+                jsonw_u64(&w, f.size);
+                context_put_state(&w, &f, &said);
+                context_put_notes(&w, &said);
+                jsonw_object_end(&w);
+        }
+        buf_release(&said);
+        context_close(&f);
+        return rc;
+}
+
+/* ---- tail ---- */
+
+int context_tail(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+{
+        struct context_file f;
+        struct buf said;
+        struct lines_span span;
+        uint64_t lines;
+        char page[CONTEXT_READ_MAX];
+        int rc = open_ref(conv, args, &f, err);
+        if (rc)
+                return rc;
+        buf_init(&said, 4 * KIB);
+        rc = context_number(args, "lines", CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX,
+            &said, &lines, err);
+        if (rc == 0)
+                rc = lines_tail(read_file, &f, f.size, lines, sizeof page, &span, err);
+        if (rc == 0)
+                rc = read_file(&f, span.offset, page, (size_t)span.size, err);
+        if (rc == 0)
+                span.size -= unfinished_character(&f, page, (size_t)span.size);
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                bool counted = f.info.state == ARTIFACT_CLOSED && !f.damaged;
+                jsonw_object(&w);
+                context_put_content(&w, "content", str_span(page, (size_t)span.size));
+                jsonw_key(&w, "first_line");
+                if (counted)
+                        jsonw_u64(&w, span.lines ? f.info.lines - span.lines + 1 : 0);
+                else
+                        jsonw_null(&w);
+                jsonw_key(&w, "total_lines");
+                if (counted)
+                        jsonw_u64(&w, f.info.lines);
+                else
+                        jsonw_null(&w);
+                jsonw_key(&w, "offset");
+                jsonw_u64(&w, span.offset);
+                jsonw_key(&w, "total_bytes");
+                jsonw_u64(&w, f.size);
+                context_put_state(&w, &f, &said);
+                context_put_notes(&w, &said);
+                jsonw_object_end(&w);
+        }
+        buf_release(&said);
+        context_close(&f);
+        return rc;
+}
+
+/* ---- grep ---- */
+
+static void put_lines(struct jsonw *w, const char *key, const struct grep_line *lines, uint32_t n)
+{
+        if (n == 0)
+                return;
+        jsonw_key(w, key);
+        jsonw_array(w);
+        for (uint32_t i = 0; i < n; i++)
+                jsonw_str(w, lines[i].text);
+        jsonw_array_end(w);
+}
+
+static void put_match(struct jsonw *w, const struct grep_match *m)
+{
+        jsonw_object(w);
+        jsonw_key(w, "line");
+        jsonw_u64(w, m->line);
+        jsonw_key(w, "byte_offset");
+        jsonw_u64(w, m->match_offset);
+        context_put_content(w, "content", m->content.text);
+        if (m->content.cut_before || m->content.cut_after) {
+                jsonw_key(w, "window");
+                jsonw_bool(w, true);
+        }
+        put_lines(w, "before", m->before, m->before_count);
+        put_lines(w, "after", m->after, m->after_count);
+        jsonw_object_end(w);
+}
+
+static int take_options(const struct json *args, struct grep_options *opt, struct buf *pattern,
+    struct buf *said, struct steno_error *err)
+{
+        uint64_t results, context;
+        if (!json_string(args, json_get(args, 0, "pattern"), pattern, NULL) || pattern->n == 0)
+                return error_set(err, STENO_EPROTO, "pattern must be given, as a string");
+        int rc = context_number(args, "max_results", CONTEXT_GREP_RESULTS_DEFAULT, 1,
+            CONTEXT_GREP_RESULTS_MAX, said, &results, err);
+        if (rc == 0)
+                rc = context_number(
+                    args, "context_lines", 0, 0, CONTEXT_GREP_CONTEXT_MAX, said, &context, err);
+        if (rc)
+                return rc;
+        opt->pattern = buf_str(pattern);
+        opt->case_sensitive = json_bool(args, json_get(args, 0, "case_sensitive"), false);
+        opt->max_results = (uint32_t)results;
+        opt->context_lines = (uint32_t)context;
+        opt->max_bytes = GREP_ANSWER_MAX;
+        return 0;
+}
+
+int context_grep(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+{
+        struct context_file f;
+        struct buf said, pattern;
+        struct grep_options opt = {0};
+        struct grep_result result;
+        void *map = NULL;
+        int rc = open_ref(conv, args, &f, err);
+        if (rc)
+                return rc;
+        buf_init(&said, 4 * KIB);
+        buf_init(&pattern, 64 * KIB);
+        rc = take_options(args, &opt, &pattern, &said, err);
+        if (rc == 0 && f.size) {
+                map = mmap(NULL, (size_t)f.size, PROT_READ, MAP_SHARED, f.fd, 0);
+                if (map == MAP_FAILED) {
+                        map = NULL;
+                        rc = error_set(err, STENO_EIO, "mapping %s failed", f.info.id);
+                }
+        }
+        if (rc == 0) {
+                if (map)
+                        madvise(map, (size_t)f.size, MADV_SEQUENTIAL);
+                opt.utf8 = f.info.state == ARTIFACT_OPEN || f.info.utf8;
+                rc = grep_run(map ? map : "", (size_t)f.size, &opt, &result, err);
+        }
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                jsonw_object(&w);
+                jsonw_key(&w, "matches");
+                jsonw_array(&w);
+                for (size_t i = 0; i < result.count; i++)
+                        put_match(&w, &result.matches[i]);
+                jsonw_array_end(&w);
+                jsonw_key(&w, "total_matches");
+                jsonw_u64(&w, result.total_matches);
+                jsonw_key(&w, "truncated");
+                jsonw_bool(&w, result.truncated);
+                context_put_state(&w, &f, &said);
+                context_put_notes(&w, &said);
+                jsonw_object_end(&w);
+                grep_release(&result);
+        }
+        if (map)
+                munmap(map, (size_t)f.size);
+        buf_release(&said);
+        buf_release(&pattern);
+        context_close(&f);
+        return rc;
+}

@@ -1,0 +1,245 @@
+/*
+ * context_tools.c - the context operations as tools of a model: one table, from which the
+ * definitions for each provider are made, and an executor that answers text.
+ *
+ * A model's mistakes come back as words it can act on. Answers are small by their own caps and are
+ * never materialized again (carry.c asks steno_is_context_tool).
+ */
+#include "api/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+struct parameter {
+        const char *name;
+        const char *type;
+        const char *words;
+        bool required;
+};
+
+struct context_tool {
+        const char *name; /* "context_" before it, or "context." in a call */
+        const char *words;
+        struct parameter parameters[6];
+};
+
+#define REF                                                                                        \
+        {                                                                                          \
+                "ref", "string", "The ref of a stored output, such as ctx_01J...", true            \
+        }
+
+static const struct context_tool TOOLS[] = {
+    {"list", "Lists the stored outputs of this conversation, newest first. Use it to find a ref.",
+        {{"kind", "string", "Only this kind: tool or terminal.", false},
+            {"limit", "integer", "How many, 50 unless told.", false}}},
+    {"read",
+        "Reads a piece of a stored output: by bytes (offset, limit) or by lines (line, count). "
+        "Go on from next_offset until done.",
+        {REF, {"offset", "integer", "First byte, 0 unless told.", false},
+            {"limit", "integer", "Bytes, 8192 unless told, 12288 at most.", false},
+            {"line", "integer", "First line, counted from 1, instead of offset.", false},
+            {"count", "integer", "Lines, with line.", false}}},
+    {"tail", "Shows the last lines of a stored output. Cheap at any size.",
+        {REF, {"lines", "integer", "How many, 200 unless told, 2000 at most.", false}}},
+    {"grep",
+        "Searches a stored output with a regular expression (PCRE) and shows the matching lines "
+        "with their numbers.",
+        {REF, {"pattern", "string", "The regular expression.", true},
+            {"max_results", "integer", "Matches to show, 50 unless told.", false},
+            {"context_lines", "integer", "Lines before and after each match, 0 unless told.",
+                false},
+            {"case_sensitive", "boolean", "false unless told.", false}}},
+};
+#define TOOL_COUNT (sizeof TOOLS / sizeof *TOOLS)
+#define PARAMETER_COUNT 6
+
+static const struct context_tool *find_tool(const char *name)
+{
+        if (strncmp(name, "context_", 8) != 0 && strncmp(name, "context.", 8) != 0)
+                return NULL;
+        for (size_t i = 0; i < TOOL_COUNT; i++)
+                if (strcmp(name + 8, TOOLS[i].name) == 0)
+                        return &TOOLS[i];
+        return NULL;
+}
+
+bool steno_is_context_tool(const char *name)
+{
+        return find_tool(name) != NULL;
+}
+
+/* ---- definitions ---- */
+
+static void put_schema(struct jsonw *w, const struct context_tool *t)
+{
+        jsonw_object(w);
+        jsonw_key(w, "type");
+        jsonw_cstr(w, "object");
+        jsonw_key(w, "properties");
+        jsonw_object(w);
+        for (size_t i = 0; i < PARAMETER_COUNT && t->parameters[i].name; i++) {
+                jsonw_key(w, t->parameters[i].name);
+                jsonw_object(w);
+                jsonw_key(w, "type");
+                jsonw_cstr(w, t->parameters[i].type);
+                jsonw_key(w, "description");
+                jsonw_cstr(w, t->parameters[i].words);
+                jsonw_object_end(w);
+        }
+        jsonw_object_end(w);
+        jsonw_key(w, "required");
+        jsonw_array(w);
+        for (size_t i = 0; i < PARAMETER_COUNT && t->parameters[i].name; i++)
+                if (t->parameters[i].required)
+                        jsonw_cstr(w, t->parameters[i].name);
+        jsonw_array_end(w);
+        jsonw_key(w, "additionalProperties");
+        jsonw_bool(w, false);
+        jsonw_object_end(w);
+}
+
+static void put_name(struct jsonw *w, const struct context_tool *t)
+{
+        struct buf name;
+        buf_init(&name, 64);
+        buf_printf(&name, "context_%s", t->name);
+        jsonw_key(w, "name");
+        jsonw_str(w, buf_str(&name));
+        jsonw_key(w, "description");
+        jsonw_cstr(w, t->words);
+        buf_release(&name);
+}
+
+int steno_context_tools(const char *flavour, char **json, struct steno_error *err)
+{
+        static const struct {
+                const char *name;
+                const char *schema;
+        } FLAVOURS[] = {
+            {"openai", "parameters"}, {"anthropic", "input_schema"}, {"mcp", "inputSchema"}};
+        const char *schema = NULL;
+        struct buf out;
+        for (size_t i = 0; i < 3; i++)
+                if (strcmp(flavour, FLAVOURS[i].name) == 0)
+                        schema = FLAVOURS[i].schema;
+        if (!schema)
+                return error_set(err, STENO_EINVAL, "there are no tools for \"%.40s\"", flavour);
+        bool wrapped = strcmp(flavour, "openai") == 0;
+        buf_init(&out, 64 * KIB);
+        struct jsonw w = jsonw_to(&out);
+        jsonw_array(&w);
+        for (size_t i = 0; i < TOOL_COUNT; i++) {
+                jsonw_object(&w);
+                if (wrapped) {
+                        jsonw_key(&w, "type");
+                        jsonw_cstr(&w, "function");
+                        jsonw_key(&w, "function");
+                        jsonw_object(&w);
+                }
+                put_name(&w, &TOOLS[i]);
+                jsonw_key(&w, schema);
+                put_schema(&w, &TOOLS[i]);
+                if (wrapped)
+                        jsonw_object_end(&w);
+                jsonw_object_end(&w);
+        }
+        jsonw_array_end(&w);
+        char *text = buf_take(&out, NULL);
+        buf_release(&out);
+        if (!text)
+                return error_nomem(err);
+        *json = text;
+        return 0;
+}
+
+/* ---- a model's call ---- */
+
+/* Words for the arguments a tool does not have: a misspelt one must not be ignored in silence. */
+static bool name_unknown(const struct context_tool *t, const struct json *args, struct buf *text)
+{
+        for (json_ref k = json_child(args, 0); k != JSON_NONE; k = json_next_key(args, 0, k)) {
+                bool known = false;
+                for (size_t i = 0; i < PARAMETER_COUNT && t->parameters[i].name; i++)
+                        known = known || json_is(args, k, t->parameters[i].name);
+                if (known)
+                        continue;
+                buf_printf(text, "context_%s has no parameter %.*s; it has:", t->name,
+                    (int)(json_raw(args, k).n < 60 ? json_raw(args, k).n : 60),
+                    json_raw(args, k).p);
+                for (size_t i = 0; i < PARAMETER_COUNT && t->parameters[i].name; i++)
+                        buf_printf(text, "%s %s", i ? "," : "", t->parameters[i].name);
+                return true;
+        }
+        return false;
+}
+
+static int hand_over(struct buf *text, char **out, struct steno_error *err)
+{
+        char *z = buf_take(text, NULL);
+        buf_release(text);
+        if (!z)
+                return error_nomem(err);
+        *out = z;
+        return 0;
+}
+
+/* An error that the model can do something about, as words; false for those it cannot. */
+static bool in_words(
+    const struct context_tool *t, int rc, const struct steno_error *why, struct buf *text)
+{
+        switch (rc) {
+        case STENO_ENOTFOUND:
+                buf_printf(text, "%s. context_list shows the refs there are.", why->msg);
+                return true;
+        case STENO_EPROTO:
+        case STENO_EINVAL:
+        case STENO_ELIMIT:
+        case STENO_ECORRUPT:
+                buf_printf(text, "context_%s: %s", t->name, why->msg);
+                return true;
+        default:
+                return false;
+        }
+}
+
+int steno_context_call(struct steno_conv *conv, const char *name, const char *args, size_t n,
+    char **text, bool *is_error, struct steno_error *err)
+{
+        const struct context_tool *t = find_tool(name);
+        struct steno_error why = {0};
+        struct json j;
+        struct buf words;
+        if (!t)
+                return error_set(err, STENO_EINVAL, "\"%.60s\" is no context tool", name);
+        buf_init(&words, 64 * KIB);
+        json_init(&j);
+        *is_error = true;
+        if (n && json_parse(&j, args, n, NULL, &why)) {
+                buf_printf(&words, "context_%s: the arguments are not JSON: %s", t->name, why.msg);
+        } else if (n && json_type(&j, 0) != JSON_OBJECT) {
+                buf_printf(&words, "context_%s: the arguments must be an object", t->name);
+        } else if (!n || !name_unknown(t, &j, &words)) {
+                char *json = NULL;
+                int rc = steno_context(conv, t->name, args, n, &json, &why);
+                if (rc && !in_words(t, rc, &why, &words)) {
+                        json_release(&j);
+                        buf_release(&words);
+                        if (err)
+                                *err = why;
+                        return rc;
+                }
+                if (rc == 0) {
+                        *is_error = false;
+                        json_release(&j);
+                        buf_release(&words);
+                        *text = json;
+                        return 0;
+                }
+        }
+        json_release(&j);
+        return hand_over(&words, text, err);
+}

@@ -1,0 +1,137 @@
+/* receipt.c - see receipt.h */
+#include "api/receipt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+
+struct steno_receipt {
+        uint64_t first_seq;
+        uint64_t last_seq;
+        int durability;
+        bool replayed;
+        size_t count;
+        char **ids;
+        struct buf json;
+};
+
+static int write_json(struct steno_receipt *r, const char *conversation, struct steno_error *err)
+{
+        buf_clear(&r->json);
+        struct jsonw w = jsonw_to(&r->json);
+        jsonw_object(&w);
+        jsonw_key(&w, "conversation");
+        jsonw_cstr(&w, conversation);
+        jsonw_key(&w, "first_seq");
+        jsonw_u64(&w, r->first_seq);
+        jsonw_key(&w, "last_seq");
+        jsonw_u64(&w, r->last_seq);
+        jsonw_key(&w, "ids");
+        jsonw_array(&w);
+        for (size_t i = 0; i < r->count; i++)
+                jsonw_cstr(&w, r->ids[i]);
+        jsonw_array_end(&w);
+        jsonw_key(&w, "durability");
+        jsonw_cstr(&w, r->durability == STENO_FULL ? "full" : "process");
+        jsonw_object_end(&w);
+        return buf_cstr(&r->json) ? 0 : error_nomem(err);
+}
+
+int receipt_new(const char *conversation, const struct files_batch *batch,
+    struct steno_receipt **out, struct steno_error *err)
+{
+        struct steno_receipt *r = calloc(1, sizeof *r);
+        if (!r)
+                return error_nomem(err);
+        /* No seq and no durability is longer than these. */
+        *r = (struct steno_receipt){.first_seq = UINT64_MAX,
+            .last_seq = UINT64_MAX,
+            .durability = STENO_PROCESS,
+            .count = batch->count};
+        buf_init(&r->json, 0);
+        r->ids = calloc(r->count, sizeof *r->ids);
+        if (!r->ids)
+                goto fail;
+        for (size_t i = 0; i < r->count; i++) {
+                struct str id = batch->entries[i].id;
+                r->ids[i] = strndup(id.p, id.n);
+                if (!r->ids[i])
+                        goto fail;
+        }
+        if (write_json(r, conversation, err))
+                goto fail;
+        *out = r;
+        return 0;
+fail:
+        steno_receipt_free(r);
+        return error_nomem(err);
+}
+
+static void free_ids(struct steno_receipt *r)
+{
+        for (size_t i = 0; r->ids && i < r->count; i++)
+                free(r->ids[i]);
+        free(r->ids);
+}
+
+int receipt_fill(struct steno_receipt *r, const char *conversation, struct files_receipt *from,
+    struct steno_error *err)
+{
+        r->first_seq = from->first_seq;
+        r->last_seq = from->last_seq;
+        r->durability = from->durability;
+        r->replayed = from->replayed;
+        if (from->ids) {
+                free_ids(r);
+                r->ids = from->ids;
+                from->ids = NULL;
+        }
+        return write_json(r, conversation, err);
+}
+
+void steno_receipt_free(struct steno_receipt *r)
+{
+        if (!r)
+                return;
+        free_ids(r);
+        buf_release(&r->json);
+        free(r);
+}
+
+uint64_t steno_receipt_first_seq(const struct steno_receipt *r)
+{
+        return r->first_seq;
+}
+
+uint64_t steno_receipt_last_seq(const struct steno_receipt *r)
+{
+        return r->last_seq;
+}
+
+size_t steno_receipt_count(const struct steno_receipt *r)
+{
+        return r->count;
+}
+
+const char *steno_receipt_id(const struct steno_receipt *r, size_t i)
+{
+        return i < r->count ? r->ids[i] : NULL;
+}
+
+int steno_receipt_durability(const struct steno_receipt *r)
+{
+        return r->durability;
+}
+
+bool steno_receipt_replayed(const struct steno_receipt *r)
+{
+        return r->replayed;
+}
+
+const char *steno_receipt_json(const struct steno_receipt *r)
+{
+        return r->json.p;
+}

@@ -1,0 +1,19 @@
+/*
+ * receipt.h - what an append answers.
+ */
+#ifndef API_RECEIPT_H
+#define API_RECEIPT_H
+
+#include "steno.h"
+#include "store/files/files.h"
+
+/* Before the batch is committed: everything that needs memory, so that what was stored cannot be
+ * reported as refused. */
+int receipt_new(const char *conversation, const struct files_batch *batch,
+    struct steno_receipt **out, struct steno_error *err);
+
+/* After it was. Takes the ids over (of a replay). STENO_ENOMEM for a replay only. */
+int receipt_fill(struct steno_receipt *r, const char *conversation, struct files_receipt *from,
+    struct steno_error *err);
+
+#endif

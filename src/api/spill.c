@@ -1,0 +1,294 @@
+/* spill.c - see spill.h */
+#include "api/spill.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_stream.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "output/excerpt.h"
+#include "output/lines.h"
+#include "output/outline.h"
+#include "output/stub.h"
+#include "store/files/figures.h"
+
+/* An outline needs the whole document in memory; beyond this the stub does without. */
+#define OUTLINE_TEXT_MAX (8 * MIB)
+#define OUTLINE_BYTES 1024
+/* What is held of the line index before it goes to its file: that of 8 million lines. */
+#define INDEX_PIECE (64 * KIB)
+
+struct spill {
+        struct steno_conv *conv;
+        struct spill_options opt;
+        uint64_t bytes;
+        struct policy_count count; /* this and utf8 only until it is too large to be shown: */
+        struct text_utf8 utf8;     /* then the excerpt, which sees everything, knows better */
+        struct json_stream json;
+        bool is_json;
+        struct buf text; /* all of it until it is too large to be shown */
+        bool large;
+        bool ended;
+        struct artifact *artifact;
+        struct excerpt *excerpt;
+        struct lines_writer lines;
+        struct buf line_index;
+        struct buf outline_text; /* the whole, kept while it may be JSON and is not too large */
+};
+
+int spill_new(struct steno_conv *conv, const struct spill_options *opt, struct spill **out,
+    struct steno_error *err)
+{
+        struct spill *s = calloc(1, sizeof *s);
+        if (!s)
+                return error_nomem(err);
+        s->conv = conv;
+        s->opt = *opt;
+        s->is_json = true;
+        json_stream_init(&s->json);
+        buf_init(&s->text, 0);
+        buf_init(&s->line_index, 0);
+        buf_init(&s->outline_text, OUTLINE_TEXT_MAX);
+        lines_writer_init(&s->lines, &s->line_index);
+        *out = s;
+        return 0;
+}
+
+void spill_free(struct spill *s)
+{
+        if (!s)
+                return;
+        artifact_free(s->artifact);
+        excerpt_free(s->excerpt);
+        buf_release(&s->text);
+        buf_release(&s->line_index);
+        buf_release(&s->outline_text);
+        free(s);
+}
+
+const char *spill_ref(const struct spill *s)
+{
+        return s->artifact ? artifact_id(s->artifact) : NULL;
+}
+
+static void put_hint(const struct spill *s, struct buf *out, bool size)
+{
+        if (s->opt.server.n) {
+                buf_put_str(out, s->opt.server);
+                buf_putc(out, '/');
+        }
+        buf_put_str(out, s->opt.tool);
+        if (s->opt.call.n) {
+                buf_puts(out, " call ");
+                buf_put(out, s->opt.call.p, text_floor(s->opt.call.p, s->opt.call.n, 80));
+        }
+        if (size) {
+                buf_puts(out, ", ");
+                text_put_size(out, s->bytes);
+        }
+}
+
+/* Bytes that go to the file: everything that is collected about it sees them here. */
+static int to_file(struct spill *s, const void *p, size_t n, struct steno_error *err)
+{
+        int rc = artifact_write(s->artifact, p, n, err);
+        if (rc)
+                return rc;
+        excerpt_feed(s->excerpt, p, n);
+        lines_writer_feed(&s->lines, p, n);
+        rc = buf_check(&s->line_index, err);
+        if (rc == 0 && s->line_index.n >= INDEX_PIECE) {
+                artifact_index(s->artifact, buf_str(&s->line_index));
+                buf_clear(&s->line_index);
+        }
+        return rc;
+}
+
+/* From here on it is a file. What was held so far goes first. */
+static int become_file(struct spill *s, struct steno_error *err)
+{
+        struct buf hint;
+        buf_init(&hint, 4 * KIB);
+        put_hint(s, &hint, false);
+        s->excerpt = excerpt_new(NULL);
+        int rc = s->excerpt ? buf_check(&hint, err) : error_nomem(err);
+        if (rc == 0)
+                rc = artifact_begin(s->conv->files, s->opt.terminal ? "terminal" : "tool",
+                    s->opt.call, buf_str(&hint), &s->artifact, err);
+        if (rc == 0)
+                rc = to_file(s, s->text.p, s->text.n, err);
+        buf_release(&hint);
+        return rc;
+}
+
+/* Keeps the document for its outline as long as it can be JSON and is not too large. */
+static void look_for_json(struct spill *s, const char *p, size_t n)
+{
+        if (!s->is_json)
+                return;
+        s->is_json = json_stream_feed(&s->json, p, n);
+        if (s->is_json)
+                buf_put(&s->outline_text, p, n);
+        if (!s->is_json || s->outline_text.failed) {
+                buf_release(&s->outline_text);
+                s->outline_text.max = 0;
+        }
+}
+
+/* Has it become too large to be shown? No more is looked at than that needs. */
+static bool is_large(struct spill *s, const void *p, size_t n)
+{
+        uint64_t room = s->opt.policy.max_bytes - s->count.bytes;
+        size_t look = n > room ? (size_t)room + 1 : n;
+        policy_count_feed(&s->count, p, look);
+        text_utf8_feed(&s->utf8, p, look);
+        return s->utf8.bad || policy_passed(&s->opt.policy, &s->count);
+}
+
+int spill_write(struct spill *s, const void *p, size_t n, struct steno_error *err)
+{
+        int rc = 0;
+        bool large = s->large || is_large(s, p, n);
+        s->bytes += n;
+        look_for_json(s, p, n);
+        if (!s->artifact && (large || s->opt.terminal))
+                rc = become_file(s, err);
+        if (rc == 0 && s->artifact)
+                rc = to_file(s, p, n, err);
+        if (large && !s->large) {
+                s->large = true;
+                buf_release(&s->text);
+        }
+        if (rc == 0 && !large) {
+                buf_put(&s->text, p, n);
+                rc = buf_check(&s->text, err);
+        }
+        return rc;
+}
+
+static int put_stub(struct spill *s, const struct spill_exit *exit,
+    const struct artifact_info *info, bool is_json, struct buf *content, struct steno_error *err)
+{
+        struct buf outline;
+        int rc;
+        if (s->opt.policy.profile == POLICY_RUNTIME_STORE && !s->opt.terminal) {
+                struct buf path;
+                buf_init(&path, 4 * KIB);
+                spill_put_path(&path, steno_conv_id(s->conv), s->opt.message_id);
+                rc = stub_build_runtime(
+                    excerpt_first_bytes(s->excerpt), buf_str(&path), content, err);
+                buf_release(&path);
+                return rc;
+        }
+        buf_init(&outline, 0);
+        if (is_json && s->outline_text.n)
+                outline_put(&outline, buf_str(&s->outline_text), OUTLINE_BYTES);
+        struct excerpt_figures f;
+        excerpt_figures(s->excerpt, &f);
+        struct stub_meta meta = {.ref = str_of(info->id),
+            .server = s->opt.server,
+            .tool = s->opt.tool,
+            .call = s->opt.call,
+            .kind = f.binary  ? STUB_BINARY
+                    : is_json ? STUB_JSON
+                              : STUB_TEXT,
+            .has_exit = exit->has_code,
+            .exit_code = exit->code,
+            .unfinished = exit->unfinished,
+            .tools = s->opt.context_tools ? STUB_HAS_ALL : 0,
+            .outline = buf_str(&outline)};
+        rc = stub_build(s->excerpt, &meta, content, err);
+        buf_release(&outline);
+        return rc;
+}
+
+static int close_file(struct spill *s, const struct excerpt_figures *f, bool is_json,
+    struct artifact_info *info, struct steno_error *err)
+{
+        struct buf hint;
+        bool utf8 = f->utf8;
+        buf_init(&hint, 4 * KIB);
+        put_hint(s, &hint, true);
+        struct artifact_end end = {.suffix = s->opt.terminal ? ".log"
+                                             : is_json       ? ".json"
+                                             : utf8          ? ".txt"
+                                                             : ".bin",
+            .mime = is_json ? "application/json"
+                    : utf8  ? "text/plain"
+                            : "application/octet-stream",
+            .lines = f->lines,
+            .utf8 = utf8,
+            .hint = buf_str(&hint),
+            .line_index = buf_str(&s->line_index)};
+        int rc = artifact_close(s->artifact, &end, info, err);
+        buf_release(&hint);
+        return rc;
+}
+
+int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *content,
+    bool *materialized, struct artifact_info *info, struct steno_error *err)
+{
+        struct excerpt_figures f = {0};
+        bool shown = !s->large && text_utf8_finish(&s->utf8);
+        bool is_json = s->is_json && json_stream_finish(&s->json);
+        int rc = 0;
+        if (!s->artifact && (!shown || s->opt.terminal))
+                rc = become_file(s, err);
+        if (rc == 0 && s->artifact && !s->ended) {
+                excerpt_finish(s->excerpt);
+                lines_writer_finish(&s->lines);
+                s->ended = true;
+        }
+        if (rc == 0 && s->artifact) {
+                excerpt_figures(s->excerpt, &f);
+                is_json = is_json && f.utf8;
+                rc = close_file(s, &f, is_json, info, err);
+        }
+        if (rc)
+                return rc;
+        /* What is short is shown whole, also where a terminal's output is a file as well. */
+        if (shown) {
+                buf_put(content, s->text.p, s->text.n);
+                rc = buf_check(content, err);
+        } else {
+                rc = put_stub(s, exit, info, is_json, content, err);
+        }
+        if (rc)
+                return rc;
+        *materialized = s->artifact != NULL;
+        if (!shown)
+                figures_materialized(files_conv_store(s->conv->files), f.bytes, f.chars, content->n,
+                    text_count(content->p, content->n));
+        return 0;
+}
+
+void spill_put_ref(struct jsonw *w, const struct artifact_info *info)
+{
+        jsonw_object(w);
+        jsonw_key(w, "id");
+        jsonw_cstr(w, info->id);
+        jsonw_key(w, "kind");
+        jsonw_cstr(w, "artifact");
+        jsonw_key(w, "mimeType");
+        jsonw_cstr(w, info->mime);
+        jsonw_key(w, "byteSize");
+        jsonw_u64(w, info->size);
+        jsonw_key(w, "createdAt");
+        jsonw_i64(w, info->created);
+        jsonw_key(w, "hint");
+        jsonw_cstr(w, info->hint);
+        jsonw_object_end(w);
+}
+
+void spill_put_path(struct buf *out, const char *conversation, struct str message_id)
+{
+        buf_puts(out, "@state/logs/tool-results/");
+        buf_puts(out, conversation);
+        buf_putc(out, '/');
+        buf_put_str(out, message_id);
+        buf_puts(out, ".json");
+}

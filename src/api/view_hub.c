@@ -1,0 +1,350 @@
+/* view_hub.c - see view_hub.h */
+#include "api/view_hub.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/token.h"
+#include "view/budget.h"
+#include "view/strategies.h"
+
+void view_hub_init(struct view_hub *v)
+{
+        arena_init(&v->arena);
+        json_init(&v->tape);
+        buf_init(&v->text, 0);
+        buf_init(&v->out, 0);
+        v->h = (struct history){0};
+        v->cap = 0;
+        v->items = NULL;
+}
+
+void view_hub_release(struct view_hub *v)
+{
+        buf_release(&v->out);
+        buf_release(&v->text);
+        json_release(&v->tape);
+        arena_release(&v->arena);
+}
+
+static void empty(struct view_hub *v)
+{
+        arena_reset(&v->arena);
+        v->h = (struct history){0};
+        v->cap = 0;
+        v->items = NULL;
+}
+
+bool view_hub_full(int outputs, const struct about *about)
+{
+        return outputs == STENO_OUTPUTS_DEFAULT ? about->keep_output
+                                                : outputs == STENO_OUTPUTS_FULL;
+}
+
+/* ---- in ---- */
+
+static bool make_room(struct view_hub *v)
+{
+        if (v->h.count < v->cap)
+                return true;
+        size_t cap = v->cap ? v->cap * 2 : 64;
+        struct message *list = arena_alloc(&v->arena, cap * sizeof *list);
+        struct hub_item *items = arena_alloc(&v->arena, cap * sizeof *items);
+        if (!list || !items)
+                return false;
+        if (v->h.count) {
+                memcpy(list, v->h.list, v->h.count * sizeof *list);
+                memcpy(items, v->items, v->h.count * sizeof *items);
+        }
+        v->h.list = list;
+        v->items = items;
+        v->cap = cap;
+        return true;
+}
+
+static int to_buf(void *ctx, const void *p, size_t n)
+{
+        struct buf *b = ctx;
+        buf_put(b, p, n);
+        return b->failed;
+}
+
+enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about)
+{
+        bool full = view_hub_full(v->outputs, about);
+        if (!v->source->lack || (!about->part_count && !(full && about->ref.n)))
+                return VIEW_LACKS_NOTHING;
+        return v->source->lack(v->source->ctx, about, full);
+}
+
+/* The message with everything put back, in the arena. Damage to an output costs that output. */
+static int carry_whole(struct view_hub *v, const struct feed_item *item, struct str *out)
+{
+        const struct about *a = item->about;
+        bool full = view_hub_full(v->outputs, a);
+        if (full && view_hub_lack(v, a) == VIEW_LACKS_OUTPUT) {
+                view_report_damage(v->report, item->seq, item->seq);
+                full = false;
+        }
+        if (!a->part_count && !(full && a->ref.n)) {
+                *out = arena_dup(&v->arena, item->m);
+                return out->p ? 0 : error_nomem(v->err);
+        }
+        buf_clear(&v->text);
+        int rc = v->source->carry(v->source->ctx, item->m, a, full, to_buf, &v->text, v->err);
+        if (v->text.failed)
+                rc = buf_check(&v->text, v->err);
+        if (rc)
+                return rc;
+        *out = arena_dup(&v->arena, buf_str(&v->text));
+        return out->p ? 0 : error_nomem(v->err);
+}
+
+static void hide_results(struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_RESULT)
+                        message_set_output(
+                            m, &m->parts[i], STR("[This result is kept out of the context.]"));
+}
+
+/* A page shows damage where it stands; a provider's format has no mark for it. */
+static int add_damage(struct view_hub *v, const struct feed_item *item)
+{
+        char text[320], which[80] = "this record";
+        view_report_damage(v->report, item->seq, item->last_seq);
+        if (strcmp(v->format->name, "chat") != 0)
+                return 0;
+        if (!make_room(v))
+                return error_nomem(v->err);
+        if (item->last_seq > item->seq)
+                snprintf(which, sizeof which, "the records from seq %llu to %llu",
+                    (unsigned long long)item->seq, (unsigned long long)item->last_seq);
+        snprintf(text, sizeof text,
+            "{\"id\":\"damaged_%llu\",\"role\":\"assistant\",\"content\":\"\","
+            "\"partType\":\"error\",\"error\":{\"code\":\"CORRUPT_RECORD\",\"message\":"
+            "\"%s cannot be read\",\"retryable\":false}}",
+            (unsigned long long)item->seq, which);
+        struct str m = arena_dup(&v->arena, str_of(text));
+        if (!m.p)
+                return error_nomem(v->err);
+        int rc = json_parse(&v->tape, m.p, m.n, NULL, v->err);
+        if (!rc)
+                rc = format_read_message(
+                    v->format, &v->tape, 0, item->seq, &v->arena, &v->h.list[v->h.count], v->err);
+        if (!rc)
+                v->items[v->h.count++] = (struct hub_item){.seq = item->seq};
+        return rc;
+}
+
+static struct str escaped_id(struct view_hub *v, struct str id)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        json_put_escaped(&b, id);
+        struct str s = arena_dup(&v->arena, buf_str(&b));
+        buf_release(&b);
+        return s;
+}
+
+/* A page knows messages by the ids of their records. What was put in a message's place may bring
+ * an id of its own and is shown under that of the message. Providers know no ids of messages. */
+static void set_id(struct view_hub *v, const struct feed_item *item, struct message *m)
+{
+        if (v->format->flags & FORMAT_PROVIDER)
+                return;
+        if (m->id.p ? str_eq(token_decode(m->id, &v->arena, NULL), item->id)
+                    : v->format != &format_chat && !item->replaced)
+                return;
+        if (m->id.p || item->replaced)
+                message_touch(m);
+        m->id = escaped_id(v, item->id);
+}
+
+int view_hub_add(struct view_hub *v, const struct feed_item *item)
+{
+        char name[64];
+        struct str m;
+        if (item->damaged)
+                return add_damage(v, item);
+        if (view_hub_lack(v, item->about) == VIEW_LACKS_PART) {
+                struct feed_item lost = {.seq = item->seq, .last_seq = item->seq, .damaged = true};
+                return add_damage(v, &lost);
+        }
+        if (!make_room(v))
+                return error_nomem(v->err);
+        snprintf(name, sizeof name, "%.*s", (int)item->fmt.n, item->fmt.p);
+        const struct format *from = format_find(name);
+        int rc = carry_whole(v, item, &m);
+        if (rc)
+                return rc;
+        struct message *to = &v->h.list[v->h.count];
+        if (from)
+                rc = json_parse(&v->tape, m.p, m.n, NULL, v->err);
+        if (from && !rc)
+                rc = format_read_message(from, &v->tape, 0, item->seq, &v->arena, to, v->err);
+        if (rc == STENO_ENOMEM)
+                return rc;
+        if (!from || rc) {
+                /* Of a format that this build does not know, or no longer takes. */
+                view_report_damage(v->report, item->seq, item->seq);
+                return 0;
+        }
+        if (item->hidden)
+                hide_results(to);
+        set_id(v, item, to);
+        v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
+            .id = arena_dup(&v->arena, item->id),
+            .ref = arena_dup(&v->arena, item->about->ref),
+            .run = arena_dup(&v->arena, item->about->run),
+            .duplicate = item->about->duplicate && !item->about->orphan};
+        return v->arena.failed ? error_nomem(v->err) : 0;
+}
+
+/* ---- looking up ---- */
+
+static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq)
+{
+        size_t lo = 0, hi = v->h.count;
+        while (lo < hi) {
+                size_t mid = lo + (hi - lo) / 2;
+                if (v->items[mid].seq < seq)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < v->h.count && v->items[lo].seq == seq ? &v->items[lo] : NULL;
+}
+
+static struct str ref_of(void *ctx, const struct message *m)
+{
+        struct view_hub *v = ctx;
+        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        return item ? item->ref : (struct str){0};
+}
+
+static enum repair_class classify(void *ctx, uint64_t seq, struct str id)
+{
+        struct view_hub *v = ctx;
+        const struct hub_item *item = item_of(v, seq);
+        if (!item || !v->source->classify)
+                return REPAIR_UNRECORDED;
+        return v->source->classify(v->source->ctx, item->run, seq, id);
+}
+
+/* A segment does not hold the first result of a call that was answered before it; the mark that
+ * the append made knows better. */
+static void tell_repair(void *ctx, const struct repair_note *note)
+{
+        struct view_hub *v = ctx;
+        struct repair_note told = *note;
+        const struct hub_item *item = item_of(v, note->seq);
+        if (note->class == REPAIR_ORPHAN && item && item->duplicate) {
+                told.class = REPAIR_DUPLICATE;
+                told.text = repair_class_text(REPAIR_DUPLICATE);
+        }
+        view_report_repair(v->report, &told);
+}
+
+int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item)
+{
+        for (size_t i = 0; i < item->about->answer_count; i++) {
+                struct repair_note note = {.class = REPAIR_ORPHAN,
+                    .seq = item->seq,
+                    .call = escaped_id(v, item->about->answers[i]),
+                    .text = repair_class_text(REPAIR_ORPHAN)};
+                view_report_repair(v->report, &note);
+        }
+        return v->arena.failed ? error_nomem(v->err) : 0;
+}
+
+/* ---- out ---- */
+
+static int edit(struct view_hub *v, struct work *w)
+{
+        if (!v->edit_strategies)
+                return 0;
+        if (strcmp(v->edit_strategies, "auto") == 0) {
+                uint64_t tokens = v->budget ? v->budget : STRATEGIES_AUTO_TOKENS;
+                return strategies_auto(w, tokens, !v->budget, v->err);
+        }
+        struct strategy *list;
+        size_t count;
+        int rc = strategies_parse(str_of(v->edit_strategies), &v->arena, &list, &count, v->err);
+        return rc ? rc : strategies_apply(w, list, count, v->err);
+}
+
+static int edit_and_weigh(struct view_hub *v, struct history *h)
+{
+        if (!v->edit_strategies && !v->budget && !v->count_tokens)
+                return 0;
+        struct work w = {.h = h,
+            .arena = &v->arena,
+            .pin = v->pin,
+            .ref_of = ref_of,
+            .ref_ctx = v,
+            .report = v->report->wanted ? &v->report->edits.w : NULL};
+        int rc = work_init(&w, v->err);
+        if (!rc)
+                rc = edit(v, &w);
+        if (!rc && v->budget)
+                rc = budget_apply(&w, v->budget, v->err);
+        if (!rc) {
+                v->report->counted = true;
+                v->report->tokens += work_tokens(&w);
+        }
+        work_release(&w);
+        return rc;
+}
+
+static void tell_id(struct view_hub *v, const struct message *m)
+{
+        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        if (item)
+                view_report_id(v->report, item->id);
+        else if (m->id.p)
+                view_report_id(v->report, token_decode(m->id, &v->arena, NULL));
+}
+
+/* A provider gets calls that carry their results as two messages. */
+static void tell_ids(struct view_hub *v, const struct history *h)
+{
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                tell_id(v, m);
+                if ((v->format->flags & FORMAT_PROVIDER) && m->role == ROLE_ASSISTANT &&
+                    message_has(m, PART_RESULT))
+                        tell_id(v, m);
+        }
+}
+
+int view_hub_write(struct view_hub *v, struct str *json)
+{
+        struct history h;
+        bool provider = v->format->flags & FORMAT_PROVIDER;
+        struct repair_options opt = {.synthesize = provider,
+            .classify = classify,
+            .classify_ctx = v,
+            .on_note = tell_repair,
+            .note_ctx = v};
+        struct writer w = {.out = &v->out,
+            .arena = &v->arena,
+            .valid = provider,
+            .strip_own = provider,
+            .on_loss = view_report_loss,
+            .loss_ctx = v->report,
+            .on_repair = tell_repair,
+            .repair_ctx = v};
+        buf_clear(&v->out);
+        int rc = repair_history(&v->h, &opt, &v->arena, &h) ? error_nomem(v->err) : 0;
+        if (!rc)
+                rc = edit_and_weigh(v, &h);
+        if (!rc)
+                rc = format_write_history(v->format, &w, &h, v->err);
+        if (!rc && v->report->wanted)
+                tell_ids(v, &h);
+        *json = buf_str(&v->out);
+        empty(v);
+        return rc;
+}

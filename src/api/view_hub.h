@@ -1,0 +1,60 @@
+/*
+ * view_hub.h - the long way of a view: items become hub messages, are repaired, edited, fitted to
+ * a budget and written in a format. Holds what it is given until it is written: a page, or one
+ * segment of it.
+ */
+#ifndef API_VIEW_HUB_H
+#define API_VIEW_HUB_H
+
+#include "format/format.h"
+#include "api/view_feed.h"
+#include "api/view_report.h"
+#include "view/work.h"
+
+struct hub_item {
+        uint64_t seq;
+        struct str id;
+        struct str ref;
+        struct str run;
+        bool duplicate; /* it was marked as a second result when it came */
+};
+
+struct view_hub {
+        const struct view_source *source;
+        const struct format *format;
+        int outputs;
+        const char *edit_strategies;
+        uint64_t pin;
+        uint64_t budget;
+        bool count_tokens;
+        struct view_report *report;
+        struct steno_error *err;
+        /* the rest is its own */
+        struct arena arena;
+        struct json tape;
+        struct buf text;
+        struct history h;
+        size_t cap;
+        struct hub_item *items; /* beside h.list */
+        struct buf out;
+};
+
+/* Set the first members before. */
+void view_hub_init(struct view_hub *v);
+void view_hub_release(struct view_hub *v);
+
+/* Is the output of this message given in full? */
+bool view_hub_full(int outputs, const struct about *about);
+/* Which files are not whole that this message needs? */
+enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about);
+
+/* Adds a message, in order of seqs. */
+int view_hub_add(struct view_hub *v, const struct feed_item *item);
+/* Tells of a lost one (view_feed.h) as of any result without a call. */
+int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item);
+
+/* Makes the view of what was added: *json is "[...]", valid until the next call. Empty again
+ * afterwards. */
+int view_hub_write(struct view_hub *v, struct str *json);
+
+#endif

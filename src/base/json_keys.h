@@ -1,0 +1,33 @@
+/*
+ * json_keys.h - strict reading of JSON objects that people write: every key is known and stands
+ * once, and a mistake is answered with what was probably meant.
+ */
+#ifndef BASE_JSON_KEYS_H
+#define BASE_JSON_KEYS_H
+
+#include "base/json.h"
+#include "steno.h"
+
+/* The known name nearest to `name`, or NULL when none is near. `known` is NULL-terminated. */
+const char *config_key_suggest(const char *const *known, struct str name);
+
+/* STENO_EINVAL when `obj` is not an object, or has a key twice or one that is not known; `where`
+ * names the object in the message. */
+int config_key_check(const struct json *j, json_ref obj, const char *const *known,
+    const char *where, struct steno_error *err);
+
+/* A string member without NULs as a copy (freed with free()), NULL when it is absent. */
+int config_key_string(const struct json *j, json_ref obj, const char *key, const char *where,
+    char **out, struct steno_error *err);
+/* A NULL-terminated list of strings, freed with config_key_free_list(); NULL when absent. */
+int config_key_strings(const struct json *j, json_ref obj, const char *key, const char *where,
+    char ***out, struct steno_error *err);
+/* A whole number from 0 to `max`; *out is left alone when it is absent. */
+int config_key_number(const struct json *j, json_ref obj, const char *key, const char *where,
+    uint64_t max, uint64_t *out, struct steno_error *err);
+void config_key_free_list(char **list);
+
+/* Does an object have the same key twice, however it is spelled? */
+bool config_key_repeats(const struct json *j, json_ref obj);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * exec.c - starting a supervised child, and running a command through one pipe.
+ *
+ * Owns the preparation before the fork (everything that allocates) and the loop that moves the
+ * output. Must not know what the output means.
+ */
+#include "exec/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "exec/exec_super.h"
+
+#define PIPE_BYTES (1 * MIB) /* what an unprivileged process may ask for */
+#define READ_BYTES (256 * KIB)
+#define POLL_MS 50    /* how long a stop may go unnoticed */
+#define LINGER_MS 300 /* for the output of processes that the command left behind */
+
+/* ---- before the fork ---- */
+
+static const char *env_value(const char *const *env, const char *name)
+{
+        size_t n = strlen(name);
+
+        for (size_t i = 0; env && env[i]; i++)
+                if (strncmp(env[i], name, n) == 0 && env[i][n] == '=')
+                        return env[i] + n + 1;
+        return NULL;
+}
+
+/* The paths that execvp would try, found with the child's PATH and not with ours. */
+static char **candidates(struct arena *a, const char *program, const char *const *env)
+{
+        const char *path = env_value(env, "PATH");
+        size_t n = 2;
+
+        if (!path || !*path)
+                path = "/usr/local/bin:/usr/bin:/bin";
+        for (const char *p = path; *p; p++)
+                n += *p == ':';
+        char **list = arena_zalloc(a, (n + 1) * sizeof(*list));
+        if (!list)
+                return NULL;
+        if (strchr(program, '/')) {
+                list[0] = (char *)arena_dup(a, str_of(program)).p;
+                return list[0] ? list : NULL;
+        }
+        size_t i = 0;
+        for (const char *p = path; p; p = strchr(p, ':') ? strchr(p, ':') + 1 : NULL) {
+                size_t dir = strcspn(p, ":");
+                size_t name = strlen(program);
+                char *full = arena_alloc(a, dir + name + 3);
+                if (!full)
+                        return NULL;
+                /* An empty entry means the current directory. */
+                memcpy(full, p, dir);
+                if (dir == 0)
+                        full[dir++] = '.';
+                full[dir] = '/';
+                memcpy(full + dir + 1, program, name + 1);
+                list[i++] = full;
+        }
+        return list;
+}
+
+static char *absolute(struct arena *a, const char *directory)
+{
+        if (directory && directory[0] == '/')
+                return (char *)arena_dup(a, str_of(directory)).p;
+        char *here = getcwd(NULL, 0);
+        if (!here)
+                return NULL;
+        size_t n = strlen(here), m = directory ? strlen(directory) : 0;
+        char *full = arena_alloc(a, n + m + 2);
+        if (full) {
+                memcpy(full, here, n);
+                full[n] = '/';
+                memcpy(full + n + 1, directory ? directory : "", m + 1);
+        }
+        free(here);
+        return full;
+}
+
+static int describe(const struct exec_word *w, const struct exec_spec *spec, const char *program,
+    struct steno_error *err)
+{
+        int code = w->b == ENOENT || w->b == ENOTDIR ? STENO_ENOTFOUND
+                   : w->b == EACCES || w->b == EPERM ? STENO_EDENIED
+                                                     : STENO_EIO;
+        const char *what = program;
+
+        if (w->a == EXEC_STAGE_DIRECTORY)
+                what = spec->directory ? spec->directory : "the working directory";
+        else if (w->a != EXEC_STAGE_EXEC)
+                return error_sys(err, w->b, "cannot start %.100s", program);
+        error_set(err, code, "%.100s: %s", what, strerror(w->b));
+        if (err)
+                err->sys = w->b;
+        return code;
+}
+
+/* One word of the supervisor; waits for it. False when the supervisor is gone. */
+static bool hear(int control, int flags, struct exec_word *w)
+{
+        ssize_t n;
+
+        do
+                n = recv(control, w, sizeof(*w), flags);
+        while (n < 0 && errno == EINTR);
+        if (n == 0)
+                errno = EPIPE;
+        return n == sizeof(*w);
+}
+
+static int fork_supervisor(const struct exec_launch *launch, struct exec_process *p)
+{
+        sigset_t all, before;
+
+        /* A handler of the host must not run in the copy. */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        p->supervisor = _Fork();
+        if (p->supervisor == 0)
+                exec_supervise(launch);
+        int failure = p->supervisor < 0 ? errno : 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return failure;
+}
+
+static int launch(const struct exec_launch *l, const struct exec_spec *spec, int *pair,
+    struct exec_process *p, struct steno_error *err)
+{
+        int failure = fork_supervisor(l, p);
+        struct exec_word w = {.kind = -1};
+
+        if (failure)
+                return error_sys(err, failure, "cannot fork");
+        close(pair[1]);
+        pair[1] = -1;
+        if (hear(pair[0], 0, &w) && w.kind == EXEC_STARTED) {
+                p->shield = (enum exec_shield)w.a;
+                p->control = pair[0];
+                pair[0] = -1;
+                return 0;
+        }
+        while (waitpid(p->supervisor, NULL, 0) < 0 && errno == EINTR)
+                continue;
+        if (w.kind != EXEC_FAILED)
+                return error_set(err, STENO_EIO, "the supervising process died");
+        return describe(&w, spec, l->argv[0], err);
+}
+
+int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct steno_error *err)
+{
+        const char *const shell[] = {"/bin/sh", "-c", spec->shell, NULL};
+        const char *const *argv = spec->shell ? shell : spec->argv;
+        struct exec_shield_plan plan;
+        struct arena a;
+        int pair[2] = {-1, -1};
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        int rc;
+
+        memset(p, 0, sizeof(*p));
+        p->control = -1;
+        arena_init(&a);
+        rc = exec_shield_plan(&plan, spec->hidden, spec->directory, err);
+        if (rc < 0)
+                goto out;
+        if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+                rc = error_sys(err, errno, "cannot start %.100s", argv[0]);
+                goto out;
+        }
+        struct exec_launch l = {
+            .programs = candidates(&a, argv[0], spec->env),
+            .argv = (char *const *)argv,
+            .env = (char *const *)spec->env,
+            .directory = absolute(&a, spec->directory),
+            .plan = &plan,
+            .memory_bytes = spec->memory_bytes,
+            .cpu_seconds = spec->cpu_seconds,
+            .in = spec->in >= 0 ? spec->in : null,
+            .out = spec->out >= 0 ? spec->out : null,
+            .err = spec->err >= 0 ? spec->err : null,
+            .control = pair[1],
+        };
+        if (!l.programs || !l.directory)
+                rc = a.failed ? error_nomem(err) : error_sys(err, errno, "the working directory");
+        else
+                rc = launch(&l, spec, pair, p, err);
+out:
+        for (int i = 0; i < 2; i++)
+                if (pair[i] >= 0)
+                        close(pair[i]);
+        if (null >= 0)
+                close(null);
+        exec_shield_release(&plan);
+        arena_release(&a);
+        return rc;
+}
+
+/* ---- a running process ---- */
+
+static void note(struct exec_process *p, const struct exec_word *w)
+{
+        if (w->kind == EXEC_EXITED) {
+                p->exited = true;
+                p->status = w->a;
+        } else if (w->kind == EXEC_GONE) {
+                p->gone = true;
+                p->leftover = (unsigned)w->a;
+        }
+}
+
+void exec_notice(struct exec_process *p)
+{
+        struct exec_word w;
+
+        while (!p->gone && hear(p->control, MSG_DONTWAIT, &w))
+                note(p, &w);
+        if (p->gone || errno == EAGAIN)
+                return;
+        /* The supervisor was killed; its child went with it. */
+        p->gone = true;
+        if (!p->exited) {
+                p->exited = true;
+                p->status = SIGKILL;
+        }
+}
+
+static void order(struct exec_process *p, char c)
+{
+        if (p->control < 0 || p->gone)
+                return;
+        while (send(p->control, &c, 1, MSG_NOSIGNAL) < 0 && errno == EINTR)
+                continue;
+}
+
+void exec_terminate(struct exec_process *p)
+{
+        order(p, EXEC_ORDER_TERMINATE);
+}
+
+void exec_finish(struct exec_process *p)
+{
+        struct exec_word w;
+
+        if (p->control < 0)
+                return;
+        order(p, EXEC_ORDER_KILL);
+        while (!p->gone && hear(p->control, 0, &w))
+                note(p, &w);
+        close(p->control);
+        p->control = -1;
+        while (waitpid(p->supervisor, NULL, 0) < 0 && errno == EINTR)
+                continue;
+}
+
+/* ---- a command ---- */
+
+struct run {
+        const struct exec_options *opt;
+        struct exec_result *result;
+        struct exec_process process;
+        int out; /* our end of the pipe; -1 after its end */
+        char *buffer;
+        int64_t started;
+        int64_t exited; /* when we learned of it */
+        int sink_failed;
+};
+
+static int64_t clock_ms(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void end_output(struct run *r)
+{
+        close(r->out);
+        r->out = -1;
+}
+
+/* Reads once; false when nothing is there now. */
+static bool move_output(struct run *r)
+{
+        ssize_t n = read(r->out, r->buffer, READ_BYTES);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return false;
+        if (n <= 0) {
+                end_output(r);
+                return false;
+        }
+        r->result->bytes += (uint64_t)n;
+        if (r->opt->sink && !r->sink_failed) {
+                r->sink_failed = r->opt->sink(r->opt->sink_ctx, r->buffer, (size_t)n);
+                if (r->sink_failed)
+                        exec_terminate(&r->process);
+        }
+        return true;
+}
+
+static void check_limits(struct run *r, bool stop_ready)
+{
+        const struct exec_options *o = r->opt;
+        struct exec_result *res = r->result;
+
+        if (res->stopped || res->timed_out || r->process.exited)
+                return;
+        if (stop_ready || (o->stopped && o->stopped(o->stopped_ctx)))
+                res->stopped = true;
+        else if (o->timeout_ms && clock_ms() - r->started >= (int64_t)o->timeout_ms)
+                res->timed_out = true;
+        else
+                return;
+        exec_terminate(&r->process);
+}
+
+static int next_wait(const struct run *r)
+{
+        int64_t wait = POLL_MS;
+
+        if (r->opt->timeout_ms) {
+                int64_t left = r->started + (int64_t)r->opt->timeout_ms - clock_ms();
+                if (left < wait)
+                        wait = left < 1 ? 1 : left;
+        }
+        return (int)wait;
+}
+
+/* One turn of waiting; false when there is nothing left to wait for. */
+static bool turn(struct run *r)
+{
+        struct exec_process *p = &r->process;
+        struct pollfd fds[] = {{r->out, POLLIN, 0}, {p->gone ? -1 : p->control, POLLIN, 0},
+            {r->opt->stop_fd, POLLIN, 0}};
+
+        if (r->result->stopped)
+                fds[2].fd = -1;
+        poll(fds, 3, next_wait(r));
+        if (fds[1].revents)
+                exec_notice(p);
+        if (p->exited && !r->exited)
+                r->exited = clock_ms();
+        check_limits(r, fds[2].revents != 0);
+
+        bool moved = r->out >= 0 && fds[0].revents && move_output(r);
+        if (!p->exited)
+                return true;
+        if (r->out < 0)
+                return false;
+        /* The pipe is still held by something the command left behind: a short while for its
+         * last words, which counts from the exit so that a chatterer cannot hold us. */
+        return p->gone ? moved : clock_ms() - r->exited < LINGER_MS;
+}
+
+static void conclude(struct run *r)
+{
+        struct exec_result *res = r->result;
+        int status = r->process.status;
+
+        res->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        res->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        res->leftover = r->process.leftover;
+        res->shield = r->process.shield;
+        res->duration_ms = (uint64_t)((r->exited ? r->exited : clock_ms()) - r->started);
+}
+
+int exec_run(const struct exec_spec *spec, const struct exec_options *opt,
+    struct exec_result *result, struct steno_error *err)
+{
+        struct run r = {.opt = opt, .result = result, .out = -1, .started = clock_ms()};
+        struct exec_spec with = *spec;
+        int fds[2];
+        int rc;
+
+        memset(result, 0, sizeof(*result));
+        r.process.control = -1;
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return error_sys(err, errno, "cannot make a pipe");
+        r.out = fds[0];
+        r.buffer = malloc(READ_BYTES);
+        if (!r.buffer) {
+                close(fds[1]);
+                rc = error_nomem(err);
+                goto out;
+        }
+        fcntl(fds[0], F_SETPIPE_SZ, (int)PIPE_BYTES);
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        with.in = -1;
+        with.out = with.err = fds[1];
+        rc = exec_spawn(&with, &r.process, err);
+        close(fds[1]);
+        if (rc < 0)
+                goto out;
+        while (turn(&r))
+                continue;
+        exec_finish(&r.process);
+        /* What the last processes wrote before they were ended is still in the pipe. */
+        while (r.out >= 0 && move_output(&r))
+                continue;
+        conclude(&r);
+        if (r.sink_failed)
+                rc = error_set(err, STENO_EINTERRUPTED, "the output was refused");
+out:
+        if (r.out >= 0)
+                end_output(&r);
+        free(r.buffer);
+        return rc;
+}

@@ -1,0 +1,165 @@
+/*
+ * exec_tool.c - a model's call of execute_command: arguments, run, result.
+ */
+#include "exec/exec_tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/exec.h"
+#include "exec/exec_args.h"
+
+static const char description[] =
+    "Runs a command and returns its output (stdout and stderr together), exit code and duration. "
+    "Give argv for a program with arguments; give shell only where a pipe, redirection or "
+    "expansion is needed. stdin is empty, there is no terminal, and processes that are left behind "
+    "are ended with the command.";
+
+static int to_call(void *ctx, const void *p, size_t n)
+{
+        return tool_call_write(ctx, p, n, NULL);
+}
+
+static bool call_is_over(void *ctx)
+{
+        return steno_stop_requested(((struct steno_tool_call *)ctx)->stop);
+}
+
+/* Words that the model can act on. */
+static int refuse(struct steno_tool_call *call, struct tool_result *result, const char *words,
+    struct steno_error *err)
+{
+        result->is_error = true;
+        return tool_call_puts(call, words, err);
+}
+
+static char *join(const char *base, const char *directory)
+{
+        char *path = NULL;
+
+        if (!directory)
+                return base ? strdup(base) : strdup(".");
+        if (!base || directory[0] == '/')
+                return strdup(directory);
+        return asprintf(&path, "%s/%s", base, directory) < 0 ? NULL : path;
+}
+
+static uint64_t time_limit(const struct tool_exec_options *o, const struct exec_args *a,
+    const struct steno_tool_call *call)
+{
+        uint64_t limit = a->seconds ? a->seconds * 1000 : o->timeout_ms;
+        int left = tool_call_left_ms(call);
+
+        /* A little before the call's own end, so that ending the tree fits in. */
+        if (left >= 0 && (limit == 0 || (uint64_t)left < limit))
+                limit = left > 1 ? (uint64_t)left : 1;
+        return limit;
+}
+
+static void report_oddities(struct steno_tool_call *call, const struct exec_result *r)
+{
+        char text[120];
+
+        if (r->shield == EXEC_SHIELD_NONE)
+                tool_call_step(call,
+                    "ran without Landlock or a namespace: only file modes protect the store", 0, 0,
+                    NULL);
+        if (r->leftover) {
+                snprintf(
+                    text, sizeof(text), "%u processes it had left behind were ended", r->leftover);
+                tool_call_step(call, text, 0, 0, NULL);
+        }
+}
+
+static int conclude(struct steno_tool_call *call, const struct exec_result *r, uint64_t limit,
+    struct tool_result *result, struct steno_error *err)
+{
+        report_oddities(call, r);
+        result->has_exit = r->signal == 0;
+        result->exit_code = r->exit_code;
+        result->signal = r->signal;
+        result->is_error = r->exit_code != 0;
+        if (r->stopped)
+                return error_set(err, STENO_EINTERRUPTED, "the command was stopped");
+        if (r->timed_out)
+                return error_set(err, STENO_ETIMEOUT, "the command was ended after %.1f s",
+                    (double)limit / 1000);
+        return 0;
+}
+
+static int run(const struct tool_exec_options *o, const struct exec_args *a,
+    struct steno_tool_call *call, struct tool_result *result, struct steno_error *err)
+{
+        char **env = NULL;
+        char *directory = join(o->directory, a->directory);
+        uint64_t limit = time_limit(o, a, call);
+        struct exec_result r;
+        int rc = directory ? exec_env(o->env, o->environment, NULL, &env, err) : error_nomem(err);
+
+        if (rc == 0) {
+                struct exec_spec spec = {.argv = (const char *const *)a->argv,
+                    .shell = a->shell,
+                    .directory = directory,
+                    .env = (const char *const *)env,
+                    .hidden = o->hidden,
+                    .memory_bytes = o->memory_bytes,
+                    .cpu_seconds = o->cpu_seconds,
+                    .in = -1,
+                    .out = -1,
+                    .err = -1};
+                struct exec_options opt = {.timeout_ms = limit,
+                    .sink = to_call,
+                    .sink_ctx = call,
+                    .stop_fd = steno_stop_fd(call->stop),
+                    .stopped = call_is_over,
+                    .stopped_ctx = call};
+                rc = exec_run(&spec, &opt, &r, err);
+                if (rc == 0)
+                        rc = conclude(call, &r, limit, result, err);
+                else if (rc == STENO_ENOTFOUND || rc == STENO_EDENIED)
+                        rc = refuse(call, result, err->msg, err);
+        }
+        exec_env_free(env);
+        free(directory);
+        return rc;
+}
+
+static int execute(const struct tool *self, struct steno_tool_call *call,
+    struct tool_result *result, struct steno_error *err)
+{
+        struct steno_error mine = {0};
+        struct exec_args a;
+
+        if (!err)
+                err = &mine;
+        int rc = exec_args_parse(&a, call->args, err);
+        if (rc == STENO_ENOMEM)
+                return rc;
+        if (rc < 0)
+                return refuse(call, result, err->msg, err);
+        rc = run(self->ctx, &a, call, result, err);
+        exec_args_release(&a);
+        return rc;
+}
+
+int tool_exec_add(
+    struct steno_tools *set, const struct tool_exec_options *opt, struct steno_error *err)
+{
+        struct tool_exec_options *copy = malloc(sizeof(*copy));
+
+        if (!copy)
+                return error_nomem(err);
+        *copy = *opt;
+        int rc = toolset_own(set, copy, free, err);
+        if (rc < 0)
+                return rc;
+        struct tool tool = {.name = "execute_command",
+            .description = description,
+            .schema = str_of(exec_args_schema),
+            .flags = TOOL_TERMINAL,
+            .call = execute,
+            .ctx = copy};
+        return toolset_add(set, &tool, err);
+}

@@ -1,0 +1,23 @@
+/*
+ * exec_tool.h - execute_command as a tool of the loop.
+ */
+#ifndef EXEC_EXEC_TOOL_H
+#define EXEC_EXEC_TOOL_H
+
+#include "tool/tool.h"
+
+struct tool_exec_options {
+        const char *directory;          /* where commands run; NULL: the process's */
+        const char *const *env;         /* the process's environment; commands see an excerpt */
+        const char *const *environment; /* names that they may see beside the usual ones */
+        const char *const *hidden;      /* directories they must not reach: the store's above all */
+        uint64_t timeout_ms;            /* of a command that names none; 0: the call's limit */
+        uint64_t memory_bytes;          /* 0: no limit */
+        uint64_t cpu_seconds;           /* 0: no limit */
+};
+
+/* What `opt` points at must outlive the set; *opt itself is copied. */
+int tool_exec_add(
+    struct steno_tools *set, const struct tool_exec_options *opt, struct steno_error *err);
+
+#endif

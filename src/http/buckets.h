@@ -1,0 +1,16 @@
+/*
+ * buckets.h - how often somebody may, a minute. In memory: a restart forgives.
+ */
+#ifndef HTTP_BUCKETS_H
+#define HTTP_BUCKETS_H
+
+#include <stdbool.h>
+
+struct buckets;
+
+struct buckets *buckets_new(void);
+void buckets_free(struct buckets *all);
+/* Takes one of `most` a minute. False: there is none left. */
+bool buckets_take(struct buckets *all, const char *key, unsigned most);
+
+#endif

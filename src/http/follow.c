@@ -1,0 +1,409 @@
+/*
+ * follow.c - see follow.h.
+ *
+ * One thread a followed run. It reads the journal from the place of the reader that is furthest
+ * behind and has room, and hands each event to every reader that has not had it. A reader without
+ * room waits for the next round and holds up nobody; one that takes nothing for too long is cut
+ * off.
+ */
+#include "http/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "http/server_core.h"
+#include "http/http_limits.h"
+
+#define POLL_MIN_MS 20
+#define POLL_MAX_MS 250
+#define DEAD_CHECK_MS 1500
+#define STALLED_MS 30000
+#define DRAINING_MS 500 /* a full reader that took something so lately will soon have room */
+#define DRAIN_POLL_MS 2
+
+struct reader {
+        struct reader *next;
+        struct stream *stream;
+        projection_fn project;
+        uint64_t after; /* has had all events up to this one */
+        bool full;      /* in this round */
+        bool over;
+};
+
+struct followed {
+        struct followed *next;
+        struct follow *all;
+        char *project;
+        char *run;
+        struct reader *readers;
+        struct reader *joining; /* under the mutex */
+        bool handed;            /* something, in this round */
+        bool poked;
+        unsigned count; /* of readers, under the mutex */
+        pthread_cond_t wake;
+};
+
+struct follow {
+        struct server *server;
+        pthread_mutex_t mutex;
+        pthread_cond_t empty;
+        struct followed *list;
+        unsigned threads;
+        bool stopping;
+};
+
+/* ---- projections ---- */
+
+static bool project_default(
+    struct stream *s, const char *run, uint64_t seq, const char *type, const char *data, size_t n)
+{
+        struct buf out;
+        char id[300];
+        /* The journal's tool lifecycle is not for readers. */
+        if (strcmp(type, "dispatch") == 0 || strcmp(type, "outcome") == 0)
+                return true;
+        buf_init(&out, 0);
+        buf_printf(&out, "{\"seq\":%llu", (unsigned long long)seq);
+        if (n > 2 && data[0] == '{') {
+                buf_putc(&out, ',');
+                buf_put(&out, data + 1, n - 1);
+        } else {
+                buf_putc(&out, '}');
+        }
+        snprintf(id, sizeof id, "%s-%llu", run, (unsigned long long)seq);
+        bool ok = !out.failed && stream_event(s, id, type, out.p, out.n);
+        buf_release(&out);
+        return ok;
+}
+
+static const struct {
+        const char *name;
+        projection_fn fn;
+} PROJECTIONS[] = {
+    {"", project_default},
+    {"default", project_default},
+};
+
+projection_fn projection_find(const char *name)
+{
+        for (size_t i = 0; i < sizeof PROJECTIONS / sizeof *PROJECTIONS; i++)
+                if (strcmp(name ? name : "", PROJECTIONS[i].name) == 0)
+                        return PROJECTIONS[i].fn;
+        return NULL;
+}
+
+/* ---- one round ---- */
+
+static int hand_out(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
+{
+        struct followed *f = ctx;
+        bool waiting = false;
+        (void)at;
+        for (struct reader *r = f->readers; r; r = r->next) {
+                if (!r->over && !r->full && r->after < seq && !stream_has_room(r->stream))
+                        r->full = true;
+                if (r->over || r->full)
+                        continue;
+                waiting = true;
+                if (r->after >= seq)
+                        continue;
+                if (!r->project(r->stream, f->run, seq, type, data, n))
+                        r->over = true;
+                r->after = seq;
+                f->handed = true;
+                if (strcmp(type, "run_finished") == 0) {
+                        stream_end(r->stream);
+                        r->over = true;
+                }
+        }
+        return waiting ? 0 : 1; /* nobody can take more in this round */
+}
+
+/* Who has no room has none of this round. Says whether one of them is just taking what it has. */
+static bool mark_full(struct followed *f)
+{
+        bool draining = false;
+        for (struct reader *r = f->readers; r; r = r->next) {
+                r->full = !stream_has_room(r->stream);
+                draining = draining || (r->full && stream_stalled(r->stream) < DRAINING_MS);
+        }
+        return draining;
+}
+
+static uint64_t furthest_behind(struct followed *f)
+{
+        uint64_t after = UINT64_MAX;
+        for (struct reader *r = f->readers; r; r = r->next)
+                if (!r->over && !r->full && r->after < after)
+                        after = r->after;
+        return after;
+}
+
+/* Removes readers that are gone, finished or stuck. */
+static void drop_readers(struct followed *f)
+{
+        for (struct reader **at = &f->readers; *at;) {
+                struct reader *r = *at;
+                if (!r->over && stream_stalled(r->stream) > STALLED_MS) {
+                        stream_break(r->stream);
+                        atomic_fetch_add(&f->all->server->metrics.streams_cut, 1);
+                        r->over = true;
+                }
+                if (r->over || !stream_is_open(r->stream)) {
+                        *at = r->next;
+                        stream_unref(r->stream);
+                        free(r);
+                } else {
+                        at = &r->next;
+                }
+        }
+}
+
+/* A run whose process died is brought to its end, so that its readers see one. */
+static void bury_if_dead(struct followed *f)
+{
+        struct steno_store *store = f->all->server->store;
+        char *info = NULL;
+        struct json j;
+        struct steno_conv *conv = NULL;
+        json_init(&j);
+        if (steno_run_info(store, f->project, f->run, &info, NULL) == 0 &&
+            json_parse(&j, info, strlen(info), NULL, NULL) == 0 &&
+            json_is(&j, json_get(&j, 0, "state"), "dead")) {
+                char *id = json_dup_string(&j, json_get(&j, 0, "conversation"));
+                if (id && steno_conv_open(store, f->project, id, &conv, NULL) == 0)
+                        steno_conv_recover(conv, NULL, NULL);
+                free(id);
+        }
+        steno_conv_close(conv);
+        json_release(&j);
+        steno_free(info);
+}
+
+/* Takes in new readers; false when there is nobody left and the thread may go. */
+static bool next_round(struct followed *f)
+{
+        struct follow *all = f->all;
+        pthread_mutex_lock(&all->mutex);
+        while (f->joining) {
+                struct reader *r = f->joining;
+                f->joining = r->next;
+                r->next = f->readers;
+                f->readers = r;
+        }
+        bool stay = f->readers && !all->stopping;
+        if (!stay) {
+                for (struct followed **at = &all->list; *at; at = &(*at)->next) {
+                        if (*at == f) {
+                                *at = f->next;
+                                break;
+                        }
+                }
+        }
+        f->count = 0;
+        for (struct reader *r = f->readers; r; r = r->next)
+                f->count++;
+        f->poked = false;
+        pthread_mutex_unlock(&all->mutex);
+        return stay;
+}
+
+static void rest(struct followed *f, int ms)
+{
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)ms * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_mutex_lock(&f->all->mutex);
+        if (!f->poked && !f->joining && !f->all->stopping)
+                pthread_cond_timedwait(&f->wake, &f->all->mutex, &until);
+        pthread_mutex_unlock(&f->all->mutex);
+}
+
+static void followed_free(struct followed *f)
+{
+        for (struct reader *r = f->readers, *next; r; r = next) {
+                next = r->next;
+                stream_unref(r->stream);
+                free(r);
+        }
+        pthread_cond_destroy(&f->wake);
+        free(f->project);
+        free(f->run);
+        free(f);
+}
+
+/* What is written already still goes out. */
+static void last_round(struct followed *f)
+{
+        uint64_t after = furthest_behind(f);
+        if (after != UINT64_MAX)
+                steno_run_read(f->all->server->store, f->project, f->run, after, hand_out, f, NULL);
+}
+
+static void *run(void *arg)
+{
+        struct followed *f = arg;
+        struct follow *all = f->all;
+        struct steno_store *store = all->server->store;
+        int idle_ms = POLL_MIN_MS, quiet_ms = DEAD_CHECK_MS;
+        while (next_round(f)) {
+                bool draining = mark_full(f);
+                uint64_t after = furthest_behind(f);
+                f->handed = false;
+                if (after != UINT64_MAX &&
+                    steno_run_read(store, f->project, f->run, after, hand_out, f, NULL) < 0) {
+                        for (struct reader *r = f->readers; r; r = r->next)
+                                stream_break(r->stream);
+                }
+                bool moved = f->handed;
+                drop_readers(f);
+                idle_ms = moved ? POLL_MIN_MS : idle_ms < POLL_MAX_MS ? idle_ms + 10 : POLL_MAX_MS;
+                quiet_ms = moved ? 0 : quiet_ms + idle_ms;
+                if (quiet_ms >= DEAD_CHECK_MS) {
+                        quiet_ms = 0;
+                        bury_if_dead(f);
+                }
+                if (!moved)
+                        rest(f, draining ? DRAIN_POLL_MS : idle_ms);
+        }
+        last_round(f);
+        followed_free(f);
+        pthread_mutex_lock(&all->mutex);
+        all->threads--;
+        pthread_cond_broadcast(&all->empty);
+        pthread_mutex_unlock(&all->mutex);
+        return NULL;
+}
+
+/* ---- the table ---- */
+
+struct follow *follow_new(struct server *server)
+{
+        struct follow *f = calloc(1, sizeof *f);
+        if (f) {
+                f->server = server;
+                pthread_mutex_init(&f->mutex, NULL);
+                pthread_cond_init(&f->empty, NULL);
+        }
+        return f;
+}
+
+/* Finds or makes the followed run. Under the mutex. */
+static struct followed *followed_get(struct follow *all, const char *project, const char *run_id)
+{
+        for (struct followed *f = all->list; f; f = f->next)
+                if (strcmp(f->run, run_id) == 0 && strcmp(f->project, project) == 0)
+                        return f;
+        struct followed *f = calloc(1, sizeof *f);
+        if (!f)
+                return NULL;
+        f->all = all;
+        f->project = strdup(project);
+        f->run = strdup(run_id);
+        pthread_cond_init(&f->wake, NULL);
+        if (!f->project || !f->run) {
+                followed_free(f);
+                return NULL;
+        }
+        return f;
+}
+
+static bool begin(struct follow *all, struct followed *f)
+{
+        pthread_t thread;
+        pthread_attr_t attr;
+        pthread_attr_init(&attr);
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        bool ok = pthread_create(&thread, &attr, run, f) == 0;
+        pthread_attr_destroy(&attr);
+        if (ok) {
+                all->threads++;
+                f->next = all->list;
+                all->list = f;
+        }
+        return ok;
+}
+
+int follow_add(struct follow *all, const char *project, const char *run_id, uint64_t after,
+    projection_fn project_events, struct stream *stream, struct steno_error *err)
+{
+        struct reader *r = calloc(1, sizeof *r);
+        int rc = 0;
+        if (!r)
+                return error_nomem(err);
+        *r = (struct reader){.stream = stream, .project = project_events, .after = after};
+        pthread_mutex_lock(&all->mutex);
+        struct followed *f = all->stopping ? NULL : followed_get(all, project, run_id);
+        bool fresh = f && !f->readers && !f->joining;
+        if (f) {
+                r->next = f->joining;
+                f->joining = r;
+                pthread_cond_signal(&f->wake);
+        }
+        if (!f) {
+                rc = error_nomem(err);
+        } else if (fresh) {
+                bool listed = false;
+                for (struct followed *k = all->list; k; k = k->next)
+                        listed = listed || k == f;
+                if (!listed && !begin(all, f)) {
+                        f->joining = NULL;
+                        followed_free(f);
+                        rc = error_nomem(err);
+                }
+        }
+        pthread_mutex_unlock(&all->mutex);
+        if (rc)
+                free(r);
+        return rc;
+}
+
+unsigned follow_readers(struct follow *all, const char *run_id)
+{
+        unsigned n = 0;
+        pthread_mutex_lock(&all->mutex);
+        for (struct followed *f = all->list; f; f = f->next)
+                if (strcmp(f->run, run_id) == 0)
+                        n += f->count + (f->joining != NULL);
+        pthread_mutex_unlock(&all->mutex);
+        return n;
+}
+
+void follow_poke(struct follow *all, const char *run_id)
+{
+        pthread_mutex_lock(&all->mutex);
+        for (struct followed *f = all->list; f; f = f->next) {
+                if (strcmp(f->run, run_id) == 0) {
+                        f->poked = true;
+                        pthread_cond_signal(&f->wake);
+                }
+        }
+        pthread_mutex_unlock(&all->mutex);
+}
+
+void follow_stop(struct follow *all)
+{
+        pthread_mutex_lock(&all->mutex);
+        all->stopping = true;
+        for (struct followed *f = all->list; f; f = f->next)
+                pthread_cond_signal(&f->wake);
+        while (all->threads)
+                pthread_cond_wait(&all->empty, &all->mutex);
+        pthread_mutex_unlock(&all->mutex);
+}
+
+void follow_free(struct follow *all)
+{
+        if (!all)
+                return;
+        pthread_mutex_destroy(&all->mutex);
+        pthread_cond_destroy(&all->empty);
+        free(all);
+}

@@ -1,0 +1,496 @@
+/*
+ * http.c - libmicrohttpd underneath: from bytes to a request that was checked, and from an answer
+ * to bytes.
+ *
+ * The daemon's threads only move bytes. When a request is whole its connection is suspended and a
+ * worker runs the handler; http_finish resumes it. So a handler that waits for the disk holds up
+ * nobody, and many appends share a sync.
+ *
+ *   H1  Identity, host, origin and lengths are checked once, before routing to a handler and
+ *       before a byte of the body is taken.
+ *   H2  A connection that has not sent its headers in time is cut off.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "http/server_core.h"
+#include "http/http.h"
+#include "http/http_limits.h"
+#include "http/sign.h"
+#include "http/libmhd.h"
+
+int64_t server_now_us(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t server_now_ms(void)
+{
+        return server_now_us() / 1000;
+}
+
+/* ---- the life of a request ---- */
+
+/* Called with the raw request line's target, before anything else. */
+static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
+{
+        struct server *s = cls;
+        struct request *r = calloc(1, sizeof *r);
+        if (!r)
+                return NULL;
+        r->server = s;
+        r->store = s->store;
+        r->connection = connection;
+        r->started_us = server_now_us();
+        arena_init(&r->arena);
+        buf_init(&r->body, SERVER_BODY_MAX);
+        buf_init(&r->reply, 0);
+        id_make(env_real(), "req_", r->id);
+        const char *q = strchr(uri, '?');
+        size_t n = q ? (size_t)(q - uri) : strlen(uri);
+        r->path = arena_dup(&r->arena, str_span(uri, n));
+        r->query = q ? arena_dup(&r->arena, str_of(q + 1)) : (struct str){0};
+        if (strlen(uri) > SERVER_URI_MAX)
+                r->refused = true;
+        atomic_fetch_add(&s->under_way, 1);
+        return r;
+}
+
+void request_free(struct request *r)
+{
+        if (!r)
+                return;
+        atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
+        atomic_fetch_sub(&r->server->under_way, 1);
+        if (r->shrunk) {
+                free((char *)r->path.p);
+                free((char *)r->method);
+        }
+        arena_release(&r->arena);
+        buf_release(&r->body);
+        buf_release(&r->reply);
+        free(r);
+}
+
+static void log_request(struct request *r)
+{
+        struct server *s = r->server;
+        struct buf b;
+        char at[TIME_TEXT];
+        if (!s->log)
+                return;
+        buf_init(&b, 64 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        time_format(env_real()->now(env_real()), at);
+        jsonw_object(&w);
+        jsonw_key(&w, "at");
+        jsonw_cstr(&w, at);
+        jsonw_key(&w, "request");
+        jsonw_cstr(&w, r->id);
+        jsonw_key(&w, "method");
+        jsonw_cstr(&w, r->method ? r->method : "?");
+        jsonw_key(&w, "path");
+        jsonw_str(&w, r->path); /* without the query: it may hold a signature */
+        jsonw_key(&w, "status");
+        jsonw_u64(&w, (uint64_t)r->status);
+        jsonw_key(&w, "token");
+        jsonw_cstr(&w, r->who.known ? r->who.token_id : NULL);
+        jsonw_key(&w, "ms");
+        jsonw_u64(&w, (uint64_t)(server_now_us() - r->started_us) / 1000);
+        jsonw_object_end(&w);
+        buf_putc(&b, '\n');
+        if (!b.failed)
+                fwrite(b.p, 1, b.n, s->log);
+        buf_release(&b);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **req_cls,
+    enum MHD_RequestTerminationCode why)
+{
+        struct request *r = *req_cls;
+        (void)cls;
+        (void)connection;
+        (void)why;
+        if (!r)
+                return;
+        if (r->status)
+                log_request(r);
+        request_free(r);
+        *req_cls = NULL;
+}
+
+/* ---- answering ---- */
+
+static void add_headers(struct request *r, struct MHD_Response *response)
+{
+        libmhd.add_response_header(response, "X-Request-Id", r->id);
+        libmhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
+        libmhd.add_response_header(response, "Referrer-Policy", "no-referrer");
+        libmhd.add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+        if (r->content_type)
+                libmhd.add_response_header(response, "Content-Type", r->content_type);
+        for (unsigned i = 0; i < r->header_count; i++)
+                if (r->headers[i][1])
+                        libmhd.add_response_header(response, r->headers[i][0], r->headers[i][1]);
+}
+
+/* A stream may stay for hours: of its request it keeps what the log will say. */
+static void shrink(struct request *r)
+{
+        char *path = strndup(r->path.p, r->path.n), *method = strdup(r->method);
+        if (!path || !method) {
+                free(path);
+                free(method);
+                return;
+        }
+        arena_release(&r->arena);
+        arena_init(&r->arena);
+        r->path = str_of(path);
+        r->method = method;
+        r->query = (struct str){0};
+        r->shrunk = true;
+        buf_release(&r->body);
+        buf_release(&r->reply);
+}
+
+static enum MHD_Result answer(struct request *r)
+{
+        struct MHD_Response *response;
+        if (r->status == 0)
+                request_error(r, 500, "internal", "the handler gave no answer");
+        if (r->stream) {
+                response = stream_response(r->stream);
+        } else if (r->file) {
+                response = stream_file_response(r->file);
+                r->file = NULL;
+        } else {
+                size_t n = r->reply.n;
+                char *p = buf_take(&r->reply, NULL);
+                response = libmhd.create_response_from_buffer(n, p, MHD_RESPMEM_MUST_FREE);
+                if (!response)
+                        free(p);
+        }
+        if (!response)
+                return MHD_NO;
+        add_headers(r, response);
+        if (!r->stream && !r->counted)
+                libmhd.add_response_header(response, "Cache-Control", "no-store");
+        if (r->refused)
+                libmhd.add_response_header(response, "Connection", "close");
+        unsigned class = (unsigned)r->status / 100;
+        atomic_fetch_add(&r->server->metrics.requests[class < 6 ? class : 5], 1);
+        enum MHD_Result ok = libmhd.queue_response(r->connection, (unsigned)r->status, response);
+        libmhd.destroy_response(response);
+        if (r->stream && ok == MHD_YES)
+                shrink(r);
+        return ok;
+}
+
+static enum MHD_Result refuse(struct request *r, int status, const char *code, const char *why)
+{
+        r->refused = true;
+        atomic_fetch_add(&r->server->metrics.refused, 1);
+        request_error(r, status, code, "%s", why);
+        return answer(r);
+}
+
+/* ---- checking (H1) ---- */
+
+static struct str bearer(struct request *r)
+{
+        const char *a = request_header(r, "Authorization");
+        if (!a || strncasecmp(a, "Bearer ", 7) != 0)
+                return (struct str){0};
+        a += 7;
+        while (*a == ' ')
+                a++;
+        return str_of(a);
+}
+
+/* May this identity use this route? 0, or the status. */
+static int check_scope(struct request *r, const char **why)
+{
+        switch (r->route->scope) {
+        case SCOPE_OPEN:
+                return 0;
+        case SCOPE_SIGNED:
+                if (r->who.known || sign_check(r))
+                        return 0;
+                break;
+        case SCOPE_VISITOR:
+                if (r->who.known || r->server->public_project)
+                        return 0;
+                break;
+        case SCOPE_SESSION:
+                if (r->who.known)
+                        return 0;
+                break;
+        case SCOPE_PROJECT:
+                if (r->who.known && !r->who.session[0])
+                        return 0;
+                if (r->who.known) {
+                        *why = "no such route";
+                        return 404;
+                }
+                break;
+        }
+        *why = "a token is needed: Authorization: Bearer ...";
+        return 401;
+}
+
+/* In the middle of a body there can be no answer: it is given when the rest has been read past. */
+static enum MHD_Result refuse_later(
+    struct request *r, int status, const char *code, const char *why)
+{
+        r->refused = r->late = true;
+        atomic_fetch_add(&r->server->metrics.refused, 1);
+        request_error(r, status, code, "%s", why);
+        buf_release(&r->body);
+        return MHD_YES;
+}
+
+/* A client that sends its body at once would have the connection reset under it before it read an
+ * early answer; a body of no great length is read past first. */
+static bool body_is_short(struct request *r)
+{
+        const char *length = request_header(r, "Content-Length");
+        return length && !request_header(r, "Expect") &&
+               strtoull(length, NULL, 10) <= SERVER_SKIP_MAX;
+}
+
+static enum MHD_Result check(struct request *r, const char *method)
+{
+        struct server *s = r->server;
+        const char *why = NULL;
+        char allowed[ROUTE_ALLOW];
+        r->checked = true;
+        r->method = arena_dup(&r->arena, str_of(method)).p;
+        if (r->refused)
+                return refuse(r, 414, "uri_too_long", "the address is too long");
+        int status = check_headers(s, r, &why);
+        if (status)
+                return refuse(r, status, "bad_headers", why);
+        status = check_origin(s, r, &why);
+        if (status)
+                return refuse(r, status, "forbidden", why);
+        identities_check(s->identities, bearer(r), &r->who);
+        r->route = route_find(method, r->path, &r->arena, r->params, allowed);
+        if (r->route)
+                r->errors = r->route->errors;
+        else if (str_starts(r->path, "/v1/"))
+                r->errors = ERRORS_OPENAI;
+        else if (str_starts(r->path, "/api/v1/"))
+                r->errors = ERRORS_ACONTEXT;
+        /* Without a token nobody learns which routes there are. */
+        if (!r->route && !r->who.known &&
+            !(str_starts(r->path, "/") && !str_starts(r->path, "/api") &&
+                !str_starts(r->path, "/v1")))
+                return refuse(
+                    r, 401, "unauthorized", "a token is needed: Authorization: Bearer ...");
+        if (!r->route && allowed[0]) {
+                request_header_out(r, "Allow", allowed);
+                return refuse(r, 405, "method_not_allowed", "not with this method");
+        }
+        if (!r->route)
+                return refuse(r, 404, "not_found", "no such route");
+        status = check_scope(r, &why);
+        if (status)
+                return refuse(r, status, status == 404 ? "not_found" : "unauthorized", why);
+        status = check_body(r, &why);
+        if (status == 413)
+                return (body_is_short(r) ? refuse_later : refuse)(r, status, "too_large", why);
+        if (status)
+                return refuse(r, status, "unsupported_media_type", why);
+        if (atomic_load(&s->stopping))
+                return refuse(r, 503, "stopping", "the server is stopping");
+        return MHD_YES;
+}
+
+/* ---- the callback ---- */
+
+static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
+{
+        struct server *s = r->server;
+        size_t size = *n;
+        *n = 0;
+        if (r->late) {
+                r->body_skipped += size;
+                return r->body_skipped > SERVER_SKIP_MAX ? MHD_NO : MHD_YES;
+        }
+        if (r->refused)
+                return MHD_YES;
+        if (r->body.n + size > r->route->body_max)
+                return refuse_later(r, 413, "too_large", "the body is too large");
+        if (atomic_load(&s->body_bytes) + size > SERVER_BODIES_MAX)
+                return refuse_later(r, 503, "busy", "too much is being sent at once");
+        buf_put(&r->body, data, size);
+        if (r->body.failed)
+                return refuse_later(r, 503, "busy", "out of memory");
+        atomic_fetch_add(&s->body_bytes, size);
+        atomic_fetch_add(&s->metrics.bytes_in, size);
+        r->body_counted += size;
+        return MHD_YES;
+}
+
+static void forget_pending(struct server *s, struct MHD_Connection *connection)
+{
+        pthread_mutex_lock(&s->conn_mutex);
+        for (struct pending_conn **at = &s->pending; *at; at = &(*at)->next) {
+                if ((*at)->connection == connection) {
+                        struct pending_conn *gone = *at;
+                        *at = gone->next;
+                        free(gone);
+                        break;
+                }
+        }
+        pthread_mutex_unlock(&s->conn_mutex);
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *data, size_t *data_size, void **req_cls)
+{
+        struct server *s = cls;
+        struct request *r = *req_cls;
+        (void)url;
+        (void)version;
+        if (!r)
+                return MHD_NO;
+        if (!r->checked) {
+                forget_pending(s, connection);
+                return check(r, method);
+        }
+        if (*data_size)
+                return take_body(r, data, data_size);
+        if (r->late && !r->done) {
+                r->done = true;
+                return answer(r);
+        }
+        if (r->refused)
+                return MHD_YES;
+        if (r->done)
+                return answer(r);
+        if (r->handed_over)
+                return MHD_YES;
+        r->handed_over = true;
+        libmhd.suspend_connection(connection);
+        if (!workers_run(s->workers, r)) {
+                request_error(r, 503, "busy", "too many requests at once");
+                http_finish(r);
+        }
+        return MHD_YES;
+}
+
+void http_finish(struct request *r)
+{
+        struct MHD_Connection *connection = r->connection;
+        r->done = true;
+        libmhd.resume_connection(connection);
+}
+
+/* ---- connections ---- */
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+    enum MHD_ConnectionNotificationCode what)
+{
+        struct server *s = cls;
+        (void)socket_context;
+        if (what != MHD_CONNECTION_NOTIFY_STARTED) {
+                forget_pending(s, connection);
+                return;
+        }
+        struct pending_conn *p = malloc(sizeof *p);
+        if (!p)
+                return;
+        p->connection = connection;
+        p->since_ms = server_now_ms();
+        pthread_mutex_lock(&s->conn_mutex);
+        p->next = s->pending;
+        s->pending = p;
+        pthread_mutex_unlock(&s->conn_mutex);
+}
+
+void http_reap(struct server *s)
+{
+        int64_t now = server_now_ms();
+        pthread_mutex_lock(&s->conn_mutex);
+        for (struct pending_conn *p = s->pending; p; p = p->next) {
+                if (now - p->since_ms < SERVER_HEADER_SECONDS * 1000)
+                        continue;
+                const union MHD_ConnectionInfo *info =
+                    libmhd.get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+                if (info)
+                        shutdown(info->connect_fd, SHUT_RDWR); /* H2 */
+        }
+        pthread_mutex_unlock(&s->conn_mutex);
+}
+
+/* The target stays as it came: routes are matched on the raw path. */
+static size_t keep_raw(void *cls, struct MHD_Connection *connection, char *text)
+{
+        (void)cls;
+        (void)connection;
+        return strlen(text);
+}
+
+static void quiet(void *cls, const char *fmt, va_list ap)
+{
+        (void)cls;
+        (void)fmt;
+        (void)ap;
+}
+
+int http_start(struct server *s, const struct sockaddr *address, struct steno_error *err)
+{
+        unsigned flags =
+            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+        if (address->sa_family == AF_INET6)
+                flags |= MHD_USE_IPv6;
+        int rc = libmhd_load(err);
+        if (rc)
+                return rc;
+        s->daemon = libmhd.start_daemon(flags, 0, NULL, NULL, on_request, s,
+            MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_SOCK_ADDR, address,
+            MHD_OPTION_URI_LOG_CALLBACK, on_uri, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
+            MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
+            on_connection, s, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)SERVER_POOL_THREADS,
+            MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_CONNECTION_MEMORY,
+            MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)SERVER_IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+            MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024u,
+            MHD_OPTION_END);
+        if (!s->daemon)
+                return error_set(err, STENO_EIO, "cannot listen on %s:%d; is the port in use?",
+                    s->host, s->port);
+        const union MHD_DaemonInfo *info =
+            libmhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+        if (info && info->port)
+                s->port = info->port;
+        return 0;
+}
+
+void http_quiesce(struct server *s)
+{
+        MHD_socket fd = libmhd.quiesce_daemon(s->daemon);
+        if (fd != MHD_INVALID_SOCKET)
+                shutdown(fd, SHUT_RDWR);
+}
+
+void http_stop(struct server *s)
+{
+        if (s->daemon)
+                libmhd.stop_daemon(s->daemon);
+        s->daemon = NULL;
+        while (s->pending) {
+                struct pending_conn *next = s->pending->next;
+                free(s->pending);
+                s->pending = next;
+        }
+}

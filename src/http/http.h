@@ -1,0 +1,24 @@
+/*
+ * http.h - the daemon underneath, for server.c and stream.c.
+ */
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
+
+#include "http/server_core.h"
+
+struct sockaddr;
+struct MHD_Response;
+
+int http_start(struct server *s, const struct sockaddr *address, struct steno_error *err);
+/* No new connections from here on. */
+void http_quiesce(struct server *s);
+/* Every connection is closed. Nobody may hold a suspended one. */
+void http_stop(struct server *s);
+/* Cuts off connections that are too slow with their headers; about once a second. */
+void http_reap(struct server *s);
+
+/* stream.c: the answer of a request that became a stream. */
+struct MHD_Response *stream_response(struct stream *stream);
+struct MHD_Response *stream_file_response(struct file_answer *f);
+
+#endif

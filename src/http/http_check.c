@@ -1,0 +1,180 @@
+/*
+ * http_check.c - what is refused before a handler sees it: headers that two parties could read
+ * differently, hosts and origins that are not ours, bodies of the wrong kind or size.
+ *
+ * libmicrohttpd takes the first of several Content-Length or Host headers and lets Content-Length
+ * stand beside Transfer-Encoding; a proxy in front may do otherwise. So: one length, one host.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/server_core.h"
+#include "http/http_limits.h"
+#include "http/libmhd.h"
+
+struct header_count {
+        unsigned all;
+        unsigned lengths;
+        unsigned hosts;
+        unsigned encodings;
+        unsigned types;
+        unsigned authorizations;
+        bool bad;
+};
+
+/*
+ * libmicrohttpd before 0.9.76 joins a folded line to the header's name instead of its value, so
+ * that "Content-Length:\r\n 5" is a header "Content-Length5", and a body becomes the next request.
+ * The name has then been moved: its value no longer stands right behind it.
+ */
+static bool is_folded(const char *key, const char *value)
+{
+#if MHD_VERSION < 0x00097600
+        uintptr_t end = (uintptr_t)key + strlen(key) + 1, at = (uintptr_t)value;
+        if (!value || at < end || at - end > SERVER_CONNECTION_MEMORY)
+                return value != NULL;
+        return strspn(key + strlen(key) + 1, " \t") < at - end;
+#else
+        (void)key;
+        (void)value;
+        return false;
+#endif
+}
+
+static enum MHD_Result count_header(
+    void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+        struct header_count *c = cls;
+        (void)kind;
+        c->all++;
+        if (strcasecmp(key, "Content-Length") == 0)
+                c->lengths++;
+        else if (strcasecmp(key, "Host") == 0)
+                c->hosts++;
+        else if (strcasecmp(key, "Transfer-Encoding") == 0)
+                c->encodings++;
+        else if (strcasecmp(key, "Content-Type") == 0)
+                c->types++;
+        else if (strcasecmp(key, "Authorization") == 0)
+                c->authorizations++;
+        c->bad = c->bad || is_folded(key, value);
+        /* A name with white space in it, or a value with control characters, is a trick. */
+        for (const char *p = key; *p; p++)
+                c->bad = c->bad || *p <= ' ' || *p == 127 || *p == ':';
+        for (const char *p = value ? value : ""; *p; p++)
+                c->bad = c->bad || ((unsigned char)*p < ' ' && *p != '\t') || *p == 127;
+        return MHD_YES;
+}
+
+static bool is_number(const char *z)
+{
+        if (!*z || strlen(z) > 18)
+                return false;
+        for (; *z; z++)
+                if (!isdigit((unsigned char)*z))
+                        return false;
+        return true;
+}
+
+int check_headers(struct server *s, struct request *r, const char **why)
+{
+        struct header_count c = {0};
+        (void)s;
+        libmhd.get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &c);
+        const char *length = request_header(r, "Content-Length");
+        const char *encoding = request_header(r, "Transfer-Encoding");
+        if (c.all > SERVER_HEADERS_MAX) {
+                *why = "too many headers";
+                return 431;
+        }
+        if (c.bad)
+                *why = "a header that is folded or has characters that are not allowed";
+        else if (c.hosts != 1)
+                *why = "there must be exactly one Host";
+        else if (c.lengths > 1 || (length && !is_number(length)))
+                *why = "Content-Length must be one number";
+        else if (c.encodings > 1 || (encoding && strcasecmp(encoding, "chunked") != 0))
+                *why = "Transfer-Encoding must be chunked, once";
+        else if (c.encodings && c.lengths)
+                *why = "Content-Length and Transfer-Encoding exclude each other";
+        else if (c.types > 1 || c.authorizations > 1)
+                *why = "a header that may stand once stands twice";
+        else
+                return 0;
+        return 400;
+}
+
+/* "name:port" or "[::1]:port" without its port. */
+static struct str host_name(const char *host)
+{
+        const char *end;
+        if (host[0] == '[') {
+                end = strchr(host, ']');
+                return str_span(host, end ? (size_t)(end - host) + 1 : strlen(host));
+        }
+        end = strrchr(host, ':');
+        return str_span(host, end ? (size_t)(end - host) : strlen(host));
+}
+
+static bool host_allowed(const struct server *s, struct str host)
+{
+        for (char **h = s->hosts; *h; h++)
+                if (strlen(*h) == host.n && strncasecmp(*h, host.p, host.n) == 0)
+                        return true;
+        return false;
+}
+
+int check_origin(struct server *s, struct request *r, const char **why)
+{
+        const char *host = request_header(r, "Host");
+        const char *origin = request_header(r, "Origin");
+        /* This alone stops DNS rebinding: a page of another name has that name in Host. */
+        if (!host || !host_allowed(s, host_name(host))) {
+                *why = "this Host is not served here";
+                return 403;
+        }
+        if (!origin)
+                return 0;
+        struct str o = str_of(origin);
+        struct str name = {0};
+        if (str_starts(o, "http://"))
+                name = host_name(origin + 7);
+        else if (str_starts(o, "https://"))
+                name = host_name(origin + 8);
+        if (name.n && host_allowed(s, name)) {
+                /* Another port is another site. */
+                const char *at = strstr(origin, "://") + 3;
+                if (strcasecmp(at, host) == 0)
+                        return 0;
+        }
+        *why = "this Origin may not talk to us";
+        return 403;
+}
+
+static bool type_is(const char *type, const char *want)
+{
+        size_t n = strlen(want);
+        return type && strncasecmp(type, want, n) == 0 &&
+               (type[n] == '\0' || type[n] == ';' || type[n] == ' ');
+}
+
+int check_body(struct request *r, const char **why)
+{
+        const char *length = request_header(r, "Content-Length");
+        const char *type = request_header(r, "Content-Type");
+        bool chunked = request_header(r, "Transfer-Encoding") != NULL;
+        unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
+        if (n > r->route->body_max) {
+                *why = "the body is too large";
+                return 413;
+        }
+        if (n == 0 && !chunked)
+                return 0; /* an empty body needs no type */
+        if (type_is(type, "application/json"))
+                return 0;
+        if ((r->route->flags & ROUTE_MULTIPART) && type_is(type, "multipart/form-data"))
+                return 0;
+        *why = "the body must be application/json";
+        return 415;
+}

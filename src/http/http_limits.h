@@ -1,0 +1,36 @@
+/*
+ * http_limits.h - every maximum of the server in one place, with its reason.
+ */
+#ifndef HTTP_HTTP_LIMITS_H
+#define HTTP_HTTP_LIMITS_H
+
+#include "base/limits.h"
+
+#define SERVER_CONNECTIONS_MAX 16000        /* below the descriptors a process usually gets */
+#define SERVER_POOL_THREADS 2               /* epoll loops; they never block */
+#define SERVER_WORKERS 64                   /* handlers may wait for a disk: appends share a sync */
+#define SERVER_QUEUE_MAX 4096               /* requests that wait for a worker; then 503 */
+#define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */
+#define SERVER_URI_MAX (8 * KIB)
+#define SERVER_HEADERS_MAX 100
+#define SERVER_BODY_MAX (MESSAGE_MAX + 1 * MIB)
+#define SERVER_SMALL_BODY_MAX (1 * MIB)
+#define SERVER_SKIP_MAX (16 * MIB)      /* read past, so that a client hears why it was refused */
+#define SERVER_BODIES_MAX (1 * GIB)     /* of all requests under way; then 503 */
+#define SERVER_IDLE_SECONDS 60          /* a connection on which nothing moves */
+#define SERVER_HEADER_SECONDS 15        /* from accept to the end of the headers */
+#define SERVER_STREAM_QUEUE (256 * KIB) /* a reader that is this far behind is cut off */
+#define SERVER_STREAM_BLOCK (2 * KIB)   /* buffer of a stream; there may be 10,000 */
+#define SERVER_RAW_BLOCK (32 * KIB)
+#define SERVER_KEEPALIVE_MS 15000
+#define SERVER_TOKEN_CHECK_MS 300   /* how soon a new or revoked token counts */
+#define SERVER_DRAIN_MS 5000        /* how long SIGTERM waits for what was accepted */
+#define SERVER_PAGE_MAX 1000        /* messages of one answer; a larger limit is clamped */
+#define SERVER_PUBLIC_PER_MINUTE 10 /* chatbot-public: turns of one visitor session */
+#define SERVER_PUBLIC_SESSIONS_PER_MINUTE 60
+#define SERVER_VISITORS_MAX 2000            /* tokens of visitors; the oldest make room */
+#define SERVER_SIGNED_SECONDS 3600          /* life of a signed URL */
+#define SERVER_IDEMPOTENCY_MAX 4096         /* remembered replies, in memory beside the store's */
+#define SERVER_IDEMPOTENCY_REPLY (64 * KIB) /* a larger one is not remembered */
+
+#endif

@@ -1,0 +1,398 @@
+/* identities.c - see identities.h */
+#include "http/identities.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "http/http_limits.h"
+
+#define FILE_NAME "tokens.json"
+#define OWN_NAME "server.token"
+#define KEY_NAME "server.key"
+#define FILE_MAX (16 * MIB)
+
+struct token {
+        char id[40];
+        char project[257];
+        char session[257];
+        char hash[SHA256_HEX];
+        char created[TIME_TEXT + 7];
+};
+
+struct identities {
+        const struct env *env;
+        int root;
+        pthread_mutex_t mutex;
+        struct token *list;
+        size_t count;
+        struct timespec mtime; /* of the file that the list is */
+        ino_t ino;
+        int64_t looked; /* ms */
+        uint64_t version;
+};
+
+/* ---- the file ---- */
+
+static void get(const struct json *j, json_ref obj, const char *key, char *to, size_t size)
+{
+        struct buf b;
+        buf_init(&b, 4 * KIB);
+        json_string(j, json_get(j, obj, key), &b, NULL);
+        snprintf(to, size, "%.*s", (int)b.n, b.n ? b.p : "");
+        buf_release(&b);
+}
+
+static int parse(
+    const char *text, size_t n, struct token **list, size_t *count, struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, text, n, NULL, err);
+        json_ref all = rc ? JSON_NONE : json_get(&j, 0, "tokens");
+        struct token *t = calloc(json_count(&j, all) + 1, sizeof *t);
+        size_t k = 0;
+        if (rc == 0 && !t)
+                rc = error_nomem(err);
+        for (json_ref e = rc ? JSON_NONE : json_child(&j, all); e != JSON_NONE;
+             e = json_next(&j, all, e), k++) {
+                get(&j, e, "id", t[k].id, sizeof t[k].id);
+                get(&j, e, "project", t[k].project, sizeof t[k].project);
+                get(&j, e, "session", t[k].session, sizeof t[k].session);
+                get(&j, e, "hash", t[k].hash, sizeof t[k].hash);
+                get(&j, e, "createdAt", t[k].created, sizeof t[k].created);
+        }
+        json_release(&j);
+        if (rc) {
+                free(t);
+                return error_prefix(err, rc == STENO_ENOMEM ? rc : STENO_ECORRUPT, FILE_NAME);
+        }
+        *list = t;
+        *count = k;
+        return 0;
+}
+
+static void put_text(struct jsonw *w, const char *key, const char *text)
+{
+        if (!*text)
+                return;
+        jsonw_key(w, key);
+        jsonw_cstr(w, text);
+}
+
+static void put_token(struct jsonw *w, const struct token *t, bool hash)
+{
+        jsonw_object(w);
+        put_text(w, "id", t->id);
+        put_text(w, "project", t->project);
+        put_text(w, "session", t->session);
+        if (hash)
+                put_text(w, "hash", t->hash);
+        put_text(w, "createdAt", t->created);
+        jsonw_object_end(w);
+}
+
+static int save(
+    struct identities *ids, const struct token *list, size_t count, struct steno_error *err)
+{
+        struct buf b;
+        buf_init(&b, FILE_MAX);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "tokens");
+        jsonw_array(&w);
+        for (size_t i = 0; i < count; i++)
+                put_token(&w, &list[i], true);
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+        buf_putc(&b, '\n');
+        int rc = buf_check(&b, err);
+        if (rc == 0) {
+                int sys = fs_replace(ids->env->fs, ids->root, FILE_NAME, b.p, b.n);
+                if (sys)
+                        rc = error_sys(err, sys, "writing " FILE_NAME);
+        }
+        buf_release(&b);
+        return rc;
+}
+
+/* Reads the file when it is not the one that was read last. Under the mutex. */
+static int reload(struct identities *ids, struct steno_error *err)
+{
+        const struct fs *fs = ids->env->fs;
+        struct stat st;
+        char *text = NULL;
+        size_t n = 0;
+        int sys = fs->stat(fs, ids->root, FILE_NAME, &st);
+        if (sys == -ENOENT) {
+                free(ids->list);
+                ids->list = NULL;
+                ids->version += ids->count != 0;
+                ids->count = 0;
+                ids->ino = 0;
+                return 0;
+        }
+        if (sys == 0 && st.st_ino == ids->ino && st.st_mtim.tv_sec == ids->mtime.tv_sec &&
+            st.st_mtim.tv_nsec == ids->mtime.tv_nsec)
+                return 0;
+        if (sys == 0)
+                sys = fs_slurp(fs, ids->root, FILE_NAME, FILE_MAX, &text, &n);
+        if (sys)
+                return error_sys(err, sys, "reading " FILE_NAME);
+        struct token *list = NULL;
+        size_t count = 0;
+        int rc = parse(text, n, &list, &count, err);
+        free(text);
+        if (rc)
+                return rc;
+        free(ids->list);
+        ids->list = list;
+        ids->count = count;
+        ids->ino = st.st_ino;
+        ids->mtime = st.st_mtim;
+        ids->version++;
+        return 0;
+}
+
+/* How many of the oldest visitors' tokens have to go before there is room for another. */
+static size_t visitors_over(const struct identities *ids)
+{
+        size_t visitors = 0;
+        for (size_t i = 0; i < ids->count; i++)
+                visitors += ids->list[i].session[0] != '\0';
+        return visitors >= SERVER_VISITORS_MAX ? visitors - SERVER_VISITORS_MAX + 1 : 0;
+}
+
+/* Changes the file: other processes' changes are not lost, because flock on the root is held. */
+static int change(
+    struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
+{
+        const struct fs *fs = ids->env->fs;
+        struct token *list = NULL;
+        size_t n = 0;
+        bool dropped = false;
+        pthread_mutex_lock(&ids->mutex);
+        int sys = fs->flock(fs, ids->root, LOCK_EX);
+        int rc = sys ? error_sys(err, sys, "locking the store") : reload(ids, err);
+        if (rc == 0) {
+                list = calloc(ids->count + 1, sizeof *list);
+                if (!list)
+                        rc = error_nomem(err);
+        }
+        size_t old = add && add->session[0] ? visitors_over(ids) : 0;
+        for (size_t i = 0; rc == 0 && i < ids->count; i++) {
+                if (drop && strcmp(ids->list[i].id, drop) == 0)
+                        dropped = true;
+                else if (old && ids->list[i].session[0])
+                        old--;
+                else
+                        list[n++] = ids->list[i];
+        }
+        if (rc == 0 && add)
+                list[n++] = *add;
+        if (rc == 0 && drop && !dropped)
+                rc = error_set(err, STENO_ENOTFOUND, "no token \"%.40s\"", drop);
+        if (rc == 0)
+                rc = save(ids, list, n, err);
+        if (rc == 0)
+                rc = reload(ids, err);
+        if (sys == 0)
+                fs->flock(fs, ids->root, LOCK_UN);
+        pthread_mutex_unlock(&ids->mutex);
+        free(list);
+        return rc;
+}
+
+int identities_open(const char *path, struct identities **out, struct steno_error *err)
+{
+        struct identities *ids = calloc(1, sizeof *ids);
+        if (!ids)
+                return error_nomem(err);
+        ids->env = env_real();
+        ids->root = ids->env->fs->open_root(ids->env->fs, path, true);
+        pthread_mutex_init(&ids->mutex, NULL);
+        int rc =
+            ids->root < 0 ? error_sys(err, ids->root, "opening %.100s", path) : reload(ids, err);
+        if (rc) {
+                identities_close(ids);
+                return rc;
+        }
+        *out = ids;
+        return 0;
+}
+
+void identities_close(struct identities *ids)
+{
+        if (!ids)
+                return;
+        if (ids->root >= 0)
+                ids->env->fs->close(ids->env->fs, ids->root);
+        pthread_mutex_destroy(&ids->mutex);
+        free(ids->list);
+        free(ids);
+}
+
+/* ---- tokens ---- */
+
+static void hash_token(struct str token, char hex[SHA256_HEX])
+{
+        if (sha256_hex(token.p, token.n, hex))
+                hex[0] = '\0'; /* matches nothing */
+}
+
+static void random_hex(const struct env *env, char *out, size_t bytes)
+{
+        unsigned char raw[64];
+        env->random(env, raw, bytes);
+        hash_hex(raw, bytes, out);
+}
+
+static int make(struct identities *ids, const char *project, const char *session, const char *id,
+    const char *token, struct steno_error *err)
+{
+        struct token t = {0};
+        struct str p = str_of(project);
+        if (!id_is_legal(p, ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "a project is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        snprintf(t.id, sizeof t.id, "%s", id);
+        snprintf(t.project, sizeof t.project, "%s", project);
+        snprintf(t.session, sizeof t.session, "%s", session ? session : "");
+        hash_token(str_of(token), t.hash);
+        time_format(ids->env->now(ids->env), t.created);
+        return change(ids, &t, NULL, err);
+}
+
+int identities_add(struct identities *ids, const char *project, const char *session,
+    char token[TOKEN_TEXT], struct steno_error *err)
+{
+        char secret[65], id[40];
+        id_make(ids->env, "tok_", id);
+        random_hex(ids->env, secret, 24);
+        /* Acontext's clients insist on this beginning; nobody else minds. */
+        snprintf(token, TOKEN_TEXT, "sk-ac-%s", secret);
+        return make(ids, project, session, id, token, err);
+}
+
+int identities_list(struct identities *ids, struct buf *out, struct steno_error *err)
+{
+        pthread_mutex_lock(&ids->mutex);
+        int rc = reload(ids, err);
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_key(&w, "items");
+        jsonw_array(&w);
+        for (size_t i = 0; rc == 0 && i < ids->count; i++)
+                put_token(&w, &ids->list[i], false);
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+        pthread_mutex_unlock(&ids->mutex);
+        return rc ? rc : buf_check(out, err);
+}
+
+int identities_remove(struct identities *ids, const char *token_id, struct steno_error *err)
+{
+        return change(ids, NULL, token_id, err);
+}
+
+int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_error *err)
+{
+        const struct fs *fs = ids->env->fs;
+        char *text = NULL;
+        size_t n = 0;
+        struct identity known;
+        if (fs_slurp(fs, ids->root, OWN_NAME, 4 * KIB, &text, &n) == 0) {
+                snprintf(token, TOKEN_TEXT, "%.*s", (int)strcspn(text, "\r\n"), text);
+                free(text);
+                identities_check(ids, str_of(token), &known);
+                if (known.known)
+                        return 0; /* else it was revoked: a new one */
+        }
+        int rc = identities_add(ids, "default", NULL, token, err);
+        if (rc)
+                return rc;
+        int sys = fs_replace(fs, ids->root, OWN_NAME, token, strlen(token));
+        return sys ? error_sys(err, sys, "writing " OWN_NAME) : 0;
+}
+
+int identities_signing_key(struct identities *ids, unsigned char key[32], struct steno_error *err)
+{
+        const struct fs *fs = ids->env->fs;
+        char *text = NULL;
+        size_t n = 0;
+        int sys = fs_slurp(fs, ids->root, KEY_NAME, 4 * KIB, &text, &n);
+        if (sys == 0 && n == 32) {
+                memcpy(key, text, 32);
+                free(text);
+                return 0;
+        }
+        free(text);
+        ids->env->random(ids->env, key, 32);
+        sys = fs_replace(fs, ids->root, KEY_NAME, key, 32);
+        return sys ? error_sys(err, sys, "writing " KEY_NAME) : 0;
+}
+
+/* ---- checking ---- */
+
+/* Under the mutex: looks at the file at most every SERVER_TOKEN_CHECK_MS. */
+static void refresh(struct identities *ids)
+{
+        int64_t now = ids->env->now(ids->env);
+        if (now - ids->looked < SERVER_TOKEN_CHECK_MS && now >= ids->looked)
+                return;
+        ids->looked = now;
+        reload(ids, NULL);
+}
+
+void identities_check(struct identities *ids, struct str token, struct identity *out)
+{
+        char hex[SHA256_HEX];
+        *out = (struct identity){0};
+        if (!token.n)
+                return;
+        hash_token(token, hex);
+        pthread_mutex_lock(&ids->mutex);
+        refresh(ids);
+        out->version = ids->version;
+        for (size_t i = 0; i < ids->count; i++) {
+                const struct token *t = &ids->list[i];
+                /* All are compared, each in constant time. */
+                if (CRYPTO_memcmp(t->hash, hex, SHA256_HEX - 1) == 0 && !out->known) {
+                        out->known = true;
+                        memcpy(out->token_id, t->id, sizeof out->token_id);
+                        memcpy(out->project, t->project, sizeof out->project);
+                        memcpy(out->session, t->session, sizeof out->session);
+                }
+        }
+        pthread_mutex_unlock(&ids->mutex);
+}
+
+bool identities_valid(struct identities *ids, const char *token_id)
+{
+        bool found = false;
+        pthread_mutex_lock(&ids->mutex);
+        refresh(ids);
+        for (size_t i = 0; i < ids->count && !found; i++)
+                found = strcmp(ids->list[i].id, token_id) == 0;
+        pthread_mutex_unlock(&ids->mutex);
+        return found;
+}
+
+uint64_t identities_version(struct identities *ids)
+{
+        pthread_mutex_lock(&ids->mutex);
+        refresh(ids);
+        uint64_t version = ids->version;
+        pthread_mutex_unlock(&ids->mutex);
+        return version;
+}

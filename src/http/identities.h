@@ -1,0 +1,55 @@
+/*
+ * identities.h - who may in: tokens, hosts, origins.
+ *
+ * tokens.json in the store's root holds only hashes: {"tokens":[{"id","project","hash","createdAt",
+ * "session"?}]}. The server's own token, made at first start, stands in the clear in server.token
+ * (0600) beside it, so that the address that was printed stays good. A running server notices
+ * changes within a second. Comparison is in constant time.
+ */
+#ifndef HTTP_IDENTITIES_H
+#define HTTP_IDENTITIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "steno.h"
+
+#define TOKEN_TEXT 80 /* a token with its NUL */
+
+struct identity {
+        bool known;
+        char token_id[40];
+        char project[257];
+        char session[257]; /* a visitor's token reaches this one conversation only; else "" */
+        uint64_t version;  /* of the tokens, when it was looked up */
+};
+
+struct identities;
+
+/* Opens the tokens of the store at `path` (an existing folder). */
+int identities_open(const char *path, struct identities **out, struct steno_error *err);
+void identities_close(struct identities *ids);
+
+/* A new token for a project; `session` NULL: for all of it. */
+int identities_add(struct identities *ids, const char *project, const char *session,
+    char token[TOKEN_TEXT], struct steno_error *err);
+/* {"items":[{"id","project","createdAt"}]} */
+int identities_list(struct identities *ids, struct buf *out, struct steno_error *err);
+int identities_remove(struct identities *ids, const char *token_id, struct steno_error *err);
+/* The server's own token: made when there is none. */
+int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_error *err);
+
+/* Looks the token up; `out->known` says whether it is one. Cheap: the file is read again only
+ * when it changed. */
+void identities_check(struct identities *ids, struct str token, struct identity *out);
+/* Is the token with this id still there? */
+bool identities_valid(struct identities *ids, const char *token_id);
+/* Another number whenever the tokens have changed. */
+uint64_t identities_version(struct identities *ids);
+
+/* A key for signing URLs, stable over restarts. 32 bytes. */
+int identities_signing_key(struct identities *ids, unsigned char key[32], struct steno_error *err);
+
+#endif

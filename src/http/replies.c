@@ -1,0 +1,97 @@
+/* replies.c - see replies.h: a table with one place for each hash; a newer answer takes it over. */
+#include "http/replies.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "http/http_limits.h"
+
+struct kept {
+        char key[SHA256_HEX]; /* "": none */
+        char body[SHA256_HEX];
+        int status;
+        char *text;
+        size_t n;
+};
+
+struct replies {
+        pthread_mutex_t mutex;
+        struct kept list[SERVER_IDEMPOTENCY_MAX];
+};
+
+struct replies *replies_new(void)
+{
+        struct replies *all = calloc(1, sizeof *all);
+        if (all)
+                pthread_mutex_init(&all->mutex, NULL);
+        return all;
+}
+
+void replies_free(struct replies *all)
+{
+        if (!all)
+                return;
+        for (size_t i = 0; i < SERVER_IDEMPOTENCY_MAX; i++)
+                free(all->list[i].text);
+        pthread_mutex_destroy(&all->mutex);
+        free(all);
+}
+
+/* The hashes of what was asked. False: this request is not for keeping. */
+static bool describe(const struct request *r, char key[SHA256_HEX], char body[SHA256_HEX])
+{
+        const char *type = request_header(r, "Content-Type");
+        /* A form has another boundary every time. */
+        bool form = type && strncasecmp(type, "multipart/", 10) == 0;
+        return strcmp(r->method, "POST") == 0 && r->who.known && !form &&
+               request_keyed(r, r->path, key) &&
+               sha256_hex(r->body.n ? r->body.p : "", r->body.n, body) == 0;
+}
+
+static struct kept *place(struct replies *all, const char *key)
+{
+        return &all->list[hash_64(key, SHA256_HEX - 1) % SERVER_IDEMPOTENCY_MAX];
+}
+
+bool replies_give(struct replies *all, struct request *r)
+{
+        char key[SHA256_HEX], body[SHA256_HEX];
+        if (!describe(r, key, body))
+                return false;
+        pthread_mutex_lock(&all->mutex);
+        const struct kept *k = place(all, key);
+        bool known = strcmp(k->key, key) == 0;
+        bool same = known && strcmp(k->body, body) == 0;
+        if (same) {
+                buf_put(&r->reply, k->text, k->n);
+                request_reply_json(r, k->status);
+        }
+        pthread_mutex_unlock(&all->mutex);
+        if (known && !same)
+                request_error(r, 409, "conflict", "this Idempotency-Key came with another body");
+        return known;
+}
+
+void replies_keep(struct replies *all, const struct request *r)
+{
+        char key[SHA256_HEX], body[SHA256_HEX];
+        if (r->stream || r->file || r->status < 200 || r->status > 299 ||
+            r->reply.n > SERVER_IDEMPOTENCY_REPLY || r->reply.failed || !describe(r, key, body))
+                return;
+        char *copy = malloc(r->reply.n + 1);
+        if (!copy)
+                return;
+        memcpy(copy, r->reply.n ? r->reply.p : "", r->reply.n);
+        pthread_mutex_lock(&all->mutex);
+        struct kept *k = place(all, key);
+        free(k->text);
+        memcpy(k->key, key, sizeof k->key);
+        memcpy(k->body, body, sizeof k->body);
+        k->status = r->status;
+        k->text = copy;
+        k->n = r->reply.n;
+        pthread_mutex_unlock(&all->mutex);
+}

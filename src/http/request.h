@@ -1,0 +1,113 @@
+/*
+ * request.h - what a handler sees of a request, and how it answers.
+ *
+ * A handler runs on a worker thread, after identity, headers and limits were checked and the whole
+ * body was read. It answers exactly once: with JSON, with bytes, with an error, or with a stream
+ * (stream.h). Strings live as long as the request.
+ */
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "http/identities.h"
+#include "steno.h"
+
+struct server;
+struct stream;
+struct file_answer;
+struct MHD_Connection;
+
+#define REQUEST_PARAMS 4
+
+/* The shape of an error's body, by the API the route belongs to. */
+enum error_style {
+        ERRORS_STENO,    /* {"error":{"code","message"},"request_id"} */
+        ERRORS_OPENAI,   /* {"error":{"message","type","param","code"}} */
+        ERRORS_ACONTEXT, /* {"code","msg","error"} */
+};
+
+struct request {
+        struct server *server;
+        const struct route *route;
+        struct steno_store *store;
+        struct identity who;
+        char id[40]; /* request id, also in X-Request-Id */
+        const char *method;
+        struct str path;                   /* raw */
+        struct str params[REQUEST_PARAMS]; /* of the pattern, decoded, NUL-terminated */
+        struct buf body;
+        struct arena arena;
+
+        /* the answer */
+        int status;
+        struct buf reply;
+        const char *content_type;
+        struct stream *stream;
+        struct file_answer *file;
+        const char *headers[8][2];
+        unsigned header_count;
+
+        /* http.c's own */
+        struct MHD_Connection *connection;
+        struct str query;
+        enum error_style errors;
+        bool checked;
+        bool handed_over;
+        bool done;
+        bool refused;
+        bool late; /* refused in the middle of its body */
+        uint64_t body_skipped;
+        bool shrunk; /* path and method are on the heap */
+        bool counted;
+        uint64_t body_counted;
+        int64_t started_us;
+        struct request *next;
+};
+
+/* A query parameter, decoded, or NULL. Empty ("a=") is "". */
+const char *request_query(struct request *r, const char *name);
+/* A header, or NULL. */
+const char *request_header(const struct request *r, const char *name);
+/* A whole number in the query: `fallback` when absent, clamped to [min, max]; false (and a 400 was
+ * answered) when it is no number. */
+bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,
+    uint64_t max, uint64_t *out);
+/* true/false/1/0 in the query. */
+bool request_flag(struct request *r, const char *name, bool fallback);
+
+/* Parses the body as JSON; an empty body is {}. False: a 400 was answered. */
+bool request_json(struct request *r, struct json *j);
+/* A string of a JSON object, decoded, or NULL when it is absent, null or no string. */
+const char *request_member(struct request *r, const struct json *j, json_ref obj, const char *key);
+
+void request_header_out(struct request *r, const char *name, const char *value);
+/* The answer is what is in r->reply. */
+void request_reply_json(struct request *r, int status);
+/* An error as the route's API words it. `code` is a short word. */
+void request_error(struct request *r, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same for what the library answered. */
+void request_failed(struct request *r, int rc, const struct steno_error *err);
+
+/* What the Idempotency-Key stands for in the caller's project, for one purpose: a hash from which
+ * the ids of new things are made. False: there is no key. */
+bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX]);
+/*
+ * Makes a conversation. `id` NULL: one that follows from the Idempotency-Key, which is opened when
+ * it is there already (*again, may be NULL), or a new one. The error is the caller's to answer.
+ */
+int request_conv_create(struct request *r, const char *id, const char *meta,
+    struct steno_conv **out, bool *again, struct steno_error *err);
+
+/* Opens the conversation named by a parameter in the caller's project, or answers 404. */
+struct steno_conv *request_conv(struct request *r, const char *id);
+
+#endif

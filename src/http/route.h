@@ -1,0 +1,55 @@
+/*
+ * route.h - the table of routes: the one place that says what can be asked, by whom, and how
+ * much. The docs page and the test of every identity on every route are made from it.
+ */
+#ifndef HTTP_ROUTE_H
+#define HTTP_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "http/request.h"
+
+enum route_scope {
+        SCOPE_OPEN,    /* no token: static files, /healthz */
+        SCOPE_SIGNED,  /* a signature in the URL, or a token */
+        SCOPE_VISITOR, /* open while --public is on */
+        SCOPE_SESSION, /* a token; a visitor's token too, for its own conversation */
+        SCOPE_PROJECT, /* a token of a project */
+};
+
+enum route_flags {
+        ROUTE_MULTIPART = 1, /* takes multipart/form-data as well as JSON */
+        ROUTE_STREAMS = 2,   /* may answer with a stream */
+        ROUTE_NO_BODY = 4,   /* a body is refused */
+};
+
+typedef void (*route_fn)(struct request *r);
+
+struct route {
+        const char *method;
+        const char *pattern; /* "/api/runs/:id/events"; a parameter is one raw segment, decoded */
+        enum route_scope scope;
+        unsigned flags;
+        size_t body_max;
+        enum error_style errors;
+        route_fn handle;
+        const char *words; /* for the docs */
+};
+
+/* All of them; the last has no method. */
+const struct route *route_table(void);
+
+#define ROUTE_ALLOW 64 /* a list of methods */
+
+/*
+ * Finds the route for a method and a raw path and fills the parameters (decoded into `arena`).
+ * NULL: no such path (`allowed` is then empty), or none for this method (it lists those there are).
+ */
+const struct route *route_find(const char *method, struct str path, struct arena *arena,
+    struct str params[REQUEST_PARAMS], char allowed[ROUTE_ALLOW]);
+
+/* The table as JSON: [{"method","path","scope","words"}]. */
+void route_put_table(struct buf *out);
+
+#endif

@@ -1,0 +1,394 @@
+/* runner.c - see runner.h */
+#include "http/runner.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "http/server_core.h"
+#include "http/follow.h"
+
+/* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
+#define UNWATCHED_MS 15000
+#define APPROVAL_MS (10 * 60 * 1000)
+/* The event that asks is out a moment before the call waits; a quick answer must not miss it. */
+#define ASKED_SOON_MS 1000
+
+struct live {
+        struct live *next;
+        struct chat *chat;
+        struct steno_conv *conv;
+        struct steno_stop *stop;
+        char *project;
+        char *conversation;
+        char *message;
+        char *message_json;
+        char *mode;
+        char *model;
+        char run[64];
+        bool public_only;
+        bool no_stream;
+        /* under the chat's mutex */
+        bool begun;
+        bool over;
+        bool waited; /* somebody waits for the end and frees it */
+        int rc;
+        struct steno_error err;
+        char *result;
+        char *final;
+        /* the call that waits for permission */
+        char asked_call[1100];
+        char asked_hash[72];
+        int answer; /* enum steno_permission; STENO_ASK while there is none */
+};
+
+struct chat {
+        struct server *server;
+        struct session *session;
+        struct steno_tools public_tools;
+        pthread_mutex_t mutex;
+        pthread_cond_t changed;
+        struct live *list;
+};
+
+struct chat *chat_new(struct server *server, struct session *session)
+{
+        struct chat *chat = calloc(1, sizeof *chat);
+        if (!chat)
+                return NULL;
+        chat->server = server;
+        chat->session = session;
+        pthread_mutex_init(&chat->mutex, NULL);
+        pthread_cond_init(&chat->changed, NULL);
+        toolset_init(&chat->public_tools);
+        for (size_t i = 0; i < session->tools.count; i++)
+                if (session->tools.list[i].flags & TOOL_PUBLIC)
+                        toolset_add(&chat->public_tools, &session->tools.list[i], NULL);
+        return chat;
+}
+
+void chat_free(struct chat *chat)
+{
+        if (!chat)
+                return;
+        pthread_mutex_lock(&chat->mutex);
+        for (struct live *l = chat->list; l; l = l->next)
+                steno_stop_request(l->stop);
+        while (chat->list)
+                pthread_cond_wait(&chat->changed, &chat->mutex);
+        pthread_mutex_unlock(&chat->mutex);
+        toolset_release(&chat->public_tools);
+        pthread_mutex_destroy(&chat->mutex);
+        pthread_cond_destroy(&chat->changed);
+        free(chat);
+}
+
+/* ---- what the loop tells ---- */
+
+static void on_event(void *ctx, uint64_t seq, const char *type, const char *data, size_t n)
+{
+        struct live *l = ctx;
+        (void)seq;
+        if (!l->begun || strcmp(type, "final_message") == 0) {
+                pthread_mutex_lock(&l->chat->mutex);
+                l->begun = true;
+                if (strcmp(type, "final_message") == 0) {
+                        free(l->final);
+                        l->final = strndup(data, n);
+                }
+                pthread_cond_broadcast(&l->chat->changed);
+                pthread_mutex_unlock(&l->chat->mutex);
+        }
+        follow_poke(l->chat->server->follow, l->run);
+}
+
+static void wait_a_moment(struct chat *chat)
+{
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&chat->changed, &chat->mutex, &until);
+}
+
+/* Waits for an answer of somebody who watches. */
+static int ask(void *ctx, const struct steno_permission_request *q, char reason[240])
+{
+        struct live *l = ctx;
+        struct chat *chat = l->chat;
+        int64_t from = server_now_ms(), watched = from;
+        if (l->public_only) {
+                snprintf(reason, 240, "this tool is not open to visitors");
+                return STENO_DENY;
+        }
+        pthread_mutex_lock(&chat->mutex);
+        snprintf(l->asked_call, sizeof l->asked_call, "%s", q->call_id);
+        snprintf(l->asked_hash, sizeof l->asked_hash, "%s", q->approval);
+        l->answer = STENO_ASK;
+        pthread_cond_broadcast(&chat->changed);
+        while (l->answer == STENO_ASK && !steno_stop_requested(q->stop)) {
+                int64_t now = server_now_ms();
+                if (follow_readers(chat->server->follow, l->run))
+                        watched = now;
+                if (now - watched > UNWATCHED_MS || now - from > APPROVAL_MS)
+                        break;
+                wait_a_moment(chat);
+        }
+        int answer = l->answer;
+        l->asked_call[0] = '\0';
+        pthread_mutex_unlock(&chat->mutex);
+        if (answer == STENO_ASK) {
+                snprintf(reason, 240, "nobody was there to allow it");
+                answer = STENO_DENY;
+        }
+        return answer;
+}
+
+/* ---- the thread of a run ---- */
+
+static void live_free(struct live *l)
+{
+        steno_conv_close(l->conv);
+        steno_stop_free(l->stop);
+        free(l->project);
+        free(l->conversation);
+        free(l->message);
+        free(l->message_json);
+        free(l->mode);
+        free(l->model);
+        steno_free(l->result);
+        free(l->final);
+        free(l);
+}
+
+/* Takes it out of the list. Under the mutex. */
+static void live_leave(struct live *l)
+{
+        for (struct live **at = &l->chat->list; *at; at = &(*at)->next) {
+                if (*at == l) {
+                        *at = l->next;
+                        break;
+                }
+        }
+        pthread_cond_broadcast(&l->chat->changed);
+}
+
+static void *run(void *arg)
+{
+        struct live *l = arg;
+        struct chat *chat = l->chat;
+        struct steno_loop_options opt = {.size = sizeof opt,
+            .store = chat->server->store,
+            .conv = l->conv,
+            .prompt = l->message,
+            .message_json = l->message_json,
+            .mode = l->mode,
+            .model = l->model,
+            .run_id = l->run,
+            .script_json = chat->server->script,
+            .stop = l->stop,
+            .ask = ask,
+            .ask_ctx = l,
+            .on_event = on_event,
+            .ctx = l};
+        if (!l->message && !l->message_json)
+                opt.flags |= STENO_LOOP_CONTINUE;
+        if (l->no_stream)
+                opt.flags |= STENO_LOOP_NO_STREAM;
+        if (l->public_only)
+                opt.tools = &chat->public_tools;
+        session_fill(chat->session, &opt);
+        struct steno_error err = {0};
+        char *result = NULL;
+        int rc = steno_chat_loop(&opt, &result, &err);
+        follow_poke(chat->server->follow, l->run);
+        pthread_mutex_lock(&chat->mutex);
+        l->rc = rc;
+        l->err = err;
+        l->result = result;
+        l->over = true;
+        bool waited = l->waited;
+        if (!waited)
+                live_leave(l);
+        pthread_cond_broadcast(&chat->changed);
+        pthread_mutex_unlock(&chat->mutex);
+        if (!waited)
+                live_free(l);
+        return NULL;
+}
+
+static char *copy(const char *z, bool *failed)
+{
+        char *c = z ? strdup(z) : NULL;
+        *failed = *failed || (z && !c);
+        return c;
+}
+
+static int live_new(
+    struct chat *chat, const struct chat_turn *t, struct live **out, struct steno_error *err)
+{
+        struct live *l = calloc(1, sizeof *l);
+        bool failed = !l;
+        if (!l)
+                return error_nomem(err);
+        l->chat = chat;
+        l->public_only = t->public_only;
+        l->no_stream = t->no_stream;
+        l->project = copy(t->project, &failed);
+        l->conversation = copy(t->conversation, &failed);
+        l->message = copy(t->message, &failed);
+        l->message_json = copy(t->message_json, &failed);
+        l->mode = copy(t->mode, &failed);
+        l->model = copy(t->model, &failed);
+        if (t->run)
+                snprintf(l->run, sizeof l->run, "%s", t->run);
+        else
+                id_make(env_real(), "run_", l->run);
+        int rc = failed ? error_nomem(err) : steno_stop_new(&l->stop, err);
+        if (rc == 0)
+                rc = steno_conv_open(
+                    chat->server->store, t->project, t->conversation, &l->conv, err);
+        if (rc) {
+                live_free(l);
+                return rc;
+        }
+        *out = l;
+        return 0;
+}
+
+/* Starts the thread and waits until the run has begun or failed to. Under no lock. */
+static int begin(struct live *l, struct steno_error *err)
+{
+        struct chat *chat = l->chat;
+        pthread_t thread;
+        pthread_attr_t attr;
+        pthread_mutex_lock(&chat->mutex);
+        l->waited = true; /* until we know what became of it */
+        l->next = chat->list;
+        chat->list = l;
+        pthread_attr_init(&attr);
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        int rc = 0;
+        if (atomic_load(&chat->server->stopping))
+                rc = error_set(err, STENO_EUNSUPPORTED, "the server is stopping");
+        else if (pthread_create(&thread, &attr, run, l))
+                rc = error_nomem(err);
+        pthread_attr_destroy(&attr);
+        while (rc == 0 && !l->begun && !l->over)
+                pthread_cond_wait(&chat->changed, &chat->mutex);
+        if (rc == 0 && !l->begun && l->rc) {
+                rc = l->rc;
+                if (err)
+                        *err = l->err;
+        }
+        if (rc)
+                live_leave(l);
+        pthread_mutex_unlock(&chat->mutex);
+        return rc;
+}
+
+int chat_start(
+    struct chat *chat, const struct chat_turn *turn, char run_id[64], struct steno_error *err)
+{
+        struct live *l;
+        int rc = live_new(chat, turn, &l, err);
+        if (rc)
+                return rc;
+        rc = begin(l, err);
+        if (rc) {
+                live_free(l);
+                return rc;
+        }
+        snprintf(run_id, 64, "%s", l->run);
+        atomic_fetch_add(&chat->server->metrics.runs, 1);
+        pthread_mutex_lock(&chat->mutex);
+        bool over = l->over;
+        l->waited = false;
+        if (over)
+                live_leave(l);
+        pthread_mutex_unlock(&chat->mutex);
+        if (over)
+                live_free(l);
+        return 0;
+}
+
+int chat_run(struct chat *chat, const struct chat_turn *turn, char run_id[64], char **result,
+    char **final, struct steno_error *err)
+{
+        struct live *l;
+        int rc = live_new(chat, turn, &l, err);
+        if (rc)
+                return rc;
+        rc = begin(l, err);
+        if (rc == 0) {
+                snprintf(run_id, 64, "%s", l->run);
+                atomic_fetch_add(&chat->server->metrics.runs, 1);
+                pthread_mutex_lock(&chat->mutex);
+                while (!l->over)
+                        pthread_cond_wait(&chat->changed, &chat->mutex);
+                live_leave(l);
+                pthread_mutex_unlock(&chat->mutex);
+                rc = l->rc;
+                if (rc && err)
+                        *err = l->err;
+                *result = l->result;
+                *final = l->final;
+                l->result = l->final = NULL;
+        }
+        live_free(l);
+        return rc;
+}
+
+/* ---- from outside ---- */
+
+/* Under the mutex. */
+static struct live *find(struct chat *chat, const char *project, const char *run_id)
+{
+        for (struct live *l = chat->list; l; l = l->next)
+                if (strcmp(l->run, run_id) == 0 && strcmp(l->project, project) == 0 && !l->over)
+                        return l;
+        return NULL;
+}
+
+int chat_stop(struct chat *chat, const char *project, const char *run_id, struct steno_error *err)
+{
+        pthread_mutex_lock(&chat->mutex);
+        struct live *l = find(chat, project, run_id);
+        if (l)
+                steno_stop_request(l->stop);
+        pthread_cond_broadcast(&chat->changed);
+        pthread_mutex_unlock(&chat->mutex);
+        return l ? 0 : error_set(err, STENO_ENOTFOUND, "no such run is going on");
+}
+
+/* Does this call wait for an answer? Under the mutex. */
+static bool is_asked(const struct live *l, const char *call)
+{
+        return strcmp(l->asked_call, call) == 0 && l->answer == STENO_ASK;
+}
+
+int chat_approve(struct chat *chat, const char *project, const char *run_id, const char *call,
+    const char *approval, bool allow, struct steno_error *err)
+{
+        int rc = 0;
+        int64_t until = server_now_ms() + ASKED_SOON_MS;
+        struct live *l;
+        pthread_mutex_lock(&chat->mutex);
+        while ((l = find(chat, project, run_id)) && !is_asked(l, call) && server_now_ms() < until)
+                wait_a_moment(chat);
+        if (!l || !is_asked(l, call)) {
+                rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");
+        } else if (approval && strcmp(approval, l->asked_hash) != 0) {
+                rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");
+        } else {
+                l->answer = allow ? STENO_ALLOW : STENO_DENY;
+                pthread_cond_broadcast(&chat->changed);
+        }
+        pthread_mutex_unlock(&chat->mutex);
+        return rc;
+}

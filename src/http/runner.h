@@ -1,0 +1,51 @@
+/*
+ * runner.h - the runs that this server makes: starting, stopping, approving.
+ *
+ * A run goes on when its readers leave; it is ended by the model, a limit, a stop or the server's
+ * end. Everybody who watches reads the journal (follow.h). A call that wants permission waits for
+ * an answer while somebody watches; when nobody does, it is denied.
+ */
+#ifndef HTTP_RUNNER_H
+#define HTTP_RUNNER_H
+
+#include "base/buf.h"
+#include "loop/session.h"
+#include "http/server.h"
+
+struct chat;
+
+/* `session` is borrowed: the model, the tools, the rules. */
+struct chat *chat_new(struct server *server, struct session *session);
+/* Asks every run to stop and waits for them. */
+void chat_free(struct chat *chat);
+
+struct chat_turn {
+        const char *project;
+        const char *conversation;
+        const char *message;      /* the user's text, or */
+        const char *message_json; /* the whole message; neither: continue */
+        const char *mode;         /* NULL: chat */
+        const char *model;        /* NULL: the configuration's */
+        const char *run;          /* id, or NULL */
+        bool public_only;         /* only the tools that are marked public */
+        bool no_stream;           /* ask the model for whole replies */
+};
+
+/*
+ * Starts a run on a thread of its own and returns when it has begun: `run` gets its id.
+ * STENO_ECONFLICT: the conversation has a live run. STENO_EPROTO: nothing to continue.
+ */
+int chat_start(
+    struct chat *chat, const struct chat_turn *turn, char run[64], struct steno_error *err);
+/* The same, and waits for its end: *result as steno_chat_loop's, *final the data of final_message
+ * (may stay NULL). */
+int chat_run(struct chat *chat, const struct chat_turn *turn, char run[64], char **result,
+    char **final, struct steno_error *err);
+
+/* STENO_ENOTFOUND: no live run of that project here. */
+int chat_stop(struct chat *chat, const char *project, const char *run, struct steno_error *err);
+/* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. */
+int chat_approve(struct chat *chat, const char *project, const char *run, const char *call,
+    const char *approval, bool allow, struct steno_error *err);
+
+#endif

@@ -1,0 +1,273 @@
+/* server.c - see server.h: starting, ticking, stopping. */
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/file_url.h"
+#include "http/buckets.h"
+#include "http/runner.h"
+#include "http/server_core.h"
+#include "http/follow.h"
+#include "http/http.h"
+#include "http/http_limits.h"
+#include "http/replies.h"
+#include "http/tails.h"
+
+/* ---- where to listen ---- */
+
+union address {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+};
+
+static int parse_listen(
+    struct server *s, const char *listen, union address *a, struct steno_error *err)
+{
+        const char *colon = strrchr(listen, ':');
+        char *end = NULL;
+        unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 70000;
+        if (!colon || !end || *end || port > 65535)
+                return error_set(
+                    err, STENO_EINVAL, "--listen wants ADDRESS:PORT, not \"%.60s\"", listen);
+        s->host = strndup(listen, (size_t)(colon - listen));
+        if (!s->host)
+                return error_nomem(err);
+        s->port = (int)port;
+        memset(a, 0, sizeof *a);
+        char bare[64];
+        size_t n = strlen(s->host);
+        bool v6 = s->host[0] == '[' && n > 2 && n < sizeof bare;
+        snprintf(bare, sizeof bare, "%.*s", v6 ? (int)n - 2 : (int)n, s->host + (v6 ? 1 : 0));
+        if (strcmp(bare, "localhost") == 0)
+                snprintf(bare, sizeof bare, "127.0.0.1");
+        if (inet_pton(AF_INET, bare, &a->v4.sin_addr) == 1) {
+                a->v4.sin_family = AF_INET;
+                a->v4.sin_port = htons((uint16_t)port);
+        } else if (inet_pton(AF_INET6, bare, &a->v6.sin6_addr) == 1) {
+                a->v6.sin6_family = AF_INET6;
+                a->v6.sin6_port = htons((uint16_t)port);
+        } else {
+                return error_set(err, STENO_EINVAL, "\"%.60s\" is not an address", s->host);
+        }
+        return 0;
+}
+
+static bool is_loopback(const union address *a)
+{
+        if (a->any.sa_family == AF_INET)
+                return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
+        return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+/* Names that may stand in Host: loopback's, the address we listen on, and what was added. */
+static int allow_hosts(struct server *s, const char *const *more, struct steno_error *err)
+{
+        static const char *const LOOPBACK[] = {"localhost", "127.0.0.1", "[::1]"};
+        size_t n = 0, extra = 0;
+        while (more && more[extra])
+                extra++;
+        s->hosts = calloc(extra + 5, sizeof *s->hosts);
+        if (!s->hosts)
+                return error_nomem(err);
+        for (size_t i = 0; i < 3; i++)
+                s->hosts[n++] = strdup(LOOPBACK[i]);
+        s->hosts[n++] = strdup(s->host);
+        for (size_t i = 0; i < extra; i++)
+                s->hosts[n++] = strdup(more[i]);
+        for (size_t i = 0; i < n; i++)
+                if (!s->hosts[i])
+                        return error_nomem(err);
+        return 0;
+}
+
+/* ---- the ticker ---- */
+
+static void log_quarantined(struct server *s, uint64_t *before)
+{
+        uint64_t now = steno_quarantined(s->store);
+        if (now > *before && s->log)
+                fprintf(s->log, "{\"quarantined\":%llu}\n", (unsigned long long)(now - *before));
+        *before = now;
+}
+
+static void *tick(void *arg)
+{
+        struct server *s = arg;
+        uint64_t quarantined = 0;
+        while (!atomic_load(&s->stopping)) {
+                struct timespec t = {.tv_nsec = 250000000};
+                nanosleep(&t, NULL);
+                streams_tick(s->streams);
+                http_reap(s);
+                log_quarantined(s, &quarantined);
+        }
+        return NULL;
+}
+
+/* ---- life ---- */
+
+static void raise_descriptor_limit(void)
+{
+        struct rlimit lim;
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+                lim.rlim_cur = lim.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &lim);
+        }
+}
+
+/* tokens.json and its like stand beside what the store opened. */
+static int open_identities(struct server *s, const char *url, struct steno_error *err)
+{
+        char *path = NULL;
+        int rc = file_url_path(url, &path, err);
+        if (rc == 0)
+                rc = identities_open(path, &s->identities, err);
+        free(path);
+        return rc;
+}
+
+static int open_log(struct server *s, const char *path, struct steno_error *err)
+{
+        if (path && !*path)
+                return 0;
+        s->log = path ? fopen(path, "ae") : stderr;
+        if (!s->log)
+                return error_sys(err, errno, "opening the log %.100s", path);
+        setvbuf(s->log, NULL, _IOLBF, 0);
+        return 0;
+}
+
+static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
+{
+        int rc = steno_open(opt->store, NULL, &s->store, err);
+        if (rc == 0)
+                rc = open_identities(s, opt->store, err);
+        if (rc == 0)
+                rc = identities_signing_key(s->identities, s->signing_key, err);
+        if (rc == 0)
+                rc = open_log(s, opt->log_path, err);
+        if (rc)
+                return rc;
+        s->workers = workers_new(SERVER_WORKERS);
+        s->streams = streams_new(s);
+        s->follow = follow_new(s);
+        s->tails = tails_new();
+        s->replies = replies_new();
+        s->buckets = buckets_new();
+        if (opt->session)
+                s->chat = chat_new(s, opt->session);
+        if (opt->public_project)
+                s->public_project = strdup(opt->public_project);
+        if (opt->script)
+                s->script = strdup(opt->script);
+        if (!s->workers || !s->streams || !s->follow || !s->tails || !s->replies || !s->buckets ||
+            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
+            (opt->script && !s->script))
+                return error_nomem(err);
+        return 0;
+}
+
+int server_start(const struct server_options *opt, struct server **out, struct steno_error *err)
+{
+        struct server *s = calloc(1, sizeof *s);
+        union address address;
+        char token[TOKEN_TEXT];
+        if (!s)
+                return error_nomem(err);
+        pthread_mutex_init(&s->conn_mutex, NULL);
+        raise_descriptor_limit();
+        int rc = parse_listen(s, opt->listen, &address, err);
+        if (rc == 0 && !is_loopback(&address) && !opt->allow_remote)
+                rc = error_set(err, STENO_EDENIED,
+                    "%s is not a loopback address; --allow-remote says that this is meant",
+                    s->host);
+        if (rc == 0)
+                rc = allow_hosts(s, opt->hosts, err);
+        if (rc == 0)
+                rc = prepare(s, opt, err);
+        if (rc == 0)
+                rc = identities_own(s->identities, token, err);
+        if (rc == 0)
+                rc = http_start(s, &address.any, err);
+        if (rc == 0) {
+                s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
+                if (!s->ticking ||
+                    asprintf(&s->address, "http://%s:%d/#token=%s", s->host, s->port, token) < 0)
+                        rc = error_nomem(err);
+        }
+        if (rc) {
+                server_stop(s);
+                return rc;
+        }
+        *out = s;
+        return 0;
+}
+
+const char *server_address(const struct server *s)
+{
+        return s->address;
+}
+
+int server_port(const struct server *s)
+{
+        return s->port;
+}
+
+/* Lets what was accepted come to its end, for a while. */
+static void wait_for_requests(struct server *s)
+{
+        for (int i = 0; i < SERVER_DRAIN_MS / 20 && atomic_load(&s->under_way); i++) {
+                struct timespec t = {.tv_nsec = 20000000};
+                nanosleep(&t, NULL);
+        }
+}
+
+void server_stop(struct server *s)
+{
+        if (!s)
+                return;
+        atomic_store(&s->stopping, true);
+        if (s->daemon)
+                http_quiesce(s);
+        if (s->ticking)
+                pthread_join(s->ticker, NULL);
+        /* Runs first: their last events still reach those who watch. */
+        chat_free(s->chat);
+        s->chat = NULL;
+        if (s->follow)
+                follow_stop(s->follow);
+        tails_stop(s->tails);
+        if (s->streams)
+                streams_drain(s->streams);
+        if (s->daemon)
+                wait_for_requests(s);
+        workers_free(s->workers);
+        http_stop(s);
+        follow_free(s->follow);
+        tails_free(s->tails);
+        replies_free(s->replies);
+        buckets_free(s->buckets);
+        streams_free(s->streams);
+        identities_close(s->identities);
+        steno_close(s->store);
+        if (s->log && s->log != stderr)
+                fclose(s->log);
+        for (char **h = s->hosts; h && *h; h++)
+                free(*h);
+        free(s->hosts);
+        free(s->public_project);
+        free(s->script);
+        free(s->address);
+        free(s->host);
+        pthread_mutex_destroy(&s->conn_mutex);
+        free(s);
+}

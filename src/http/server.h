@@ -1,0 +1,44 @@
+/*
+ * server.h - steno serve: one store, one port, every API.
+ *
+ *   http.c      libmicrohttpd: headers, bodies, answers      route.c     the table
+ *   identity.c  tokens                                       check.c     hosts, origins, lengths
+ *   worker.c    threads that run handlers                    stream.c    answers that go on
+ *   follow.c    runs and their readers                       metrics.c   figures
+ *   api_*.c     Steno's own routes      openai_*.c, acontext_*.c   routes of others
+ *
+ * Only the public API and base/ are used below this.
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "http/identities.h"
+#include "steno.h"
+
+struct session;
+
+struct server_options {
+        const char *store;          /* URL */
+        const char *listen;         /* "127.0.0.1:7717"; port 0 chooses one */
+        const char *const *hosts;   /* more names for Host, NULL-terminated; may be NULL */
+        bool allow_remote;          /* listen on what is not loopback */
+        const char *public_project; /* visitors' project, or NULL */
+        const char *log_path;       /* access log; NULL: stderr, "" none */
+        const char *script;         /* of the provider "script", JSON; may be NULL */
+        struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
+};
+
+struct server;
+
+int server_start(const struct server_options *opt, struct server **out, struct steno_error *err);
+/* The address to open, with the token in its fragment. */
+const char *server_address(const struct server *s);
+int server_port(const struct server *s);
+/* Stops taking connections, finishes what was accepted, ends the streams. */
+void server_stop(struct server *s);
+
+#endif

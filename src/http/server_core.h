@@ -1,0 +1,75 @@
+/*
+ * server_core.h - struct server, for the files of this folder.
+ */
+#ifndef HTTP_SERVER_CORE_H
+#define HTTP_SERVER_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "http/identities.h"
+#include "http/metrics.h"
+#include "http/route.h"
+#include "http/server.h"
+#include "http/streams.h"
+#include "http/workers.h"
+
+struct MHD_Daemon;
+struct chat;
+struct follow;
+struct tails;
+struct replies;
+struct buckets;
+
+struct server {
+        struct steno_store *store;
+        struct identities *identities;
+        struct MHD_Daemon *daemon;
+        struct workers *workers;
+        struct streams *streams;
+        struct follow *follow; /* runs and their readers */
+        struct tails *tails;   /* outputs and theirs */
+        struct replies *replies;
+        struct buckets *buckets;
+        struct metrics metrics;
+        FILE *log;
+        char *address;
+        char *host; /* that we listen on */
+        int port;
+        char **hosts; /* allowed in Host, NULL-terminated */
+        char *public_project;
+        char *script;      /* of a scripted model */
+        struct chat *chat; /* NULL: no runs are made here */
+        pthread_t ticker;
+        bool ticking;
+        atomic_bool stopping;
+        atomic_ullong body_bytes; /* held for requests under way */
+        atomic_uint under_way;
+        pthread_mutex_t conn_mutex; /* connections whose headers have not come yet */
+        struct pending_conn *pending;
+        unsigned char signing_key[32];
+};
+
+/* check.c: 0, or the status to answer with `why` set. Looks at headers only. */
+int check_headers(struct server *s, struct request *r, const char **why);
+/* Host and Origin. */
+int check_origin(struct server *s, struct request *r, const char **why);
+/* Content type and length against the route. */
+int check_body(struct request *r, const char **why);
+
+/* http.c: the answer is ready, on any thread. */
+void http_finish(struct request *r);
+void request_free(struct request *r);
+
+/* A connection whose request line and headers have not come: see http.c. */
+struct pending_conn {
+        struct pending_conn *next;
+        struct MHD_Connection *connection;
+        int64_t since_ms;
+};
+
+int64_t server_now_ms(void);
+int64_t server_now_us(void);
+
+#endif

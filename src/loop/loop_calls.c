@@ -1,0 +1,536 @@
+/*
+ * loop_calls.c - the tool calls of one reply: permission, dispatch, the tool's work, the outcome.
+ *
+ * The order for each call is the promise of the loop: the dispatch is on the disk before the tool
+ * starts, the outcome with the whole message before anyone is told, and messages reach the log in
+ * the order of the calls, whichever tool was faster.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "loop/loop.h"
+
+#define CALLS_AT_ONCE 8
+
+enum slot_state {
+        SLOT_WAITING,
+        SLOT_RUNNING,
+        SLOT_DONE, /* its message is there, and its outcome is stored */
+        SLOT_TOLD,
+};
+
+struct slot {
+        const struct reply_call *call;
+        const struct tool *tool;
+        enum slot_state state;
+        struct job *job;
+        struct steno_output *output;
+        unsigned repeats; /* how often this very call came in a row, this one included */
+        struct buf words; /* why it is not to be run; empty: it may */
+        int64_t started;  /* time_monotonic_ms() */
+        int64_t ended;    /* the same */
+        char invoked_at[TIME_TEXT];
+        char *message;
+        size_t message_n;
+};
+
+struct work {
+        struct chat *c;
+        struct slot *slots;
+        size_t count;
+        size_t running;
+        size_t told;
+        int64_t stopped_at; /* 0: nobody said stop */
+};
+
+/* ---- calls that are not run ---- */
+
+static int refuse(struct work *w, struct slot *s, struct steno_error *err)
+{
+        const char *text = buf_cstr(&s->words);
+        if (text)
+                s->message = chat_refusal(w->c, s->call, s->tool, text, &s->message_n);
+        if (!s->message)
+                return error_nomem(err);
+        s->state = SLOT_DONE;
+        return 0;
+}
+
+static void put_unknown(const struct chat *c, const char *name, struct buf *out)
+{
+        buf_puts(out, "There is no tool named \"");
+        buf_puts(out, name);
+        buf_puts(out, "\". It was not run. The tools are: ");
+        for (size_t i = 0; i < c->tools.count; i++) {
+                if (i)
+                        buf_puts(out, ", ");
+                buf_puts(out, c->tools.list[i].name);
+        }
+        buf_puts(out, c->tools.count ? "." : "none.");
+}
+
+/* The same call again and again: counted over the whole run, broken by any other call. */
+static int count_repeats(struct chat *c, struct slot *s)
+{
+        char key[65];
+        int rc = tool_approval(str_of(s->call->name), buf_str(&s->call->args), key);
+        if (rc)
+                return rc;
+        c->repeats = strcmp(key, c->repeat_key) == 0 ? c->repeats + 1 : 1;
+        memcpy(c->repeat_key, key, sizeof(key));
+        s->repeats = c->repeats;
+        return 0;
+}
+
+/* Words for the model when a call must not run, or nothing. */
+static void object(const struct work *w, struct slot *s)
+{
+        const struct chat *c = w->c;
+        struct buf *out = &s->words;
+        if (s->call->state == CALL_CUT)
+                buf_puts(out,
+                    "Not run: the arguments were cut off, because the reply reached its length "
+                    "limit. Call the tool again with shorter arguments, or in several calls.");
+        else if (steno_stop_requested(c->opt.stop))
+                buf_puts(out, "[interrupted] Stopped by the user before this call was started. It "
+                              "had no effect.");
+        else if (c->deadline && time_monotonic_ms() >= c->deadline)
+                buf_puts(out, "[interrupted] The run's time limit passed before this call was "
+                              "started. It had no effect.");
+        else if (!s->tool)
+                put_unknown(c, s->call->name, out);
+        else if (s->call->state == CALL_INVALID)
+                buf_puts(out, "Not run: the arguments are not a JSON object. Call the tool again "
+                              "with arguments that follow its schema.");
+        else if (s->repeats > CHAT_REPEATS_CORRECTED)
+                buf_printf(out,
+                    "Not run: this is call number %u with exactly the same arguments, and the "
+                    "answer is above. Use it, or do something else. The run ends at number %d.",
+                    s->repeats, CHAT_REPEATS_STOPPED);
+}
+
+/* ---- permission ---- */
+
+static int tell_approval(struct work *w, struct slot *s,
+    const struct steno_permission_request *request, const char *state, struct steno_error *err)
+{
+        struct journal *j = &w->c->journal;
+        struct event e;
+        event_begin(&e, j, "tool_call_approval", w->c->message_id);
+        jsonw_key(&e.w, "toolCallId");
+        jsonw_cstr(&e.w, s->call->id);
+        jsonw_key(&e.w, "toolName");
+        jsonw_cstr(&e.w, s->tool->name);
+        jsonw_key(&e.w, "arguments");
+        jsonw_str(&e.w, str_span(request->args, request->args_n));
+        jsonw_key(&e.w, "approval");
+        jsonw_cstr(&e.w, request->approval);
+        jsonw_key(&e.w, "state");
+        jsonw_cstr(&e.w, state);
+        event_end(&e, j);
+        return journal_check(j, err);
+}
+
+static struct str args_of(const struct reply_call *call)
+{
+        return call->args.n ? buf_str(&call->args) : STR("{}");
+}
+
+/* 0 with *allowed; `reason` holds words when it is denied. */
+static int permit(
+    struct work *w, struct slot *s, bool *allowed, char reason[240], struct steno_error *err)
+{
+        const struct steno_loop_options *opt = &w->c->opt;
+        char approval[65];
+        *allowed = true;
+        reason[0] = '\0';
+        if (s->tool->flags & TOOL_PUBLIC)
+                return 0;
+        struct str args = args_of(s->call);
+        if (tool_approval(str_of(s->tool->name), args, approval) != 0)
+                return error_nomem(err);
+        struct steno_permission_request request = {
+            .size = sizeof(request),
+            .run = steno_run_id(w->c->run),
+            .call_id = s->call->id,
+            .tool = s->tool->name,
+            .server = s->tool->server,
+            .raw_name = s->tool->raw_name ? s->tool->raw_name : s->tool->name,
+            .args = args.p,
+            .args_n = args.n,
+            .approval = approval,
+            .stop = opt->stop,
+        };
+        int decision = opt->permit ? opt->permit(opt->permit_ctx, &request, reason) : STENO_ASK;
+        if (decision == STENO_ASK) {
+                int rc = tell_approval(w, s, &request, "pending", err);
+                if (rc)
+                        return rc;
+                decision = STENO_DENY;
+                if (opt->ask)
+                        decision = opt->ask(opt->ask_ctx, &request, reason);
+                else
+                        snprintf(reason, 240, "nobody was there to ask");
+                rc = tell_approval(
+                    w, s, &request, decision == STENO_ALLOW ? "allowed" : "denied", err);
+                if (rc)
+                        return rc;
+        }
+        *allowed = decision == STENO_ALLOW;
+        return 0;
+}
+
+/* ---- running ---- */
+
+static int64_t deadline_of(const struct chat *c, const struct tool *tool, int64_t now)
+{
+        int64_t end = now + (tool->limit_ms ? tool->limit_ms : c->opt.tool_ms);
+        return c->deadline && c->deadline < end ? c->deadline : end;
+}
+
+static int begin_output(struct work *w, struct slot *s, struct steno_error *err)
+{
+        struct steno_output_options opt = {
+            .size = sizeof(opt),
+            .tool = s->tool->name,
+            .call_id = s->call->id,
+            .server = s->tool->server,
+            .terminal = s->tool->flags & TOOL_TERMINAL,
+            .context_tools = toolset_find(&w->c->tools, STR("context_read")) != NULL,
+        };
+        if (s->tool->flags & TOOL_INLINE) {
+                opt.max_inline_chars = MESSAGE_MAX;
+                opt.max_inline_bytes = MESSAGE_MAX;
+        }
+        return steno_output_begin(w->c->opt.conv, &opt, &s->output, err);
+}
+
+static int start(struct work *w, struct slot *s, struct steno_error *err)
+{
+        struct chat *c = w->c;
+        struct str args = args_of(s->call);
+        int rc = begin_output(w, s, err);
+        if (rc)
+                return rc;
+        rc = steno_run_dispatch(c->run, c->turns, s->call->id, s->tool->name, args.p, args.n, err);
+        if (rc)
+                return rc;
+        const struct env *env = env_real();
+        s->started = time_monotonic_ms();
+        time_format(env->now(env), s->invoked_at);
+        struct job_plan plan = {
+            .tool = s->tool,
+            .id = s->call->id,
+            .args = args,
+            .run_id = steno_run_id(c->run),
+            .request = c->turns,
+            .conv = c->opt.conv,
+            .deadline = deadline_of(c, s->tool, s->started),
+            .output = s->output,
+            .journal = &c->journal,
+            .message_id = c->message_id,
+        };
+        rc = job_start(c->board, &plan, &s->job, err);
+        if (rc)
+                return rc;
+        s->state = SLOT_RUNNING;
+        w->running++;
+        return 0;
+}
+
+/* ---- outcomes ---- */
+
+/* May a tool's further members be put into its message? Names of the loop's own may not come
+ * twice: readers would disagree about which one counts. */
+static bool extra_ok(const struct buf *extra)
+{
+        static const char *const own[] = {"id", "role", "content", "tool_call_id", "toolName",
+            "serverName", "duration", "isError", "steps", "invokedAt", "mode", "runId", "exitCode",
+            "signal", "createdAt", "ref", "fullOutputPath"};
+        struct buf object;
+        struct json j;
+        buf_init(&object, MESSAGE_MAX);
+        json_init(&j);
+        buf_putc(&object, '{');
+        buf_put_str(&object, buf_str(extra));
+        buf_putc(&object, '}');
+        bool ok = !object.failed && json_parse(&j, object.p, object.n, NULL, NULL) == 0;
+        for (size_t i = 0; ok && i < sizeof(own) / sizeof(own[0]); i++)
+                ok = json_get(&j, 0, own[i]) == JSON_NONE;
+        json_release(&j);
+        buf_release(&object);
+        return ok;
+}
+
+static void put_fields(
+    const struct work *w, const struct slot *s, bool is_error, bool left_behind, struct buf *out)
+{
+        const struct job *job = s->job;
+        struct jsonw j = jsonw_to(out);
+        jsonw_object(&j);
+        jsonw_key(&j, "isError");
+        jsonw_bool(&j, is_error);
+        jsonw_key(&j, "duration");
+        jsonw_i64(&j, s->ended - s->started);
+        jsonw_key(&j, "invokedAt");
+        jsonw_cstr(&j, s->invoked_at);
+        if (job->steps.n) {
+                jsonw_key(&j, "steps");
+                jsonw_array(&j);
+                buf_put_str(out, buf_str(&job->steps));
+                jsonw_array_end(&j);
+        }
+        if (!left_behind && (job->result.has_exit || job->result.signal)) {
+                jsonw_key(&j, "exitCode"); /* as a shell has it */
+                jsonw_i64(
+                    &j, job->result.signal ? 128 + job->result.signal : job->result.exit_code);
+        }
+        if (!left_behind && job->result.signal) {
+                jsonw_key(&j, "signal");
+                jsonw_i64(&j, job->result.signal);
+        }
+        jsonw_key(&j, "mode");
+        jsonw_cstr(&j, w->c->opt.mode);
+        jsonw_key(&j, "runId");
+        jsonw_cstr(&j, steno_run_id(w->c->run));
+        if (!left_behind && job->result.extra.n && extra_ok(&job->result.extra)) {
+                buf_putc(out, ',');
+                buf_put_str(out, buf_str(&job->result.extra));
+        }
+        jsonw_object_end(&j);
+}
+
+/* The last line of an output whose tool did not come to its own end; empty when it did. */
+static void put_end(const struct work *w, const struct slot *s, bool left_behind, struct buf *out)
+{
+        const struct job *job = s->job;
+        const char *lead = job->written ? "\n" : "";
+        int rc = left_behind ? STENO_ETIMEOUT : job->rc;
+        if (rc == 0 && !job->result.signal)
+                return;
+        bool stopped = steno_stop_requested(w->c->opt.stop);
+        if (rc == 0 && !stopped) /* killed by something else: the tool has told */
+                return;
+        if (stopped)
+                buf_printf(out,
+                    "%s[interrupted] Stopped by the user while this call was running; what it had "
+                    "done by then stays done.",
+                    lead);
+        else if (rc == STENO_ETIMEOUT)
+                buf_printf(out,
+                    "%s[timed out] The tool was ended after %.1f s; what it had done by then stays "
+                    "done.",
+                    lead, (double)(time_monotonic_ms() - s->started) / 1000.0);
+        else
+                buf_printf(out, "%s[failed] %s", lead,
+                    job->err.msg[0] ? job->err.msg : steno_code_name(rc));
+}
+
+/* The tool is done, or given up: its message, stored as the call's outcome. */
+static int settle(struct work *w, struct slot *s, bool left_behind, struct steno_error *err)
+{
+        struct buf end, fields;
+        job_let_go(s->job);
+        s->ended = time_monotonic_ms();
+        w->running--;
+        s->state = SLOT_WAITING; /* until its outcome is stored */
+        buf_init(&end, 4 * KIB);
+        buf_init(&fields, MESSAGE_MAX);
+        int rc = s->job->store_failed.code;
+        if (rc) {
+                if (err)
+                        *err = s->job->store_failed;
+                goto out;
+        }
+        put_end(w, s, left_behind, &end);
+        if (end.n)
+                rc = steno_output_write(s->output, end.p, end.n, err);
+        if (rc)
+                goto out;
+        put_fields(w, s, end.n || s->job->result.is_error, left_behind, &fields);
+        const char *z = buf_cstr(&fields);
+        rc = z ? steno_output_message(s->output, z, &s->message, &s->message_n, err)
+               : error_nomem(err);
+        const struct tool_result *result = &s->job->result;
+        if (rc == 0 && end.n == 0 && (result->has_exit || result->signal))
+                rc = chat_note_exit(&s->message, &s->message_n, result, s->ended - s->started, err);
+        if (rc == 0)
+                rc = steno_run_outcome(
+                    w->c->run, w->c->turns, s->call->id, s->message, s->message_n, err);
+        if (rc == 0)
+                s->state = SLOT_DONE;
+out:
+        buf_release(&end);
+        buf_release(&fields);
+        return rc;
+}
+
+/* Messages reach the log, and listeners, in the order of the calls. */
+static int publish(struct work *w, struct steno_error *err)
+{
+        while (w->told < w->count && w->slots[w->told].state == SLOT_DONE) {
+                struct slot *s = &w->slots[w->told];
+                struct str message = str_span(s->message, s->message_n);
+                int rc = chat_store_result(w->c, s->call, s->tool, message, err);
+                if (rc)
+                        return rc;
+                s->state = SLOT_TOLD;
+                w->told++;
+        }
+        return 0;
+}
+
+/* When a job that does not return is given up. */
+static int64_t patience(const struct work *w, const struct slot *s)
+{
+        int64_t end = s->job->call.deadline + JOB_GRACE_MS;
+        if (w->stopped_at && w->stopped_at + JOB_GRACE_MS < end)
+                end = w->stopped_at + JOB_GRACE_MS;
+        return end;
+}
+
+/* Waits until at most `left` calls are running. */
+static int wait_for(struct work *w, size_t left, struct steno_error *err)
+{
+        while (w->running > left) {
+                int64_t until = 0;
+                for (size_t i = 0; i < w->count; i++)
+                        if (w->slots[i].state == SLOT_RUNNING &&
+                            (until == 0 || patience(w, &w->slots[i]) < until))
+                                until = patience(w, &w->slots[i]);
+                job_wait(w->c->board, w->c->opt.stop, until);
+                if (!w->stopped_at && steno_stop_requested(w->c->opt.stop))
+                        w->stopped_at = time_monotonic_ms();
+                for (size_t i = 0; i < w->count; i++) {
+                        struct slot *s = &w->slots[i];
+                        if (s->state != SLOT_RUNNING)
+                                continue;
+                        bool back = job_returned(s->job);
+                        if (!back && time_monotonic_ms() < patience(w, s))
+                                continue;
+                        int rc = settle(w, s, !back, err);
+                        if (rc)
+                                return rc;
+                }
+                int rc = publish(w, err);
+                if (rc)
+                        return rc;
+        }
+        return 0;
+}
+
+/* ---- one call after the other ---- */
+
+static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
+{
+        struct journal *j = &w->c->journal;
+        struct event e;
+        event_begin(&e, j, "tool_call_start", w->c->message_id);
+        jsonw_key(&e.w, "toolCallId");
+        jsonw_cstr(&e.w, s->call->id);
+        jsonw_key(&e.w, "toolName");
+        jsonw_cstr(&e.w, s->call->name);
+        if (s->tool && s->tool->server) {
+                jsonw_key(&e.w, "serverName");
+                jsonw_cstr(&e.w, s->tool->server);
+        }
+        jsonw_key(&e.w, "arguments");
+        jsonw_str(&e.w, buf_str(&s->call->args));
+        event_end(&e, j);
+        return journal_check(j, err);
+}
+
+/* Decides about one call. */
+static int decide(struct work *w, struct slot *s, struct steno_error *err)
+{
+        char reason[240];
+        int rc = tell_start(w, s, err);
+        if (rc == 0 && count_repeats(w->c, s) != 0)
+                rc = error_nomem(err);
+        if (rc)
+                return rc;
+        object(w, s);
+        if (s->words.n)
+                return 0;
+        bool allowed;
+        rc = permit(w, s, &allowed, reason, err);
+        if (rc == 0 && !allowed)
+                object(w, s); /* a stop is no denial, though it ended the asking */
+        if (rc == 0 && !allowed && s->words.n == 0)
+                buf_printf(&s->words, "Permission denied: the call was not run.%s%s",
+                    reason[0] ? " Reason: " : "", reason);
+        return rc;
+}
+
+/* Makes room for the call beside those that run. */
+static int make_room(struct work *w, const struct slot *s, bool *alone, struct steno_error *err)
+{
+        bool parallel = s->tool->flags & TOOL_PARALLEL;
+        int rc = wait_for(w, parallel && !*alone ? CALLS_AT_ONCE - 1 : 0, err);
+        *alone = !parallel;
+        return rc;
+}
+
+static int begin_call(struct work *w, struct slot *s, bool *alone, struct steno_error *err)
+{
+        int rc = 0;
+        if (s->words.n == 0) {
+                rc = make_room(w, s, alone, err);
+                object(w, s); /* asking and waiting took time, a stop may have come */
+        }
+        if (rc == 0)
+                rc = s->words.n ? refuse(w, s, err) : start(w, s, err);
+        return rc ? rc : publish(w, err);
+}
+
+/* After a failure of the store: tools that still run are told to stop and let go. */
+static void abandon(struct work *w)
+{
+        if (w->running)
+                steno_stop_request(w->c->board->stop);
+        int64_t until = time_monotonic_ms() + JOB_GRACE_MS;
+        for (size_t i = 0; i < w->count; i++) {
+                struct slot *s = &w->slots[i];
+                while (s->state == SLOT_RUNNING && !job_returned(s->job) &&
+                       time_monotonic_ms() < until)
+                        job_wait(w->c->board, NULL, until);
+                if (s->job)
+                        job_let_go(s->job);
+        }
+}
+
+int chat_carry_out(struct chat *c, const struct reply *reply, struct steno_error *err)
+{
+        struct work w = {.c = c, .count = reply->count};
+        w.slots = calloc(reply->count, sizeof(*w.slots));
+        if (!w.slots)
+                return error_nomem(err);
+        bool alone = false;
+        int rc = 0;
+        for (size_t i = 0; i < w.count; i++) {
+                struct slot *s = &w.slots[i];
+                s->call = &reply->calls[i];
+                s->tool = toolset_find(&c->tools, str_of(s->call->name));
+                buf_init(&s->words, 64 * KIB);
+        }
+        /* All are decided before any starts: while a person thinks, nothing finishes unstored. */
+        for (size_t i = 0; i < w.count && rc == 0; i++)
+                rc = decide(&w, &w.slots[i], err);
+        for (size_t i = 0; i < w.count && rc == 0; i++)
+                rc = begin_call(&w, &w.slots[i], &alone, err);
+        if (rc == 0)
+                rc = wait_for(&w, 0, err);
+        if (rc)
+                abandon(&w);
+        for (size_t i = 0; i < w.count; i++) {
+                job_unref(w.slots[i].job);
+                steno_output_free(w.slots[i].output);
+                steno_free(w.slots[i].message);
+                buf_release(&w.slots[i].words);
+        }
+        free(w.slots);
+        return rc;
+}

@@ -1,0 +1,444 @@
+/*
+ * loop_messages.c - the messages that the loop writes: built, stored synced, and only then told.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "loop/loop.h"
+
+void chat_make_id(const char *prefix, char out[CHAT_ID])
+{
+        id_make(env_real(), prefix, out);
+}
+
+static void put_time(struct jsonw *w, const char *key)
+{
+        char at[TIME_TEXT];
+        const struct env *env = env_real();
+        time_format(env->now(env), at);
+        jsonw_key(w, key);
+        jsonw_cstr(w, at);
+}
+
+static void put_origin(struct jsonw *w, const struct chat *c)
+{
+        jsonw_key(w, "mode");
+        jsonw_cstr(w, c->opt.mode);
+        jsonw_key(w, "runId");
+        jsonw_cstr(w, steno_run_id(c->run));
+}
+
+static int append(struct chat *c, struct str json, uint32_t flags, struct steno_error *err)
+{
+        struct steno_append_options opt = {
+            .size = sizeof(opt), .durability = STENO_FULL, .flags = flags};
+        struct steno_receipt *receipt = NULL;
+        int rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
+        steno_receipt_free(receipt);
+        return rc;
+}
+
+static int append_buf(struct chat *c, struct buf *b, struct steno_error *err)
+{
+        int rc = buf_check(b, err);
+        return rc ? rc : append(c, buf_str(b), 0, err);
+}
+
+/* ---- the user ---- */
+
+static int note_seen(void *ctx, const struct steno_record *r)
+{
+        (void)r;
+        *(bool *)ctx = true;
+        return 0;
+}
+
+static int put_given_message(struct chat *c, struct buf *out, struct steno_error *err)
+{
+        struct json j;
+        struct json_edits edits;
+        struct buf more;
+        json_init(&j);
+        json_edits_init(&edits);
+        buf_init(&more, 4 * KIB);
+        const char *given = c->opt.message_json;
+        int rc = json_parse(&j, given, strlen(given), NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = error_set(err, STENO_EPROTO, "the message is not a JSON object");
+        if (rc)
+                goto out;
+        struct jsonw w = jsonw_to(&more);
+        if (json_get(&j, 0, "mode") == JSON_NONE && json_get(&j, 0, "runId") == JSON_NONE) {
+                put_origin(&w, c);
+                json_edit_add_member(&edits, &j, 0, buf_str(&more));
+        }
+        rc = json_edits_apply(&edits, &j, 0, out);
+        if (rc)
+                error_nomem(err);
+out:
+        buf_release(&more);
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
+static void put_prompt(struct chat *c, struct buf *out)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        if (c->opt.message_id) {
+                jsonw_key(&w, "id");
+                jsonw_cstr(&w, c->opt.message_id);
+        }
+        jsonw_key(&w, "role");
+        jsonw_cstr(&w, "user");
+        jsonw_key(&w, "content");
+        jsonw_cstr(&w, c->opt.prompt);
+        put_time(&w, "createdAt");
+        put_origin(&w, c);
+        jsonw_object_end(&w);
+}
+
+int chat_store_user(struct chat *c, struct steno_error *err)
+{
+        if (c->opt.message_id) {
+                bool seen = false;
+                int rc = steno_read_id(c->opt.conv, c->opt.message_id, note_seen, &seen, NULL);
+                if (rc == 0 && seen)
+                        return 0;
+        }
+        struct buf json;
+        buf_init(&json, MESSAGE_MAX);
+        int rc = 0;
+        if (c->opt.message_json)
+                rc = put_given_message(c, &json, err);
+        else
+                put_prompt(c, &json);
+        if (rc == 0)
+                rc = append_buf(c, &json, err);
+        buf_release(&json);
+        return rc;
+}
+
+/* ---- the assistant ---- */
+
+static void tell_assistant(struct chat *c, struct buf *json)
+{
+        const char *z = buf_cstr(json);
+        if (c->opt.on_assistant_message && z)
+                c->opt.on_assistant_message(c->opt.ctx, z, json->n);
+}
+
+/* The reply as it came, but for members that are Steno's to say: an endpoint may not pass a reply
+ * off as another run's, and readers disagree about keys that come twice. */
+static int put_reply(struct buf *out, const struct reply *reply, struct steno_error *err)
+{
+        static const char *const own[] = {"id", "createdAt", "mode", "runId", "partType", "error",
+            "includeInContext", "agentId", "workflowId", NULL};
+        struct json j;
+        struct json_edits edits;
+        json_init(&j);
+        json_edits_init(&edits);
+        int rc = json_parse(&j, reply->message.p, reply->message.n, NULL, err);
+        if (rc == 0) {
+                json_edit_remove_members(&edits, &j, 0, own);
+                if (json_edits_apply(&edits, &j, 0, out))
+                        rc = error_nomem(err);
+        }
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
+int chat_store_reply(struct chat *c, const struct reply *reply, struct steno_error *err)
+{
+        struct buf json, came;
+        buf_init(&json, MESSAGE_MAX);
+        buf_init(&came, MESSAGE_MAX);
+        int rc = put_reply(&came, reply, err);
+        if (rc)
+                goto out;
+        struct jsonw w = jsonw_to(&json);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        jsonw_cstr(&w, c->message_id);
+        put_time(&w, "createdAt");
+        put_origin(&w, c);
+        buf_putc(&json, ',');
+        buf_put(&json, came.p + 1, came.n - 1); /* less its brace; it has a role at least */
+        rc = append_buf(c, &json, err);
+        if (rc == 0)
+                tell_assistant(c, &json);
+out:
+        buf_release(&came);
+        buf_release(&json);
+        return rc;
+}
+
+static void put_error(struct jsonw *w, const struct llm_fault *fault)
+{
+        jsonw_key(w, "code");
+        jsonw_cstr(w, fault->code);
+        jsonw_key(w, "message");
+        jsonw_cstr(w, fault->message);
+        jsonw_key(w, "retryable");
+        jsonw_bool(w, fault->retryable);
+}
+
+static void put_fault_message(struct jsonw *w, const char *id, const struct llm_fault *fault,
+    struct str text, struct str thinking)
+{
+        jsonw_object(w);
+        jsonw_key(w, "id");
+        jsonw_cstr(w, id);
+        jsonw_key(w, "role");
+        jsonw_cstr(w, "assistant");
+        jsonw_key(w, "content");
+        jsonw_str(w, text);
+        if (thinking.n) {
+                jsonw_key(w, "reasoning_content");
+                jsonw_str(w, thinking);
+        }
+        put_time(w, "createdAt");
+        jsonw_key(w, "partType");
+        jsonw_cstr(w, "error");
+        jsonw_key(w, "error");
+        jsonw_object(w);
+        put_error(w, fault);
+        jsonw_object_end(w);
+        if (text.n == 0) { /* an empty assistant message is refused by providers */
+                jsonw_key(w, "includeInContext");
+                jsonw_bool(w, false);
+        }
+}
+
+int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault *fault,
+    struct str text, struct str thinking, struct steno_error *err)
+{
+        struct buf json;
+        buf_init(&json, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(&json);
+        put_fault_message(&w, c->message_id, fault, text, thinking);
+        put_origin(&w, c);
+        jsonw_object_end(&w);
+        int rc = append_buf(c, &json, err);
+        if (rc == 0) {
+                tell_assistant(c, &json);
+                struct event e;
+                event_begin(&e, &c->journal, "run_error", c->message_id);
+                put_error(&e.w, fault);
+                event_end(&e, &c->journal);
+                rc = journal_check(&c->journal, err);
+        }
+        c->reason = reason;
+        c->fault = *fault;
+        buf_release(&json);
+        return rc;
+}
+
+int chat_store_end(struct chat *c, const char *reason, const char *code, const char *words,
+    struct steno_error *err)
+{
+        struct llm_fault fault = {0};
+        struct str none = {NULL, 0};
+        llm_fault_set(&fault, code, true, "%s", words);
+        chat_make_id("msg_", c->message_id);
+        return chat_store_fault(c, reason, &fault, none, none, err);
+}
+
+int chat_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
+    struct str text, struct str thinking)
+{
+        struct llm_fault fault = {0};
+        llm_fault_set(&fault, "RUN_DIED", true,
+            "the program ended while this reply was arriving; the text is what had come");
+        struct jsonw w = jsonw_to(out);
+        put_fault_message(&w, message_id, &fault, text, thinking);
+        jsonw_key(&w, "mode");
+        jsonw_cstr(&w, mode);
+        jsonw_key(&w, "runId");
+        jsonw_cstr(&w, run_id);
+        jsonw_object_end(&w);
+        return out->failed;
+}
+
+/* ---- tools ---- */
+
+char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
+    const char *text, size_t *n)
+{
+        struct buf json;
+        char id[CHAT_ID];
+        buf_init(&json, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(&json);
+        chat_make_id("msg_", id);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        jsonw_cstr(&w, id);
+        jsonw_key(&w, "role");
+        jsonw_cstr(&w, "tool");
+        jsonw_key(&w, "tool_call_id");
+        jsonw_cstr(&w, call->id);
+        jsonw_key(&w, "toolName");
+        jsonw_cstr(&w, call->name);
+        if (tool && tool->server) {
+                jsonw_key(&w, "serverName");
+                jsonw_cstr(&w, tool->server);
+        }
+        jsonw_key(&w, "content");
+        jsonw_cstr(&w, text);
+        jsonw_key(&w, "isError");
+        jsonw_bool(&w, true);
+        jsonw_key(&w, "duration");
+        jsonw_u64(&w, 0);
+        put_time(&w, "createdAt");
+        put_origin(&w, c);
+        jsonw_object_end(&w);
+        char *z = buf_take(&json, n);
+        buf_release(&json);
+        return z;
+}
+
+static void put_how_it_ended(
+    struct buf *out, const struct tool_result *r, int64_t ms, bool silent, char last)
+{
+        const char *name = r->signal ? sigabbrev_np(r->signal) : NULL;
+        if (!silent && last != '\n')
+                buf_putc(out, '\n');
+        if (name)
+                buf_printf(out, "[killed by SIG%s", name);
+        else if (r->signal)
+                buf_printf(out, "[killed by signal %d", r->signal);
+        else
+                buf_printf(out, "[exit %lld", (long long)r->exit_code);
+        if (ms < 1000)
+                buf_printf(out, " after %lld ms", (long long)ms);
+        else
+                buf_printf(out, " after %.1f s", (double)ms / 1000);
+        buf_puts(out, silent ? ", no output]" : "]");
+}
+
+int chat_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
+    struct steno_error *err)
+{
+        struct json j;
+        struct json_edits edits;
+        struct buf content, string, out;
+        json_init(&j);
+        json_edits_init(&edits);
+        buf_init(&content, MESSAGE_MAX);
+        buf_init(&string, MESSAGE_MAX);
+        buf_init(&out, MESSAGE_MAX);
+        int rc = json_parse(&j, *message, *n, NULL, err);
+        if (rc)
+                goto out;
+        json_ref at = json_get(&j, 0, "content");
+        json_string(&j, at, &content, NULL);
+        bool failed = result->signal || result->exit_code;
+        if ((content.n && !failed) || str_starts(buf_str(&content), "[INCOMPLETE: "))
+                goto out;
+        put_how_it_ended(
+            &content, result, ms, content.n == 0, content.n ? content.p[content.n - 1] : '\n');
+        json_put_string(&string, buf_str(&content));
+        json_edit_replace(&edits, &j, at, buf_str(&string));
+        rc = json_edits_apply(&edits, &j, 0, &out);
+        if (rc == 0 && (content.failed || string.failed || out.failed))
+                rc = STENO_ENOMEM;
+        size_t size = 0;
+        char *noted = rc ? NULL : buf_take(&out, &size);
+        if (!noted) {
+                rc = error_nomem(err);
+                goto out;
+        }
+        steno_free(*message);
+        *message = noted;
+        *n = size;
+out:
+        buf_release(&out);
+        buf_release(&string);
+        buf_release(&content);
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
+/* A member of `message` under another name, where it has it. */
+static void copy(struct jsonw *w, const struct json *j, const char *from, const char *to)
+{
+        json_ref r = json_get(j, 0, from);
+        if (r == JSON_NONE)
+                return;
+        jsonw_key(w, to);
+        jsonw_raw(w, json_raw(j, r));
+}
+
+static void keep_for_final(struct chat *c, const struct reply_call *call, const struct json *j)
+{
+        if (c->calls_json.n)
+                buf_putc(&c->calls_json, ',');
+        struct jsonw w = jsonw_to(&c->calls_json);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        jsonw_cstr(&w, call->id);
+        jsonw_key(&w, "name");
+        jsonw_cstr(&w, call->name);
+        jsonw_key(&w, "arguments");
+        jsonw_str(&w, buf_str(&call->args));
+        copy(&w, j, "content", "result");
+        copy(&w, j, "isError", "isError");
+        copy(&w, j, "duration", "duration");
+        copy(&w, j, "ref", "ref");
+        jsonw_object_end(&w);
+}
+
+static int tell_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
+    struct str message, struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, message.p, message.n, NULL, err);
+        if (rc)
+                goto out;
+        bool is_error = json_bool(&j, json_get(&j, 0, "isError"), false);
+        struct event e;
+        event_begin(
+            &e, &c->journal, is_error ? "tool_call_error" : "tool_call_complete", c->message_id);
+        jsonw_key(&e.w, "toolCallId");
+        jsonw_cstr(&e.w, call->id);
+        jsonw_key(&e.w, "toolName");
+        jsonw_cstr(&e.w, call->name);
+        if (tool && tool->server) {
+                jsonw_key(&e.w, "serverName");
+                jsonw_cstr(&e.w, tool->server);
+        }
+        copy(&e.w, &j, "content", "content");
+        if (is_error)
+                copy(&e.w, &j, "content", "error");
+        copy(&e.w, &j, "ref", "ref");
+        copy(&e.w, &j, "exitCode", "exitCode");
+        copy(&e.w, &j, "duration", "duration");
+        copy(&e.w, &j, "id", "resultId");
+        rc = event_end(&e, &c->journal);
+        if (rc)
+                journal_check(&c->journal, err);
+        keep_for_final(c, call, &j);
+out:
+        json_release(&j);
+        return rc;
+}
+
+int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
+    struct str message, struct steno_error *err)
+{
+        /* What is inline was decided when it was written; the note about its end counts no more. */
+        int rc = append(c, message, STENO_KEEP_OUTPUTS, err);
+        if (rc)
+                return rc;
+        if (c->opt.on_tool_message)
+                c->opt.on_tool_message(c->opt.ctx, message.p, message.n);
+        return tell_result(c, call, tool, message, err);
+}

@@ -1,0 +1,640 @@
+/*
+ * mcp_stdio.c - an MCP server as a child process: one JSON message a line.
+ *
+ * A thread of its own reads what the server prints and hands each message to the exchange that
+ * waits for it; it also drains stderr, notices death, and sees the process to its end. It owns the
+ * process and our ends of its output pipes. `lock` guards the list of waiting exchanges and what
+ * they were handed; `write_lock` guards stdin, so that lines are never interleaved.
+ */
+#include "mcp/mcp_transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "exec/exec.h"
+#include "tool/tool.h"
+
+#define TICK_MS 50
+#define CLOSE_MS 2000    /* for a server to end by itself after its stdin was closed */
+#define STDERR_TAIL 1024 /* what is kept for the message about its death */
+#define INBOX_MAX 10000  /* notifications that may wait for one exchange */
+#define READ_BYTES (64 * KIB)
+
+struct letter {
+        struct letter *next;
+        char *text;
+        size_t n;
+        bool is_answer;
+};
+
+/* An exchange that waits; lives on its caller's stack. */
+struct waiter {
+        struct waiter *next;
+        uint64_t id;
+        struct letter *first;
+        struct letter **last;
+        size_t letters;
+        int failed; /* STENO_ELIMIT: its answer may have been in a line that was too long */
+};
+
+struct stdio {
+        struct mcp_transport base;
+        char *name;
+        struct exec_process process;
+        pthread_t thread;
+        bool threaded;
+        int in, out, err, wake;
+
+        pthread_mutex_t write_lock;
+        pthread_mutex_t lock;
+        pthread_cond_t change;
+        struct waiter *waiters;
+        bool dead;
+        bool closing;
+        int status;
+        uint64_t garbage;
+        struct buf stderr_tail;
+
+        struct buf line; /* the reader's */
+        bool skipping;   /* inside of a line that is too long */
+};
+
+/* ---- writing ---- */
+
+/* A pipe has no MSG_NOSIGNAL: SIGPIPE is held back, and taken if it was ours. */
+static ssize_t write_quietly(int fd, const char *p, size_t n)
+{
+        sigset_t pipe_only, before, pending;
+        struct timespec none = {0};
+
+        sigemptyset(&pipe_only);
+        sigaddset(&pipe_only, SIGPIPE);
+        sigpending(&pending);
+        pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+        ssize_t got = write(fd, p, n);
+        int failure = errno;
+        if (got < 0 && failure == EPIPE && !sigismember(&pending, SIGPIPE))
+                while (sigtimedwait(&pipe_only, NULL, &none) < 0 && errno == EINTR)
+                        continue;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        errno = failure;
+        return got;
+}
+
+static int out_of_time(int64_t deadline, const struct steno_stop *stop, struct steno_error *err)
+{
+        if (steno_stop_requested(stop))
+                return error_set(err, STENO_EINTERRUPTED, "stopped");
+        if (deadline && time_monotonic_ms() >= deadline)
+                return error_set(err, STENO_ETIMEOUT, "no answer in time");
+        return 0;
+}
+
+/* A line half written cannot be taken back: then the server is of no more use, and is let go. */
+static int send_line(struct stdio *s, struct str body, int64_t deadline,
+    const struct steno_stop *stop, struct steno_error *err)
+{
+        size_t done = 0;
+        int rc = 0;
+
+        pthread_mutex_lock(&s->write_lock);
+        while (done <= body.n && rc == 0) {
+                const char *p = done < body.n ? body.p + done : "\n";
+                ssize_t got =
+                    s->in < 0 ? -1 : write_quietly(s->in, p, done < body.n ? body.n - done : 1);
+                if (got > 0) {
+                        done += (size_t)got;
+                        continue;
+                }
+                if (s->in < 0 || (errno != EAGAIN && errno != EINTR)) {
+                        rc = error_set(err, STENO_EIO, "it takes no more requests");
+                        break;
+                }
+                struct pollfd fd = {s->in, POLLOUT, 0};
+                poll(&fd, 1, TICK_MS);
+                rc = out_of_time(deadline, stop, err);
+        }
+        if (rc < 0 && done > 0 && s->in >= 0) {
+                close(s->in);
+                s->in = -1;
+        }
+        pthread_mutex_unlock(&s->write_lock);
+        return rc;
+}
+
+/* ---- reading: the thread ---- */
+
+static void free_letters(struct letter *l)
+{
+        while (l) {
+                struct letter *next = l->next;
+                free(l->text);
+                free(l);
+                l = next;
+        }
+}
+
+static void hand_over(struct stdio *s, uint64_t id, bool is_answer, struct str text)
+{
+        pthread_mutex_lock(&s->lock);
+        struct waiter *w = s->waiters;
+        while (w && w->id != id)
+                w = w->next;
+        struct letter *l = NULL;
+        if (w && (is_answer || w->letters < INBOX_MAX))
+                l = malloc(sizeof(*l));
+        char *copy = l ? malloc(text.n + 1) : NULL;
+        if (copy) {
+                memcpy(copy, text.p, text.n);
+                copy[text.n] = '\0';
+                *l = (struct letter){NULL, copy, text.n, is_answer};
+                *w->last = l;
+                w->last = &l->next;
+                w->letters++;
+                pthread_cond_broadcast(&s->change);
+        } else {
+                free(l);
+                if (w && is_answer)
+                        w->failed = STENO_ENOMEM;
+        }
+        pthread_mutex_unlock(&s->lock);
+}
+
+static void count_garbage(struct stdio *s)
+{
+        pthread_mutex_lock(&s->lock);
+        s->garbage++;
+        pthread_mutex_unlock(&s->lock);
+}
+
+static void answer_request(struct stdio *s, const struct json *j)
+{
+        struct buf b;
+
+        buf_init(&b, 64 * KIB);
+        mcp_message_reply(&b, j);
+        if (!b.failed)
+                send_line(s, buf_str(&b), time_monotonic_ms() + 1000, NULL, NULL);
+        buf_release(&b);
+}
+
+static void take_line(struct stdio *s, struct str line)
+{
+        struct json j;
+        uint64_t id;
+
+        while (line.n && (line.p[line.n - 1] == '\r' || line.p[line.n - 1] == ' '))
+                line.n--;
+        if (line.n == 0)
+                return;
+        json_init(&j);
+        enum mcp_kind kind = MCP_NONSENSE;
+        if (json_parse(&j, line.p, line.n, NULL, NULL) == 0)
+                kind = mcp_message_kind(&j, &id);
+        if (kind == MCP_ANSWER || (kind == MCP_NOTIFICATION && id))
+                hand_over(s, id, kind == MCP_ANSWER, line);
+        else if (kind == MCP_REQUEST)
+                answer_request(s, &j);
+        else if (kind == MCP_NONSENSE)
+                count_garbage(s);
+        json_release(&j);
+}
+
+/* Whose answer it was cannot be known without reading it. */
+static void drop_long_line(struct stdio *s)
+{
+        pthread_mutex_lock(&s->lock);
+        s->garbage++;
+        for (struct waiter *w = s->waiters; w; w = w->next)
+                w->failed = STENO_ELIMIT;
+        pthread_cond_broadcast(&s->change);
+        pthread_mutex_unlock(&s->lock);
+        s->skipping = true;
+        buf_clear(&s->line);
+}
+
+static void take_bytes(struct stdio *s, const char *p, size_t n)
+{
+        while (n) {
+                const char *end = memchr(p, '\n', n);
+                size_t part = end ? (size_t)(end - p) : n;
+                if (!s->skipping)
+                        buf_put(&s->line, p, part);
+                if (s->line.failed)
+                        drop_long_line(s);
+                if (!end)
+                        return;
+                if (!s->skipping)
+                        take_line(s, buf_str(&s->line));
+                s->skipping = false;
+                buf_clear(&s->line);
+                p = end + 1;
+                n -= part + 1;
+        }
+}
+
+static void keep_stderr(struct stdio *s, const char *p, size_t n)
+{
+        pthread_mutex_lock(&s->lock);
+        if (n > STDERR_TAIL) {
+                p += n - STDERR_TAIL;
+                n = STDERR_TAIL;
+        }
+        buf_put(&s->stderr_tail, p, n);
+        if (s->stderr_tail.n > STDERR_TAIL)
+                buf_drop_front(&s->stderr_tail, s->stderr_tail.n - STDERR_TAIL);
+        pthread_mutex_unlock(&s->lock);
+}
+
+/* Reads once; true when there may be more. Closes the descriptor at its end. */
+static bool drain(
+    struct stdio *s, int *fd, char *room, void (*take)(struct stdio *, const char *, size_t))
+{
+        ssize_t n = *fd >= 0 ? read(*fd, room, READ_BYTES) : -1;
+
+        if (*fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+                return false;
+        if (n <= 0) {
+                close(*fd);
+                *fd = -1;
+                return false;
+        }
+        take(s, room, (size_t)n);
+        return true;
+}
+
+static void mark_dead(struct stdio *s)
+{
+        pthread_mutex_lock(&s->lock);
+        s->dead = true;
+        s->status = s->process.status;
+        pthread_cond_broadcast(&s->change);
+        pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_closing(struct stdio *s)
+{
+        pthread_mutex_lock(&s->lock);
+        bool closing = s->closing;
+        pthread_mutex_unlock(&s->lock);
+        /* Without its stdout it can answer nothing. */
+        return closing || s->out < 0;
+}
+
+static void *reader(void *arg)
+{
+        struct stdio *s = arg;
+        char *room = malloc(READ_BYTES);
+        int64_t closed_at = 0;
+        bool terminated = false;
+
+        while (room && !s->process.exited && !s->process.gone) {
+                bool closing = is_closing(s);
+                struct pollfd fds[] = {{s->out, POLLIN, 0}, {s->err, POLLIN, 0},
+                    {s->process.control, POLLIN, 0}, {closing ? -1 : s->wake, POLLIN, 0}};
+                poll(fds, 4, closing ? TICK_MS : -1);
+                if (fds[0].revents)
+                        drain(s, &s->out, room, take_bytes);
+                if (fds[1].revents)
+                        drain(s, &s->err, room, keep_stderr);
+                if (fds[2].revents)
+                        exec_notice(&s->process);
+                if (closing && !closed_at)
+                        closed_at = time_monotonic_ms();
+                if (closed_at && !terminated && time_monotonic_ms() - closed_at > CLOSE_MS) {
+                        exec_terminate(&s->process);
+                        terminated = true;
+                }
+        }
+        while (room && drain(s, &s->err, room, keep_stderr))
+                continue;
+        while (room && drain(s, &s->out, room, take_bytes))
+                continue;
+        exec_finish(&s->process);
+        mark_dead(s);
+        free(room);
+        return NULL;
+}
+
+/* ---- exchanges ---- */
+
+static int describe_death(struct stdio *s, struct steno_error *err)
+{
+        struct buf *tail = &s->stderr_tail;
+        struct str last = buf_str(tail);
+
+        while (last.n && (last.p[last.n - 1] == '\n' || last.p[last.n - 1] == '\r'))
+                last.n--;
+        for (size_t i = last.n; i > 0; i--)
+                if (last.p[i - 1] == '\n') {
+                        last = str_span(last.p + i, last.n - i);
+                        break;
+                }
+        int shown = last.n > 100 ? 100 : (int)last.n;
+        const char *how = WIFSIGNALED(s->status) ? "was ended by signal" : "exited with";
+        int number = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : WEXITSTATUS(s->status);
+        if (shown)
+                return error_set(err, STENO_EIO, "MCP server %.40s %s %d: %.*s", s->name, how,
+                    number, shown, last.p);
+        return error_set(err, STENO_EIO, "MCP server %.40s %s %d", s->name, how, number);
+}
+
+static void enlist(struct stdio *s, struct waiter *w, uint64_t id)
+{
+        *w = (struct waiter){.id = id};
+        w->last = &w->first;
+        pthread_mutex_lock(&s->lock);
+        w->next = s->waiters;
+        s->waiters = w;
+        pthread_mutex_unlock(&s->lock);
+}
+
+static void delist(struct stdio *s, struct waiter *w)
+{
+        pthread_mutex_lock(&s->lock);
+        struct waiter **at = &s->waiters;
+        while (*at != w)
+                at = &(*at)->next;
+        *at = w->next;
+        pthread_mutex_unlock(&s->lock);
+        free_letters(w->first);
+}
+
+/* The next letter, or NULL with *rc set when there will be none. */
+static struct letter *next_letter(struct stdio *s, struct waiter *w, const struct mcp_exchange *x,
+    int *rc, struct steno_error *err)
+{
+        struct letter *l = NULL;
+
+        pthread_mutex_lock(&s->lock);
+        while (!(l = w->first)) {
+                if (w->failed == STENO_ELIMIT)
+                        *rc = error_set(err, STENO_ELIMIT,
+                            "MCP server %.40s: an answer longer than 10 MiB was dropped", s->name);
+                else if (w->failed)
+                        *rc = error_nomem(err);
+                else if (s->dead)
+                        *rc = describe_death(s, err);
+                else
+                        *rc = out_of_time(x->deadline, x->stop, err);
+                if (*rc < 0)
+                        break;
+                struct timespec until;
+                clock_gettime(CLOCK_MONOTONIC, &until);
+                until.tv_nsec += TICK_MS * 1000000L;
+                if (until.tv_nsec >= 1000000000L) {
+                        until.tv_nsec -= 1000000000L;
+                        until.tv_sec++;
+                }
+                pthread_cond_timedwait(&s->change, &s->lock, &until);
+        }
+        if (l) {
+                w->first = l->next;
+                if (!w->first)
+                        w->last = &w->first;
+                w->letters--;
+                l->next = NULL;
+        }
+        pthread_mutex_unlock(&s->lock);
+        return l;
+}
+
+static void tell(const struct mcp_exchange *x, const struct letter *l)
+{
+        struct json j;
+
+        if (!x->notice)
+                return;
+        json_init(&j);
+        if (json_parse(&j, l->text, l->n, NULL, NULL) == 0)
+                x->notice(x->ctx, &j);
+        json_release(&j);
+}
+
+static int await_answer(
+    struct stdio *s, struct waiter *w, struct mcp_exchange *x, struct steno_error *err)
+{
+        struct letter *l;
+        int rc = 0;
+
+        while ((l = next_letter(s, w, x, &rc, err))) {
+                if (l->is_answer) {
+                        x->answer = l->text;
+                        x->answer_n = l->n;
+                        free(l);
+                        return 0;
+                }
+                tell(x, l);
+                free_letters(l);
+        }
+        return rc;
+}
+
+static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err)
+{
+        struct stdio *s = (struct stdio *)t;
+        struct waiter w;
+
+        enlist(s, &w, x->id);
+        int rc = send_line(s, x->body, x->deadline, x->stop, err);
+        bool sent = rc == 0;
+        /* Even when nothing could be sent: why it died says more than that it did. */
+        if (sent || rc == STENO_EIO) {
+                struct mcp_exchange last = *x;
+                if (!sent)
+                        last.deadline = time_monotonic_ms() + CLOSE_MS;
+                int waited = await_answer(s, &w, &last, err);
+                x->answer = last.answer;
+                x->answer_n = last.answer_n;
+                rc = sent || waited == STENO_EIO ? waited : rc;
+        }
+        if (sent && (rc == STENO_EINTERRUPTED || rc == STENO_ETIMEOUT)) {
+                struct buf b;
+                buf_init(&b, 4 * KIB);
+                mcp_message_cancel(&b, x->id, rc == STENO_ETIMEOUT ? "timed out" : "stopped");
+                send_line(s, buf_str(&b), time_monotonic_ms() + TICK_MS, NULL, NULL);
+                buf_release(&b);
+        }
+        delist(s, &w);
+        return rc;
+}
+
+static int stdio_notify(struct mcp_transport *t, struct str body, struct steno_error *err)
+{
+        return send_line((struct stdio *)t, body, time_monotonic_ms() + 5000, NULL, err);
+}
+
+static void stdio_settle(struct mcp_transport *t, const char *version, bool modern)
+{
+        (void)t, (void)version, (void)modern;
+}
+
+/* ---- life ---- */
+
+static void stdio_close(struct mcp_transport *t)
+{
+        struct stdio *s = (struct stdio *)t;
+        uint64_t one = 1;
+
+        pthread_mutex_lock(&s->write_lock);
+        if (s->in >= 0)
+                close(s->in);
+        s->in = -1;
+        pthread_mutex_unlock(&s->write_lock);
+        if (s->threaded) {
+                pthread_mutex_lock(&s->lock);
+                s->closing = true;
+                pthread_mutex_unlock(&s->lock);
+                ssize_t ignored = write(s->wake, &one, sizeof(one));
+                (void)ignored;
+                pthread_join(s->thread, NULL);
+        } else {
+                exec_finish(&s->process);
+        }
+        int *fds[] = {&s->out, &s->err, &s->wake};
+        for (size_t i = 0; i < 3; i++)
+                if (*fds[i] >= 0)
+                        close(*fds[i]);
+        buf_release(&s->line);
+        buf_release(&s->stderr_tail);
+        pthread_cond_destroy(&s->change);
+        pthread_mutex_destroy(&s->lock);
+        pthread_mutex_destroy(&s->write_lock);
+        free(s->name);
+        free(s);
+}
+
+static const struct mcp_transport_ops stdio_ops = {
+    stdio_exchange, stdio_notify, stdio_settle, stdio_close};
+
+static struct stdio *stdio_new(const char *name)
+{
+        struct stdio *s = calloc(1, sizeof(*s));
+        pthread_condattr_t attr;
+
+        if (!s)
+                return NULL;
+        s->base.ops = &stdio_ops;
+        s->in = s->out = s->err = s->wake = -1;
+        s->process.control = -1;
+        s->name = strdup(name);
+        buf_init(&s->line, MCP_LINE_MAX);
+        buf_init(&s->stderr_tail, 4 * STDERR_TAIL);
+        pthread_mutex_init(&s->write_lock, NULL);
+        pthread_mutex_init(&s->lock, NULL);
+        pthread_condattr_init(&attr);
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        pthread_cond_init(&s->change, &attr);
+        pthread_condattr_destroy(&attr);
+        if (s->name)
+                return s;
+        stdio_close(&s->base);
+        return NULL;
+}
+
+/* Three pipes; ours are the far ends and do not block. */
+static int open_pipes(struct stdio *s, int theirs[3])
+{
+        int p[2];
+
+        for (int i = 0; i < 3; i++) {
+                if (pipe2(p, O_CLOEXEC) < 0)
+                        return -errno;
+                int ours = i == 0 ? p[1] : p[0];
+                theirs[i] = i == 0 ? p[0] : p[1];
+                *(i == 0 ? &s->in : i == 1 ? &s->out : &s->err) = ours;
+                fcntl(ours, F_SETFL, O_NONBLOCK);
+        }
+        s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        return s->wake < 0 ? -errno : 0;
+}
+
+/* Signals are for the host's own threads. */
+static bool start_reader(struct stdio *s)
+{
+        sigset_t all, before;
+
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        s->threaded = pthread_create(&s->thread, NULL, reader, s) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return s->threaded;
+}
+
+static int start(struct stdio *s, const struct mcp_server *server, const struct mcp_host *host,
+    const int theirs[3], struct steno_error *err)
+{
+        size_t n = 0;
+        char **env = NULL;
+
+        while (server->args && server->args[n])
+                n++;
+        const char **argv = calloc(n + 2, sizeof(*argv));
+        if (!argv)
+                return error_nomem(err);
+        argv[0] = server->command;
+        for (size_t i = 0; i < n; i++)
+                argv[i + 1] = server->args[i];
+        int rc =
+            exec_env(host->env, host->environment, (const char *const *)server->env, &env, err);
+        if (rc == 0) {
+                struct exec_spec spec = {.argv = argv,
+                    .directory = server->directory,
+                    .env = (const char *const *)env,
+                    .hidden = host->hidden,
+                    .in = theirs[0],
+                    .out = theirs[1],
+                    .err = theirs[2]};
+                rc = exec_spawn(&spec, &s->process, err);
+        }
+        if (rc < 0)
+                error_prefix(err, rc, "MCP server %.40s", s->name);
+        exec_env_free(env);
+        free(argv);
+        return rc;
+}
+
+int mcp_stdio_open(const struct mcp_server *server, const struct mcp_host *host,
+    struct mcp_transport **out, struct steno_error *err)
+{
+        struct stdio *s = stdio_new(server->name);
+        int theirs[3] = {-1, -1, -1};
+
+        if (!s)
+                return error_nomem(err);
+        int rc = open_pipes(s, theirs);
+        rc = rc < 0 ? error_sys(err, rc, "cannot make pipes") : start(s, server, host, theirs, err);
+        for (int i = 0; i < 3; i++)
+                if (theirs[i] >= 0)
+                        close(theirs[i]);
+        if (rc == 0 && !start_reader(s))
+                rc = error_set(err, STENO_EIO, "cannot start a thread");
+        if (rc < 0) {
+                stdio_close(&s->base);
+                return rc;
+        }
+        *out = &s->base;
+        return 0;
+}
+
+uint64_t mcp_stdio_garbage(const struct mcp_transport *t)
+{
+        struct stdio *s = (struct stdio *)t;
+
+        if (t->ops != &stdio_ops)
+                return 0;
+        pthread_mutex_lock(&s->lock);
+        uint64_t n = s->garbage;
+        pthread_mutex_unlock(&s->lock);
+        return n;
+}

@@ -1,0 +1,26 @@
+/*
+ * mcp_tools.h - the tools of MCP servers as tools of the loop.
+ */
+#ifndef MCP_MCP_TOOLS_H
+#define MCP_MCP_TOOLS_H
+
+#include "mcp/mcp_client.h"
+#include "tool/tool.h"
+
+struct tool_mcp_options {
+        const struct mcp_server *servers;
+        size_t count;
+        struct mcp_host host;
+        uint64_t start_ms;             /* patience with a server that starts; 0: 30 s */
+        const struct steno_stop *stop; /* may be NULL */
+};
+
+/*
+ * Starts all servers at once and adds their tools, in the order of the config. A server that
+ * cannot be used is left out; *warnings (may be NULL) gets a line about each. Servers and what the
+ * host points at must outlive the set, which ends the servers when it is released.
+ */
+int tool_mcp_add(struct steno_tools *set, const struct tool_mcp_options *opt, struct buf *warnings,
+    struct steno_error *err);
+
+#endif

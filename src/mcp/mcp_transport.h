@@ -1,0 +1,89 @@
+/*
+ * mcp_transport.h - how JSON-RPC messages reach an MCP server and come back. Two of them: a child
+ * process (mcp_stdio.c) and streamable HTTP (mcp_http.c).
+ *
+ * Any number of threads may have exchanges going at once. A transport knows ids and whether a
+ * message is an answer; what methods mean is for mcp_client.
+ */
+#ifndef MCP_MCP_TRANSPORT_H
+#define MCP_MCP_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "mcp/mcp_servers.h"
+#include "steno_loop.h"
+
+#define MCP_LINE_MAX (10 * MIB) /* what client libraries agree on */
+#define MCP_BODY_MAX (64 * MIB)
+
+struct mcp_transport;
+
+/* One request and its answer. */
+struct mcp_exchange {
+        uint64_t id;
+        const char *method;
+        const char *name;              /* of the tool, for a header; may be NULL */
+        struct str body;               /* the whole message, one line */
+        int64_t deadline;              /* time_monotonic_ms(); 0: none */
+        const struct steno_stop *stop; /* may be NULL */
+        /* Told of notifications that belong to this request, on the caller's thread. May be NULL.
+         */
+        void (*notice)(void *ctx, const struct json *j);
+        void *ctx;
+        /* out: the answering message; freed with free() */
+        char *answer;
+        size_t answer_n;
+};
+
+struct mcp_transport_ops {
+        /*
+         * Sends and waits. STENO_EINTERRUPTED, STENO_ETIMEOUT: the server was told that nobody
+         * waits any more. STENO_EIO: it cannot be reached, or died; STENO_EPROTO: it answers
+         * something else; STENO_ELIMIT: more than it may.
+         */
+        int (*exchange)(struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err);
+        int (*notify)(struct mcp_transport *t, struct str body, struct steno_error *err);
+        /* From now on this revision is spoken. */
+        void (*settle)(struct mcp_transport *t, const char *version, bool modern);
+        void (*close)(struct mcp_transport *t);
+};
+
+struct mcp_transport {
+        const struct mcp_transport_ops *ops;
+};
+
+struct mcp_host {
+        const char *const *env;         /* the process's own; a server sees an excerpt of it */
+        const char *const *environment; /* names that it may see beside the usual ones */
+        const char *const *hidden;      /* directories that it must not reach */
+};
+
+int mcp_stdio_open(const struct mcp_server *server, const struct mcp_host *host,
+    struct mcp_transport **out, struct steno_error *err);
+/* Lines on stdout that were no messages: how many so far. */
+uint64_t mcp_stdio_garbage(const struct mcp_transport *t);
+
+int mcp_http_open(
+    const struct mcp_server *server, struct mcp_transport **out, struct steno_error *err);
+
+/* ---- messages; mcp_message.c ---- */
+
+enum mcp_kind {
+        MCP_NONSENSE, /* not JSON-RPC 2.0 */
+        MCP_ANSWER,   /* result or error, with our id */
+        MCP_REQUEST,  /* the server asks something of us */
+        MCP_NOTIFICATION,
+};
+
+/* *id is the answer's id (ours are numbers), or the progress token of a notification; 0: none. */
+enum mcp_kind mcp_message_kind(const struct json *j, uint64_t *id);
+/* The reply to a server's request, one line without its line feed: pings are answered, everything
+ * else is politely refused. */
+void mcp_message_reply(struct buf *b, const struct json *j);
+/* notifications/cancelled for a request of ours. */
+void mcp_message_cancel(struct buf *b, uint64_t id, const char *reason);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * sse.h - server-sent events, from bytes to events.
+ *
+ * A state machine over bytes: feed pieces cut anywhere, get each event once it is complete. It
+ * takes LF, CRLF and CR line ends, comments, a byte order mark, and data of several lines. Knows
+ * nothing of what events mean, and does no I/O.
+ */
+#ifndef NET_SSE_H
+#define NET_SSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "steno.h"
+
+/* One event. `name` is "message" when the stream named none; both live until the return. A
+ * non-zero return ends the feeding and is returned by it. */
+typedef int (*sse_event_fn)(void *ctx, struct str name, struct str data);
+
+struct sse {
+        struct buf line;
+        struct buf data;
+        struct buf name;
+        bool has_data;
+        bool after_cr;   /* an LF now belongs to the CR before it */
+        bool first_line; /* a byte order mark may stand here */
+        sse_event_fn event;
+        /* Told of fields that are neither data nor event, id and retry among them, as their lines
+         * come. NULL unless set after sse_init. */
+        void (*other)(void *ctx, struct str field, struct str value);
+        void *ctx;
+};
+
+/* Events and lines are at most `max` bytes (0: MESSAGE_MAX). */
+void sse_init(struct sse *s, size_t max, sse_event_fn event, void *ctx);
+void sse_release(struct sse *s);
+
+/* 0, what the callback returned, STENO_ELIMIT or STENO_ENOMEM. */
+int sse_feed(struct sse *s, const char *p, size_t n);
+
+/*
+ * The stream has ended. The standard drops an event that its blank line did not close; providers
+ * do end that way, so one with data is given out here.
+ */
+int sse_finish(struct sse *s);
+
+#endif

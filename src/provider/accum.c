@@ -1,0 +1,187 @@
+/*
+ * accum.c - joining fragments (accum.h).
+ */
+#include "provider/accum.h"
+
+#include <stdlib.h>
+
+#include "base/limits.h"
+
+#define ACCUM_MEMBERS_MAX 1024
+
+void accum_init(struct accum *a)
+{
+        *a = (struct accum){0};
+}
+
+void accum_release(struct accum *a)
+{
+        for (size_t i = 0; i < a->count; i++) {
+                buf_release(&a->list[i].key);
+                buf_release(&a->list[i].value);
+        }
+        free(a->list);
+        *a = (struct accum){0};
+}
+
+struct accum_member *accum_find(const struct accum *a, struct str key)
+{
+        for (size_t i = 0; i < a->count; i++)
+                if (str_eq(buf_str(&a->list[i].key), key))
+                        return &a->list[i];
+        return NULL;
+}
+
+static struct accum_member *add(struct accum *a, struct str key)
+{
+        if (a->count == ACCUM_MEMBERS_MAX) {
+                a->failed = STENO_ELIMIT;
+                return NULL;
+        }
+        if (a->count == a->cap) {
+                size_t cap = a->cap ? 2 * a->cap : 8;
+                struct accum_member *list = realloc(a->list, cap * sizeof(*list));
+                if (!list) {
+                        a->failed = STENO_ENOMEM;
+                        return NULL;
+                }
+                a->list = list;
+                a->cap = cap;
+        }
+        struct accum_member *m = &a->list[a->count++];
+        *m = (struct accum_member){.kind = ACCUM_RAW};
+        buf_init(&m->key, MESSAGE_MAX);
+        buf_init(&m->value, MESSAGE_MAX);
+        buf_put_str(&m->key, key);
+        return m;
+}
+
+static bool is_nothing(const struct accum_member *m)
+{
+        return m->kind == ACCUM_RAW && (m->value.n == 0 || str_is(buf_str(&m->value), "null"));
+}
+
+static struct str list_inner(struct str raw)
+{
+        return str_span(raw.p + 1, raw.n - 2);
+}
+
+static void replace(struct accum_member *m, const struct json *j, json_ref value)
+{
+        buf_clear(&m->value);
+        switch (json_type(j, value)) {
+        case JSON_STRING:
+                m->kind = ACCUM_TEXT;
+                buf_put_str(&m->value, json_inner(j, value));
+                break;
+        case JSON_ARRAY:
+                m->kind = ACCUM_LIST;
+                if (json_count(j, value))
+                        buf_put_str(&m->value, list_inner(json_raw(j, value)));
+                break;
+        default:
+                m->kind = ACCUM_RAW;
+                buf_put_str(&m->value, json_raw(j, value));
+        }
+}
+
+/* Text that is followed by an array of parts becomes the first of them. */
+static void text_to_list(struct accum_member *m)
+{
+        struct buf list;
+        buf_init(&list, MESSAGE_MAX);
+        if (m->value.n) {
+                buf_puts(&list, "{\"type\":\"text\",\"text\":\"");
+                buf_put_str(&list, buf_str(&m->value));
+                buf_puts(&list, "\"}");
+        }
+        buf_release(&m->value);
+        m->value = list;
+        m->kind = ACCUM_LIST;
+}
+
+static void extend(struct accum_member *m, const struct json *j, json_ref value)
+{
+        if (json_count(j, value) == 0)
+                return;
+        if (m->value.n)
+                buf_putc(&m->value, ',');
+        buf_put_str(&m->value, list_inner(json_raw(j, value)));
+}
+
+static struct accum_member *done(struct accum *a, struct accum_member *m)
+{
+        int failed = m->key.failed ? m->key.failed : m->value.failed;
+        if (!failed)
+                return m;
+        a->failed = failed;
+        return NULL;
+}
+
+struct accum_member *accum_join(
+    struct accum *a, struct str key, const struct json *j, json_ref value)
+{
+        struct accum_member *m = accum_find(a, key);
+        if (!m)
+                m = add(a, key);
+        if (!m)
+                return NULL;
+        enum json_type type = json_type(j, value);
+        if (type == JSON_NULL && m->value.n)
+                return m;
+        if (is_nothing(m)) {
+                replace(m, j, value);
+        } else if (m->kind == ACCUM_TEXT && type == JSON_STRING) {
+                buf_put_str(&m->value, json_inner(j, value));
+        } else if (type == JSON_ARRAY && m->kind != ACCUM_RAW) {
+                if (m->kind == ACCUM_TEXT)
+                        text_to_list(m);
+                extend(m, j, value);
+        } else if (type != JSON_NULL) {
+                replace(m, j, value);
+        }
+        return done(a, m);
+}
+
+struct accum_member *accum_set(
+    struct accum *a, struct str key, const struct json *j, json_ref value)
+{
+        struct accum_member *m = accum_find(a, key);
+        if (!m)
+                m = add(a, key);
+        if (!m)
+                return NULL;
+        if (is_nothing(m) || json_type(j, value) != JSON_NULL)
+                replace(m, j, value);
+        return done(a, m);
+}
+
+struct accum_member *accum_set_text(struct accum *a, struct str key, struct str text)
+{
+        struct accum_member *m = accum_find(a, key);
+        if (!m)
+                m = add(a, key);
+        if (!m)
+                return NULL;
+        m->kind = ACCUM_TEXT;
+        buf_clear(&m->value);
+        json_put_escaped(&m->value, text);
+        return done(a, m);
+}
+
+void accum_put_value(const struct accum_member *m, struct buf *out)
+{
+        static const char *const open[] = {"", "\"", "["};
+        static const char *const shut[] = {"", "\"", "]"};
+        buf_puts(out, open[m->kind]);
+        buf_put_str(out, buf_str(&m->value));
+        buf_puts(out, shut[m->kind]);
+}
+
+void accum_put_member(const struct accum_member *m, struct buf *out)
+{
+        buf_putc(out, '"');
+        buf_put_str(out, buf_str(&m->key));
+        buf_puts(out, "\":");
+        accum_put_value(m, out);
+}

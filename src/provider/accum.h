@@ -1,0 +1,58 @@
+/*
+ * accum.h - a JSON object that grows from fragments, token by token as they came.
+ *
+ * Members keep the order in which they were first seen and their raw bytes: string fragments are
+ * joined inside their quotes, escapes untouched (so the halves of a surrogate pair that came in
+ * two fragments meet again); arrays are extended; anything else is replaced by what came last.
+ * null never replaces a value.
+ */
+#ifndef PROVIDER_ACCUM_H
+#define PROVIDER_ACCUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum accum_kind {
+        ACCUM_RAW,  /* a whole value */
+        ACCUM_TEXT, /* the inside of a string */
+        ACCUM_LIST, /* the inside of an array */
+};
+
+struct accum_member {
+        struct buf key; /* inside of the key's quotes, raw */
+        enum accum_kind kind;
+        struct buf value;
+};
+
+struct accum {
+        struct accum_member *list;
+        size_t count;
+        size_t cap;
+        int failed; /* sticky: STENO_ENOMEM or STENO_ELIMIT */
+};
+
+void accum_init(struct accum *a);
+void accum_release(struct accum *a);
+
+/* The member with this plain key, or NULL. */
+struct accum_member *accum_find(const struct accum *a, struct str key);
+/* Joins `value` of `j` to the member with the raw key `key`. Returns the member, NULL when memory
+ * is out. */
+struct accum_member *accum_join(
+    struct accum *a, struct str key, const struct json *j, json_ref value);
+/* The same, but what is there already is replaced. */
+struct accum_member *accum_set(
+    struct accum *a, struct str key, const struct json *j, json_ref value);
+/* A string member, from decoded text. */
+struct accum_member *accum_set_text(struct accum *a, struct str key, struct str text);
+
+/* The value alone. */
+void accum_put_value(const struct accum_member *m, struct buf *out);
+/* `"key":value` */
+void accum_put_member(const struct accum_member *m, struct buf *out);
+
+#endif

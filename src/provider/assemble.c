@@ -1,0 +1,553 @@
+/*
+ * assemble.c - joining the deltas of a reply (assemble.h).
+ */
+#include "provider/assemble.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+void assemble_init(struct assemble *a, const struct assemble_hooks *hooks)
+{
+        *a = (struct assemble){.hooks = *hooks};
+        json_init(&a->tape);
+        accum_init(&a->message);
+        buf_init(&a->role, 256);
+        buf_init(&a->usage, 64 * KIB);
+}
+
+void assemble_release(struct assemble *a)
+{
+        for (size_t i = 0; i < a->count; i++) {
+                accum_release(&a->calls[i].members);
+                accum_release(&a->calls[i].function);
+        }
+        free(a->calls);
+        accum_release(&a->message);
+        buf_release(&a->role);
+        buf_release(&a->usage);
+        json_release(&a->tape);
+}
+
+/* ---- tool calls ---- */
+
+static struct assemble_call *open_call(struct assemble *a, int64_t index)
+{
+        if (a->count == CALLS_MAX) {
+                a->message.failed = STENO_ELIMIT;
+                return NULL;
+        }
+        if (a->count == a->cap) {
+                size_t cap = a->cap ? 2 * a->cap : 4;
+                struct assemble_call *list = realloc(a->calls, cap * sizeof(*list));
+                if (!list) {
+                        a->message.failed = STENO_ENOMEM;
+                        return NULL;
+                }
+                a->calls = list;
+                a->cap = cap;
+        }
+        struct assemble_call *c = &a->calls[a->count++];
+        *c = (struct assemble_call){.index = index};
+        accum_init(&c->members);
+        accum_init(&c->function);
+        return c;
+}
+
+static bool same_id(const struct assemble_call *c, struct str id)
+{
+        struct accum_member *m = accum_find(&c->members, STR("id"));
+        return m && m->kind == ACCUM_TEXT && str_eq(buf_str(&m->value), id);
+}
+
+static bool has_id(const struct assemble_call *c)
+{
+        struct accum_member *m = accum_find(&c->members, STR("id"));
+        return m && m->kind == ACCUM_TEXT && m->value.n;
+}
+
+/* Arguments that already are a whole value cannot be continued. */
+static bool args_complete(struct assemble *a, const struct assemble_call *c)
+{
+        struct accum_member *m = accum_find(&c->function, STR("arguments"));
+        if (!m || m->kind != ACCUM_TEXT || m->value.n == 0)
+                return false;
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        json_unescape(buf_str(&m->value), &text, NULL);
+        bool whole = !text.failed && json_valid(text.p, text.n, NULL);
+        if (text.failed)
+                a->message.failed = text.failed;
+        buf_release(&text);
+        return whole;
+}
+
+/* Without index and id, a name says little: some endpoints repeat it while arguments come. */
+static bool continues(struct assemble *a, const struct assemble_call *c, struct str name)
+{
+        struct accum_member *old = accum_find(&c->function, STR("name"));
+        struct accum_member *args = accum_find(&c->function, STR("arguments"));
+        return old && str_eq(buf_str(&old->value), name) && args && args->value.n &&
+               !args_complete(a, c);
+}
+
+/* The call a delta belongs to, opened where it is new. */
+static struct assemble_call *call_for(struct assemble *a, json_ref delta)
+{
+        const struct json *j = &a->tape;
+        int64_t index = -1;
+        if (!json_i64(j, json_get(j, delta, "index"), &index))
+                index = -1;
+        struct str id = json_inner(j, json_get(j, delta, "id"));
+        json_ref function = json_get(j, delta, "function");
+        bool named = json_inner(j, json_get(j, function, "name")).n > 0;
+
+        struct assemble_call *found = NULL;
+        if (index >= 0) {
+                for (size_t i = a->count; i > 0 && !found; i--)
+                        if (a->calls[i - 1].index == index)
+                                found = &a->calls[i - 1];
+                if (found && id.n && has_id(found) && !same_id(found, id))
+                        found = NULL;
+        } else if (id.n) {
+                for (size_t i = a->count; i > 0 && !found; i--)
+                        if (same_id(&a->calls[i - 1], id))
+                                found = &a->calls[i - 1];
+        } else if (a->count) {
+                struct assemble_call *last = &a->calls[a->count - 1];
+                if (!named || continues(a, last, json_inner(j, json_get(j, function, "name"))))
+                        found = last;
+        }
+        if (found && named && (a->whole || (!id.n && args_complete(a, found))))
+                found = NULL;
+        return found ? found : open_call(a, index);
+}
+
+static void join_name(struct accum *function, struct str key, const struct json *j, json_ref value)
+{
+        struct accum_member *m = accum_find(function, key);
+        if (m && m->kind == ACCUM_TEXT && str_eq(buf_str(&m->value), json_inner(j, value)))
+                return; /* some endpoints repeat it with every fragment */
+        accum_join(function, key, j, value);
+}
+
+static void join_function(struct assemble_call *c, const struct json *j, json_ref function)
+{
+        for (json_ref k = json_child(j, function); k != JSON_NONE;
+             k = json_next_key(j, function, k)) {
+                json_ref v = json_value(j, k);
+                struct str key = json_inner(j, k);
+                enum json_type type = json_type(j, v);
+                if (str_is(key, "name"))
+                        join_name(&c->function, key, j, v);
+                else if (!str_is(key, "arguments"))
+                        accum_set(&c->function, key, j, v);
+                else if (type == JSON_OBJECT || type == JSON_ARRAY)
+                        accum_set_text(&c->function, key, json_raw(j, v));
+                else
+                        accum_join(&c->function, key, j, v);
+        }
+}
+
+static void join_call(struct assemble *a, json_ref delta)
+{
+        const struct json *j = &a->tape;
+        if (json_type(j, delta) != JSON_OBJECT)
+                return;
+        struct assemble_call *c = call_for(a, delta);
+        if (!c)
+                return;
+        for (json_ref k = json_child(j, delta); k != JSON_NONE; k = json_next_key(j, delta, k)) {
+                json_ref v = json_value(j, k);
+                struct str key = json_inner(j, k);
+                if (str_is(key, "index"))
+                        continue;
+                if (str_is(key, "function"))
+                        join_function(c, j, v);
+                else if (!str_is(key, "id") || json_inner(j, v).n)
+                        accum_set(&c->members, key, j, v);
+        }
+        if (c->members.failed || c->function.failed)
+                a->message.failed = STENO_ENOMEM;
+}
+
+/* The older shape: {"function_call":{"name","arguments"}}, at most one. */
+static void join_function_call(struct assemble *a, json_ref function)
+{
+        if (json_type(&a->tape, function) != JSON_OBJECT)
+                return;
+        struct assemble_call *c = a->count ? &a->calls[a->count - 1] : open_call(a, -1);
+        if (c)
+                join_function(c, &a->tape, function);
+}
+
+/* ---- text ---- */
+
+/* The end of what can be decoded: not between the halves of an escaped surrogate pair. */
+static size_t decodable(struct str raw)
+{
+        if (raw.n < 6 || raw.p[raw.n - 6] != '\\' || raw.p[raw.n - 5] != 'u')
+                return raw.n;
+        const char *h = raw.p + raw.n - 4;
+        bool high = (h[0] == 'd' || h[0] == 'D') && h[1] && strchr("89abAB", h[1]);
+        size_t slashes = 0;
+        while (slashes < raw.n - 5 && raw.p[raw.n - 6 - slashes] == '\\')
+                slashes++;
+        return high && slashes % 2 == 1 ? raw.n - 6 : raw.n;
+}
+
+static int tell(struct assemble *a, enum assemble_piece kind, const struct accum_member *m)
+{
+        size_t *told = kind == PIECE_TEXT ? &a->told_text : &a->told_thinking;
+        if (!m || m->kind != ACCUM_TEXT || !a->hooks.piece)
+                return 0;
+        size_t end = decodable(buf_str(&m->value));
+        if (end <= *told)
+                return 0;
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        json_unescape(str_span(m->value.p + *told, end - *told), &text, NULL);
+        *told = end;
+        int rc = text.failed ? text.failed : a->hooks.piece(a->hooks.ctx, kind, buf_str(&text));
+        buf_release(&text);
+        return rc;
+}
+
+static int put_parts_text(const struct accum_member *m, struct buf *out)
+{
+        struct buf list;
+        struct json j;
+        buf_init(&list, MESSAGE_MAX);
+        json_init(&j);
+        accum_put_value(m, &list);
+        int rc = list.failed ? list.failed : json_parse(&j, list.p, list.n, NULL, NULL);
+        if (rc == 0)
+                for (json_ref p = json_child(&j, 0); p != JSON_NONE; p = json_next(&j, 0, p))
+                        json_string(&j, json_get(&j, p, "text"), out, NULL);
+        json_release(&j);
+        buf_release(&list);
+        return rc;
+}
+
+static bool is_thinking(struct str key)
+{
+        return str_is(key, "reasoning_content") || str_is(key, "reasoning") ||
+               str_is(key, "thinking");
+}
+
+static bool is_dropped(struct str key)
+{
+        return str_is(key, "id") || str_is(key, "index");
+}
+
+static int join_delta(struct assemble *a, json_ref delta)
+{
+        const struct json *j = &a->tape;
+        int rc = 0;
+        for (json_ref k = json_child(j, delta); k != JSON_NONE && rc == 0;
+             k = json_next_key(j, delta, k)) {
+                json_ref v = json_value(j, k);
+                struct str key = json_inner(j, k);
+                if (str_is(key, "role")) {
+                        if (a->role.n == 0)
+                                buf_put_str(&a->role, json_inner(j, v));
+                } else if (str_is(key, "tool_calls")) {
+                        for (json_ref c = json_child(j, v); c != JSON_NONE; c = json_next(j, v, c))
+                                join_call(a, c);
+                } else if (str_is(key, "function_call")) {
+                        join_function_call(a, v);
+                } else if (!is_dropped(key)) {
+                        struct accum_member *m = accum_join(&a->message, key, j, v);
+                        if (str_is(key, "content"))
+                                rc = tell(a, PIECE_TEXT, m);
+                        else if (is_thinking(key))
+                                rc = tell(a, PIECE_THINKING, m);
+                }
+                if (json_type(j, v) != JSON_NULL && !str_is(key, "role") && json_raw(j, v).n > 2)
+                        a->any = true;
+        }
+        if (a->role.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
+        return rc ? rc : a->message.failed;
+}
+
+/* ---- chunks ---- */
+
+static void take_usage(struct assemble *a, json_ref usage)
+{
+        if (json_type(&a->tape, usage) != JSON_OBJECT)
+                return;
+        buf_clear(&a->usage);
+        buf_put_str(&a->usage, json_raw(&a->tape, usage));
+}
+
+static void take_finish(struct assemble *a, json_ref reason)
+{
+        struct str s = json_inner(&a->tape, reason);
+        if (s.n)
+                snprintf(a->finish, sizeof(a->finish), "%.*s", (int)(s.n < 31 ? s.n : 31), s.p);
+}
+
+static json_ref first_choice(const struct json *j)
+{
+        json_ref choices = json_get(j, 0, "choices");
+        for (json_ref c = json_child(j, choices); c != JSON_NONE; c = json_next(j, choices, c)) {
+                int64_t index = 0;
+                if (!json_i64(j, json_get(j, c, "index"), &index) || index == 0)
+                        return c;
+        }
+        return JSON_NONE;
+}
+
+static struct str trim(struct str s)
+{
+        while (s.n && strchr(" \t\r\n", s.p[s.n - 1]) && s.p[s.n - 1])
+                s.n--;
+        while (s.n && strchr(" \t\r\n", s.p[0]) && s.p[0])
+                s = str_span(s.p + 1, s.n - 1);
+        return s;
+}
+
+static bool says_error(const struct json *j)
+{
+        enum json_type type = json_type(j, json_get(j, 0, "error"));
+        return (type != JSON_NOTHING && type != JSON_NULL) ||
+               (type == JSON_NOTHING && json_is(j, json_get(j, 0, "object"), "error"));
+}
+
+static int take(struct assemble *a, struct str data, const char *member)
+{
+        struct json *j = &a->tape;
+        struct steno_error why;
+        int rc = json_parse(j, data.p, data.n, NULL, &why);
+        if (rc == STENO_ENOMEM)
+                return rc;
+        if (rc || json_type(j, 0) != JSON_OBJECT) {
+                llm_fault_set(&a->fault, "LLM_BAD_REPLY", true,
+                    "the endpoint sent something that is not a JSON object%s%.150s", rc ? ": " : "",
+                    rc ? why.msg : "");
+                return 0;
+        }
+        if (says_error(j))
+                return llm_fault_json(&a->fault, 0, data) ? 0 : STENO_ENOMEM;
+        take_usage(a, json_get(j, 0, "usage"));
+        if (a->usage.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
+        json_ref choice = first_choice(j);
+        if (choice == JSON_NONE)
+                return 0;
+        json_ref delta = json_get(j, choice, member);
+        rc = json_type(j, delta) == JSON_OBJECT ? join_delta(a, delta) : 0;
+        take_finish(a, json_get(j, choice, "finish_reason"));
+        return rc;
+}
+
+int assemble_chunk(struct assemble *a, struct str data)
+{
+        data = trim(data);
+        if (a->fault.code || a->done || data.n == 0)
+                return 0;
+        if (str_is(data, "[DONE]")) {
+                a->done = true;
+                return 0;
+        }
+        return take(a, data, "delta");
+}
+
+int assemble_body(struct assemble *a, struct str text)
+{
+        a->whole = true;
+        int rc = take(a, trim(text), "message");
+        if (rc == 0 && !a->fault.code &&
+            json_type(&a->tape, json_get(&a->tape, 0, "choices")) != JSON_ARRAY)
+                llm_fault_set(
+                    &a->fault, "LLM_BAD_REPLY", true, "the endpoint's answer has no choices");
+        return rc;
+}
+
+/* ---- the end ---- */
+
+static enum reply_finish finish_of(const char *word)
+{
+        static const struct {
+                const char *word;
+                enum reply_finish finish;
+        } table[] = {
+            {"", FINISH_NONE},
+            {"stop", FINISH_STOP},
+            {"tool_calls", FINISH_TOOLS},
+            {"function_call", FINISH_TOOLS},
+            {"length", FINISH_LENGTH},
+            {"max_tokens", FINISH_LENGTH},
+            {"content_filter", FINISH_FILTER},
+        };
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+                if (strcmp(word, table[i].word) == 0)
+                        return table[i].finish;
+        return FINISH_OTHER;
+}
+
+static char *decoded(const struct accum *a, const char *key)
+{
+        struct accum_member *m = accum_find(a, str_of(key));
+        struct buf b;
+        buf_init(&b, MESSAGE_MAX);
+        if (m && m->kind == ACCUM_TEXT)
+                json_unescape(buf_str(&m->value), &b, NULL);
+        char *z = buf_take(&b, NULL);
+        buf_release(&b);
+        return z;
+}
+
+static bool id_usable(const struct reply *r, const char *id)
+{
+        size_t n = strlen(id);
+        if (n == 0 || n > CALL_ID_MAX)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
+                        return false;
+        for (size_t i = 0; i < r->count; i++)
+                if (strcmp(r->calls[i].id, id) == 0)
+                        return false;
+        return true;
+}
+
+static enum call_state state_of(const struct reply_call *c, enum reply_finish finish)
+{
+        struct str args = trim(buf_str(&c->args));
+        if (args.n == 0)
+                return finish == FINISH_LENGTH ? CALL_CUT : CALL_OK;
+        if (args.p[0] == '{' && json_valid(args.p, args.n, NULL))
+                return CALL_OK;
+        return finish == FINISH_LENGTH ? CALL_CUT : CALL_INVALID;
+}
+
+static int finish_call(struct assemble *a, struct assemble_call *c, struct reply *r)
+{
+        struct reply_call *call = &r->calls[r->count];
+        *call = (struct reply_call){0};
+        buf_init(&call->args, MESSAGE_MAX);
+        call->id = decoded(&c->members, "id");
+        call->name = decoded(&c->function, "name");
+        struct accum_member *args = accum_find(&c->function, STR("arguments"));
+        if (args && args->kind == ACCUM_TEXT)
+                json_unescape(buf_str(&args->value), &call->args, NULL);
+        else
+                accum_set_text(&c->function, STR("arguments"), STR(""));
+        if (call->name && call->name[0] == '\0')
+                accum_set_text(&c->function, STR("name"), STR("unknown"));
+        if (call->id && !id_usable(r, call->id)) {
+                char made[64];
+                a->hooks.make_id(a->hooks.ctx, made);
+                free(call->id);
+                call->id = strdup(made);
+                if (call->id)
+                        accum_set_text(&c->members, STR("id"), str_of(call->id));
+        }
+        call->state = state_of(call, r->finish);
+        buf_cstr(&call->args);
+        r->count++; /* counted also on failure, so that it is released */
+        bool kept = !call->args.failed && !c->members.failed && !c->function.failed;
+        return call->id && call->name && kept ? 0 : STENO_ENOMEM;
+}
+
+static void put_members(const struct accum *a, struct buf *out, bool comma)
+{
+        for (size_t i = 0; i < a->count; i++) {
+                if (comma)
+                        buf_putc(out, ',');
+                accum_put_member(&a->list[i], out);
+                comma = true;
+        }
+}
+
+static void put_call(const struct assemble_call *c, struct buf *out)
+{
+        buf_putc(out, '{');
+        put_members(&c->members, out, false);
+        if (!accum_find(&c->members, STR("type")))
+                buf_puts(out, ",\"type\":\"function\"");
+        buf_puts(out, ",\"function\":{");
+        put_members(&c->function, out, false);
+        buf_puts(out, "}}");
+}
+
+static void put_message(const struct assemble *a, struct buf *out)
+{
+        buf_puts(out, "{\"role\":\"assistant\"");
+        put_members(&a->message, out, true);
+        if (!accum_find(&a->message, STR("content")))
+                buf_puts(out, a->count ? ",\"content\":null" : ",\"content\":\"\"");
+        if (a->count) {
+                buf_puts(out, ",\"tool_calls\":[");
+                for (size_t i = 0; i < a->count; i++) {
+                        if (i)
+                                buf_putc(out, ',');
+                        put_call(&a->calls[i], out);
+                }
+                buf_putc(out, ']');
+        }
+        buf_putc(out, '}');
+}
+
+static int put_text(const struct assemble *a, struct buf *out)
+{
+        struct accum_member *m = accum_find(&a->message, STR("content"));
+        if (m && m->kind == ACCUM_TEXT)
+                json_unescape(buf_str(&m->value), out, NULL);
+        else if (m && m->kind == ACCUM_LIST)
+                return put_parts_text(m, out);
+        return 0;
+}
+
+static void judge(const struct assemble *a, struct reply *r)
+{
+        r->fault = a->fault;
+        if (r->fault.code)
+                return;
+        if (!a->whole && r->finish == FINISH_NONE && !a->done)
+                llm_fault_set(&r->fault, "LLM_NETWORK", true,
+                    "the stream ended before the reply was complete");
+        else if (!a->any && r->finish != FINISH_FILTER && r->finish != FINISH_LENGTH)
+                llm_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
+}
+
+static int read_usage(struct assemble *a, struct reply *r)
+{
+        buf_put_str(&r->usage, buf_str(&a->usage));
+        if (r->usage.failed == STENO_ENOMEM)
+                return STENO_ENOMEM;
+        if (a->usage.n == 0)
+                return 0;
+        int rc = json_parse(&a->tape, a->usage.p, a->usage.n, NULL, NULL);
+        if (rc == STENO_ENOMEM)
+                return rc;
+        uint64_t in = 0, out = 0;
+        json_u64(&a->tape, json_get(&a->tape, 0, "prompt_tokens"), &in);
+        json_u64(&a->tape, json_get(&a->tape, 0, "completion_tokens"), &out);
+        if (!json_u64(&a->tape, json_get(&a->tape, 0, "total_tokens"), &r->total_tokens))
+                r->total_tokens = in + out;
+        return 0;
+}
+
+int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err)
+{
+        r->finish = finish_of(a->finish);
+        if (a->count) {
+                r->calls = calloc(a->count, sizeof(*r->calls));
+                if (!r->calls)
+                        return error_nomem(err);
+        }
+        for (size_t i = 0; i < a->count; i++)
+                if (finish_call(a, &a->calls[i], r) != 0)
+                        return error_nomem(err);
+        put_message(a, &r->message);
+        if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
+                return error_nomem(err);
+        judge(a, r);
+        int rc = buf_check(&r->message, err);
+        return rc ? rc : buf_check(&r->text, err);
+}

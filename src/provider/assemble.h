@@ -1,0 +1,79 @@
+/*
+ * assemble.h - from an OpenAI-compatible stream to one assistant message.
+ *
+ * Pure: no I/O, no clock; ids it must make come from the caller. Takes chunks (the data of SSE
+ * events) or one whole body, and every departure from the protocol that endpoints show:
+ *
+ *   - tool call deltas without `index`: one with an id (or a name) opens a call, one with only
+ *     arguments continues the last;
+ *   - the same `index` with another id, or a new name after complete arguments: a new call;
+ *   - no id, an empty one, one that an earlier call of the message has: an id is made;
+ *   - arguments as an object instead of a string; a name repeated with every fragment;
+ *   - reasoning before the role, null content, content as an array, empty choices;
+ *   - an error object in place of a chunk; no [DONE]; no finish_reason.
+ *
+ * Everything it does not know travels verbatim: unknown members of the message, of a call and of
+ * its function keep their bytes and order. Left out are `index` of a call (it belongs to the
+ * stream) and a message's own `id` (the stored message has another).
+ */
+#ifndef PROVIDER_ASSEMBLE_H
+#define PROVIDER_ASSEMBLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "provider/accum.h"
+#include "provider/reply.h"
+
+enum assemble_piece {
+        PIECE_TEXT,
+        PIECE_THINKING,
+};
+
+struct assemble_hooks {
+        /* Writes an id, unique in the conversation, NUL-terminated. */
+        void (*make_id)(void *ctx, char out[64]);
+        /* A decoded piece of text as it comes; may be NULL. Non-zero ends the assembly. */
+        int (*piece)(void *ctx, enum assemble_piece kind, struct str text);
+        void *ctx;
+};
+
+struct assemble_call {
+        int64_t index;         /* -1: none was told */
+        struct accum members;  /* id, type, extra_content ...; not function */
+        struct accum function; /* name, arguments ... */
+};
+
+struct assemble {
+        struct assemble_hooks hooks;
+        struct json tape;
+        struct accum message; /* without role, id and tool_calls */
+        struct buf role;
+        struct assemble_call *calls;
+        size_t count;
+        size_t cap;
+        size_t told_text; /* bytes of the raw content given to `piece` */
+        size_t told_thinking;
+        char finish[32];
+        bool whole; /* a body, not a stream */
+        bool done;  /* [DONE] was seen */
+        bool any;   /* something of a reply was seen: the first token */
+        struct buf usage;
+        struct llm_fault fault;
+};
+
+void assemble_init(struct assemble *a, const struct assemble_hooks *hooks);
+void assemble_release(struct assemble *a);
+
+/* The data of one event. Faults of the endpoint are kept for the reply; negative: memory, a
+ * limit, or what `piece` returned. After a fault further chunks are ignored. */
+int assemble_chunk(struct assemble *a, struct str data);
+/* A whole, not streamed answer. */
+int assemble_body(struct assemble *a, struct str json);
+/*
+ * Nothing more comes: fills `out`, which is empty before. A stream that has neither finish_reason
+ * nor [DONE] was cut off: fault LLM_NETWORK, with the text that had arrived.
+ */
+int assemble_finish(struct assemble *a, struct reply *out, struct steno_error *err);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * reply.c - replies and the faults of model calls.
+ */
+#include "provider/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+void reply_init(struct reply *r)
+{
+        *r = (struct reply){0};
+        buf_init(&r->message, MESSAGE_MAX);
+        buf_init(&r->text, MESSAGE_MAX);
+        buf_init(&r->usage, 64 * KIB);
+}
+
+void reply_release(struct reply *r)
+{
+        for (size_t i = 0; i < r->count; i++) {
+                free(r->calls[i].id);
+                free(r->calls[i].name);
+                buf_release(&r->calls[i].args);
+        }
+        free(r->calls);
+        buf_release(&r->message);
+        buf_release(&r->text);
+        buf_release(&r->usage);
+        *r = (struct reply){0};
+}
+
+void reply_clear(struct reply *r)
+{
+        reply_release(r);
+        reply_init(r);
+}
+
+void llm_fault_set(struct llm_fault *f, const char *code, bool retryable, const char *fmt, ...)
+{
+        va_list ap;
+        f->code = code;
+        f->retryable = retryable;
+        va_start(ap, fmt);
+        vsnprintf(f->message, sizeof(f->message), fmt, ap);
+        va_end(ap);
+        size_t n = strlen(f->message);
+        f->message[text_floor(f->message, n, n)] = '\0';
+        n = text_utf8_prefix(f->message, n);
+        f->message[n] = '\0';
+}
+
+static bool mentions(const struct json *j, json_ref r, const char *word)
+{
+        struct str s = json_inner(j, r);
+        return s.n && memmem(s.p, s.n, word, strlen(word));
+}
+
+static bool is_context_fault(const struct json *j, json_ref error, json_ref message)
+{
+        return mentions(j, json_get(j, error, "code"), "context_length") ||
+               mentions(j, message, "maximum context length") ||
+               mentions(j, message, "context window") || mentions(j, message, "prompt is too long");
+}
+
+static void by_status(struct llm_fault *f, long status, const char *words)
+{
+        bool told = words[0] != '\0';
+        const char *sep = told ? ": " : "";
+        if (status == 401 || status == 403)
+                llm_fault_set(f, "LLM_AUTH", false, "the endpoint refused the key (HTTP %ld)%s%s",
+                    status, sep, words);
+        else if (status == 408 || status == 504)
+                llm_fault_set(f, "LLM_TIMEOUT", true, "the endpoint timed out (HTTP %ld)%s%s",
+                    status, sep, words);
+        else if (status == 429)
+                llm_fault_set(
+                    f, "LLM_RATE_LIMIT", true, "too many requests (HTTP 429)%s%s", sep, words);
+        else if (status >= 500)
+                llm_fault_set(f, "LLM_SERVER", true, "the endpoint failed (HTTP %ld)%s%s", status,
+                    sep, words);
+        else if (status)
+                llm_fault_set(f, "LLM_ERROR", false,
+                    "the endpoint refused the request (HTTP %ld)"
+                    "%s%s",
+                    status, sep, words);
+        else
+                llm_fault_set(
+                    f, "LLM_ERROR", true, "the endpoint reported an error%s%s", sep, words);
+}
+
+static long status_of(const struct json *j, json_ref error)
+{
+        int64_t code = 0;
+        if (json_i64(j, json_get(j, error, "code"), &code) ||
+            json_i64(j, json_get(j, error, "status"), &code))
+                return code >= 400 && code < 600 ? (long)code : 0;
+        json_ref type = json_get(j, error, "type");
+        if (mentions(j, type, "overloaded") || mentions(j, type, "server_error"))
+                return 503;
+        if (mentions(j, type, "rate_limit") ||
+            mentions(j, json_get(j, error, "code"), "rate_limit"))
+                return 429;
+        if (mentions(j, type, "authentication"))
+                return 401;
+        return 0;
+}
+
+bool llm_fault_json(struct llm_fault *f, long status, struct str text)
+{
+        struct json j;
+        struct buf words;
+        json_init(&j);
+        buf_init(&words, 64 * KIB);
+        bool found = false;
+        if (json_parse(&j, text.p, text.n, NULL, NULL) != 0)
+                goto out;
+        json_ref error = json_get(&j, 0, "error");
+        if (json_type(&j, error) == JSON_NOTHING && json_is(&j, json_get(&j, 0, "object"), "error"))
+                error = 0;
+        if (json_type(&j, error) == JSON_NOTHING || json_type(&j, error) == JSON_NULL)
+                goto out;
+        found = true;
+        json_ref message = error;
+        if (json_type(&j, error) == JSON_OBJECT) {
+                message = json_get(&j, error, "message");
+                if (!status)
+                        status = status_of(&j, error);
+        }
+        if (!json_string(&j, message, &words, NULL))
+                buf_put_str(&words, json_raw(&j, error));
+        const char *z = buf_cstr(&words);
+        by_status(f, status, z ? z : "");
+        if (is_context_fault(&j, error, message))
+                llm_fault_set(f, "LLM_CONTEXT", false, "the history is too long for the model: %s",
+                    z ? z : "");
+out:
+        buf_release(&words);
+        json_release(&j);
+        return found;
+}
+
+void llm_fault_http(struct llm_fault *f, long status, struct str body)
+{
+        if (llm_fault_json(f, status, body))
+                return;
+        char words[201] = "";
+        size_t n = body.n < 200 ? body.n : 200;
+        n = text_utf8_prefix(body.p, n);
+        memcpy(words, body.p ? body.p : "", n);
+        words[n] = '\0';
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)words[i] < 0x20)
+                        words[i] = ' ';
+        by_status(f, status, words);
+}

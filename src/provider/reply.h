@@ -1,0 +1,68 @@
+/*
+ * reply.h - what one model call came to: an assistant message as raw JSON, the calls in it, or a
+ * fault with whatever text had arrived. Providers fill it, the loop reads it.
+ */
+#ifndef PROVIDER_REPLY_H
+#define PROVIDER_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Why a model call failed; `code` is a static word of steno_loop.h, NULL while nothing failed. */
+struct llm_fault {
+        const char *code;
+        bool retryable; /* the same request may succeed later */
+        char message[400];
+};
+
+void llm_fault_set(struct llm_fault *f, const char *code, bool retryable, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The fault of an HTTP answer other than 2xx; `body` is searched for the endpoint's own words. */
+void llm_fault_http(struct llm_fault *f, long status, struct str body);
+/* The fault an endpoint describes itself: {"error":{"message","code","type"}} in its variants.
+ * False when `json` is not one. `status` 0: inside a 200. */
+bool llm_fault_json(struct llm_fault *f, long status, struct str json);
+
+enum call_state {
+        CALL_OK,      /* arguments are a JSON object, or nothing at all */
+        CALL_CUT,     /* the reply's length ran out inside the arguments: must not be run */
+        CALL_INVALID, /* arguments are not a JSON object: must not be run */
+};
+
+struct reply_call {
+        char *id;
+        char *name;
+        struct buf args; /* decoded, byte for byte what the model wrote */
+        enum call_state state;
+};
+
+enum reply_finish {
+        FINISH_NONE, /* the stream gave none */
+        FINISH_STOP,
+        FINISH_TOOLS, /* tool_calls, or the older function_call */
+        FINISH_LENGTH,
+        FINISH_FILTER,
+        FINISH_OTHER,
+};
+
+struct reply {
+        struct buf message; /* {"role":"assistant",...}: every token as it came */
+        struct buf text;    /* its text, decoded */
+        struct reply_call *calls;
+        size_t count;
+        enum reply_finish finish;
+        struct buf usage;      /* the provider's object, raw; empty when it told none */
+        uint64_t total_tokens; /* of it */
+        struct llm_fault fault;
+};
+
+void reply_init(struct reply *r);
+void reply_release(struct reply *r);
+/* Empties it for another attempt. */
+void reply_clear(struct reply *r);
+
+#endif

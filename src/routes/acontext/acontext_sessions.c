@@ -1,0 +1,524 @@
+/*
+ * acontext_sessions.c - /api/v1/session: Acontext's sessions, which are our conversations.
+ */
+#include "routes/acontext/acontext_wire.h"
+#include "routes/handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "http/http_limits.h"
+
+#define SESSIONS_MAX 200
+#define COPY_MAX 5000
+
+/* ---- a session ---- */
+
+static void put_session(
+    struct jsonw *w, struct request *r, const struct json *meta, const char *updated)
+{
+        json_ref configs = json_get(meta, 0, "configs");
+        json_ref user = json_get(meta, 0, "user");
+        json_ref created = json_get(meta, 0, "createdAt");
+        jsonw_object(w);
+        jsonw_key(w, "id");
+        jsonw_raw(w, json_raw(meta, json_get(meta, 0, "id")));
+        jsonw_key(w, "project_id");
+        jsonw_cstr(w, r->who.project);
+        jsonw_key(w, "space_id");
+        jsonw_null(w);
+        jsonw_key(w, "user_id");
+        jsonw_raw(w, user == JSON_NONE ? STR("null") : json_raw(meta, user));
+        jsonw_key(w, "disable_task_tracking");
+        jsonw_bool(w, json_bool(meta, json_get(meta, 0, "disable_task_tracking"), false));
+        jsonw_key(w, "configs");
+        jsonw_raw(w, configs == JSON_NONE ? STR("{}") : json_raw(meta, configs));
+        jsonw_key(w, "created_at");
+        jsonw_raw(w, json_raw(meta, created));
+        jsonw_key(w, "updated_at");
+        if (updated && *updated)
+                jsonw_cstr(w, updated);
+        else
+                jsonw_raw(w, json_raw(meta, created));
+        jsonw_object_end(w);
+}
+
+/* Writes the session, or an error; false then. */
+static bool put_session_of(
+    struct request *r, struct jsonw *w, struct steno_conv *conv, const char *updated)
+{
+        struct steno_error err = {0};
+        struct json j;
+        char *meta = NULL;
+        json_init(&j);
+        int rc = steno_conv_meta(conv, &meta, &err);
+        if (rc == 0)
+                rc = json_parse(&j, meta, strlen(meta), NULL, &err);
+        if (rc == 0)
+                put_session(w, r, &j, updated);
+        else
+                request_failed(r, rc, &err);
+        json_release(&j);
+        steno_free(meta);
+        return rc == 0;
+}
+
+static void reply_session(struct request *r, struct steno_conv *conv, int status)
+{
+        struct jsonw w;
+        acontext_begin(r, &w);
+        if (put_session_of(r, &w, conv, NULL))
+                acontext_end(r, &w, status);
+}
+
+/* Members of a body that become the conversation's metadata. */
+static void put_meta(const struct json *j, struct buf *out)
+{
+        static const char *const KEPT[] = {"configs", "user", "disable_task_tracking"};
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        for (size_t i = 0; i < sizeof KEPT / sizeof *KEPT; i++) {
+                json_ref v = json_get(j, 0, KEPT[i]);
+                if (v == JSON_NONE || json_type(j, v) == JSON_NULL)
+                        continue;
+                jsonw_key(&w, KEPT[i]);
+                jsonw_raw(&w, json_raw(j, v));
+        }
+        jsonw_object_end(&w);
+}
+
+void acontext_session_create(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_conv *conv = NULL;
+        struct json j;
+        struct buf meta;
+        char made[37];
+        json_init(&j);
+        buf_init(&meta, 0);
+        if (request_json(r, &j)) {
+                const char *id = request_member(r, &j, 0, "use_uuid");
+                bool given = id != NULL, keyed = false;
+                if (!given) {
+                        keyed = acontext_new_id(r, "session", made);
+                        id = made;
+                }
+                put_meta(&j, &meta);
+                const char *text = buf_cstr(&meta);
+                int rc = text ? steno_conv_create(r->store, r->who.project, id, text, &conv, &err)
+                              : STENO_ENOMEM;
+                bool again = rc == STENO_ECONFLICT && (given || keyed);
+                if (again)
+                        rc = steno_conv_open(r->store, r->who.project, id, &conv, &err);
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        reply_session(r, conv, again && given ? 200 : 201);
+        }
+        steno_conv_close(conv);
+        buf_release(&meta);
+        json_release(&j);
+}
+
+void acontext_session_delete(struct request *r)
+{
+        struct steno_error err = {0};
+        struct jsonw w;
+        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
+        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
+                request_error(r, 404, "not_found", "session not found");
+        } else if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                acontext_begin(r, &w);
+                jsonw_raw(&w, STR("{}"));
+                acontext_end(r, &w, 200);
+        }
+}
+
+/* ---- configs ---- */
+
+void acontext_configs_get(struct request *r)
+{
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (conv)
+                reply_session(r, conv, 200);
+        steno_conv_close(conv);
+}
+
+/* `merge`: members over the old ones, null removes; else they are replaced. */
+static void change_configs(struct request *r, bool merge)
+{
+        struct steno_error err = {0};
+        struct json j, old;
+        struct buf patch;
+        char *meta = NULL;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        json_init(&j);
+        json_init(&old);
+        buf_init(&patch, 0);
+        if (!request_json(r, &j))
+                goto out;
+        json_ref configs = json_get(&j, 0, "configs");
+        if (json_type(&j, configs) != JSON_OBJECT) {
+                request_error(r, 400, "bad_request", "configs must be an object");
+                goto out;
+        }
+        int rc = steno_conv_meta(conv, &meta, &err);
+        if (rc == 0)
+                rc = json_parse(&old, meta, strlen(meta), NULL, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                goto out;
+        }
+        struct jsonw w = jsonw_to(&patch);
+        json_ref before = json_get(&old, 0, "configs");
+        jsonw_object(&w);
+        jsonw_key(&w, "configs");
+        jsonw_object(&w);
+        for (json_ref k = merge ? json_child(&old, before) : JSON_NONE; k != JSON_NONE;
+             k = json_next_key(&old, before, k)) {
+                char *name = json_dup_string(&old, k);
+                if (name && json_get(&j, configs, name) == JSON_NONE) {
+                        jsonw_key_str(&w, str_of(name));
+                        jsonw_raw(&w, json_raw(&old, json_value(&old, k)));
+                }
+                free(name);
+        }
+        for (json_ref k = json_child(&j, configs); k != JSON_NONE;
+             k = json_next_key(&j, configs, k)) {
+                char *name = json_dup_string(&j, k);
+                if (name && !(merge && json_type(&j, json_value(&j, k)) == JSON_NULL)) {
+                        jsonw_key_str(&w, str_of(name));
+                        jsonw_raw(&w, json_raw(&j, json_value(&j, k)));
+                }
+                free(name);
+        }
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        const char *text = buf_cstr(&patch);
+        rc = text ? steno_conv_set_meta(conv, text, &err) : STENO_ENOMEM;
+        if (rc)
+                request_failed(r, rc, &err);
+        else
+                reply_session(r, conv, 200);
+out:
+        steno_free(meta);
+        buf_release(&patch);
+        json_release(&old);
+        json_release(&j);
+        steno_conv_close(conv);
+}
+
+void acontext_configs_put(struct request *r)
+{
+        change_configs(r, false);
+}
+
+void acontext_configs_patch(struct request *r)
+{
+        change_configs(r, true);
+}
+
+/* ---- listing ---- */
+
+struct session_row {
+        char *id;
+        char *created;
+        char *updated;
+};
+
+struct session_rows {
+        struct session_row *list;
+        size_t count;
+        size_t cap;
+};
+
+static bool add_row(struct session_rows *rows, const struct json *j, json_ref item)
+{
+        if (rows->count == rows->cap) {
+                size_t cap = rows->cap ? rows->cap * 2 : 64;
+                struct session_row *list = realloc(rows->list, cap * sizeof *list);
+                if (!list)
+                        return false;
+                rows->list = list;
+                rows->cap = cap;
+        }
+        struct session_row *row = &rows->list[rows->count++];
+        row->id = json_dup_string(j, json_get(j, item, "id"));
+        row->created = json_dup_string(j, json_get(j, item, "createdAt"));
+        row->updated = json_dup_string(j, json_get(j, item, "updatedAt"));
+        return row->id && row->created && row->updated;
+}
+
+/* All of the project: Acontext lists by the time of creation, we by activity. */
+static int read_rows(struct request *r, struct session_rows *rows, struct steno_error *err)
+{
+        char *cursor = NULL;
+        int rc = 0;
+        do {
+                struct steno_list_options opt = {
+                    .size = sizeof opt, .limit = 1000, .cursor = cursor};
+                struct json j;
+                char *json = NULL;
+                json_init(&j);
+                rc = steno_list(r->store, r->who.project, &opt, &json, err);
+                if (rc == 0)
+                        rc = json_parse(&j, json, strlen(json), NULL, err);
+                json_ref items = json_get(&j, 0, "items");
+                for (json_ref e = rc ? JSON_NONE : json_child(&j, items); e != JSON_NONE && rc == 0;
+                     e = json_next(&j, items, e))
+                        rc = add_row(rows, &j, e) ? 0 : STENO_ENOMEM;
+                free(cursor);
+                cursor = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+                json_release(&j);
+                steno_free(json);
+        } while (cursor && rc == 0);
+        free(cursor);
+        return rc;
+}
+
+static int by_creation(const void *a, const void *b)
+{
+        const struct session_row *x = a, *y = b;
+        int c = strcmp(x->created, y->created);
+        return c ? c : strcmp(x->id, y->id);
+}
+
+/* Does a session's metadata hold every member of the filter? */
+static bool matches(struct steno_conv *conv, const char *user, const struct json *filter)
+{
+        struct json j;
+        char *meta = NULL;
+        bool ok = true;
+        json_init(&j);
+        if (steno_conv_meta(conv, &meta, NULL) || json_parse(&j, meta, strlen(meta), NULL, NULL)) {
+                ok = false;
+        } else {
+                json_ref configs = json_get(&j, 0, "configs");
+                if (user)
+                        ok = json_is(&j, json_get(&j, 0, "user"), user);
+                for (json_ref k = filter ? json_child(filter, 0) : JSON_NONE; ok && k != JSON_NONE;
+                     k = json_next_key(filter, 0, k)) {
+                        char *name = json_dup_string(filter, k);
+                        ok = name && str_eq(json_raw(&j, json_get(&j, configs, name)),
+                                         json_raw(filter, json_value(filter, k)));
+                        free(name);
+                }
+        }
+        json_release(&j);
+        steno_free(meta);
+        return ok;
+}
+
+void acontext_session_list(struct request *r)
+{
+        struct steno_error err = {0};
+        struct session_rows rows = {0};
+        struct json filter;
+        struct jsonw w;
+        uint64_t limit, from, count = 0;
+        const char *wanted = request_query(r, "filter_by_configs");
+        const char *user = request_query(r, "user");
+        bool newest_first = request_flag(r, "time_desc", false);
+        if (!request_number(r, "limit", 20, 1, SESSIONS_MAX, &limit) || !acontext_cursor(r, &from))
+                return;
+        json_init(&filter);
+        int rc = 0;
+        if (wanted && *wanted && json_parse(&filter, wanted, strlen(wanted), NULL, NULL)) {
+                request_error(r, 400, "bad_request", "filter_by_configs is not JSON");
+                goto out;
+        }
+        rc = read_rows(r, &rows, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                goto out;
+        }
+        qsort(rows.list, rows.count, sizeof *rows.list, by_creation);
+        acontext_begin(r, &w);
+        jsonw_object(&w);
+        jsonw_key(&w, "items");
+        jsonw_array(&w);
+        uint64_t i = from;
+        for (; i < rows.count && count < limit; i++) {
+                struct session_row *row = &rows.list[newest_first ? rows.count - 1 - i : i];
+                struct steno_conv *conv;
+                if (steno_conv_open(r->store, r->who.project, row->id, &conv, NULL))
+                        continue;
+                if (matches(conv, user, wanted && *wanted ? &filter : NULL)) {
+                        if (!put_session_of(r, &w, conv, row->updated)) {
+                                steno_conv_close(conv);
+                                goto out;
+                        }
+                        count++;
+                }
+                steno_conv_close(conv);
+        }
+        jsonw_array_end(&w);
+        if (i < rows.count)
+                acontext_put_cursor(&w, i);
+        jsonw_key(&w, "has_more");
+        jsonw_bool(&w, i < rows.count);
+        jsonw_object_end(&w);
+        acontext_end(r, &w, 200);
+out:
+        for (size_t k = 0; k < rows.count; k++) {
+                free(rows.list[k].id);
+                free(rows.list[k].created);
+                free(rows.list[k].updated);
+        }
+        free(rows.list);
+        json_release(&filter);
+}
+
+/* ---- small answers ---- */
+
+/* A constant answer about a session that must be there. */
+static void reply_constant(struct request *r, const char *data, int status)
+{
+        struct jsonw w;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        acontext_begin(r, &w);
+        jsonw_raw(&w, str_of(data));
+        acontext_end(r, &w, status);
+        steno_conv_close(conv);
+}
+
+void acontext_flush(struct request *r)
+{
+        reply_constant(r, "{\"status\":0,\"errmsg\":\"\"}", 200);
+}
+
+void acontext_tasks(struct request *r)
+{
+        reply_constant(r, "{\"items\":[],\"has_more\":false}", 200);
+}
+
+void acontext_learning(struct request *r)
+{
+        reply_constant(r, "{\"space_digested_count\":0,\"not_space_digested_count\":0}", 200);
+}
+
+void acontext_connect(struct request *r)
+{
+        reply_constant(r, "{}", 200);
+}
+
+void acontext_observing(struct request *r)
+{
+        struct steno_error err = {0};
+        struct jsonw w;
+        uint64_t seq = 0;
+        char at[TIME_TEXT];
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        int rc = steno_conv_last_seq(conv, &seq, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                /* Nothing waits: what is stored is observed. */
+                time_format(env_real()->now(env_real()), at);
+                acontext_begin(r, &w);
+                jsonw_object(&w);
+                jsonw_key(&w, "observed");
+                jsonw_u64(&w, seq);
+                jsonw_key(&w, "in_process");
+                jsonw_u64(&w, 0);
+                jsonw_key(&w, "pending");
+                jsonw_u64(&w, 0);
+                jsonw_key(&w, "updated_at");
+                jsonw_cstr(&w, at);
+                jsonw_object_end(&w);
+                acontext_end(r, &w, 200);
+        }
+        steno_conv_close(conv);
+}
+
+/* ---- copying ---- */
+
+struct copying {
+        struct steno_conv *to;
+        uint64_t count;
+        struct steno_error *err;
+};
+
+static int copy_record(void *ctx, const struct steno_record *rec)
+{
+        struct copying *c = ctx;
+        char *json;
+        size_t n;
+        if (strcmp(steno_record_kind(rec), "damaged") == 0)
+                return 0;
+        if (strcmp(steno_record_kind(rec), "message") != 0 &&
+            strcmp(steno_record_kind(rec), "tombstone") == 0)
+                return 0;
+        int rc = steno_record_message(rec, &json, &n, c->err);
+        if (rc)
+                return rc;
+        struct steno_append_options opt = {.size = sizeof opt,
+            .flags = STENO_RECORD | STENO_KEEP_OUTPUTS,
+            .format = steno_record_format(rec),
+            .message_id = steno_record_id(rec)};
+        if (strcmp(steno_record_kind(rec), "message") == 0)
+                rc = steno_append(c->to, json, n, &opt, NULL, c->err);
+        else {
+                bool none = strcmp(steno_record_kind(rec), "delete") == 0;
+                opt.message_id = NULL;
+                rc = steno_amend(c->to, steno_record_kind(rec), steno_record_target(rec),
+                    none ? NULL : json, none ? 0 : n, &opt, NULL, c->err);
+                if (rc == STENO_ENOTFOUND)
+                        rc = 0;
+        }
+        steno_free(json);
+        c->count++;
+        return rc;
+}
+
+void acontext_session_copy(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_conv *to = NULL;
+        struct jsonw w;
+        char id[37];
+        uint64_t seq = 0;
+        char *meta = NULL;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        int rc = steno_conv_last_seq(conv, &seq, &err);
+        if (rc == 0 && seq > COPY_MAX) {
+                request_error(r, 413, "SESSION_TOO_LARGE", "session has more than 5000 messages");
+                steno_conv_close(conv);
+                return;
+        }
+        acontext_uuid(id);
+        if (rc == 0)
+                rc = steno_conv_meta(conv, &meta, &err);
+        if (rc == 0)
+                rc = steno_conv_create(r->store, r->who.project, id, meta, &to, &err);
+        if (rc == 0) {
+                struct copying c = {.to = to, .err = &err};
+                rc = steno_read(conv, 0, 0, copy_record, &c, &err);
+        }
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                acontext_begin(r, &w);
+                jsonw_object(&w);
+                jsonw_key(&w, "old_session_id");
+                jsonw_str(&w, r->params[0]);
+                jsonw_key(&w, "new_session_id");
+                jsonw_cstr(&w, id);
+                jsonw_object_end(&w);
+                acontext_end(r, &w, 201);
+        }
+        steno_free(meta);
+        steno_conv_close(to);
+        steno_conv_close(conv);
+}

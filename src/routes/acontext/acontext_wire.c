@@ -1,0 +1,197 @@
+/* acontext_wire.c - see acontext_wire.h */
+#include "routes/acontext/acontext_wire.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/hash.h"
+#include "routes/handlers.h"
+
+void acontext_begin(struct request *r, struct jsonw *w)
+{
+        *w = jsonw_to(&r->reply);
+        jsonw_object(w);
+        jsonw_key(w, "code");
+        jsonw_u64(w, 0);
+        jsonw_key(w, "data");
+}
+
+void acontext_end(struct request *r, struct jsonw *w, int status)
+{
+        jsonw_key(w, "msg");
+        jsonw_cstr(w, "");
+        jsonw_object_end(w);
+        request_reply_json(r, status);
+}
+
+static void spell_uuid(unsigned char b[16], char out[37])
+{
+        char hex[33];
+        b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);
+        b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+        hash_hex(b, 16, hex);
+        snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+void acontext_uuid(char out[37])
+{
+        unsigned char b[16];
+        env_real()->random(env_real(), b, sizeof b);
+        spell_uuid(b, out);
+}
+
+bool acontext_new_id(struct request *r, const char *purpose, char out[37])
+{
+        char hex[SHA256_HEX];
+        unsigned char b[16];
+        if (!request_keyed(r, str_of(purpose), hex)) {
+                acontext_uuid(out);
+                return false;
+        }
+        for (int i = 0; i < 16; i++) {
+                char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
+                b[i] = (unsigned char)strtoul(two, NULL, 16);
+        }
+        spell_uuid(b, out);
+        return true;
+}
+
+void acontext_put_cursor(struct jsonw *w, uint64_t n)
+{
+        char text[40];
+        snprintf(text, sizeof text, "c%llx", (unsigned long long)(n ^ UINT64_C(0x5353)));
+        jsonw_key(w, "next_cursor");
+        jsonw_cstr(w, text);
+}
+
+bool acontext_cursor(struct request *r, uint64_t *n)
+{
+        const char *text = request_query(r, "cursor");
+        char *end;
+        *n = 0;
+        if (!text || !*text)
+                return true;
+        *n = strtoull(text + 1, &end, 16) ^ UINT64_C(0x5353);
+        if (text[0] == 'c' && end > text + 1 && !*end)
+                return true;
+        request_error(r, 400, "bad_cursor", "invalid cursor");
+        return false;
+}
+
+/* ---- assets ---- */
+
+/* Bytes of base64 text, and their hash. */
+static bool hash_base64(struct str text, uint64_t *size, char sha256[65])
+{
+        unsigned char *bytes = malloc(text.n / 4 * 3 + 3);
+        int n = -1;
+        if (bytes && text.n % 4 == 0 && text.n < INT32_MAX)
+                n = EVP_DecodeBlock(bytes, (const unsigned char *)text.p, (int)text.n);
+        if (n >= 0) {
+                for (size_t i = 0; i < 2 && n > 0 && i < text.n && text.p[text.n - 1 - i] == '=';
+                     i++)
+                        n--;
+                *size = (uint64_t)n;
+                if (sha256_hex(bytes, (size_t)n, sha256))
+                        n = -1;
+        }
+        free(bytes);
+        return n >= 0;
+}
+
+bool acontext_asset(const struct json *j, json_ref p, const char *id, size_t k, struct asset *out)
+{
+        json_ref meta = json_get(j, p, "meta");
+        json_ref data = json_get(j, meta, "data");
+        json_ref type = json_get(j, p, "type");
+        if (json_type(j, data) != JSON_STRING || json_is_escaped(j, data) ||
+            json_is(j, type, "redacted_thinking") || json_is(j, type, "data"))
+                return false;
+        struct str mime = json_inner(j, json_get(j, meta, "media_type"));
+        snprintf(out->mime, sizeof out->mime, "%.*s", mime.n ? (int)mime.n : 24,
+            mime.n ? mime.p : "application/octet-stream");
+        snprintf(out->key, sizeof out->key, "%s/%zu", id, k);
+        return hash_base64(json_inner(j, data), &out->size, out->sha256);
+}
+
+static void put_asset(struct jsonw *w, const struct asset *a)
+{
+        jsonw_key(w, "asset");
+        jsonw_object(w);
+        jsonw_key(w, "bucket");
+        jsonw_cstr(w, "steno");
+        jsonw_key(w, "s3_key");
+        jsonw_cstr(w, a->key);
+        jsonw_key(w, "etag");
+        jsonw_cstr(w, a->sha256);
+        jsonw_key(w, "sha256");
+        jsonw_cstr(w, a->sha256);
+        jsonw_key(w, "mime");
+        jsonw_cstr(w, a->mime);
+        jsonw_key(w, "size_b");
+        jsonw_u64(w, a->size);
+        jsonw_object_end(w);
+}
+
+/* ---- messages ---- */
+
+static void put_part(struct jsonw *w, const struct json *j, json_ref p, const char *id, size_t k)
+{
+        struct asset a;
+        bool asset = acontext_asset(j, p, id, k, &a);
+        jsonw_object(w);
+        for (json_ref m = json_child(j, p); m != JSON_NONE; m = json_next_key(j, p, m)) {
+                if (json_is(j, m, "asset"))
+                        continue;
+                jsonw_raw(w, json_raw(j, m));
+                w->comma = false;
+                buf_putc(w->b, ':');
+                jsonw_raw(w, json_raw(j, json_value(j, m)));
+        }
+        if (asset)
+                put_asset(w, &a);
+        jsonw_object_end(w);
+}
+
+void acontext_put_message(struct jsonw *w, struct request *r, const char *session, const char *id,
+    const char *parent, const char *at, const struct json *j, json_ref m, const char *meta)
+{
+        json_ref parts = json_get(j, m, "parts");
+        json_ref role = json_get(j, m, "role");
+        size_t k = 0;
+        (void)r;
+        jsonw_object(w);
+        jsonw_key(w, "id");
+        jsonw_cstr(w, id);
+        jsonw_key(w, "session_id");
+        jsonw_cstr(w, session);
+        jsonw_key(w, "parent_id");
+        jsonw_cstr(w, parent);
+        jsonw_key(w, "role");
+        jsonw_raw(w, role == JSON_NONE ? STR("\"user\"") : json_raw(j, role));
+        jsonw_key(w, "meta");
+        jsonw_raw(w, meta ? str_of(meta) : STR("{}"));
+        jsonw_key(w, "parts");
+        jsonw_array(w);
+        for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p))
+                put_part(w, j, p, id, k++);
+        jsonw_array_end(w);
+        jsonw_key(w, "task_id");
+        jsonw_null(w);
+        jsonw_key(w, "session_task_process_status");
+        jsonw_cstr(w, "disable_tracking");
+        jsonw_key(w, "created_at");
+        jsonw_cstr(w, at);
+        jsonw_key(w, "updated_at");
+        jsonw_cstr(w, at);
+        jsonw_object_end(w);
+}
+
+void acontext_ping(struct request *r)
+{
+        buf_puts(&r->reply, "{\"code\":0,\"msg\":\"pong\"}");
+        request_reply_json(r, 200);
+}

@@ -1,0 +1,38 @@
+/*
+ * acontext_wire.h - what the handlers of Acontext's routes share: its envelope, its ids, its
+ * cursors.
+ */
+#ifndef ROUTES_ACONTEXT_ACONTEXT_WIRE_H
+#define ROUTES_ACONTEXT_ACONTEXT_WIRE_H
+
+#include "http/server_core.h"
+#include "routes/history.h"
+
+/* The answer {"code":0,"data":...,"msg":""}: begin, write the data, end. */
+void acontext_begin(struct request *r, struct jsonw *w);
+void acontext_end(struct request *r, struct jsonw *w, int status);
+
+/* A random UUID. */
+void acontext_uuid(char out[37]);
+/* An id for something new; true: it follows from the Idempotency-Key. */
+bool acontext_new_id(struct request *r, const char *purpose, char out[37]);
+
+/* Cursors are a number, made opaque. */
+void acontext_put_cursor(struct jsonw *w, uint64_t n);
+bool acontext_cursor(struct request *r, uint64_t *n);
+
+/* One message as Acontext shows it, with its parts. `parent` may be NULL. */
+void acontext_put_message(struct jsonw *w, struct request *r, const char *session, const char *id,
+    const char *parent, const char *at, const struct json *message, json_ref m, const char *meta);
+
+/* Shows media of a stored message as assets: {sha256: {...}} for public_urls. */
+struct asset {
+        char sha256[65];
+        char mime[128];
+        uint64_t size;
+        char key[400]; /* "<message>/<part>" */
+};
+/* Is the part at `p` (of message `id`, the k-th) media with bytes of its own? */
+bool acontext_asset(const struct json *j, json_ref p, const char *id, size_t k, struct asset *out);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * handlers.h - the handlers, as routes.c names them.
+ */
+#ifndef ROUTES_HANDLERS_H
+#define ROUTES_HANDLERS_H
+
+#include "http/request.h"
+
+/* api_sessions.c */
+void api_session_create(struct request *r);
+void api_session_list(struct request *r);
+void api_session_get(struct request *r);
+void api_session_patch(struct request *r);
+void api_session_delete(struct request *r);
+void api_session_restore(struct request *r);
+void api_messages_get(struct request *r);
+void api_messages_post(struct request *r);
+
+/* api_context.c */
+void api_context_list(struct request *r);
+void api_context_read(struct request *r);
+void api_context_tail(struct request *r);
+void api_context_grep(struct request *r);
+void api_context_raw(struct request *r);
+
+/* api_runs.c */
+void api_run_get(struct request *r);
+void api_run_events(struct request *r);
+void api_run_stop(struct request *r);
+void api_run_approve(struct request *r);
+
+/* api_chatbot.c */
+void api_chatbot(struct request *r);
+void api_chatbot_public(struct request *r);
+void api_session_continue(struct request *r);
+
+/* api_misc.c */
+void api_stats(struct request *r);
+void api_metrics(struct request *r);
+void api_health(struct request *r);
+void api_docs(struct request *r);
+
+/* openai_conversations.c */
+void openai_conversation_create(struct request *r);
+void openai_conversation_get(struct request *r);
+void openai_conversation_update(struct request *r);
+void openai_conversation_delete(struct request *r);
+void openai_items_list(struct request *r);
+void openai_items_create(struct request *r);
+void openai_item_get(struct request *r);
+void openai_item_delete(struct request *r);
+
+/* acontext.c, acontext_sessions.c, acontext_messages.c */
+void acontext_ping(struct request *r);
+void acontext_session_create(struct request *r);
+void acontext_session_list(struct request *r);
+void acontext_session_delete(struct request *r);
+void acontext_session_copy(struct request *r);
+void acontext_configs_get(struct request *r);
+void acontext_configs_put(struct request *r);
+void acontext_configs_patch(struct request *r);
+void acontext_message_store(struct request *r);
+void acontext_messages_get(struct request *r);
+void acontext_message_meta(struct request *r);
+void acontext_token_counts(struct request *r);
+void acontext_observing(struct request *r);
+void acontext_flush(struct request *r);
+void acontext_tasks(struct request *r);
+void acontext_learning(struct request *r);
+void acontext_connect(struct request *r);
+void acontext_asset_signed(struct request *r);
+void acontext_asset_download(struct request *r);
+
+#endif

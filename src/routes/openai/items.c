@@ -1,0 +1,227 @@
+/* items.c - see items.h */
+#include "routes/openai/items.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+static const struct {
+        const char *type;
+        const char *prefix;
+        bool status;
+} TYPES[] = {
+    {"message", "msg_", true},
+    {"function_call", "fc_", true},
+    {"function_call_output", "fco_", true},
+    {"reasoning", "rs_", false},
+};
+
+static void make_id(const char *prefix, struct str seed, size_t index, char out[80])
+{
+        if (!seed.n) {
+                id_make(env_real(), prefix, out);
+                return;
+        }
+        char hex[SHA256_HEX];
+        struct buf b;
+        buf_init(&b, 0);
+        buf_put_str(&b, seed);
+        buf_printf(&b, "\n%zu", index);
+        if (b.failed || sha256_hex(b.p, b.n, hex))
+                id_make(env_real(), prefix, out);
+        else
+                snprintf(out, 80, "%s%.32s", prefix, hex);
+        buf_release(&b);
+}
+
+static void put_text_part(struct jsonw *w, const struct json *j, json_ref text, bool assistant)
+{
+        jsonw_array(w);
+        jsonw_object(w);
+        jsonw_key(w, "type");
+        jsonw_cstr(w, assistant ? "output_text" : "input_text");
+        jsonw_key(w, "text");
+        jsonw_raw(w, json_raw(j, text));
+        if (assistant) {
+                jsonw_key(w, "annotations");
+                jsonw_raw(w, STR("[]"));
+                jsonw_key(w, "logprobs");
+                jsonw_raw(w, STR("[]"));
+        }
+        jsonw_object_end(w);
+        jsonw_array_end(w);
+}
+
+static void put_member(struct jsonw *w, const struct json *j, json_ref key, json_ref value)
+{
+        jsonw_raw(w, json_raw(j, key));
+        w->comma = false;
+        buf_putc(w->b, ':');
+        jsonw_raw(w, json_raw(j, value));
+}
+
+bool item_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
+    struct buf *out, const char **why)
+{
+        json_ref type = json_get(j, item, "type");
+        json_ref role = json_get(j, item, "role");
+        json_ref id = json_get(j, item, "id");
+        if (json_type(j, item) != JSON_OBJECT) {
+                *why = "an item must be an object";
+                return false;
+        }
+        bool untyped = json_type(j, type) != JSON_STRING;
+        if (untyped && json_type(j, role) != JSON_STRING) {
+                *why = "an item needs a type, or a role and content";
+                return false;
+        }
+        size_t known = sizeof TYPES / sizeof *TYPES;
+        for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+                if (untyped ? i == 0 : json_is(j, type, TYPES[i].type))
+                        known = i;
+        bool is_known = known < sizeof TYPES / sizeof *TYPES;
+        bool message = known == 0;
+        if (message && json_type(j, role) != JSON_STRING) {
+                *why = "a message needs a role";
+                return false;
+        }
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_key(&w, "id");
+        if (json_type(j, id) == JSON_STRING && json_inner(j, id).n) {
+                jsonw_raw(&w, json_raw(j, id));
+        } else {
+                char made[80];
+                make_id(is_known ? TYPES[known].prefix : "item_", seed, index, made);
+                jsonw_cstr(&w, made);
+        }
+        if (untyped) {
+                jsonw_key(&w, "type");
+                jsonw_cstr(&w, "message");
+        }
+        for (json_ref k = json_child(j, item); k != JSON_NONE; k = json_next_key(j, item, k)) {
+                json_ref v = json_value(j, k);
+                if (json_is(j, k, "id") || (untyped && json_is(j, k, "type")))
+                        continue;
+                if (message && json_is(j, k, "content") && json_type(j, v) == JSON_STRING) {
+                        jsonw_key(&w, "content");
+                        put_text_part(&w, j, v, json_is(j, role, "assistant"));
+                } else if (is_known && json_is(j, k, "status") && json_type(j, v) == JSON_NULL) {
+                        continue;
+                } else {
+                        put_member(&w, j, k, v);
+                }
+        }
+        json_ref status = json_get(j, item, "status");
+        if (is_known && TYPES[known].status && json_type(j, status) != JSON_STRING) {
+                jsonw_key(&w, "status");
+                jsonw_cstr(&w, "completed");
+        }
+        if (known == 3 && json_get(j, item, "summary") == JSON_NONE) {
+                jsonw_key(&w, "summary");
+                jsonw_raw(&w, STR("[]"));
+        }
+        jsonw_object_end(&w);
+        return true;
+}
+
+/* ---- from stored messages ---- */
+
+size_t item_count(const struct history_item *message)
+{
+        struct json j;
+        size_t n = 0;
+        json_init(&j);
+        if (json_parse(&j, message->json, message->n, NULL, NULL) == 0)
+                n = json_type(&j, 0) == JSON_ARRAY ? json_count(&j, 0) : 1;
+        json_release(&j);
+        return n;
+}
+
+static int to_buf(void *ctx, const void *p, size_t n)
+{
+        struct buf *b = ctx;
+        buf_put(b, p, n);
+        return b->failed;
+}
+
+/* The whole output where a file holds it; a client of this API has no other way to it. */
+static bool put_whole_output(const struct history_item *message, struct buf *out)
+{
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        bool ok = steno_context_raw(message->conv, message->ref, 0, 0, to_buf, &text, NULL) == 0 &&
+                  !text.failed && text_is_utf8(text.p, text.n);
+        if (ok)
+                json_put_string(out, buf_str(&text));
+        buf_release(&text);
+        return ok;
+}
+
+/* An item that came as something else: its id is the message's and, of several, its place. */
+static void put_foreign(const struct history_item *message, const struct json *j, json_ref item,
+    const char *id, struct buf *out)
+{
+        struct json again;
+        struct buf made;
+        const char *why;
+        bool whole = message->ref && json_is(j, json_get(j, item, "type"), "function_call_output");
+        buf_init(&made, 0);
+        json_init(&again);
+        buf_puts(&made, "{\"id\":");
+        json_put_string(&made, str_of(id));
+        for (json_ref k = json_child(j, item); k != JSON_NONE; k = json_next_key(j, item, k)) {
+                if (json_is(j, k, "id"))
+                        continue;
+                buf_putc(&made, ',');
+                buf_put_str(&made, json_raw(j, k));
+                buf_putc(&made, ':');
+                if (!whole || !json_is(j, k, "output") || !put_whole_output(message, &made))
+                        buf_put_str(&made, json_raw(j, json_value(j, k)));
+        }
+        buf_putc(&made, '}');
+        if (!made.failed && json_parse(&again, made.p, made.n, NULL, NULL) == 0)
+                item_normalise(&again, 0, (struct str){0}, 0, out, &why);
+        json_release(&again);
+        buf_release(&made);
+}
+
+bool item_of_message(const struct history_item *message, size_t k, struct buf *out)
+{
+        struct json j;
+        char id[330];
+        json_init(&j);
+        bool ok = json_parse(&j, message->json, message->n, NULL, NULL) == 0;
+        bool array = ok && json_type(&j, 0) == JSON_ARRAY;
+        bool several = array && json_count(&j, 0) > 1;
+        json_ref item = array ? json_at(&j, 0, (uint32_t)k) : ok && k == 0 ? 0 : JSON_NONE;
+        if (item == JSON_NONE) {
+                json_release(&j);
+                return false;
+        }
+        snprintf(id, sizeof id, several ? "%s~%zu" : "%s", message->id, k);
+        /* Items that came as items have their own id and everything else already. */
+        if (strcmp(message->format, "responses") == 0)
+                buf_put_str(out, json_raw(&j, item));
+        else
+                put_foreign(message, &j, item, id, out);
+        json_release(&j);
+        return true;
+}
+
+void item_split_id(const char *id, char message[300], size_t *k)
+{
+        const char *tilde = strrchr(id, '~');
+        *k = 0;
+        if (tilde && tilde[1] >= '0' && tilde[1] <= '9') {
+                *k = strtoul(tilde + 1, NULL, 10);
+                snprintf(message, 300, "%.*s", (int)(tilde - id), id);
+        } else {
+                snprintf(message, 300, "%s", id);
+        }
+}

@@ -1,0 +1,27 @@
+/*
+ * items.h - items of OpenAI's Conversations: from what clients send to what is stored, and
+ * from any stored message to items with ids.
+ */
+#ifndef ROUTES_OPENAI_ITEMS_H
+#define ROUTES_OPENAI_ITEMS_H
+
+#include "base/json.h"
+#include "routes/history.h"
+
+/*
+ * Writes the item at `item` as it is stored and given back: with a type, an id, a status, and its
+ * content as an array. Unknown types keep every byte and get an id. `seed` (may be empty) makes
+ * the ids follow from it, so that a repeated request makes the same ones. False: it is no item;
+ * *why says so.
+ */
+bool item_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
+    struct buf *out, const char **why);
+
+/* Item `k` of a stored message: its JSON with an id. False: it has no more. */
+bool item_of_message(const struct history_item *message, size_t k, struct buf *out);
+size_t item_count(const struct history_item *message);
+
+/* An item's id names a message and the place in it. */
+void item_split_id(const char *id, char message[300], size_t *k);
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * own_chatbot.c - POST /api/chatbot and its public sister: a turn of a conversation.
+ *
+ * Streamed or not, the same messages are stored. With an Idempotency-Key the run's id follows from
+ * it, so a repeated request finds the run it had started and watches that.
+ */
+#include "routes/handlers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "http/buckets.h"
+#include "http/runner.h"
+#include "http/server_core.h"
+#include "http/follow.h"
+#include "http/http_limits.h"
+
+struct turn {
+        struct chat_turn chat;
+        bool stream;
+        char run[64];
+        bool again;            /* the run is there already */
+        const char *new_token; /* a visitor's, told once */
+};
+
+/* The conversation to use: the one named, or a new one. */
+static bool choose_conversation(struct request *r, const struct json *j, struct turn *t)
+{
+        struct steno_error err = {0};
+        struct steno_conv *conv;
+        const char *id = request_member(r, j, 0, "sessionId");
+        if (r->who.session[0] && !id)
+                id = r->who.session;
+        if (id) {
+                conv = request_conv(r, id);
+                if (!conv)
+                        return false;
+        } else {
+                int rc = request_conv_create(r, NULL, NULL, &conv, NULL, &err);
+                if (rc) {
+                        request_failed(r, rc, &err);
+                        return false;
+                }
+        }
+        t->chat.conversation = arena_dup(&r->arena, str_of(steno_conv_id(conv))).p;
+        steno_conv_close(conv);
+        return t->chat.conversation != NULL;
+}
+
+static bool read_message(struct request *r, const struct json *j, struct turn *t)
+{
+        json_ref m = json_get(j, 0, "message");
+        if (json_type(j, m) == JSON_STRING) {
+                t->chat.message = request_member(r, j, 0, "message");
+        } else if (json_type(j, m) == JSON_OBJECT) {
+                t->chat.message_json = arena_dup(&r->arena, json_raw(j, m)).p;
+        } else {
+                request_error(r, 400, "bad_request", "message must be a text or a message object");
+                return false;
+        }
+        if (t->chat.message && !t->chat.message[0]) {
+                request_error(r, 400, "bad_request", "message is empty");
+                return false;
+        }
+        return true;
+}
+
+/* Was this turn begun before? Then its run says in which conversation. */
+static void find_again(struct request *r, struct turn *t)
+{
+        struct json j;
+        char *info = NULL;
+        json_init(&j);
+        if (steno_run_info(r->store, r->who.project, t->run, &info, NULL) == 0 &&
+            json_parse(&j, info, strlen(info), NULL, NULL) == 0) {
+                t->chat.conversation = request_member(r, &j, 0, "conversation");
+                t->again = t->chat.conversation != NULL;
+        }
+        json_release(&j);
+        steno_free(info);
+}
+
+static bool read_turn(struct request *r, const struct json *j, struct turn *t)
+{
+        static const char *const MODES[] = {"chat", "agent", "run"};
+        char hex[SHA256_HEX];
+        t->chat.project = r->who.project;
+        t->chat.mode = request_member(r, j, 0, "mode");
+        t->chat.model = request_member(r, j, 0, "model");
+        t->stream = json_bool(j, json_get(j, 0, "stream"), true);
+        bool known = !t->chat.mode;
+        for (size_t i = 0; i < 3 && !known; i++)
+                known = strcmp(t->chat.mode, MODES[i]) == 0;
+        if (!known) {
+                request_error(r, 400, "bad_request", "mode must be chat, agent or run");
+                return false;
+        }
+        if (request_keyed(r, r->path, hex)) {
+                snprintf(t->run, sizeof t->run, "run_k%.31s", hex);
+                t->chat.run = t->run;
+                find_again(r, t);
+        }
+        return true;
+}
+
+/* ---- answering ---- */
+
+static void answer_stream(struct request *r, struct turn *t)
+{
+        struct steno_error err = {0};
+        struct stream *s = stream_events(r, NULL, NULL);
+        if (!s)
+                return;
+        request_header_out(r, "X-Run-Id", t->run);
+        if (t->chat.conversation)
+                request_header_out(r, "X-Session-Id", t->chat.conversation);
+        struct buf first;
+        buf_init(&first, 0);
+        struct jsonw w = jsonw_to(&first);
+        jsonw_object(&w);
+        jsonw_key(&w, "sessionId");
+        jsonw_cstr(&w, t->chat.conversation);
+        jsonw_key(&w, "runId");
+        jsonw_cstr(&w, t->run);
+        if (t->new_token) {
+                jsonw_key(&w, "token");
+                jsonw_cstr(&w, t->new_token);
+        }
+        jsonw_object_end(&w);
+        stream_event(s, NULL, "session", first.p, first.n);
+        buf_release(&first);
+        if (follow_add(
+                r->server->follow, r->who.project, t->run, 0, projection_find(NULL), s, &err)) {
+                stream_break(s);
+                stream_unref(s);
+        }
+}
+
+static void put_result(
+    struct request *r, const struct turn *t, const char *result, const char *final)
+{
+        struct jsonw w = jsonw_to(&r->reply);
+        jsonw_object(&w);
+        jsonw_key(&w, "sessionId");
+        jsonw_cstr(&w, t->chat.conversation);
+        jsonw_key(&w, "runId");
+        jsonw_cstr(&w, t->run);
+        if (t->new_token) {
+                jsonw_key(&w, "token");
+                jsonw_cstr(&w, t->new_token);
+        }
+        static const char *const MEMBERS[] = {
+            "reason", "messageId", "text", "error", "turns", "usage"};
+        struct json j, f;
+        json_init(&j);
+        json_init(&f);
+        bool told = result && json_parse(&j, result, strlen(result), NULL, NULL) == 0;
+        bool ended = final && json_parse(&f, final, strlen(final), NULL, NULL) == 0;
+        for (size_t i = 0; i < sizeof MEMBERS / sizeof *MEMBERS; i++) {
+                json_ref v = told ? json_get(&j, 0, MEMBERS[i]) : JSON_NONE;
+                const struct json *in = &j;
+                if (v == JSON_NONE && ended) {
+                        in = &f;
+                        v = json_get(&f, 0, MEMBERS[i]);
+                }
+                if (v == JSON_NONE)
+                        continue;
+                jsonw_key(&w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i]);
+                jsonw_raw(&w, json_raw(in, v));
+        }
+        json_ref calls = ended ? json_get(&f, 0, "toolCalls") : JSON_NONE;
+        jsonw_key(&w, "toolCalls");
+        jsonw_raw(&w, calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
+        json_release(&j);
+        json_release(&f);
+        jsonw_object_end(&w);
+        request_reply_json(r, 200);
+}
+
+/* The last event of a kind, for a repeated request that wants one JSON. */
+struct last_events {
+        char *final;
+        char *finished;
+};
+
+static int keep_last(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
+{
+        struct last_events *e = ctx;
+        char **to = strcmp(type, "final_message") == 0  ? &e->final
+                    : strcmp(type, "run_finished") == 0 ? &e->finished
+                                                        : NULL;
+        (void)seq;
+        (void)at;
+        if (to) {
+                free(*to);
+                *to = strndup(data, n);
+        }
+        return 0;
+}
+
+static void answer_again(struct request *r, struct turn *t)
+{
+        struct steno_error err = {0};
+        struct last_events e = {0};
+        struct json j;
+        char *info = NULL;
+        json_init(&j);
+        int rc = 0;
+        while (
+            (rc = steno_run_read(r->store, r->who.project, t->run, 0, keep_last, &e, &err)) == 0 &&
+            !e.finished) {
+                if (steno_run_wait(r->store, r->who.project, t->run, UINT64_MAX >> 1, 200, &err) <
+                    0)
+                        break;
+        }
+        if (rc == 0)
+                rc = steno_run_info(r->store, r->who.project, t->run, &info, &err);
+        if (rc == 0 && json_parse(&j, info, strlen(info), NULL, NULL) == 0) {
+                t->chat.conversation = request_member(r, &j, 0, "conversation");
+                put_result(r, t, e.finished, e.final);
+        } else {
+                request_failed(r, rc, &err);
+        }
+        json_release(&j);
+        steno_free(info);
+        free(e.final);
+        free(e.finished);
+}
+
+static void take_turn(struct request *r, struct turn *t)
+{
+        struct steno_error err = {0};
+        char *result = NULL, *final = NULL;
+        int rc = 0;
+        if (!r->server->chat) {
+                request_error(r, 501, "unsupported", "this server was started without a model");
+                return;
+        }
+        if (t->again && t->stream) {
+                answer_stream(r, t);
+                return;
+        }
+        if (t->again) {
+                answer_again(r, t);
+                return;
+        }
+        if (t->stream) {
+                rc = chat_start(r->server->chat, &t->chat, t->run, &err);
+                if (rc == 0)
+                        answer_stream(r, t);
+        } else {
+                rc = chat_run(r->server->chat, &t->chat, t->run, &result, &final, &err);
+                if (rc == 0)
+                        put_result(r, t, result, final);
+        }
+        if (rc)
+                request_failed(r, rc, &err);
+        steno_free(result);
+        free(final);
+}
+
+/* ---- the routes ---- */
+
+void api_chatbot(struct request *r)
+{
+        struct turn t = {0};
+        struct json j;
+        json_init(&j);
+        if (request_json(r, &j) && read_turn(r, &j, &t) &&
+            (t.again || (read_message(r, &j, &t) && choose_conversation(r, &j, &t))))
+                take_turn(r, &t);
+        json_release(&j);
+}
+
+void api_session_continue(struct request *r)
+{
+        struct turn t = {0};
+        struct json j;
+        json_init(&j);
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (conv && request_json(r, &j) && read_turn(r, &j, &t)) {
+                t.chat.conversation = r->params[0].p;
+                take_turn(r, &t);
+        }
+        steno_conv_close(conv);
+        json_release(&j);
+}
+
+/* ---- visitors ---- */
+
+/* Gives a visitor without a token a conversation and a token for it. */
+static bool admit_visitor(struct request *r, struct turn *t)
+{
+        struct steno_error err = {0};
+        struct steno_conv *conv;
+        char token[TOKEN_TEXT];
+        snprintf(r->who.project, sizeof r->who.project, "%s", r->server->public_project);
+        int rc = steno_conv_create(r->store, r->who.project, NULL, NULL, &conv, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                return false;
+        }
+        t->chat.conversation = arena_dup(&r->arena, str_of(steno_conv_id(conv))).p;
+        steno_conv_close(conv);
+        rc = identities_add(
+            r->server->identities, r->who.project, t->chat.conversation, token, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                return false;
+        }
+        t->new_token = arena_dup(&r->arena, str_of(token)).p;
+        identities_check(r->server->identities, str_of(token), &r->who);
+        return t->new_token && t->chat.conversation;
+}
+
+void api_chatbot_public(struct request *r)
+{
+        struct turn t = {.chat.public_only = true};
+        struct json j;
+        bool visitor = r->who.known && r->who.session[0];
+        if (!visitor && !r->server->public_project) {
+                request_error(r, 404, "not_found", "no such route");
+                return;
+        }
+        if (!buckets_take(r->server->buckets, visitor ? r->who.token_id : "new visitors",
+                visitor ? SERVER_PUBLIC_PER_MINUTE : SERVER_PUBLIC_SESSIONS_PER_MINUTE)) {
+                request_header_out(r, "Retry-After", "60");
+                request_error(r, 429, "rate_limit", "too many turns; wait a minute");
+                return;
+        }
+        json_init(&j);
+        if (request_json(r, &j) && read_message(r, &j, &t) &&
+            (visitor ? choose_conversation(r, &j, &t) : admit_visitor(r, &t)) &&
+            read_turn(r, &j, &t)) {
+                t.chat.model = NULL; /* the owner's choice, not the visitor's */
+                take_turn(r, &t);
+        }
+        json_release(&j);
+}

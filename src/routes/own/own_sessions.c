@@ -1,0 +1,321 @@
+/*
+ * own_sessions.c - /api/chat-sessions: conversations and their messages.
+ */
+#include "routes/handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/server_core.h"
+#include "routes/own/own_facts.h"
+#include "http/http_limits.h"
+
+/* ---- conversations ---- */
+
+static void reply_text(struct request *r, int status, char *json)
+{
+        buf_puts(&r->reply, json);
+        steno_free(json);
+        request_reply_json(r, status);
+}
+
+static void reply_meta(struct request *r, struct steno_conv *conv, int status)
+{
+        struct steno_error err = {0};
+        char *json;
+        int rc = steno_conv_meta(conv, &json, &err);
+        if (rc)
+                request_failed(r, rc, &err);
+        else
+                reply_text(r, status, json);
+}
+
+void api_session_create(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_conv *conv = NULL;
+        struct json j;
+        json_init(&j);
+        if (request_json(r, &j)) {
+                const char *id = request_member(r, &j, 0, "id");
+                if (!id)
+                        id = request_member(r, &j, 0, "sessionId");
+                const char *text = buf_cstr(&r->body);
+                int rc = text ? request_conv_create(r, id, text, &conv, NULL, &err) : STENO_ENOMEM;
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        reply_meta(r, conv, 201);
+        }
+        steno_conv_close(conv);
+        json_release(&j);
+}
+
+void api_session_list(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_list_options opt = {.size = sizeof opt};
+        uint64_t limit;
+        char *json;
+        if (!request_number(r, "limit", 20, 1, SERVER_PAGE_MAX, &limit))
+                return;
+        opt.limit = (uint32_t)limit;
+        opt.cursor = request_query(r, "cursor");
+        opt.query = request_query(r, "q");
+        int rc = steno_list(r->store, r->who.project, &opt, &json, &err);
+        if (rc)
+                request_failed(r, rc, &err);
+        else
+                reply_text(r, 200, json);
+}
+
+void api_session_get(struct request *r)
+{
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        struct steno_error err = {0};
+        uint64_t seq;
+        char *meta = NULL, *runs = NULL;
+        if (!conv)
+                return;
+        int rc = steno_conv_meta(conv, &meta, &err);
+        if (rc == 0)
+                rc = steno_conv_last_seq(conv, &seq, &err);
+        if (rc == 0)
+                rc = steno_run_list(conv, &runs, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                /* The stored object with the last seq and the runs added to it. */
+                size_t n = strlen(meta);
+                while (n && meta[n - 1] != '}')
+                        n--;
+                buf_put(&r->reply, meta, n ? n - 1 : 0);
+                buf_printf(&r->reply, ",\"lastSeq\":%llu,\"runs\":", (unsigned long long)seq);
+                struct json j;
+                json_init(&j);
+                if (json_parse(&j, runs, strlen(runs), NULL, NULL) == 0)
+                        buf_put_str(&r->reply, json_raw(&j, json_get(&j, 0, "items")));
+                json_release(&j);
+                buf_putc(&r->reply, '}');
+                request_reply_json(r, 200);
+        }
+        steno_free(meta);
+        steno_free(runs);
+        steno_conv_close(conv);
+}
+
+void api_session_patch(struct request *r)
+{
+        struct steno_error err = {0};
+        struct json j;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        json_init(&j);
+        if (request_json(r, &j)) {
+                const char *text = buf_cstr(&r->body);
+                int rc = text ? steno_conv_set_meta(conv, text, &err) : STENO_ENOMEM;
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        reply_meta(r, conv, 200);
+        }
+        json_release(&j);
+        steno_conv_close(conv);
+}
+
+void api_session_delete(struct request *r)
+{
+        struct steno_error err = {0};
+        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
+        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
+                request_error(r, 404, "not_found", "no such conversation");
+        } else if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                buf_puts(&r->reply, "{\"deleted\":true}");
+                request_reply_json(r, 200);
+        }
+}
+
+void api_session_restore(struct request *r)
+{
+        struct steno_error err = {0};
+        int rc = steno_trash_restore(r->store, r->who.project, r->params[0].p, NULL, &err);
+        if (rc == STENO_EINVAL)
+                request_error(r, 404, "not_found", "no such conversation");
+        else if (rc)
+                request_failed(r, rc, &err);
+        else {
+                buf_puts(&r->reply, "{\"restored\":true}");
+                request_reply_json(r, 200);
+        }
+}
+
+/* ---- reading messages ---- */
+
+static int to_reply(void *ctx, const void *p, size_t n)
+{
+        struct buf *b = ctx;
+        buf_put(b, p, n);
+        return b->failed;
+}
+
+/* Moves a member of the report into the answer. */
+static void put_member(struct buf *out, const struct json *report, const char *name, const char *as,
+    const char *fallback)
+{
+        json_ref v = json_get(report, 0, name);
+        buf_printf(out, ",\"%s\":", as);
+        if (v == JSON_NONE)
+                buf_puts(out, fallback);
+        else
+                buf_put_str(out, json_raw(report, v));
+}
+
+static bool view_options(struct request *r, struct steno_view_options *opt)
+{
+        uint64_t limit;
+        if (!request_number(r, "limit", 0, 0, SERVER_PAGE_MAX, &limit) ||
+            !request_number(r, "after", 0, 0, UINT64_MAX >> 1, &opt->after_seq) ||
+            !request_number(r, "before", 0, 0, UINT64_MAX >> 1, &opt->before_seq) ||
+            !request_number(r, "last", 0, 0, SERVER_PAGE_MAX, &opt->last) ||
+            !request_number(r, "budget", 0, 0, UINT64_MAX >> 1, &opt->budget))
+                return false;
+        const char *cursor = request_query(r, "cursor");
+        if (cursor && *cursor) {
+                char *end;
+                opt->after_seq = strtoull(cursor, &end, 10);
+                if (*end) {
+                        request_error(r, 400, "bad_request", "not a cursor of this list");
+                        return false;
+                }
+        }
+        opt->limit = limit;
+        /* A page before something is its end, not its beginning. */
+        if (opt->before_seq && limit) {
+                opt->last = limit;
+                opt->limit = 0;
+        }
+        opt->format = request_query(r, "format");
+        if (!opt->format || !*opt->format)
+                opt->format = "chat";
+        opt->edit_strategies = request_query(r, "edit_strategies");
+        opt->pin = request_query(r, "pin");
+        opt->count_tokens = request_flag(r, "tokens", true);
+        const char *outputs = request_query(r, "outputs");
+        opt->outputs = !outputs || !*outputs          ? STENO_OUTPUTS_DEFAULT
+                       : strcmp(outputs, "full") == 0 ? STENO_OUTPUTS_FULL
+                                                      : STENO_OUTPUTS_STUB;
+        opt->all_messages = strcmp(opt->format, "chat") == 0;
+        return true;
+}
+
+static int put_facts(
+    struct steno_conv *conv, const struct json *report, struct buf *out, struct steno_error *err)
+{
+        uint64_t first = 0, last = 0;
+        json_u64(report, json_get(report, 0, "first_seq"), &first);
+        json_u64(report, json_get(report, 0, "last_seq"), &last);
+        buf_puts(out, ",\"facts\":");
+        return facts_put(conv, first, last, out, err);
+}
+
+void api_messages_get(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_view_options opt = {.size = sizeof opt};
+        struct json report;
+        char *text = NULL;
+        if (!view_options(r, &opt))
+                return;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        buf_puts(&r->reply, "{\"messages\":");
+        int rc = steno_view(conv, &opt, to_reply, &r->reply, &text, &err);
+        json_init(&report);
+        if (rc == 0)
+                rc = json_parse(&report, text, strlen(text), NULL, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                uint64_t last = 0;
+                if (json_bool(&report, json_get(&report, 0, "has_more"), false) &&
+                    json_u64(&report, json_get(&report, 0, "last_seq"), &last))
+                        buf_printf(
+                            &r->reply, ",\"next_cursor\":\"%llu\"", (unsigned long long)last);
+                put_member(&r->reply, &report, "repairs", "repairs", "[]");
+                put_member(&r->reply, &report, "losses", "losses", "[]");
+                put_member(&r->reply, &report, "damaged", "damaged", "[]");
+                put_member(&r->reply, &report, "damaged_count", "damagedCount", "0");
+                put_member(&r->reply, &report, "edits", "edits", "[]");
+                put_member(&r->reply, &report, "tokens", "tokens", "null");
+                put_member(&r->reply, &report, "first_seq", "firstSeq", "0");
+                put_member(&r->reply, &report, "last_seq", "lastSeq", "0");
+                if (request_flag(r, "facts", false))
+                        rc = put_facts(conv, &report, &r->reply, &err);
+                buf_putc(&r->reply, '}');
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        request_reply_json(r, 200);
+        }
+        json_release(&report);
+        steno_free(text);
+        steno_conv_close(conv);
+}
+
+/* ---- appending ---- */
+
+/* If-Match: a seq, quoted or not. */
+static bool if_match(struct request *r, struct steno_append_options *opt)
+{
+        const char *h = request_header(r, "If-Match");
+        if (!h)
+                return true;
+        char *end;
+        const char *p = *h == '"' ? h + 1 : h;
+        opt->expected_seq = strtoull(p, &end, 10);
+        if (end == p || (*end && *end != '"')) {
+                request_error(r, 400, "bad_request", "If-Match must be a seq");
+                return false;
+        }
+        opt->flags |= STENO_EXPECT_SEQ;
+        return true;
+}
+
+void api_messages_post(struct request *r)
+{
+        struct steno_error err = {0};
+        struct steno_append_options opt = {.size = sizeof opt};
+        struct steno_receipt *receipt;
+        if (r->body.n == 0) {
+                request_error(r, 400, "bad_request", "there is no message");
+                return;
+        }
+        opt.idempotency_key = request_header(r, "Idempotency-Key");
+        opt.format = request_query(r, "format");
+        if (request_flag(r, "record", false))
+                opt.flags |= STENO_RECORD;
+        const char *durability = request_query(r, "durability");
+        if (durability && strcmp(durability, "process") == 0)
+                opt.durability = STENO_PROCESS;
+        if (!if_match(r, &opt))
+                return;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        int rc = steno_append(conv, r->body.p, r->body.n, &opt, &receipt, &err);
+        if (rc == STENO_ECONFLICT && (opt.flags & STENO_EXPECT_SEQ)) {
+                request_error(r, 412, "conflict", "%s", err.msg);
+        } else if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                atomic_fetch_add(&r->server->metrics.appends, 1);
+                buf_puts(&r->reply, steno_receipt_json(receipt));
+                request_reply_json(r, 201);
+                steno_receipt_free(receipt);
+        }
+        steno_conv_close(conv);
+}

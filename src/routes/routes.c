@@ -1,0 +1,130 @@
+/*
+ * routes.c - the table of routes. One line each; route.h says what the columns mean.
+ */
+#include "routes/handlers.h"
+#include "http/http_limits.h"
+#include "http/page.h"
+#include "http/route.h"
+
+#define SMALL SERVER_SMALL_BODY_MAX
+#define LARGE SERVER_BODY_MAX
+
+static const struct route ROUTES[] = {
+    /* the page */
+    {"GET", "/", SCOPE_OPEN, 0, 0, ERRORS_STENO, page_index, "the page"},
+    {"GET", "/assets/:name", SCOPE_OPEN, 0, 0, ERRORS_STENO, page_asset, "the page's own files"},
+
+    /* conversations */
+    {"POST", "/api/chat-sessions", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, api_session_create,
+        "makes a conversation"},
+    {"GET", "/api/chat-sessions", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_session_list,
+        "lists conversations, newest activity first: limit, cursor, q"},
+    {"GET", "/api/chat-sessions/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_session_get,
+        "one conversation, its last seq and its runs"},
+    {"PATCH", "/api/chat-sessions/:id", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, api_session_patch,
+        "changes title and metadata; null removes"},
+    {"DELETE", "/api/chat-sessions/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_session_delete,
+        "to the trash"},
+    {"POST", "/api/chat-sessions/:id/restore", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+        api_session_restore, "back from the trash"},
+    {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_messages_get,
+        "a view: format, edit_strategies, budget, before, after, limit, last, outputs, facts"},
+    {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
+        api_messages_post, "appends one message or a batch; Idempotency-Key, If-Match"},
+    {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS, SMALL, ERRORS_STENO,
+        api_session_continue, "goes on from the stored history"},
+
+    /* context files */
+    {"GET", "/api/chat-sessions/:id/context", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_context_list,
+        "stored outputs, newest first"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/read", SCOPE_SESSION, 0, 0, ERRORS_STENO,
+        api_context_read, "a piece: offset and limit, or line and count"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/tail", SCOPE_SESSION, ROUTE_STREAMS, 0,
+        ERRORS_STENO, api_context_tail, "the end: lines; follow=1 streams what comes"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/grep", SCOPE_SESSION, 0, 0, ERRORS_STENO,
+        api_context_grep, "a search: pattern, max_results, context_lines, case_sensitive"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/raw", SCOPE_SIGNED, 0, 0, ERRORS_STENO,
+        api_context_raw, "all of it, as it is"},
+
+    /* runs */
+    {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS, LARGE, ERRORS_STENO, api_chatbot,
+        "a turn: sessionId?, message, stream?, mode?, model?"},
+    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS, SMALL, ERRORS_STENO,
+        api_chatbot_public, "a visitor's turn"},
+    {"GET", "/api/runs/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, api_run_get,
+        "what became of a run"},
+    {"GET", "/api/runs/:id/events", SCOPE_SESSION, ROUTE_STREAMS, 0, ERRORS_STENO, api_run_events,
+        "its events from Last-Event-ID on, then live"},
+    {"POST", "/api/runs/:id/stop", SCOPE_SESSION, 0, SMALL, ERRORS_STENO, api_run_stop, "stops it"},
+    {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+        api_run_approve, "allows or denies a call that waits: approved, approval"},
+
+    /* OpenAI Conversations */
+    {"POST", "/v1/conversations", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI,
+        openai_conversation_create, "makes a conversation: items?, metadata?"},
+    {"GET", "/v1/conversations/:id", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, openai_conversation_get,
+        "one conversation"},
+    {"POST", "/v1/conversations/:id", SCOPE_PROJECT, 0, SMALL, ERRORS_OPENAI,
+        openai_conversation_update, "replaces its metadata"},
+    {"DELETE", "/v1/conversations/:id", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_conversation_delete, "to the trash"},
+    {"GET", "/v1/conversations/:id/items", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, openai_items_list,
+        "its items: after, limit, order"},
+    {"POST", "/v1/conversations/:id/items", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI,
+        openai_items_create, "appends items"},
+    {"GET", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_item_get, "one item"},
+    {"DELETE", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
+        openai_item_delete, "deletes one item"},
+
+    /* Acontext */
+    {"GET", "/api/v1/ping", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_ping, "pong"},
+    {"POST", "/api/v1/session", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT, acontext_session_create,
+        "makes a session"},
+    {"GET", "/api/v1/session", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_session_list,
+        "sessions by creation: limit, cursor, time_desc, user, filter_by_configs"},
+    {"DELETE", "/api/v1/session/:id", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_session_delete,
+        "to the trash"},
+    {"GET", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_configs_get, "a session"},
+    {"PUT", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_configs_put, "replaces its configs"},
+    {"PATCH", "/api/v1/session/:id/configs", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_configs_patch, "merges configs; null removes"},
+    {"POST", "/api/v1/session/:id/messages", SCOPE_PROJECT, ROUTE_MULTIPART, LARGE, ERRORS_ACONTEXT,
+        acontext_message_store, "stores a message: format, blob, meta; or multipart"},
+    {"GET", "/api/v1/session/:id/messages", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_messages_get, "messages: format, limit, cursor, time_desc, edit_strategies, pin"},
+    {"PATCH", "/api/v1/session/:id/messages/:message/meta", SCOPE_PROJECT, 0, SMALL,
+        ERRORS_ACONTEXT, acontext_message_meta, "merges metadata of a message"},
+    {"GET", "/api/v1/session/:id/token_counts", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_token_counts, "tokens of the whole session"},
+    {"GET", "/api/v1/session/:id/observing_status", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_observing, "how many messages are stored"},
+    {"POST", "/api/v1/session/:id/flush", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT, acontext_flush,
+        "nothing waits: answers at once"},
+    {"POST", "/api/v1/session/:id/copy", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_session_copy, "copies a session"},
+    {"GET", "/api/v1/session/:id/task", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_tasks,
+        "tasks: none are made here"},
+    {"GET", "/api/v1/session/:id/get_learning_status", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_learning, "learning: none is done here"},
+    {"POST", "/api/v1/session/:id/connect_to_space", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT,
+        acontext_connect, "spaces: accepted, without effect"},
+    {"GET", "/api/v1/session/:id/asset/download", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT,
+        acontext_asset_download, "a file of a message, by s3_key"},
+    {"GET", "/api/v1/session/:id/asset/:message/:part", SCOPE_SIGNED, 0, 0, ERRORS_ACONTEXT,
+        acontext_asset_signed, "a file of a message, by signed address"},
+
+    /* figures */
+    {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_stats, "figures of the store"},
+    {"GET", "/api/routes", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_docs, "this table"},
+    {"GET", "/metrics", SCOPE_PROJECT, 0, 0, ERRORS_STENO, api_metrics, "Prometheus text"},
+    {"GET", "/healthz", SCOPE_OPEN, 0, 0, ERRORS_STENO, api_health, "is it there?"},
+    {0},
+};
+
+const struct route *route_table(void)
+{
+        return ROUTES;
+}

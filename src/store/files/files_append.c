@@ -1,0 +1,387 @@
+/*
+ * files_append.c - group commit: admitting batches, one write, one sync.
+ *
+ * Callers queue; the first one leads. The leader takes the conversation's lock, admits what is in
+ * the queue batch by batch (idempotency, expected seq, pairing), writes the admitted ones at once
+ * and syncs once. A batch that is refused costs the others nothing. Whatever fails after
+ * admission fails for all, and what the leader thought it knew is forgotten.
+ */
+#include "store/files/append_work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+/* One write is bounded; what does not fit waits for the next group. */
+#define GROUP_BYTES (8 * MIB)
+/* What a record usually has besides its message and its about object. */
+#define HEADER_ROOM 320
+/* The blocks that a new log gets at once. */
+#define FIRST_BLOCKS (128 * KIB)
+
+void files_receipt_release(struct files_receipt *r, size_t count)
+{
+        if (!r->ids)
+                return;
+        for (size_t i = 0; i < count; i++)
+                free(r->ids[i]);
+        free(r->ids);
+        r->ids = NULL;
+}
+
+/* ---- the group ---- */
+
+static int remember(struct group *g, uint64_t hash, uint64_t at)
+{
+        if (g->noted_count == g->noted_cap) {
+                bool few = g->noted == g->few;
+                struct noted *to = realloc(few ? NULL : g->noted, g->noted_cap * 4 * sizeof *to);
+                if (!to)
+                        return STENO_ENOMEM;
+                if (few)
+                        memcpy(to, g->few, sizeof g->few);
+                g->noted = to;
+                g->noted_cap *= 4;
+        }
+        g->noted[g->noted_count++] = (struct noted){hash, at};
+        return 0;
+}
+
+static void group_init(struct group *g, struct files_conv *c)
+{
+        const struct env *env = c->store->env;
+        *g = (struct group){.conv = c, .seq = c->at.last_seq};
+        g->noted = g->few;
+        g->noted_cap = sizeof g->few / sizeof *g->few;
+        buf_init(&g->out, 0);
+        buf_init(&g->x, 0);
+        arena_init(&g->arena);
+        time_format(env->now(env), g->at);
+}
+
+static void group_release(struct group *g)
+{
+        if (g->noted != g->few)
+                free(g->noted);
+        buf_release(&g->out);
+        buf_release(&g->x);
+        arena_release(&g->arena);
+}
+
+static int serialise(struct group *g, struct append_request *q)
+{
+        struct files_conv *c = g->conv;
+        struct files_batch *b = q->batch;
+        struct buf *out = &g->out;
+        size_t start = out->n;
+        size_t noted = g->noted_count;
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < b->count; i++) {
+                struct files_entry *e = &b->entries[i];
+                uint64_t at = c->at.end + out->n;
+                e->about.key = i == 0 ? b->key : (struct str){0};
+                e->about.length = e->about.kind.n ? 0 : e->m.n;
+                buf_clear(&g->x);
+                about_write(&e->about, &g->x);
+                buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);
+                struct record r = {.seq = g->seq + 1 + i,
+                    .at = str_of(g->at),
+                    .fmt = e->fmt,
+                    .batch_index = (uint32_t)i,
+                    .batch_count = (uint32_t)b->count,
+                    .group = at - c->ids.mark.size, /* L3 */
+                    .x = buf_str(&g->x),
+                    .m = e->m};
+                record_write(out, &r, e->id);
+                rc = g->x.failed ? g->x.failed : out->failed;
+                if (rc == 0)
+                        rc = remember(g, ids_hash_id(e->id), at);
+                if (rc == 0 && i == 0 && b->key.n)
+                        rc = remember(g, ids_hash_key(b->key), at);
+        }
+        if (rc == 0)
+                return 0;
+        out->n = start;
+        out->failed = 0;
+        g->noted_count = noted;
+        return error_nomem(&q->err);
+}
+
+/* Parts were stored before the lock was taken, and a purge may have dropped one that a deleted
+ * message had as well. */
+static int check_parts(struct group *g, struct append_request *q)
+{
+        const struct fs *fs = g->conv->store->env->fs;
+        struct stat st;
+        char path[128];
+        for (size_t i = 0; i < q->batch->count; i++) {
+                const struct about *about = &q->batch->entries[i].about;
+                for (size_t k = 0; k < about->part_count; k++) {
+                        snprintf(path, sizeof path, "artifacts/parts/%.*s",
+                            (int)about->parts[k].name.n, about->parts[k].name.p);
+                        if (fs->stat(fs, g->conv->dir, path, &st))
+                                return error_set(&q->err, STENO_EIO,
+                                    "message %zu: a large token was purged meanwhile; send it "
+                                    "again",
+                                    i + 1);
+                }
+        }
+        return 0;
+}
+
+/* 0 admitted or answered, 2 wait for the next group, negative refused. */
+static int admit(struct group *g, struct append_request *q)
+{
+        struct files_batch *b = q->batch;
+        int rc = admit_names(g, q);
+        if (rc == 0)
+                rc = admit_ids(g, q);
+        if (rc)
+                return rc == 1 ? 0 : rc;
+        if (b->expect && b->expected_seq != g->seq)
+                return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
+                    (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
+        uint64_t amend = g->amend;
+        rc = admit_targets(g, q);
+        if (rc == 0)
+                rc = check_parts(g, q);
+        if (rc == 0)
+                rc = admit_pairing(g, q);
+        if (rc == 0)
+                rc = serialise(g, q);
+        if (rc) {
+                g->amend = amend;
+                if (rc == STENO_ENOMEM)
+                        conv_forget(g->conv);
+                return rc;
+        }
+        q->admitted = true;
+        q->receipt.first_seq = g->seq + 1;
+        q->receipt.last_seq = g->seq += b->count;
+        if (b->durability == STENO_FULL)
+                g->sync = true;
+        return 0;
+}
+
+static void fail_admitted(struct append_request *list, const struct steno_error *err, int rc)
+{
+        for (struct append_request *q = list; q; q = q->next) {
+                if (!q->admitted)
+                        continue;
+                q->admitted = false;
+                q->rc = rc;
+                q->err = *err;
+        }
+}
+
+/* The write did not come through: take back what there is of it. */
+static int roll_back(struct files_conv *c, int rc, const char *what, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        int code = error_sys(err, rc, "%s", what);
+        if (fs->ftruncate(fs, c->log, (off_t)c->at.end) != 0)
+                c->poisoned = true;
+        conv_forget(c);
+        return code;
+}
+
+/* After a failed sync nobody knows what the disk holds (S5): take the records back so that no
+ * later sync can be mistaken for theirs, and stop using the handle. */
+static int poison(struct files_conv *c, int rc, struct steno_error *err)
+{
+        int code = roll_back(c, rc, "syncing messages.jsonl", err);
+        c->poisoned = true;
+        return code;
+}
+
+/*
+ * The blocks of many logs that begin at once would lie scattered, one here and one there, and
+ * every sync then has to write where they are as well as what is in them. A large file gets its
+ * blocks in a row without being asked. What is not used goes back when the handle does.
+ */
+static void reserve_first_blocks(struct files_conv *c, size_t n)
+{
+        const struct fs *fs = c->store->env->fs;
+        if (c->at.end == 0 && n < FIRST_BLOCKS)
+                c->spare = fs->reserve(fs, c->log, FIRST_BLOCKS) == 0;
+}
+
+static int write_group(struct group *g, struct steno_error *err)
+{
+        struct files_conv *c = g->conv;
+        const struct fs *fs = c->store->env->fs;
+        meta_refresh(c);
+        int rc = recent_note(c, err);
+        if (rc) {
+                conv_forget(c); /* the pairing has seen what will not be written */
+                return rc;
+        }
+        reserve_first_blocks(c, g->out.n);
+        rc = fs_pwrite_all(fs, c->log, g->out.p, g->out.n, (off_t)c->at.end);
+        if (rc)
+                return roll_back(c, rc, "writing messages.jsonl", err);
+        if (g->sync) {
+                rc = fs->fdatasync(fs, c->log);
+                if (rc)
+                        return poison(c, rc, err);
+        }
+        uint64_t before = c->at.end;
+        c->at.end += g->out.n;
+        c->at.size = c->at.end;
+        c->at.last_seq = c->highest_seq = g->seq;
+        if (ids_covered(&c->ids) == before) {
+                bool kept = true;
+                for (size_t i = 0; kept && i < g->noted_count; i++)
+                        kept = ids_add(&c->ids, g->noted[i].hash, g->noted[i].at);
+                if (kept && ids_cover(&c->ids, before, c->at.end) && g->amend)
+                        ids_set_amend(&c->ids, g->amend);
+        }
+        if (g->sync) {
+                ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
+        } else if (!__atomic_load_n(&c->dirty, __ATOMIC_RELAXED)) {
+                __atomic_store_n(&c->dirty, true, __ATOMIC_RELAXED);
+                syncer_want(c->store);
+        }
+        return 0;
+}
+
+/* A replay is acknowledged as durable only after a sync, because its first writer may have died
+ * before its own. */
+static int sync_replayed(struct files_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        if (c->ids.mark.size == c->at.end)
+                return 0;
+        int rc = fs->fdatasync(fs, c->log);
+        if (rc)
+                return poison(c, rc, err);
+        ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
+        return 0;
+}
+
+static void fail_replayed(struct append_request *list, const struct steno_error *err, int rc)
+{
+        for (struct append_request *q = list; q; q = q->next) {
+                if (q->rc || !q->receipt.replayed)
+                        continue;
+                files_receipt_release(&q->receipt, q->batch->count);
+                q->rc = rc;
+                q->err = *err;
+        }
+}
+
+/* Admits from `list` as much as goes into one write; returns what has to wait. */
+static struct append_request *admit_all(struct group *g, struct append_request *list)
+{
+        struct append_request *q = list;
+        for (; q && g->out.n < GROUP_BYTES; q = q->next) {
+                int rc = admit(g, q);
+                if (rc == 2)
+                        break;
+                q->rc = rc;
+                /* What was known is gone: finish what was admitted before going on. */
+                if (!g->conv->known)
+                        return q->next;
+        }
+        return q;
+}
+
+/* One group: returns the requests that are left for the next. Under flock. */
+static struct append_request *commit(struct files_conv *c, struct append_request *list)
+{
+        struct group g;
+        struct steno_error err = {0};
+        struct append_request *rest = NULL;
+        int rc = conv_refresh(c, &err);
+        if (rc) {
+                for (struct append_request *q = list; q; q = q->next) {
+                        q->rc = rc;
+                        q->err = err;
+                }
+                return NULL;
+        }
+        group_init(&g, c);
+        rest = admit_all(&g, list);
+        if (g.replay_sync && !g.sync) {
+                rc = sync_replayed(c, &err);
+                if (rc)
+                        fail_replayed(list, &err, rc);
+        }
+        if (g.out.n) {
+                rc = c->poisoned ? rc : write_group(&g, &err);
+                if (rc)
+                        fail_admitted(list, &err, rc);
+                /* What was to be synced with it still is to be. */
+                if (rc && g.replay_sync && !c->poisoned)
+                        rc = sync_replayed(c, &err);
+                if (c->poisoned)
+                        fail_replayed(list, &err, rc);
+        }
+        for (struct append_request *q = list; q != rest; q = q->next) {
+                bool synced = q->admitted ? g.sync : c->ids.mark.seq >= q->receipt.last_seq;
+                if (q->rc == 0)
+                        q->receipt.durability = synced ? STENO_FULL : STENO_PROCESS;
+        }
+        group_release(&g);
+        return rest;
+}
+
+static void lead(struct files_conv *c, struct append_request *list)
+{
+        struct steno_error err = {0};
+        int rc = 0;
+        if (c->poisoned)
+                rc = error_set(&err, STENO_EPOISONED,
+                    "a sync failed earlier on conversation \"%.100s\"; open it again", c->id);
+        if (rc == 0)
+                rc = conv_flock(c, &err);
+        for (struct append_request *q = list; rc && q; q = q->next) {
+                q->rc = rc;
+                q->err = err;
+        }
+        if (rc)
+                return;
+        while (list && !c->poisoned)
+                list = commit(c, list);
+        conv_funlock(c);
+        for (; list; list = list->next)
+                list->rc = error_set(&list->err, STENO_EPOISONED,
+                    "a sync failed on conversation \"%.100s\"; open it again", c->id);
+}
+
+int files_append(struct files_conv *c, struct files_batch *batch, struct files_receipt *out,
+    struct steno_error *err)
+{
+        struct append_request mine = {.batch = batch};
+        pthread_mutex_lock(&c->mutex);
+        *c->queue_end = &mine;
+        c->queue_end = &mine.next;
+        while (!mine.done && c->busy)
+                pthread_cond_wait(&c->turn, &c->mutex);
+        if (!mine.done) {
+                struct append_request *list = c->queue;
+                c->queue = NULL;
+                c->queue_end = &c->queue;
+                c->busy = true;
+                pthread_mutex_unlock(&c->mutex);
+                lead(c, list);
+                pthread_mutex_lock(&c->mutex);
+                for (struct append_request *q = list, *next; q; q = next) {
+                        next = q->next; /* its owner may leave as soon as it is done */
+                        q->done = true;
+                }
+                c->busy = false;
+                pthread_cond_broadcast(&c->turn);
+        }
+        pthread_mutex_unlock(&c->mutex);
+        if (mine.rc) {
+                if (err)
+                        *err = mine.err;
+                return mine.rc;
+        }
+        *out = mine.receipt;
+        return 0;
+}

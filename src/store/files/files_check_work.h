@@ -1,0 +1,71 @@
+/*
+ * files_check_work.h - what the files of a check share. Nobody else includes it.
+ */
+#ifndef STORE_FILES_FILES_CHECK_WORK_H
+#define STORE_FILES_FILES_CHECK_WORK_H
+
+#include "store/files/artifact.h"
+#include "store/files/files_check.h"
+#include "store/files/conv.h"
+#include "store/files/purge_plan.h"
+
+struct check {
+        struct files_conv *conv;
+        const struct fs *fs;
+        bool repair;
+        check_fn each;
+        void *ctx;
+        struct steno_error *err;
+        struct steno_error refused; /* why nothing is repaired any more; code 0: it is */
+
+        struct artifact_info *artifacts; /* sorted by id */
+        size_t artifact_count;
+        bool no_manifest; /* something that is no file stands in its place, and was told of */
+
+        bool torn;              /* the log's end is not as it should be: for a repair only */
+        struct purge_plan plan; /* made when something is missing: deleted messages may lack it */
+        bool planned;
+};
+
+enum check_state {
+        CHECK_STAYS, /* a repair cannot help */
+        CHECK_REPAIRED,
+        CHECK_REPAIRABLE,
+};
+
+/* Of what a repair can mend, or could just now. */
+enum check_state check_repaired(const struct check *k, bool could);
+/*
+ * What repairing returned. Where the system does not let it write, or has no room, it is only
+ * looked from here on (`repair` is false then), and check_conv ends with that error.
+ */
+int check_wrote(struct check *k, int rc);
+/* Hands out a finding. */
+int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+enum check_entry {
+        ENTRY_FINE, /* a file, or nothing */
+        ENTRY_GONE, /* it was no file, and is in the quarantine now */
+        ENTRY_STAYS,
+        ENTRY_LINK, /* which is not followed, and not for a repair to judge */
+};
+/*
+ * check_entry.c: is `path`, below the conversation's folder, a file? What else stands there is
+ * told of. A folder in place of a file holds none of its bytes, so a repair moves it aside, and
+ * the file is missing from then on: the caller says what was lost with it.
+ */
+int check_entry(struct check *k, const char *path, enum check_entry *out);
+
+/* check_log.c: the log, ids.idx, and what records refer to. */
+int check_log(struct check *k);
+/* check_meta.c: meta.json, and that ids.idx is a file. */
+int check_meta(struct check *k);
+int check_ids_file(struct check *k);
+/* check_files.c: the manifest and all it names; parts; journals. */
+int check_artifacts(struct check *k);
+int check_runs(struct check *k);
+/* What a record refers to, which has the message `m`, is there. */
+int check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * tool.h - the loop's other end: what a tool is, and the set of tools a model is offered.
+ *
+ * This is the inside of steno_loop.h's tools; sources of tools (MCP servers, execute_command,
+ * the context_* tools, callbacks) are written against it, and the loop knows nothing else of
+ * them. A source makes some `struct tool`, adds them to a toolset, and hands itself over with
+ * toolset_own(), so that it is closed with the set.
+ *
+ * A CALL, SEEN FROM A TOOL
+ *
+ *   The loop has checked that the arguments are a JSON object, has permission, and has stored
+ *   the dispatch: the side effect may happen now. tool->call runs on a thread of its own, beside
+ *   other calls when TOOL_PARALLEL is set (also calls of the same tool).
+ *
+ *     - Output goes out in pieces as it comes, with tool_call_write(): it is on its way to the
+ *       disk when that returns, so nothing needs to be collected. What was written counts even
+ *       when the call fails later.
+ *     - A tool that cannot do what it was asked (bad arguments, a missing file, exit code 1 where
+ *       that means failure) writes words the model can act on, sets result->is_error and returns
+ *       0. Returning a negative code means "could not run at all" (the server died, fork failed);
+ *       err->msg is then shown to the model as the output's last line. Either way the loop goes
+ *       on.
+ *     - It returns within 100 ms after steno_stop_requested(call->stop), and kills what it
+ *       started. steno_stop_fd(call->stop) can be polled next to other descriptors.
+ *     - call->deadline (monotonic milliseconds, time_monotonic_ms()) is its time limit; passing it
+ * is the tool's to notice: return STENO_ETIMEOUT. Both at once: tool_call_stopped(), and
+ *       tool_call_left_ms() as a time-out for poll(). A tool that does neither is left behind two
+ *       seconds later, its thread with it, and writes to a call that is over are refused.
+ *     - Nothing in `call` may be used after the return.
+ *
+ * THREADS  A toolset is built by one thread and only read afterwards. The functions on a call may
+ *          be used by any number of threads, until the call returns.
+ */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/env.h"
+#include "base/str.h"
+#include "steno_loop.h"
+
+#define TOOL_PARALLEL STENO_TOOL_PARALLEL
+#define TOOL_PUBLIC STENO_TOOL_PUBLIC
+#define TOOL_TERMINAL STENO_TOOL_TERMINAL
+#define TOOL_INLINE STENO_TOOL_INLINE
+
+struct tool;
+struct tool_call_ops;
+
+/* What a tool is given. */
+struct steno_tool_call {
+        const char *id;     /* the provider's call id */
+        const char *run_id; /* ids are unique only within (run, request) */
+        uint64_t request;
+        struct str args; /* exact bytes, a JSON object; args.p[args.n] is NUL */
+        struct steno_conv *conv;
+        const struct steno_stop *stop; /* never NULL */
+        int64_t deadline;              /* time_monotonic_ms() at which it is over; 0: never */
+        const struct tool_call_ops *ops;
+};
+
+/* How the loop (or a test) takes what a call gives. All slots are set. */
+struct tool_call_ops {
+        int (*write)(
+            struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
+        int (*step)(struct steno_tool_call *call, const char *text, uint64_t done, uint64_t total,
+            struct steno_error *err);
+        /* The output's ref once it has one (a terminal's at once), else NULL: for telling whoever
+         * watches where to tail. Lives as long as the call. */
+        const char *(*ref)(struct steno_tool_call *call);
+};
+
+/* What a tool answers beside its output. Zero is success. */
+struct tool_result {
+        bool is_error;
+        bool has_exit; /* exit_code counts; it also stands in the stub */
+        int exit_code;
+        int signal; /* that ended it, or 0 */
+        /* Further members of the tool message, as JSON: `"structuredContent":{...},"x":1`, without
+         * braces. Empty: none. Names the loop sets itself are refused: id, role, content,
+         * tool_call_id, toolName, serverName, duration, isError, steps, invokedAt, mode, runId,
+         * exitCode, signal. */
+        struct buf extra;
+};
+
+struct tool {
+        const char *name;        /* offered to the model: [a-zA-Z0-9_-]{1,64}, unique in a set */
+        const char *alias;       /* another name a model may use for it, or NULL */
+        const char *raw_name;    /* its own name at its source; NULL: the same as `name` */
+        const char *server;      /* MCP server it belongs to, or NULL */
+        const char *description; /* may be NULL */
+        struct str schema;       /* JSON Schema of the arguments, an object; empty: any object */
+        uint32_t flags;          /* TOOL_* */
+        uint32_t limit_ms;       /* time limit of a call; 0: the loop's */
+        int (*call)(const struct tool *self, struct steno_tool_call *call,
+            struct tool_result *result, struct steno_error *err);
+        steno_tool_fn fn; /* of a tool that a C program registered, else NULL */
+        /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
+        void *ctx;
+};
+
+/* ---- for tools ---- */
+
+/* 0, STENO_EINTERRUPTED when the call is over (stop, left behind), or the store's failure: then
+ * the tool should wind up and return that code. */
+int tool_call_write(struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
+int tool_call_puts(struct steno_tool_call *call, const char *z, struct steno_error *err);
+/* Progress: an event that watchers see, and a step of the tool message. `text` may be NULL,
+ * `total` 0 while unknown. */
+int tool_call_step(struct steno_tool_call *call, const char *text, uint64_t done, uint64_t total,
+    struct steno_error *err);
+/* Stop was requested or the deadline has passed. */
+bool tool_call_stopped(const struct steno_tool_call *call);
+/* Milliseconds to the deadline, 0 when it has passed, -1 when there is none: as poll() wants. */
+int tool_call_left_ms(const struct steno_tool_call *call);
+
+/* ---- sets ---- */
+
+struct toolset_owner; /* something closed with the set */
+
+struct steno_tools {
+        struct tool *list;
+        size_t count;
+        size_t cap;
+        struct toolset_owner *owners;
+};
+
+void toolset_init(struct steno_tools *set);
+/* Closes what it owns, latest first. */
+void toolset_release(struct steno_tools *set);
+
+/*
+ * Adds a copy of *tool; the strings and ctx it points to must live as long as the set (see
+ * toolset_own, toolset_strdup). STENO_EINVAL: a name a provider would refuse, a schema that is
+ * not a JSON object; STENO_ECONFLICT: the name or alias is taken; STENO_ENOMEM.
+ */
+int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_error *err);
+/* `release(thing)` is called when the set is released, or at once when this fails (STENO_ENOMEM).
+ */
+int toolset_own(
+    struct steno_tools *set, void *thing, void (*release)(void *thing), struct steno_error *err);
+/* A copy that lives as long as the set; NULL when memory is out. */
+const char *toolset_strdup(struct steno_tools *set, struct str s);
+
+/* By offered name or alias; NULL when there is none. Borrowed from the set. */
+const struct tool *toolset_find(const struct steno_tools *set, struct str name);
+/* May `name` be offered to a provider? */
+bool toolset_name_ok(struct str name);
+/* The "tools" array of a chat completions request, in the order of adding: the same set gives
+ * the same bytes, so that prompt caches hold. */
+void toolset_put_openai(const struct steno_tools *set, struct buf *out);
+
+/* ---- permission ---- */
+
+/*
+ * A permission hook is steno_permission_fn of steno_loop.h: `permit` decides by rules and answers
+ * STENO_ALLOW, STENO_ASK or STENO_DENY without waiting; on STENO_ASK the loop writes the event
+ * tool_call_approval{state:"pending"} and calls `ask`, which waits for a person (until an answer,
+ * or request->stop) and answers STENO_ALLOW or STENO_DENY. Any other answer is a deny. The loop
+ * calls both on its own thread, one call at a time, in the order of the calls; TOOL_PUBLIC tools
+ * skip both. request->approval is what tool_approval() gives: an approval that was given for
+ * other bytes does not match.
+ */
+int tool_approval(struct str name, struct str args, char out[65]);
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * toolset.c - what a model is offered: names, look-up, the "tools" array of a request, and the
+ * callbacks a C program registers. Owns copies of strings and the sources handed to it. Knows
+ * nothing of runs or of how a call is carried out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "tool/tool.h"
+
+#define TOOL_NAME_MAX 64 /* what OpenAI-compatible endpoints take */
+
+struct toolset_owner {
+        struct toolset_owner *next;
+        void *thing;
+        void (*release)(void *thing);
+};
+
+void toolset_init(struct steno_tools *set)
+{
+        *set = (struct steno_tools){0};
+}
+
+void toolset_release(struct steno_tools *set)
+{
+        while (set->owners) {
+                struct toolset_owner *o = set->owners;
+                set->owners = o->next;
+                o->release(o->thing);
+                free(o);
+        }
+        free(set->list);
+        *set = (struct steno_tools){0};
+}
+
+bool toolset_name_ok(struct str name)
+{
+        if (name.n == 0 || name.n > TOOL_NAME_MAX)
+                return false;
+        for (size_t i = 0; i < name.n; i++) {
+                char c = name.p[i];
+                bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '_' || c == '-';
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
+const struct tool *toolset_find(const struct steno_tools *set, struct str name)
+{
+        for (size_t i = 0; set && i < set->count; i++) {
+                const struct tool *t = &set->list[i];
+                if (str_is(name, t->name) || (t->alias && str_is(name, t->alias)))
+                        return t;
+        }
+        return NULL;
+}
+
+static int check_schema(const struct tool *tool, struct steno_error *err)
+{
+        if (tool->schema.n == 0)
+                return 0;
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, tool->schema.p, tool->schema.n, NULL, err);
+        if (rc == STENO_EPROTO || (rc == 0 && json_type(&j, 0) != JSON_OBJECT))
+                rc = error_set(
+                    err, STENO_EINVAL, "tool \"%s\": its schema is not a JSON object", tool->name);
+        json_release(&j);
+        return rc;
+}
+
+int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_error *err)
+{
+        if (!tool->name || !toolset_name_ok(str_of(tool->name)))
+                return error_set(err, STENO_EINVAL,
+                    "tool \"%.80s\": a name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
+                    tool->name ? tool->name : "");
+        if (toolset_find(set, str_of(tool->name)) ||
+            (tool->alias && toolset_find(set, str_of(tool->alias))))
+                return error_set(
+                    err, STENO_ECONFLICT, "tool \"%s\": the name is taken", tool->name);
+        int rc = check_schema(tool, err);
+        if (rc)
+                return rc;
+        if (set->count == set->cap) {
+                size_t cap = set->cap ? 2 * set->cap : 16;
+                struct tool *list = realloc(set->list, cap * sizeof(*list));
+                if (!list)
+                        return error_nomem(err);
+                set->list = list;
+                set->cap = cap;
+        }
+        set->list[set->count++] = *tool;
+        return 0;
+}
+
+int toolset_own(
+    struct steno_tools *set, void *thing, void (*release)(void *thing), struct steno_error *err)
+{
+        struct toolset_owner *o = malloc(sizeof(*o));
+        if (!o) {
+                release(thing);
+                return error_nomem(err);
+        }
+        *o = (struct toolset_owner){set->owners, thing, release};
+        set->owners = o;
+        return 0;
+}
+
+const char *toolset_strdup(struct steno_tools *set, struct str s)
+{
+        char *copy = malloc(s.n + 1);
+        if (!copy)
+                return NULL;
+        if (s.n)
+                memcpy(copy, s.p, s.n);
+        copy[s.n] = '\0';
+        return toolset_own(set, copy, free, NULL) == 0 ? copy : NULL;
+}
+
+void toolset_put_openai(const struct steno_tools *set, struct buf *out)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_array(&w);
+        for (size_t i = 0; i < set->count; i++) {
+                const struct tool *t = &set->list[i];
+                jsonw_object(&w);
+                jsonw_key(&w, "type");
+                jsonw_cstr(&w, "function");
+                jsonw_key(&w, "function");
+                jsonw_object(&w);
+                jsonw_key(&w, "name");
+                jsonw_cstr(&w, t->name);
+                if (t->description) {
+                        jsonw_key(&w, "description");
+                        jsonw_cstr(&w, t->description);
+                }
+                jsonw_key(&w, "parameters");
+                jsonw_raw(&w, t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+                jsonw_object_end(&w);
+                jsonw_object_end(&w);
+        }
+        jsonw_array_end(&w);
+}
+
+int tool_approval(struct str name, struct str args, char out[65])
+{
+        struct sha256 s;
+        int rc = sha256_init(&s);
+        if (rc)
+                return rc;
+        unsigned char sum[SHA256_SIZE];
+        sha256_update(&s, name.p, name.n);
+        sha256_update(&s, "", 1); /* names hold no NUL, so (name, args) cannot be regrouped */
+        sha256_update(&s, args.p, args.n);
+        sha256_finish(&s, sum);
+        hash_hex(sum, sizeof(sum), out);
+        return 0;
+}
+
+/* ---- callbacks of C programs ---- */
+
+static int callback_call(const struct tool *self, struct steno_tool_call *call,
+    struct tool_result *result, struct steno_error *err)
+{
+        (void)result;
+        return self->fn(self->ctx, call, err);
+}
+
+int steno_tools_new(struct steno_tools **out, struct steno_error *err)
+{
+        struct steno_tools *set = malloc(sizeof(*set));
+        if (!set)
+                return error_nomem(err);
+        toolset_init(set);
+        *out = set;
+        return 0;
+}
+
+void steno_tools_free(struct steno_tools *set)
+{
+        if (!set)
+                return;
+        toolset_release(set);
+        free(set);
+}
+
+int steno_tools_add(struct steno_tools *set, const char *name, const char *description,
+    const char *schema, uint32_t flags, steno_tool_fn fn, void *ctx, struct steno_error *err)
+{
+        if (!name || !fn)
+                return error_set(err, STENO_EINVAL, "a tool needs a name and a function");
+        struct tool tool = {.flags = flags, .call = callback_call, .fn = fn, .ctx = ctx};
+        tool.name = toolset_strdup(set, str_of(name));
+        tool.description = description ? toolset_strdup(set, str_of(description)) : NULL;
+        const char *copy = schema ? toolset_strdup(set, str_of(schema)) : NULL;
+        if (!tool.name || (description && !tool.description) || (schema && !copy))
+                return error_nomem(err);
+        tool.schema = str_of(copy);
+        return toolset_add(set, &tool, err);
+}

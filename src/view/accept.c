@@ -1,0 +1,151 @@
+/* accept.c - see accept.h; what the providers' rules share. */
+#include "view/accept.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "model/token.h"
+
+void check_fail(
+    struct check *c, const char *rule, size_t message, struct str call, const char *fmt, ...)
+{
+        char text[240];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof text, fmt, ap);
+        va_end(ap);
+
+        jsonw_object(c->out);
+        jsonw_key(c->out, "rule");
+        jsonw_cstr(c->out, rule);
+        jsonw_key(c->out, "message");
+        jsonw_u64(c->out, message);
+        if (call.p) {
+                jsonw_key(c->out, "call");
+                jsonw_str(c->out, call);
+        }
+        jsonw_key(c->out, "text");
+        jsonw_cstr(c->out, text);
+        jsonw_object_end(c->out);
+        c->found++;
+}
+
+struct str check_text(struct check *c, json_ref r)
+{
+        return token_text(c->j, r, c->arena);
+}
+
+bool check_says_something(struct check *c, json_ref r)
+{
+        struct str s = check_text(c, r);
+        for (size_t i = 0; i < s.n; i++)
+                if (!strchr(" \t\r\n\v\f", s.p[i]) || s.p[i] == '\0')
+                        return true;
+        return false;
+}
+
+static bool ids_grow(struct check *c, struct check_ids *ids)
+{
+        size_t cap = ids->cap ? ids->cap * 2 : 16;
+        struct check_id *list = arena_alloc(c->arena, cap * sizeof *list);
+        uint32_t *slots = arena_zalloc(c->arena, cap * 2 * sizeof *slots);
+        if (!list || !slots)
+                return false;
+        if (ids->count)
+                memcpy(list, ids->list, ids->count * sizeof *list);
+        ids->list = list;
+        ids->cap = cap;
+        ids->slots = slots;
+        ids->slot_count = cap * 2;
+        for (size_t i = 0; i < ids->count; i++) {
+                size_t at = hash_64(list[i].id.p, list[i].id.n) & (ids->slot_count - 1);
+                while (slots[at])
+                        at = (at + 1) & (ids->slot_count - 1);
+                slots[at] = (uint32_t)i + 1;
+        }
+        return true;
+}
+
+struct check_id *check_ids_find(const struct check_ids *ids, struct str id)
+{
+        if (!ids->count)
+                return NULL;
+        size_t at = hash_64(id.p, id.n) & (ids->slot_count - 1);
+        for (; ids->slots[at]; at = (at + 1) & (ids->slot_count - 1)) {
+                struct check_id *e = &ids->list[ids->slots[at] - 1];
+                if (str_eq(e->id, id))
+                        return e;
+        }
+        return NULL;
+}
+
+struct check_id *check_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh)
+{
+        struct check_id *e = check_ids_find(ids, id);
+        *fresh = !e;
+        if (e)
+                return e;
+        if (ids->count == ids->cap && !ids_grow(c, ids))
+                return NULL;
+        size_t at = hash_64(id.p, id.n) & (ids->slot_count - 1);
+        while (ids->slots[at])
+                at = (at + 1) & (ids->slot_count - 1);
+        e = &ids->list[ids->count++];
+        *e = (struct check_id){.id = id};
+        ids->slots[at] = (uint32_t)ids->count;
+        return e;
+}
+
+void check_ids_clear(struct check_ids *ids)
+{
+        if (ids->count)
+                memset(ids->slots, 0, ids->slot_count * sizeof *ids->slots);
+        ids->count = 0;
+}
+
+static const struct {
+        const char *name;
+        const char *member;
+        void (*run)(struct check *c, json_ref list);
+} PROVIDERS[] = {
+    {"openai", "messages", check_openai},
+    {"anthropic", "messages", check_anthropic},
+    {"gemini", "contents", check_gemini},
+};
+
+int check_history(
+    const char *provider, const struct json *j, struct buf *out, struct steno_error *err)
+{
+        const size_t n = sizeof PROVIDERS / sizeof *PROVIDERS;
+        size_t i = 0;
+        while (i < n && !(provider && strcmp(PROVIDERS[i].name, provider) == 0))
+                i++;
+        if (i == n)
+                return error_set(err, STENO_EINVAL,
+                    "provider \"%s\" is not one of openai, anthropic, gemini",
+                    provider ? provider : "");
+
+        json_ref list = 0;
+        if (json_type(j, 0) == JSON_OBJECT)
+                list = json_get(j, 0, PROVIDERS[i].member);
+        if (json_type(j, list) != JSON_ARRAY)
+                return error_set(err, STENO_EPROTO,
+                    "a history for %s is an array, or an object with \"%s\"", provider,
+                    PROVIDERS[i].member);
+
+        struct arena arena;
+        struct jsonw w = jsonw_to(out);
+        struct check c = {.j = j, .arena = &arena, .out = &w};
+        arena_init(&arena);
+        jsonw_array(&w);
+        if (json_count(j, list) == 0)
+                check_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");
+        PROVIDERS[i].run(&c, list);
+        jsonw_array_end(&w);
+        int rc = arena.failed ? error_nomem(err) : buf_check(out, err);
+        arena_release(&arena);
+        return rc;
+}

@@ -1,0 +1,69 @@
+/*
+ * accept.h - is a history acceptable to a provider, and if not, which rule does it break where?
+ *
+ * The rules are those that the providers publish (API references and the texts of their
+ * errors). Input is the provider's own JSON: the array of messages, or a request that holds one
+ * ("messages", for gemini "contents"). Knows no store and no hub: what is judged here was written
+ * by someone else's code, or by ours.
+ */
+#ifndef VIEW_ACCEPT_H
+#define VIEW_ACCEPT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "steno.h"
+
+/* One history being checked; violations are written as they are found. */
+struct check {
+        const struct json *j;
+        struct arena *arena;
+        struct jsonw *out;
+        size_t found;
+};
+
+/* A set of call ids, in the arena, that remembers their order. */
+struct check_id {
+        struct str id;
+        bool answered;
+};
+struct check_ids {
+        struct check_id *list;
+        size_t count;
+        size_t cap;
+        uint32_t *slots;
+        size_t slot_count;
+};
+
+/*
+ * Checks a history for "openai", "anthropic" or "gemini" and writes the JSON array of violations:
+ * {"rule","message","call"?,"text"}; `message` counts from 0. 0, STENO_EINVAL (no such provider),
+ * STENO_EPROTO (neither an array nor a request) or STENO_ENOMEM.
+ */
+int check_history(
+    const char *provider, const struct json *j, struct buf *out, struct steno_error *err);
+
+/* ---- for the providers' own files ---- */
+
+void check_openai(struct check *c, json_ref list);
+void check_anthropic(struct check *c, json_ref list);
+void check_gemini(struct check *c, json_ref list);
+
+/* A violation; `call` is the id of the call it is about, or absent. */
+void check_fail(struct check *c, const char *rule, size_t message, struct str call, const char *fmt,
+    ...) __attribute__((format(printf, 5, 6)));
+
+/* Finds or adds; *fresh says which. NULL: out of memory. */
+struct check_id *check_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh);
+/* NULL: not there. */
+struct check_id *check_ids_find(const struct check_ids *ids, struct str id);
+void check_ids_clear(struct check_ids *ids);
+
+/* The decoded text of a string node, absent for anything else. */
+struct str check_text(struct check *c, json_ref r);
+/* A string with something in it that is not white space. */
+bool check_says_something(struct check *c, json_ref r);
+
+#endif
