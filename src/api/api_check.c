@@ -122,7 +122,7 @@ static int check_one(void *ctx, const char *project, const char *folder, bool li
         struct steno_error why = {0};
         int rc = files_conv_open_folder(c->store->files, project, folder, &c->conv, &why);
         if (rc == 0) {
-                rc = check_conv(c->conv, c->repair, tell_of_conv, c, c->err);
+                rc = files_check_conv(c->conv, c->repair, tell_of_conv, c, c->err);
                 rc = wrote(c, rc, files_conv_id(c->conv));
                 files_conv_release(c->conv);
         } else if (rc == STENO_ENOMEM) {
@@ -143,7 +143,7 @@ static int check_trashed(struct checking *c, const struct trash_item *item)
         int rc = files_conv_open_trashed(
             c->store->files, item->name, str_of(item->project), str_of(item->id), &c->conv, &why);
         if (rc == 0) {
-                rc = check_conv(c->conv, false, tell_of_conv, c, c->err);
+                rc = files_check_conv(c->conv, false, tell_of_conv, c, c->err);
                 files_conv_release(c->conv);
         } else if (rc == STENO_ENOMEM) {
                 error_nomem(c->err);
@@ -244,11 +244,11 @@ static int check_index(struct checking *c)
         struct index *index;
         struct index_difference differ = {0};
         char what[300];
-        int rc = store_index(c->store, &index, c->err);
+        int rc = api_store_index(c->store, &index, c->err);
         if (rc == 0)
                 rc = index_compare(index, &differ, c->err);
         /* What changed meanwhile is not there any more when it is looked at again. */
-        if (rc == 0 && differ.count && (rc = store_index(c->store, &index, c->err)) == 0)
+        if (rc == 0 && differ.count && (rc = api_store_index(c->store, &index, c->err)) == 0)
                 rc = index_compare(index, &differ, c->err);
         if (rc || differ.count == 0)
                 return rc;
@@ -303,7 +303,7 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
             .progress_ctx = OPTION(opt, struct steno_check_options, progress_ctx, NULL),
             .err = err ? err : &none};
         if (project || id) {
-                int rc = store_project(project, &p, err);
+                int rc = api_store_project(project, &p, err);
                 if (rc)
                         return rc;
                 if (id_file_name(p, project_folder))

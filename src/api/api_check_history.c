@@ -15,7 +15,7 @@ int steno_check_history(
         buf_init(&out, 0);
         int rc = json_parse(&j, json, n, NULL, err);
         if (rc == 0)
-                rc = check_history(provider, &j, &out, err);
+                rc = accept_history(provider, &j, &out, err);
         if (rc == 0) {
                 char *text = buf_take(&out, NULL);
                 if (text)

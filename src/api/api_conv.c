@@ -19,12 +19,12 @@ static int wrap(struct steno_store *store, struct files_conv *files, struct sten
                 return error_nomem(err);
         }
         *conv = (struct steno_conv){1, store, files};
-        store_hold(store);
+        api_store_hold(store);
         *out = conv;
         return 0;
 }
 
-int conv_check_id(struct str id, struct steno_error *err)
+int api_conv_check_id(struct str id, struct steno_error *err)
 {
         if (id_is_legal(id, ID_MAX))
                 return 0;
@@ -40,7 +40,7 @@ static bool is_fixed(const struct json *j, json_ref key)
         return json_is(j, key, "id") || json_is(j, key, "project") || json_is(j, key, "createdAt");
 }
 
-static int check_meta(const struct json *j, struct steno_error *err)
+static int files_check_meta(const struct json *j, struct steno_error *err)
 {
         if (json_type(j, 0) != JSON_OBJECT)
                 return error_set(err, STENO_EPROTO, "metadata must be an object");
@@ -91,7 +91,7 @@ static int first_meta(struct steno_store *store, struct str project, struct str 
         json_init(&j);
         int rc = given ? json_parse(&j, given, strlen(given), NULL, err) : 0;
         if (rc == 0 && given)
-                rc = check_meta(&j, err);
+                rc = files_check_meta(&j, err);
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
                 time_format(store->env->now(store->env), at);
@@ -126,9 +126,9 @@ int steno_conv_create(struct steno_store *store, const char *project, const char
                 id = made;
         }
         name = str_of(id);
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc == 0)
-                rc = conv_check_id(name, err);
+                rc = api_conv_check_id(name, err);
         if (rc)
                 return rc;
         buf_init(&meta, META_MAX);
@@ -146,15 +146,15 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
 {
         struct str p;
         struct files_conv *files;
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc == 0)
-                rc = conv_check_id(str_of(id), err);
+                rc = api_conv_check_id(str_of(id), err);
         if (rc == 0)
                 rc = files_conv_open(store->files, p, str_of(id), &files, err);
         return rc ? rc : wrap(store, files, out, err);
 }
 
-void conv_keep(struct steno_conv *conv)
+void api_conv_keep(struct steno_conv *conv)
 {
         __atomic_add_fetch(&conv->refs, 1, __ATOMIC_RELAXED);
 }
@@ -164,7 +164,7 @@ void steno_conv_close(struct steno_conv *conv)
         if (!conv || __atomic_sub_fetch(&conv->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
         files_conv_release(conv->files);
-        store_release(conv->store);
+        api_store_release(conv->store);
         free(conv);
 }
 
@@ -227,7 +227,7 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
         json_init(&patch.j);
         int rc = json_parse(&patch.j, patch_json, strlen(patch_json), NULL, err);
         if (rc == 0)
-                rc = check_meta(&patch.j, err);
+                rc = files_check_meta(&patch.j, err);
         if (rc == 0)
                 rc = files_conv_change_meta(conv->files, apply_patch, &patch, err);
         json_release(&patch.j);
@@ -245,12 +245,12 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
             .words = OPTION(opt, struct steno_list_options, query, NULL),
         };
         struct str legal;
-        int rc = project ? store_project(project, &legal, err) : 0;
+        int rc = project ? api_store_project(project, &legal, err) : 0;
         if (rc == 0)
-                rc = store_index(store, &index, err);
+                rc = api_store_index(store, &index, err);
         if (rc == 0)
                 rc = index_list(index, &q, json, err);
-        if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)
+        if (rc == STENO_ECORRUPT && (rc = api_store_index(store, &index, err)) == 0)
                 rc = index_list(index, &q, json, err); /* it was made anew */
         return rc;
 }

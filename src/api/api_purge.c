@@ -62,7 +62,7 @@ int steno_purge(struct steno_store *store, const char *project, const char *id, 
 {
         struct str p;
         struct buf b;
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc)
                 return rc;
         struct purging out = {0};

@@ -175,7 +175,7 @@ static int recover_run(void *ctx, const char *name)
         if (rc || s.finished)
                 goto out;
         r->run = run_id_of(&s, name);
-        rc = r->run ? run_each_outcome(conv, name, complete, r, r->err) : error_nomem(r->err);
+        rc = r->run ? api_run_each_outcome(conv, name, complete, r, r->err) : error_nomem(r->err);
         if (rc == 0)
                 rc = end_run(r);
         if (rc == 0) {
@@ -207,7 +207,7 @@ struct callers {
         struct caller *list;
         size_t count;
         size_t cap;
-        struct run_knowledge knowledge;
+        struct api_run_knowledge knowledge;
 };
 
 /* The last word about a place counts: what stood there before makes no calls any more. */
@@ -260,7 +260,7 @@ static int put_open(void *ctx, uint64_t seq, uint32_t index, struct str call)
                 struct caller *it = &c->list[i];
                 if (it->seq != seq)
                         continue;
-                enum repair_class class = run_classify(&c->knowledge, it->run, seq, call);
+                enum repair_class class = api_run_classify(&c->knowledge, it->run, seq, call);
                 snprintf(run, sizeof run, "%.*s", (int)it->run.n, it->run.n ? it->run.p : "");
                 put_item(&c->r->open, it->run.n ? run : NULL, call, "class",
                     repair_class_name(class), seq);
@@ -274,13 +274,13 @@ static int list_open(struct recovery *r)
         if (!c.pairing)
                 return error_nomem(r->err);
         arena_init(&c.arena);
-        run_knowledge_init(&c.knowledge, r->conv->files);
+        api_run_knowledge_init(&c.knowledge, r->conv->files);
         int rc = files_read_last(r->conv->files, PAIRING_WINDOW, follow, &c, r->err);
         if (rc == STENO_ENOMEM)
                 error_nomem(r->err);
         if (rc == 0)
                 rc = pairing_each_open(c.pairing, put_open, &c);
-        run_knowledge_release(&c.knowledge);
+        api_run_knowledge_release(&c.knowledge);
         arena_release(&c.arena);
         free(c.list);
         pairing_free(c.pairing);

@@ -74,7 +74,7 @@ static int find(struct steno_store *store, struct str project, const char *name,
         if (index && index_find_run(index, project_id, name, folder, NULL) == 0 &&
             open_if_there(store, project_folder, folder, name, out, NULL) == 0)
                 return 0;
-        if (store_index(store, &index, NULL) == 0 &&
+        if (api_store_index(store, &index, NULL) == 0 &&
             index_find_run(index, project_id, name, folder, NULL) == 0 &&
             open_if_there(store, project_folder, folder, name, out, NULL) == 0)
                 return 0;
@@ -89,12 +89,12 @@ static int find(struct steno_store *store, struct str project, const char *name,
                   : STENO_ENOTFOUND;
 }
 
-int run_find(struct steno_store *store, const char *project, const char *run_id,
+int api_run_find(struct steno_store *store, const char *project, const char *run_id,
     struct files_conv **conv, char name[65], struct steno_error *err)
 {
         struct str p;
         struct str id = str_of(run_id);
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc)
                 return rc;
         if (id_is_legal(id, ID_MAX)) {
@@ -128,7 +128,7 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
         if (!id_is_legal(str_of(id), ID_MAX))
                 return error_set(err, STENO_EINVAL,
                     "a run id is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
-        int rc = run_find(conv->store, steno_conv_project(conv), id, &other, name, err);
+        int rc = api_run_find(conv->store, steno_conv_project(conv), id, &other, name, err);
         if (rc == STENO_ENOTFOUND)
                 return 0;
         if (rc)
@@ -157,7 +157,7 @@ int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
         }
         /* References of its own: the caller may close its handles before the run. */
         run->store = conv->store;
-        store_hold(run->store);
+        api_store_hold(run->store);
         rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
             str_of(steno_conv_id(conv)), &run->conv, err);
         if (rc == 0)
@@ -181,7 +181,7 @@ void steno_run_close(struct steno_run *run)
                 return;
         run_log_close(run->log);
         files_conv_release(run->conv);
-        store_release(run->store);
+        api_store_release(run->store);
         free(run->id);
         free(run);
 }
@@ -263,7 +263,7 @@ int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call
                 rc = files_last(run->conv, &after, NULL, err);
         if (rc)
                 return rc;
-        if (sha256_hex(args, n, hex))
+        if (hash_sha256_hex(args, n, hex))
                 return error_nomem(err);
         buf_init(&b, 0);
         begin_lifecycle(&w, &b, request, call_id);
@@ -331,7 +331,7 @@ int steno_run_read(struct steno_store *store, const char *project, const char *r
         struct files_conv *conv;
         char name[65];
         struct reading r = {.each = each, .ctx = ctx};
-        int rc = run_find(store, project, run_id, &conv, name, err);
+        int rc = api_run_find(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
         buf_init(&r.type, 0);
@@ -350,7 +350,7 @@ int steno_run_wait(struct steno_store *store, const char *project, const char *r
 {
         struct files_conv *conv;
         char name[65];
-        int rc = run_find(store, project, run_id, &conv, name, err);
+        int rc = api_run_find(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
         rc = run_wait(conv, name, after_seq, timeout_ms, err);
@@ -379,7 +379,7 @@ static void put_reason(struct jsonw *w, const struct run_state *s)
         json_release(&j);
 }
 
-int run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
+int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
     struct steno_error *err)
 {
         struct run_state s;
@@ -429,12 +429,12 @@ int steno_run_info(struct steno_store *store, const char *project, const char *r
         struct files_conv *conv;
         char name[65];
         struct buf b;
-        int rc = run_find(store, project, run_id, &conv, name, err);
+        int rc = api_run_find(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
         buf_init(&b, MIB);
         struct jsonw w = jsonw_to(&b);
-        rc = run_put_info(conv, name, &w, NULL, err);
+        rc = api_run_put_info(conv, name, &w, NULL, err);
         if (rc == 0)
                 rc = take_json(&b, json, err);
         buf_release(&b);
@@ -474,7 +474,7 @@ static int list_one(void *ctx, const char *name)
         snprintf(it->name, sizeof it->name, "%s", name);
         buf_init(&b, MIB);
         struct jsonw w = jsonw_to(&b);
-        int rc = run_put_info(l->conv, name, &w, it->at, l->err);
+        int rc = api_run_put_info(l->conv, name, &w, it->at, l->err);
         if (rc == 0)
                 rc = take_json(&b, &it->json, l->err);
         buf_release(&b);

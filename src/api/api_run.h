@@ -14,7 +14,7 @@
  * The conversation that a run belongs to (released by the caller) and the journal's name there.
  * STENO_ENOTFOUND.
  */
-int run_find(struct steno_store *store, const char *project, const char *run_id,
+int api_run_find(struct steno_store *store, const char *project, const char *run_id,
     struct files_conv **conv, char name[65], struct steno_error *err);
 
 /* What is known of one run: its dispatches and outcomes, read once. */
@@ -24,21 +24,21 @@ struct run_facts;
  * Reads journals as they are asked for and keeps them: make one for a view, use it, release it.
  * Not thread-safe.
  */
-struct run_knowledge {
+struct api_run_knowledge {
         struct files_conv *conv; /* borrowed */
         struct run_facts *runs;
 };
 
-void run_knowledge_init(struct run_knowledge *k, struct files_conv *conv);
-void run_knowledge_release(struct run_knowledge *k);
+void api_run_knowledge_init(struct api_run_knowledge *k, struct files_conv *conv);
+void api_run_knowledge_release(struct api_run_knowledge *k);
 
 /*
  * The class of a call that has no result in the log: `run` is the run of the message that made it
  * (about.run, may be empty), `seq` that message's. Unreadable or unknown journals answer
  * REPAIR_UNRECORDED.
  */
-enum repair_class run_classify(
-    struct run_knowledge *k, struct str run, uint64_t seq, struct str call);
+enum repair_class api_run_classify(
+    struct api_run_knowledge *k, struct str run, uint64_t seq, struct str call);
 
 /* An outcome in a journal. */
 struct run_outcome {
@@ -49,12 +49,12 @@ struct run_outcome {
 };
 
 /* Calls `each` with every outcome of a journal, in order. */
-int run_each_outcome(struct files_conv *conv, const char *name,
+int api_run_each_outcome(struct files_conv *conv, const char *name,
     int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err);
 
 /* Writes steno_run_info's object for a journal. */
 struct jsonw;
-int run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
+int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
     struct steno_error *err);
 
 #endif

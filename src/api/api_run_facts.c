@@ -34,12 +34,12 @@ struct run_facts {
         size_t cap;
 };
 
-void run_knowledge_init(struct run_knowledge *k, struct files_conv *conv)
+void api_run_knowledge_init(struct api_run_knowledge *k, struct files_conv *conv)
 {
-        *k = (struct run_knowledge){.conv = conv};
+        *k = (struct api_run_knowledge){.conv = conv};
 }
 
-void run_knowledge_release(struct run_knowledge *k)
+void api_run_knowledge_release(struct api_run_knowledge *k)
 {
         for (struct run_facts *f = k->runs, *next; f; f = next) {
                 next = f->next;
@@ -119,7 +119,7 @@ static int take_event(void *ctx, const struct run_event *e)
         return rc;
 }
 
-static struct run_facts *load(struct run_knowledge *k, const char *name)
+static struct run_facts *load(struct api_run_knowledge *k, const char *name)
 {
         struct run_state state;
         for (struct run_facts *f = k->runs; f; f = f->next)
@@ -143,8 +143,8 @@ static struct run_facts *load(struct run_knowledge *k, const char *name)
 
 /* ---- classes ---- */
 
-enum repair_class run_classify(
-    struct run_knowledge *k, struct str run, uint64_t seq, struct str call)
+enum repair_class api_run_classify(
+    struct api_run_knowledge *k, struct str run, uint64_t seq, struct str call)
 {
         char name[65];
         if (run.n == 0 || !id_is_legal(run, ID_MAX) || id_file_name(run, name))
@@ -195,7 +195,7 @@ static int take_outcome(void *ctx, const struct run_event *e)
         return rc;
 }
 
-int run_each_outcome(struct files_conv *conv, const char *name,
+int api_run_each_outcome(struct files_conv *conv, const char *name,
     int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err)
 {
         struct outcomes w = {each, ctx};

@@ -1,5 +1,5 @@
 /*
- * api_stats.c - the figures of a store. Conversations come from the index; artifacts and the trash
+ * own_stats.c - the figures of a store. Conversations come from the index; artifacts and the trash
  * are looked at where they are.
  */
 #include "api/api_store.h"
@@ -115,10 +115,10 @@ int steno_stats(struct steno_store *store, char **json, struct steno_error *err)
         struct trash_list trash = {0};
         struct tally t = {.fs = store->env->fs, .root = files_root(store->files)};
         struct buf b;
-        int rc = store_index(store, &index, err);
+        int rc = api_store_index(store, &index, err);
         if (rc == 0)
                 rc = index_totals(index, &totals, err);
-        if (rc == STENO_ECORRUPT && (rc = store_index(store, &index, err)) == 0)
+        if (rc == STENO_ECORRUPT && (rc = api_store_index(store, &index, err)) == 0)
                 rc = index_totals(index, &totals, err); /* it was made anew */
         if (rc == 0)
                 rc = files_each_conv(store->files, tally_conv, &t, err);

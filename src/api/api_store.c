@@ -168,8 +168,8 @@ static int load_settings(struct steno_store *store, bool repair, struct steno_er
         if (rc == STENO_ECORRUPT)
                 return error_set(err, rc,
                     "%.150s; steno check --repair puts it aside and writes the defaults", why.msg);
-        store_warn(store, "store.json is missing: the defaults hold until steno init or steno "
-                          "check --repair writes it");
+        api_store_warn(store, "store.json is missing: the defaults hold until steno init or steno "
+                              "check --repair writes it");
         return 0;
 }
 
@@ -210,7 +210,7 @@ int steno_settings(struct steno_store *store, char **json, struct steno_error *e
 
 /* ---- opening ---- */
 
-int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err)
 {
         char *path = NULL;
@@ -247,15 +247,15 @@ int store_open_in(const struct env *env, const char *url, const struct steno_ope
 int steno_open(const char *url, const struct steno_open_options *opt, struct steno_store **out,
     struct steno_error *err)
 {
-        return store_open_in(env_real(), url, opt, out, err);
+        return api_store_open_in(env_real(), url, opt, out, err);
 }
 
-void store_hold(struct steno_store *store)
+void api_store_hold(struct steno_store *store)
 {
         __atomic_add_fetch(&store->refs, 1, __ATOMIC_RELAXED);
 }
 
-void store_release(struct steno_store *store)
+void api_store_release(struct steno_store *store)
 {
         if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
@@ -271,7 +271,7 @@ void steno_close(struct steno_store *store)
         if (!store)
                 return;
         if (store->files && !files_is_ours(store->files)) {
-                store_release(store);
+                api_store_release(store);
                 return;
         }
         /* Whoever warns from here on has nobody to tell, and what is open may never be closed. */
@@ -281,7 +281,7 @@ void steno_close(struct steno_store *store)
         pthread_mutex_unlock(&store->mutex);
         if (store->files)
                 files_sync(store->files);
-        store_release(store);
+        api_store_release(store);
 }
 
 uint64_t steno_quarantined(const struct steno_store *store)
@@ -289,7 +289,7 @@ uint64_t steno_quarantined(const struct steno_store *store)
         return store ? files_quarantined(store->files) : 0;
 }
 
-void store_warn(struct steno_store *store, const char *fmt, ...)
+void api_store_warn(struct steno_store *store, const char *fmt, ...)
 {
         char what[400];
         va_list ap;
@@ -302,7 +302,7 @@ void store_warn(struct steno_store *store, const char *fmt, ...)
         warning(store->warning_ctx, what);
 }
 
-int store_index(struct steno_store *store, struct index **out, struct steno_error *err)
+int api_store_index(struct steno_store *store, struct index **out, struct steno_error *err)
 {
         uint64_t unreadable = 0;
         pthread_mutex_lock(&store->mutex);
@@ -317,14 +317,14 @@ int store_index(struct steno_store *store, struct index **out, struct steno_erro
                 store->unreadable = unreadable;
         pthread_mutex_unlock(&store->mutex);
         if (more)
-                store_warn(store, "%llu conversation%s cannot be read; steno check says why",
+                api_store_warn(store, "%llu conversation%s cannot be read; steno check says why",
                     (unsigned long long)unreadable, unreadable == 1 ? "" : "s");
         if (rc == 0)
                 *out = store->index;
         return rc;
 }
 
-int store_project(const char *project, struct str *out, struct steno_error *err)
+int api_store_project(const char *project, struct str *out, struct steno_error *err)
 {
         struct str p = str_of(project ? project : "default");
         if (!id_is_legal(p, ID_MAX))

@@ -40,26 +40,26 @@ struct steno_conv {
 };
 
 /* What is open keeps what it came from, so that callers close in any order. */
-void store_hold(struct steno_store *store);
-void store_release(struct steno_store *store);
-void conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
+void api_store_hold(struct steno_store *store);
+void api_store_release(struct steno_store *store);
+void api_conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
 
 /* steno_open with a world of one's own: for tests. */
-int store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);
 
 /* Tells whoever opened the store. */
-void store_warn(struct steno_store *store, const char *fmt, ...)
+void api_store_warn(struct steno_store *store, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The index, caught up. Under no lock of the caller's. */
-int store_index(struct steno_store *store, struct index **out, struct steno_error *err);
+int api_store_index(struct steno_store *store, struct index **out, struct steno_error *err);
 
 /* "default" for NULL; refused when it is not legal. */
-int store_project(const char *project, struct str *out, struct steno_error *err);
+int api_store_project(const char *project, struct str *out, struct steno_error *err);
 
 /* Refuses what cannot be the id of a conversation. */
-int conv_check_id(struct str id, struct steno_error *err);
+int api_conv_check_id(struct str id, struct steno_error *err);
 
 /* Copies a member of an options struct that the caller's compiler may not have known. */
 #define OPTION(opt, type, field, fallback)                                                         \

@@ -20,7 +20,7 @@ int steno_remove(struct steno_store *store, const char *project, const char *id,
         char *answer = NULL;
         struct str p;
         struct files_conv *conv;
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc == 0)
                 rc = files_conv_open(store->files, p, str_of(id), &conv, err);
         if (rc)
@@ -84,9 +84,9 @@ int steno_trash_restore(struct steno_store *store, const char *project, const ch
         struct str p;
         struct trash_list list = {0};
         size_t i = 0;
-        int rc = store_project(project, &p, err);
+        int rc = api_store_project(project, &p, err);
         if (rc == 0 && as)
-                rc = conv_check_id(str_of(as), err);
+                rc = api_conv_check_id(str_of(as), err);
         if (rc == 0)
                 rc = trash_list_read(store->files, false, &list, err);
         if (rc)

@@ -20,7 +20,7 @@
 
 struct conv_source {
         struct steno_conv *conv;
-        struct run_knowledge runs;
+        struct api_run_knowledge runs;
 };
 
 static int source_last(void *ctx, uint64_t *seq, struct steno_error *err)
@@ -94,7 +94,7 @@ static enum view_lack source_lack(void *ctx, const struct about *about, bool ful
 static enum repair_class source_classify(void *ctx, struct str run, uint64_t seq, struct str call)
 {
         struct conv_source *s = ctx;
-        return run_classify(&s->runs, run, seq, call);
+        return api_run_classify(&s->runs, run, seq, call);
 }
 
 /* ---- the view ---- */
@@ -197,7 +197,7 @@ static int make(struct view *v, struct view_stream *stream)
         buf_init(&t.last_id, 0);
         int rc = view_out_put(v->out, STR("["));
         if (!rc)
-                rc = feed_read(&v->source, &v->feed, take_item, &t, &page, v->err);
+                rc = view_feed_read(&v->source, &v->feed, take_item, &t, &page, v->err);
         if (!rc)
                 rc = v->stream ? view_stream_end(stream) : write_page(v);
         if (!rc)
@@ -256,7 +256,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
             .carry = source_carry,
             .lack = source_lack,
             .classify = source_classify};
-        run_knowledge_init(&source.runs, conv->files);
+        api_run_knowledge_init(&source.runs, conv->files);
         view_report_init(&v->report, report != NULL);
         v->hub.source = &v->source;
         v->hub.report = &v->report;
@@ -278,7 +278,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
         view_stream_release(&stream);
         view_hub_release(&v->hub);
         view_report_release(&v->report);
-        run_knowledge_release(&source.runs);
+        api_run_knowledge_release(&source.runs);
         free(out);
         free(v);
         return rc;

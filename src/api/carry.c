@@ -328,7 +328,7 @@ static int set_sha(
     struct str raw, struct arena *arena, struct about *about, struct steno_error *err)
 {
         char hex[SHA256_HEX];
-        if (sha256_hex(raw.p, raw.n, hex))
+        if (hash_sha256_hex(raw.p, raw.n, hex))
                 return error_nomem(err);
         about->sha = arena_dup(arena, str_of(hex));
         return about->sha.p ? 0 : error_nomem(err);

@@ -51,7 +51,7 @@ static int find_token(const struct json *j, json_ref msg, const struct about_par
                 struct str raw = json_raw(j, r);
                 if (raw.n != p->size)
                         continue;
-                if (sha256_hex(raw.p, raw.n, hex))
+                if (hash_sha256_hex(raw.p, raw.n, hex))
                         return error_nomem(err);
                 if (str_is(p->name, hex)) {
                         *token = raw;
@@ -118,7 +118,7 @@ static int write_again(struct offering *o, struct str text)
 static int take_if_other(struct offering *o, struct str text)
 {
         char hex[SHA256_HEX];
-        if (sha256_hex(text.p, text.n, hex))
+        if (hash_sha256_hex(text.p, text.n, hex))
                 return error_nomem(o->err);
         o->taken = strcmp(hex, o->info->sha256) == 0;
         return o->taken ? 0 : write_again(o, text);
@@ -132,7 +132,7 @@ static int take_if_same(void *ctx, struct str text)
                 return take_if_other(o, text);
         if (text.n != o->info->size || o->taken)
                 return 0;
-        if (sha256_hex(text.p, text.n, hex))
+        if (hash_sha256_hex(text.p, text.n, hex))
                 return error_nomem(o->err);
         if (o->info->sha256[0])
                 return strcmp(hex, o->info->sha256) == 0 ? write_again(o, text) : 0;

@@ -86,7 +86,7 @@ static int take(void *ctx, const struct files_record *r)
         return a->arena.failed;
 }
 
-int amends_read(struct amends *a, const struct view_source *source, struct steno_error *err)
+int view_amends_read(struct amends *a, const struct view_source *source, struct steno_error *err)
 {
         *a = (struct amends){0};
         arena_init(&a->arena);
@@ -94,13 +94,13 @@ int amends_read(struct amends *a, const struct view_source *source, struct steno
         return rc == STENO_ENOMEM ? error_nomem(err) : rc;
 }
 
-void amends_release(struct amends *a)
+void view_amends_release(struct amends *a)
 {
         free(a->list);
         arena_release(&a->arena);
 }
 
-const struct amended *amends_find(const struct amends *a, struct str id)
+const struct amended *view_amends_find(const struct amends *a, struct str id)
 {
         if (!a->count)
                 return NULL;

@@ -25,9 +25,9 @@ struct amends {
 };
 
 /* Reads all amendments of a conversation; most have none. */
-int amends_read(struct amends *a, const struct view_source *source, struct steno_error *err);
-void amends_release(struct amends *a);
+int view_amends_read(struct amends *a, const struct view_source *source, struct steno_error *err);
+void view_amends_release(struct amends *a);
 /* NULL: nothing happened to it. */
-const struct amended *amends_find(const struct amends *a, struct str id);
+const struct amended *view_amends_find(const struct amends *a, struct str id);
 
 #endif

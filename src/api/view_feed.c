@@ -256,7 +256,7 @@ static int take_record(void *ctx, const struct files_record *r)
                 rc = read_id(f, r->rec.id, &item.id);
         if (rc)
                 return rc;
-        const struct amended *e = amends_find(&f->amends, item.id);
+        const struct amended *e = view_amends_find(&f->amends, item.id);
         /* What took the place of a message stands there also when its own bytes are purged. */
         if (about->kind.n && !(e && e->by && str_is(about->kind, "tombstone")))
                 return 0;
@@ -359,7 +359,7 @@ static int find_tail(struct feed *f, const struct view_source *source, struct fe
         return rc;
 }
 
-int feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
+int view_feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
     void *ctx, struct feed_page *page, struct steno_error *err)
 {
         struct feed f = {.pairing = pairing_new()};
@@ -368,7 +368,7 @@ int feed_read(const struct view_source *source, const struct feed_options *opt, 
         arena_init(&f.arena);
         buf_init(&f.id, 0);
         quick_about_init(&f.quick);
-        int rc = amends_read(&f.amends, source, err);
+        int rc = view_amends_read(&f.amends, source, err);
         if (rc == 0 && !f.pairing)
                 rc = error_nomem(err);
         if (rc == 0 && o.last)
@@ -382,7 +382,7 @@ int feed_read(const struct view_source *source, const struct feed_options *opt, 
         buf_release(&f.id);
         arena_release(&f.arena);
         pairing_free(f.pairing);
-        amends_release(&f.amends);
+        view_amends_release(&f.amends);
         /* 1 says only that the page was full before the log ended. */
         return rc == 1 ? 0 : rc;
 }

@@ -53,7 +53,7 @@ struct feed_page {
 };
 
 /* 0, the non-zero return of `each`, or a negative code. */
-int feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
+int view_feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
     void *ctx, struct feed_page *page, struct steno_error *err);
 
 #endif

@@ -48,7 +48,7 @@ uint64_t hash_64(const void *data, size_t n)
 
 /* ---- SHA-256 ---- */
 
-int sha256_init(struct sha256 *s)
+int hash_sha256_init(struct sha256 *s)
 {
         EVP_MD_CTX *ctx = EVP_MD_CTX_new();
         if (ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
@@ -60,20 +60,20 @@ int sha256_init(struct sha256 *s)
 }
 
 /* A failure is kept by dropping the context, so that finish gives zeros and not a wrong sum. */
-void sha256_update(struct sha256 *s, const void *p, size_t n)
+void hash_sha256_update(struct sha256 *s, const void *p, size_t n)
 {
         if (s->ctx && n && EVP_DigestUpdate(s->ctx, p, n) != 1)
-                sha256_release(s);
+                hash_sha256_release(s);
 }
 
-void sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE])
+void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE])
 {
         if (!s->ctx || EVP_DigestFinal_ex(s->ctx, out, NULL) != 1)
                 memset(out, 0, SHA256_SIZE);
-        sha256_release(s);
+        hash_sha256_release(s);
 }
 
-void sha256_release(struct sha256 *s)
+void hash_sha256_release(struct sha256 *s)
 {
         if (!s)
                 return;
@@ -81,15 +81,15 @@ void sha256_release(struct sha256 *s)
         s->ctx = NULL;
 }
 
-int sha256_hex(const void *p, size_t n, char out[SHA256_HEX])
+int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX])
 {
         struct sha256 s;
         unsigned char sum[SHA256_SIZE];
-        int rc = sha256_init(&s);
+        int rc = hash_sha256_init(&s);
         if (rc)
                 return rc;
-        sha256_update(&s, p, n);
-        sha256_finish(&s, sum);
+        hash_sha256_update(&s, p, n);
+        hash_sha256_finish(&s, sum);
         hash_hex(sum, sizeof sum, out);
         return 0;
 }

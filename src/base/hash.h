@@ -28,13 +28,13 @@ struct sha256 {
 };
 
 /* 0, or STENO_ENOMEM: then the other calls do nothing and finish gives zeros. */
-int sha256_init(struct sha256 *s);
-void sha256_update(struct sha256 *s, const void *p, size_t n);
+int hash_sha256_init(struct sha256 *s);
+void hash_sha256_update(struct sha256 *s, const void *p, size_t n);
 /* Also releases. */
-void sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE]);
-void sha256_release(struct sha256 *s);
+void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE]);
+void hash_sha256_release(struct sha256 *s);
 /* The whole at once, as lower-case hex. */
-int sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);
+int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);
 void hash_hex(const unsigned char *p, size_t n, char *out /* 2n+1 */);
 
 #endif

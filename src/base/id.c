@@ -127,7 +127,7 @@ int id_file_name(struct str id, char *out)
                 out[id.n] = '\0';
                 return 0;
         }
-        int rc = sha256_hex(id.p, id.n, hex);
+        int rc = hash_sha256_hex(id.p, id.n, hex);
         if (rc < 0)
                 return rc;
         out[0] = '~';

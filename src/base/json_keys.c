@@ -51,7 +51,7 @@ static struct str without_underscores(struct str s, char *room)
         return str_span(room, n);
 }
 
-const char *config_key_suggest(const char *const *known, struct str name)
+const char *json_keys_suggest(const char *const *known, struct str name)
 {
         const char *best = NULL;
         size_t best_distance = 0;
@@ -72,7 +72,7 @@ const char *config_key_suggest(const char *const *known, struct str name)
         return best;
 }
 
-bool config_key_repeats(const struct json *j, json_ref obj)
+bool json_keys_repeats(const struct json *j, json_ref obj)
 {
         struct buf name;
         bool repeats = false;
@@ -98,8 +98,8 @@ static bool is_known(const struct json *j, json_ref key, const char *const *know
         return false;
 }
 
-int config_key_check(const struct json *j, json_ref obj, const char *const *known,
-    const char *where, struct steno_error *err)
+int json_keys_check(const struct json *j, json_ref obj, const char *const *known, const char *where,
+    struct steno_error *err)
 {
         if (json_type(j, obj) != JSON_OBJECT)
                 return error_set(err, STENO_EINVAL, "%s: not an object", where);
@@ -107,7 +107,7 @@ int config_key_check(const struct json *j, json_ref obj, const char *const *know
                 if (is_known(j, k, known))
                         continue;
                 struct str name = json_inner(j, k);
-                const char *near = config_key_suggest(known, name);
+                const char *near = json_keys_suggest(known, name);
                 int shown = name.n > 60 ? 60 : (int)name.n;
                 if (near)
                         return error_set(err, STENO_EINVAL,
@@ -116,7 +116,7 @@ int config_key_check(const struct json *j, json_ref obj, const char *const *know
                 return error_set(
                     err, STENO_EINVAL, "%s: unknown key \"%.*s\"", where, shown, name.p);
         }
-        if (config_key_repeats(j, obj))
+        if (json_keys_repeats(j, obj))
                 return error_set(err, STENO_EINVAL, "%s: a key stands twice", where);
         return 0;
 }
@@ -138,7 +138,7 @@ static int plain_string(const struct json *j, json_ref r, char **out, struct ste
         return *out ? 0 : error_nomem(err);
 }
 
-int config_key_string(const struct json *j, json_ref obj, const char *key, const char *where,
+int json_keys_string(const struct json *j, json_ref obj, const char *key, const char *where,
     char **out, struct steno_error *err)
 {
         json_ref r = json_get(j, obj, key);
@@ -154,7 +154,7 @@ int config_key_string(const struct json *j, json_ref obj, const char *key, const
         return error_set(err, STENO_EINVAL, "%s: \"%s\" must be a string", where, key);
 }
 
-int config_key_strings(const struct json *j, json_ref obj, const char *key, const char *where,
+int json_keys_strings(const struct json *j, json_ref obj, const char *key, const char *where,
     char ***out, struct steno_error *err)
 {
         json_ref r = json_get(j, obj, key);
@@ -177,13 +177,13 @@ int config_key_strings(const struct json *j, json_ref obj, const char *key, cons
                 *out = list;
                 return 0;
         }
-        config_key_free_list(list);
+        json_keys_free_list(list);
         if (rc == STENO_ENOMEM)
                 return rc;
         return error_set(err, STENO_EINVAL, "%s: \"%s\" must be a list of strings", where, key);
 }
 
-int config_key_number(const struct json *j, json_ref obj, const char *key, const char *where,
+int json_keys_number(const struct json *j, json_ref obj, const char *key, const char *where,
     uint64_t max, uint64_t *out, struct steno_error *err)
 {
         json_ref r = json_get(j, obj, key);
@@ -199,7 +199,7 @@ int config_key_number(const struct json *j, json_ref obj, const char *key, const
         return 0;
 }
 
-void config_key_free_list(char **list)
+void json_keys_free_list(char **list)
 {
         for (size_t i = 0; list && list[i]; i++)
                 free(list[i]);

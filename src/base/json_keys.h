@@ -9,25 +9,25 @@
 #include "steno.h"
 
 /* The known name nearest to `name`, or NULL when none is near. `known` is NULL-terminated. */
-const char *config_key_suggest(const char *const *known, struct str name);
+const char *json_keys_suggest(const char *const *known, struct str name);
 
 /* STENO_EINVAL when `obj` is not an object, or has a key twice or one that is not known; `where`
  * names the object in the message. */
-int config_key_check(const struct json *j, json_ref obj, const char *const *known,
-    const char *where, struct steno_error *err);
+int json_keys_check(const struct json *j, json_ref obj, const char *const *known, const char *where,
+    struct steno_error *err);
 
 /* A string member without NULs as a copy (freed with free()), NULL when it is absent. */
-int config_key_string(const struct json *j, json_ref obj, const char *key, const char *where,
+int json_keys_string(const struct json *j, json_ref obj, const char *key, const char *where,
     char **out, struct steno_error *err);
-/* A NULL-terminated list of strings, freed with config_key_free_list(); NULL when absent. */
-int config_key_strings(const struct json *j, json_ref obj, const char *key, const char *where,
+/* A NULL-terminated list of strings, freed with json_keys_free_list(); NULL when absent. */
+int json_keys_strings(const struct json *j, json_ref obj, const char *key, const char *where,
     char ***out, struct steno_error *err);
 /* A whole number from 0 to `max`; *out is left alone when it is absent. */
-int config_key_number(const struct json *j, json_ref obj, const char *key, const char *where,
+int json_keys_number(const struct json *j, json_ref obj, const char *key, const char *where,
     uint64_t max, uint64_t *out, struct steno_error *err);
-void config_key_free_list(char **list);
+void json_keys_free_list(char **list);
 
 /* Does an object have the same key twice, however it is spelled? */
-bool config_key_repeats(const struct json *j, json_ref obj);
+bool json_keys_repeats(const struct json *j, json_ref obj);
 
 #endif

@@ -78,7 +78,7 @@ static int put_start(
         return rc;
 }
 
-int follow_artifact(struct cli *c, const char *ref, uint64_t lines)
+int cli_follow_artifact(struct cli *c, const char *ref, uint64_t lines)
 {
         const struct timespec pause = {0, POLL_MS * 1000000L};
         struct steno_error err = {0};

@@ -9,6 +9,6 @@
 #include "cli/command.h"
 
 /* Returns an exit code. */
-int follow_artifact(struct cli *c, const char *ref, uint64_t lines);
+int cli_follow_artifact(struct cli *c, const char *ref, uint64_t lines);
 
 #endif

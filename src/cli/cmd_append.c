@@ -57,7 +57,7 @@ static const char *key_of(struct appending *a)
         int n = snprintf(
             a->key, sizeof(a->key), "%s#%llu", a->o->key, (unsigned long long)a->values + 1);
         /* A key of full length has no room for the number: half of the stream would be refused. */
-        if (n > ID_MAX && sha256_hex(a->key, strlen(a->key), a->hash) == 0)
+        if (n > ID_MAX && hash_sha256_hex(a->key, strlen(a->key), a->hash) == 0)
                 return a->hash;
         return a->key;
 }

@@ -283,7 +283,7 @@ static int run_tail(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         if (o->follow)
-                return follow_artifact(c, argv[1], o->lines.set ? o->lines.v : 10);
+                return cli_follow_artifact(c, argv[1], o->lines.set ? o->lines.v : 10);
         buf_init(&args, 0);
         jsonw_object(&w);
         put_text(&w, "ref", argv[1]);

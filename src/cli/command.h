@@ -116,7 +116,7 @@ struct cli {
 /* Splits argv into the struct of options and the positional arguments, which are moved to the
  * front of argv; *argc becomes their number. Flags of `globals` are accepted everywhere. 0 or
  * EXIT_USAGE, reported. `stop_at_word` ends at the first positional. */
-int opt_parse(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
+int options_parse(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
     bool stop_at_word, int *argc, char **argv);
 extern const struct opt cli_globals[];
 

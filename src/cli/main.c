@@ -69,7 +69,7 @@ static int run_command(struct cli *c, int argc, char **argv)
 
         if (opts == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");
-        rc = opt_parse(c, cli_globals, c->cmd->opts, opts, false, &argc, argv);
+        rc = options_parse(c, cli_globals, c->cmd->opts, opts, false, &argc, argv);
         c->out.raw = c->raw;
         c->out.colours = term_colours(STDOUT_FILENO, c->color);
         if (rc == 0 && c->version)
@@ -100,7 +100,7 @@ static int unknown_command(struct cli *c, int argc, char **argv)
 static int dispatch(struct cli *c, int argc, char **argv)
 {
         int used = 0;
-        int rc = opt_parse(c, cli_globals, NULL, c, true, &argc, argv);
+        int rc = options_parse(c, cli_globals, NULL, c, true, &argc, argv);
 
         if (rc != 0)
                 return rc;

@@ -130,7 +130,7 @@ static int identify(struct cli *c, const struct opt *globals, const struct opt *
         return 0;
 }
 
-int opt_parse(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
+int options_parse(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
     bool stop_at_word, int *argc, char **argv)
 {
         int n = 0;

@@ -30,16 +30,16 @@ static const char *const known[] = {"argv", "shell", "directory", "timeout_secon
 
 static int read_members(struct exec_args *a, const struct json *j, struct steno_error *err)
 {
-        int rc = config_key_check(j, 0, known, "arguments", err);
+        int rc = json_keys_check(j, 0, known, "arguments", err);
 
         if (rc == 0)
-                rc = config_key_strings(j, 0, "argv", "arguments", &a->argv, err);
+                rc = json_keys_strings(j, 0, "argv", "arguments", &a->argv, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "shell", "arguments", &a->shell, err);
+                rc = json_keys_string(j, 0, "shell", "arguments", &a->shell, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "directory", "arguments", &a->directory, err);
+                rc = json_keys_string(j, 0, "directory", "arguments", &a->directory, err);
         if (rc == 0)
-                rc = config_key_number(
+                rc = json_keys_number(
                     j, 0, "timeout_seconds", "arguments", SECONDS_MAX, &a->seconds, err);
         return rc;
 }
@@ -83,7 +83,7 @@ int exec_args_parse(struct exec_args *a, struct str json, struct steno_error *er
 
 void exec_args_release(struct exec_args *a)
 {
-        config_key_free_list(a->argv);
+        json_keys_free_list(a->argv);
         free(a->shell);
         free(a->directory);
         memset(a, 0, sizeof(*a));

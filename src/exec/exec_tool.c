@@ -46,7 +46,7 @@ static char *join(const char *base, const char *directory)
         return asprintf(&path, "%s/%s", base, directory) < 0 ? NULL : path;
 }
 
-static uint64_t time_limit(const struct tool_exec_options *o, const struct exec_args *a,
+static uint64_t time_limit(const struct exec_tool_options *o, const struct exec_args *a,
     const struct steno_tool_call *call)
 {
         uint64_t limit = a->seconds ? a->seconds * 1000 : o->timeout_ms;
@@ -89,7 +89,7 @@ static int conclude(struct steno_tool_call *call, const struct exec_result *r, u
         return 0;
 }
 
-static int run(const struct tool_exec_options *o, const struct exec_args *a,
+static int run(const struct exec_tool_options *o, const struct exec_args *a,
     struct steno_tool_call *call, struct tool_result *result, struct steno_error *err)
 {
         char **env = NULL;
@@ -144,10 +144,10 @@ static int execute(const struct tool *self, struct steno_tool_call *call,
         return rc;
 }
 
-int tool_exec_add(
-    struct steno_tools *set, const struct tool_exec_options *opt, struct steno_error *err)
+int exec_tool_add(
+    struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err)
 {
-        struct tool_exec_options *copy = malloc(sizeof(*copy));
+        struct exec_tool_options *copy = malloc(sizeof(*copy));
 
         if (!copy)
                 return error_nomem(err);

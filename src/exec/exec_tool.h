@@ -6,7 +6,7 @@
 
 #include "tool/tool.h"
 
-struct tool_exec_options {
+struct exec_tool_options {
         const char *directory;          /* where commands run; NULL: the process's */
         const char *const *env;         /* the process's environment; commands see an excerpt */
         const char *const *environment; /* names that they may see beside the usual ones */
@@ -17,7 +17,7 @@ struct tool_exec_options {
 };
 
 /* What `opt` points at must outlive the set; *opt itself is copied. */
-int tool_exec_add(
-    struct steno_tools *set, const struct tool_exec_options *opt, struct steno_error *err);
+int exec_tool_add(
+    struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err);
 
 #endif

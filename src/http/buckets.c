@@ -39,7 +39,7 @@ void buckets_free(struct buckets *all)
 
 bool buckets_take(struct buckets *all, const char *key, unsigned most)
 {
-        int64_t minute = server_now_ms() / 60000;
+        int64_t minute = http_now_ms() / 60000;
         pthread_mutex_lock(&all->mutex);
         /* Two keys in one place share what is there: never more than `most`. */
         struct bucket *b = &all->list[hash_64(key, strlen(key)) % BUCKETS];

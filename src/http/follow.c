@@ -88,7 +88,7 @@ static const struct {
     {"default", project_default},
 };
 
-projection_fn projection_find(const char *name)
+projection_fn follow_projection_find(const char *name)
 {
         for (size_t i = 0; i < sizeof PROJECTIONS / sizeof *PROJECTIONS; i++)
                 if (strcmp(name ? name : "", PROJECTIONS[i].name) == 0)

@@ -20,7 +20,7 @@ struct follow;
 typedef bool (*projection_fn)(
     struct stream *s, const char *run, uint64_t seq, const char *type, const char *data, size_t n);
 /* By the value of ?format=; NULL and "" are the default. NULL: there is none of that name. */
-projection_fn projection_find(const char *name);
+projection_fn follow_projection_find(const char *name);
 
 struct follow *follow_new(struct server *server);
 /* Adds a reader. Takes over the caller's reference to the stream. */

@@ -24,16 +24,16 @@
 #include "http/sign.h"
 #include "http/libmhd.h"
 
-int64_t server_now_us(void)
+int64_t http_now_us(void)
 {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
         return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-int64_t server_now_ms(void)
+int64_t http_now_ms(void)
 {
-        return server_now_us() / 1000;
+        return http_now_us() / 1000;
 }
 
 /* ---- the life of a request ---- */
@@ -48,7 +48,7 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         r->server = s;
         r->store = s->store;
         r->connection = connection;
-        r->started_us = server_now_us();
+        r->started_us = http_now_us();
         arena_init(&r->arena);
         buf_init(&r->body, SERVER_BODY_MAX);
         buf_init(&r->reply, 0);
@@ -63,7 +63,7 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         return r;
 }
 
-void request_free(struct request *r)
+void http_request_free(struct request *r)
 {
         if (!r)
                 return;
@@ -103,7 +103,7 @@ static void log_request(struct request *r)
         jsonw_key(&w, "token");
         jsonw_cstr(&w, r->who.known ? r->who.token_id : NULL);
         jsonw_key(&w, "ms");
-        jsonw_u64(&w, (uint64_t)(server_now_us() - r->started_us) / 1000);
+        jsonw_u64(&w, (uint64_t)(http_now_us() - r->started_us) / 1000);
         jsonw_object_end(&w);
         buf_putc(&b, '\n');
         if (!b.failed)
@@ -122,7 +122,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
                 return;
         if (r->status)
                 log_request(r);
-        request_free(r);
+        http_request_free(r);
         *req_cls = NULL;
 }
 
@@ -274,10 +274,10 @@ static enum MHD_Result check(struct request *r, const char *method)
         r->method = arena_dup(&r->arena, str_of(method)).p;
         if (r->refused)
                 return refuse(r, 414, "uri_too_long", "the address is too long");
-        int status = check_headers(s, r, &why);
+        int status = http_check_headers(s, r, &why);
         if (status)
                 return refuse(r, status, "bad_headers", why);
-        status = check_origin(s, r, &why);
+        status = http_check_origin(s, r, &why);
         if (status)
                 return refuse(r, status, "forbidden", why);
         identities_check(s->identities, bearer(r), &r->who);
@@ -303,7 +303,7 @@ static enum MHD_Result check(struct request *r, const char *method)
         status = check_scope(r, &why);
         if (status)
                 return refuse(r, status, status == 404 ? "not_found" : "unauthorized", why);
-        status = check_body(r, &why);
+        status = http_check_body(r, &why);
         if (status == 413)
                 return (body_is_short(r) ? refuse_later : refuse)(r, status, "too_large", why);
         if (status)
@@ -409,7 +409,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
         if (!p)
                 return;
         p->connection = connection;
-        p->since_ms = server_now_ms();
+        p->since_ms = http_now_ms();
         pthread_mutex_lock(&s->conn_mutex);
         p->next = s->pending;
         s->pending = p;
@@ -418,7 +418,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 
 void http_reap(struct server *s)
 {
-        int64_t now = server_now_ms();
+        int64_t now = http_now_ms();
         pthread_mutex_lock(&s->conn_mutex);
         for (struct pending_conn *p = s->pending; p; p = p->next) {
                 if (now - p->since_ms < SERVER_HEADER_SECONDS * 1000)

@@ -77,7 +77,7 @@ static bool is_number(const char *z)
         return true;
 }
 
-int check_headers(struct server *s, struct request *r, const char **why)
+int http_check_headers(struct server *s, struct request *r, const char **why)
 {
         struct header_count c = {0};
         (void)s;
@@ -125,7 +125,7 @@ static bool host_allowed(const struct server *s, struct str host)
         return false;
 }
 
-int check_origin(struct server *s, struct request *r, const char **why)
+int http_check_origin(struct server *s, struct request *r, const char **why)
 {
         const char *host = request_header(r, "Host");
         const char *origin = request_header(r, "Origin");
@@ -159,7 +159,7 @@ static bool type_is(const char *type, const char *want)
                (type[n] == '\0' || type[n] == ';' || type[n] == ' ');
 }
 
-int check_body(struct request *r, const char **why)
+int http_check_body(struct request *r, const char **why)
 {
         const char *length = request_header(r, "Content-Length");
         const char *type = request_header(r, "Content-Type");

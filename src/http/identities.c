@@ -246,7 +246,7 @@ void identities_close(struct identities *ids)
 
 static void hash_token(struct str token, char hex[SHA256_HEX])
 {
-        if (sha256_hex(token.p, token.n, hex))
+        if (hash_sha256_hex(token.p, token.n, hex))
                 hex[0] = '\0'; /* matches nothing */
 }
 

@@ -48,7 +48,7 @@ static bool describe(const struct request *r, char key[SHA256_HEX], char body[SH
         bool form = type && strncasecmp(type, "multipart/", 10) == 0;
         return strcmp(r->method, "POST") == 0 && r->who.known && !form &&
                request_keyed(r, r->path, key) &&
-               sha256_hex(r->body.n ? r->body.p : "", r->body.n, body) == 0;
+               hash_sha256_hex(r->body.n ? r->body.p : "", r->body.n, body) == 0;
 }
 
 static struct kept *place(struct replies *all, const char *key)

@@ -209,7 +209,7 @@ bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_
         buf_printf(&b, "%s\n%s\n", r->who.project, r->who.session);
         buf_put_str(&b, purpose);
         buf_printf(&b, "\n%s", key);
-        bool ok = !b.failed && sha256_hex(b.p, b.n, hex) == 0;
+        bool ok = !b.failed && hash_sha256_hex(b.p, b.n, hex) == 0;
         buf_release(&b);
         return ok;
 }

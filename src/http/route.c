@@ -58,7 +58,7 @@ const struct route *route_find(const char *method, struct str path, struct arena
     struct str params[REQUEST_PARAMS], char allowed[ROUTE_ALLOW])
 {
         allowed[0] = '\0';
-        for (const struct route *r = route_table(); r->method; r++) {
+        for (const struct route *r = routes_table(); r->method; r++) {
                 struct str raw[REQUEST_PARAMS];
                 size_t count;
                 if (!matches(r->pattern, path, raw, &count))
@@ -81,7 +81,7 @@ void route_put_table(struct buf *out)
         static const char *const SCOPES[] = {"open", "signed", "visitor", "session", "project"};
         struct jsonw w = jsonw_to(out);
         jsonw_array(&w);
-        for (const struct route *r = route_table(); r->method; r++) {
+        for (const struct route *r = routes_table(); r->method; r++) {
                 jsonw_object(&w);
                 jsonw_key(&w, "method");
                 jsonw_cstr(&w, r->method);

@@ -38,7 +38,7 @@ struct route {
 };
 
 /* All of them; the last has no method. */
-const struct route *route_table(void);
+const struct route *routes_table(void);
 
 #define ROUTE_ALLOW 64 /* a list of methods */
 

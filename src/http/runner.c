@@ -20,7 +20,7 @@
 
 struct live {
         struct live *next;
-        struct chat *chat;
+        struct runner *chat;
         struct steno_conv *conv;
         struct steno_stop *stop;
         char *project;
@@ -46,7 +46,7 @@ struct live {
         int answer; /* enum steno_permission; STENO_ASK while there is none */
 };
 
-struct chat {
+struct runner {
         struct server *server;
         struct session *session;
         struct steno_tools public_tools;
@@ -55,9 +55,9 @@ struct chat {
         struct live *list;
 };
 
-struct chat *chat_new(struct server *server, struct session *session)
+struct runner *runner_new(struct server *server, struct session *session)
 {
-        struct chat *chat = calloc(1, sizeof *chat);
+        struct runner *chat = calloc(1, sizeof *chat);
         if (!chat)
                 return NULL;
         chat->server = server;
@@ -71,7 +71,7 @@ struct chat *chat_new(struct server *server, struct session *session)
         return chat;
 }
 
-void chat_free(struct chat *chat)
+void runner_free(struct runner *chat)
 {
         if (!chat)
                 return;
@@ -106,7 +106,7 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
         follow_poke(l->chat->server->follow, l->run);
 }
 
-static void wait_a_moment(struct chat *chat)
+static void wait_a_moment(struct runner *chat)
 {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
@@ -120,8 +120,8 @@ static void wait_a_moment(struct chat *chat)
 static int ask(void *ctx, const struct steno_permission_request *q, char reason[240])
 {
         struct live *l = ctx;
-        struct chat *chat = l->chat;
-        int64_t from = server_now_ms(), watched = from;
+        struct runner *chat = l->chat;
+        int64_t from = http_now_ms(), watched = from;
         if (l->public_only) {
                 snprintf(reason, 240, "this tool is not open to visitors");
                 return STENO_DENY;
@@ -132,7 +132,7 @@ static int ask(void *ctx, const struct steno_permission_request *q, char reason[
         l->answer = STENO_ASK;
         pthread_cond_broadcast(&chat->changed);
         while (l->answer == STENO_ASK && !steno_stop_requested(q->stop)) {
-                int64_t now = server_now_ms();
+                int64_t now = http_now_ms();
                 if (follow_readers(chat->server->follow, l->run))
                         watched = now;
                 if (now - watched > UNWATCHED_MS || now - from > APPROVAL_MS)
@@ -181,7 +181,7 @@ static void live_leave(struct live *l)
 static void *run(void *arg)
 {
         struct live *l = arg;
-        struct chat *chat = l->chat;
+        struct runner *chat = l->chat;
         struct steno_loop_options opt = {.size = sizeof opt,
             .store = chat->server->store,
             .conv = l->conv,
@@ -230,7 +230,7 @@ static char *copy(const char *z, bool *failed)
 }
 
 static int live_new(
-    struct chat *chat, const struct chat_turn *t, struct live **out, struct steno_error *err)
+    struct runner *chat, const struct loop_turn *t, struct live **out, struct steno_error *err)
 {
         struct live *l = calloc(1, sizeof *l);
         bool failed = !l;
@@ -264,7 +264,7 @@ static int live_new(
 /* Starts the thread and waits until the run has begun or failed to. Under no lock. */
 static int begin(struct live *l, struct steno_error *err)
 {
-        struct chat *chat = l->chat;
+        struct runner *chat = l->chat;
         pthread_t thread;
         pthread_attr_t attr;
         pthread_mutex_lock(&chat->mutex);
@@ -292,8 +292,8 @@ static int begin(struct live *l, struct steno_error *err)
         return rc;
 }
 
-int chat_start(
-    struct chat *chat, const struct chat_turn *turn, char run_id[64], struct steno_error *err)
+int runner_start(
+    struct runner *chat, const struct loop_turn *turn, char run_id[64], struct steno_error *err)
 {
         struct live *l;
         int rc = live_new(chat, turn, &l, err);
@@ -317,7 +317,7 @@ int chat_start(
         return 0;
 }
 
-int chat_run(struct chat *chat, const struct chat_turn *turn, char run_id[64], char **result,
+int runner_run(struct runner *chat, const struct loop_turn *turn, char run_id[64], char **result,
     char **final, struct steno_error *err)
 {
         struct live *l;
@@ -347,7 +347,7 @@ int chat_run(struct chat *chat, const struct chat_turn *turn, char run_id[64], c
 /* ---- from outside ---- */
 
 /* Under the mutex. */
-static struct live *find(struct chat *chat, const char *project, const char *run_id)
+static struct live *find(struct runner *chat, const char *project, const char *run_id)
 {
         for (struct live *l = chat->list; l; l = l->next)
                 if (strcmp(l->run, run_id) == 0 && strcmp(l->project, project) == 0 && !l->over)
@@ -355,7 +355,8 @@ static struct live *find(struct chat *chat, const char *project, const char *run
         return NULL;
 }
 
-int chat_stop(struct chat *chat, const char *project, const char *run_id, struct steno_error *err)
+int runner_stop(
+    struct runner *chat, const char *project, const char *run_id, struct steno_error *err)
 {
         pthread_mutex_lock(&chat->mutex);
         struct live *l = find(chat, project, run_id);
@@ -372,14 +373,14 @@ static bool is_asked(const struct live *l, const char *call)
         return strcmp(l->asked_call, call) == 0 && l->answer == STENO_ASK;
 }
 
-int chat_approve(struct chat *chat, const char *project, const char *run_id, const char *call,
+int runner_approve(struct runner *chat, const char *project, const char *run_id, const char *call,
     const char *approval, bool allow, struct steno_error *err)
 {
         int rc = 0;
-        int64_t until = server_now_ms() + ASKED_SOON_MS;
+        int64_t until = http_now_ms() + ASKED_SOON_MS;
         struct live *l;
         pthread_mutex_lock(&chat->mutex);
-        while ((l = find(chat, project, run_id)) && !is_asked(l, call) && server_now_ms() < until)
+        while ((l = find(chat, project, run_id)) && !is_asked(l, call) && http_now_ms() < until)
                 wait_a_moment(chat);
         if (!l || !is_asked(l, call)) {
                 rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");

@@ -12,14 +12,14 @@
 #include "loop/session.h"
 #include "http/server.h"
 
-struct chat;
+struct runner;
 
 /* `session` is borrowed: the model, the tools, the rules. */
-struct chat *chat_new(struct server *server, struct session *session);
+struct runner *runner_new(struct server *server, struct session *session);
 /* Asks every run to stop and waits for them. */
-void chat_free(struct chat *chat);
+void runner_free(struct runner *chat);
 
-struct chat_turn {
+struct loop_turn {
         const char *project;
         const char *conversation;
         const char *message;      /* the user's text, or */
@@ -35,17 +35,17 @@ struct chat_turn {
  * Starts a run on a thread of its own and returns when it has begun: `run` gets its id.
  * STENO_ECONFLICT: the conversation has a live run. STENO_EPROTO: nothing to continue.
  */
-int chat_start(
-    struct chat *chat, const struct chat_turn *turn, char run[64], struct steno_error *err);
+int runner_start(
+    struct runner *chat, const struct loop_turn *turn, char run[64], struct steno_error *err);
 /* The same, and waits for its end: *result as steno_chat_loop's, *final the data of final_message
  * (may stay NULL). */
-int chat_run(struct chat *chat, const struct chat_turn *turn, char run[64], char **result,
+int runner_run(struct runner *chat, const struct loop_turn *turn, char run[64], char **result,
     char **final, struct steno_error *err);
 
 /* STENO_ENOTFOUND: no live run of that project here. */
-int chat_stop(struct chat *chat, const char *project, const char *run, struct steno_error *err);
+int runner_stop(struct runner *chat, const char *project, const char *run, struct steno_error *err);
 /* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. */
-int chat_approve(struct chat *chat, const char *project, const char *run, const char *call,
+int runner_approve(struct runner *chat, const char *project, const char *run, const char *call,
     const char *approval, bool allow, struct steno_error *err);
 
 #endif

@@ -164,7 +164,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->replies = replies_new();
         s->buckets = buckets_new();
         if (opt->session)
-                s->chat = chat_new(s, opt->session);
+                s->chat = runner_new(s, opt->session);
         if (opt->public_project)
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
@@ -241,7 +241,7 @@ void server_stop(struct server *s)
         if (s->ticking)
                 pthread_join(s->ticker, NULL);
         /* Runs first: their last events still reach those who watch. */
-        chat_free(s->chat);
+        runner_free(s->chat);
         s->chat = NULL;
         if (s->follow)
                 follow_stop(s->follow);

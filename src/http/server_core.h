@@ -16,7 +16,7 @@
 #include "http/workers.h"
 
 struct MHD_Daemon;
-struct chat;
+struct runner;
 struct follow;
 struct tails;
 struct replies;
@@ -39,8 +39,8 @@ struct server {
         int port;
         char **hosts; /* allowed in Host, NULL-terminated */
         char *public_project;
-        char *script;      /* of a scripted model */
-        struct chat *chat; /* NULL: no runs are made here */
+        char *script;        /* of a scripted model */
+        struct runner *chat; /* NULL: no runs are made here */
         pthread_t ticker;
         bool ticking;
         atomic_bool stopping;
@@ -52,15 +52,15 @@ struct server {
 };
 
 /* check.c: 0, or the status to answer with `why` set. Looks at headers only. */
-int check_headers(struct server *s, struct request *r, const char **why);
+int http_check_headers(struct server *s, struct request *r, const char **why);
 /* Host and Origin. */
-int check_origin(struct server *s, struct request *r, const char **why);
+int http_check_origin(struct server *s, struct request *r, const char **why);
 /* Content type and length against the route. */
-int check_body(struct request *r, const char **why);
+int http_check_body(struct request *r, const char **why);
 
 /* http.c: the answer is ready, on any thread. */
 void http_finish(struct request *r);
-void request_free(struct request *r);
+void http_request_free(struct request *r);
 
 /* A connection whose request line and headers have not come: see http.c. */
 struct pending_conn {
@@ -69,7 +69,7 @@ struct pending_conn {
         int64_t since_ms;
 };
 
-int64_t server_now_ms(void);
-int64_t server_now_us(void);
+int64_t http_now_ms(void);
+int64_t http_now_us(void);
 
 #endif

@@ -145,7 +145,7 @@ static ssize_t feed(void *cls, uint64_t pos, char *p, size_t max)
         if (s->broken) {
                 n = MHD_CONTENT_READER_END_WITH_ERROR;
         } else if (s->queue.n || s->blob) {
-                s->taken_ms = server_now_ms();
+                s->taken_ms = http_now_ms();
                 n = (ssize_t)take(s, p, max);
         } else if (s->ended) {
                 n = s->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
@@ -209,7 +209,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->refs = 2;
         s->on_close = on_close;
         s->ctx = ctx;
-        s->last_ms = server_now_ms();
+        s->last_ms = http_now_ms();
         memcpy(s->token_id, r->who.token_id, sizeof s->token_id);
         s->token_version = r->who.version;
         pthread_mutex_init(&s->mutex, NULL);
@@ -249,7 +249,7 @@ static bool put(struct stream *s, const void *p, size_t n)
                 return false;
         }
         if (s->queue.n == 0 && !s->blob)
-                s->taken_ms = server_now_ms();
+                s->taken_ms = http_now_ms();
         if (large) {
                 s->blob = blob_get(s->server->streams, p, n);
                 s->blob_at = 0;
@@ -270,7 +270,7 @@ bool stream_has_room(struct stream *s)
 int64_t stream_stalled(struct stream *s)
 {
         pthread_mutex_lock(&s->mutex);
-        int64_t ms = s->queue.n || s->blob ? server_now_ms() - s->taken_ms : 0;
+        int64_t ms = s->queue.n || s->blob ? http_now_ms() - s->taken_ms : 0;
         pthread_mutex_unlock(&s->mutex);
         return ms;
 }
@@ -279,7 +279,7 @@ bool stream_write(struct stream *s, const void *p, size_t n)
 {
         pthread_mutex_lock(&s->mutex);
         bool ok = put(s, p, n);
-        s->last_ms = server_now_ms();
+        s->last_ms = http_now_ms();
         wake(s);
         pthread_mutex_unlock(&s->mutex);
         return ok;
@@ -351,7 +351,7 @@ void streams_tick(struct streams *all)
 {
         static const char ALIVE[] = ": alive\n\n";
         static const char REVOKED[] = "event: error\ndata: {\"code\":\"revoked\"}\n\n";
-        int64_t now = server_now_ms();
+        int64_t now = http_now_ms();
         uint64_t version = identities_version(all->server->identities);
         pthread_mutex_lock(&all->mutex);
         for (struct stream *s = all->first; s; s = s->next) {

@@ -23,12 +23,12 @@ struct workers {
 
 static void serve(struct request *r)
 {
-        int64_t from = server_now_us();
+        int64_t from = http_now_us();
         if (!replies_give(r->server->replies, r)) {
                 r->route->handle(r);
                 replies_keep(r->server->replies, r);
         }
-        atomic_fetch_add(&r->server->metrics.micros, (unsigned long long)(server_now_us() - from));
+        atomic_fetch_add(&r->server->metrics.micros, (unsigned long long)(http_now_us() - from));
         http_finish(r);
 }
 

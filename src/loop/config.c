@@ -110,10 +110,10 @@ static int read_limits(struct config_limits *l, const struct json *j, json_ref o
             {"commandMemoryMb", 1 << 24, &l->command_memory_mb},
             {"commandCpuSeconds", 365 * 86400, &l->command_cpu_seconds},
         };
-        int rc = config_key_check(j, obj, known_limits, where, err);
+        int rc = json_keys_check(j, obj, known_limits, where, err);
 
         for (size_t i = 0; rc == 0 && i < sizeof(members) / sizeof(*members); i++)
-                rc = config_key_number(
+                rc = json_keys_number(
                     j, obj, members[i].key, where, members[i].max, members[i].out, err);
         return rc;
 }
@@ -138,22 +138,22 @@ static int read_document(struct config *c, const struct json *j, const char *con
 {
         char where[160];
         json_ref r;
-        int rc = config_key_check(j, 0, known, path, err);
+        int rc = json_keys_check(j, 0, known, path, err);
 
         if (rc == 0)
-                rc = config_key_string(j, 0, "provider", path, &c->provider, err);
+                rc = json_keys_string(j, 0, "provider", path, &c->provider, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "baseUrl", path, &c->base_url, err);
+                rc = json_keys_string(j, 0, "baseUrl", path, &c->base_url, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "apiKey", path, &c->api_key, err);
+                rc = json_keys_string(j, 0, "apiKey", path, &c->api_key, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "model", path, &c->model, err);
+                rc = json_keys_string(j, 0, "model", path, &c->model, err);
         if (rc == 0)
-                rc = config_key_string(j, 0, "system", path, &c->system, err);
+                rc = json_keys_string(j, 0, "system", path, &c->system, err);
         if (rc == 0)
                 rc = read_params(c, j, path, err);
         if (rc == 0)
-                rc = config_key_strings(j, 0, "environment", path, &c->environment, err);
+                rc = json_keys_strings(j, 0, "environment", path, &c->environment, err);
         snprintf(where, sizeof(where), "%.120s: limits", path);
         if (rc == 0 && (r = json_get(j, 0, "limits")) != JSON_NONE)
                 rc = read_limits(&c->limits, j, r, where, err);
@@ -308,7 +308,7 @@ static int disarm(struct config *layer, const char *path, char **warnings, struc
         permission_rules_release(&layer->rules);
         if (layer->environment)
                 buf_printf(&names, "%senvironment", names.n ? ", " : "");
-        config_key_free_list(layer->environment);
+        json_keys_free_list(layer->environment);
         layer->environment = NULL;
         const char *list = buf_cstr(&names);
         int n = 0;
@@ -439,7 +439,7 @@ void config_release(struct config *c)
         free(c->params);
         mcp_servers_release(&c->servers);
         permission_rules_release(&c->rules);
-        config_key_free_list(c->environment);
+        json_keys_free_list(c->environment);
         free(c->warnings);
         memset(c, 0, sizeof(*c));
 }

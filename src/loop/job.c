@@ -111,11 +111,11 @@ static int job_step(struct steno_tool_call *call, const char *text, uint64_t don
                 rc = error_set(err, STENO_EINTERRUPTED, "the call is over");
         } else {
                 struct event e;
-                event_begin(&e, job->journal, "tool_call_step", job->message_id);
+                journal_event_begin(&e, job->journal, "tool_call_step", job->message_id);
                 jsonw_key(&e.w, "toolCallId");
                 jsonw_cstr(&e.w, job->id);
                 put_step(&e.w, text, done, total);
-                rc = event_end(&e, job->journal);
+                rc = journal_event_end(&e, job->journal);
                 if (rc)
                         error_set(err, rc, "the run's log cannot be written");
                 if (job->step_count++ < JOB_STEPS_MAX) {

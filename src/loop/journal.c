@@ -68,13 +68,14 @@ static int flush_locked(struct journal *j)
         return rc;
 }
 
-void event_begin(struct event *e, const struct journal *j, const char *type, const char *message_id)
+void journal_event_begin(
+    struct event *e, const struct journal *j, const char *type, const char *message_id)
 {
         e->type = type;
         begin(e, j, message_id);
 }
 
-int event_end(struct event *e, struct journal *j)
+int journal_event_end(struct event *e, struct journal *j)
 {
         jsonw_object_end(&e->w);
         pthread_mutex_lock(&j->lock);

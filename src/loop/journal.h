@@ -46,10 +46,10 @@ struct event {
         struct jsonw w;
 };
 /* `message_id` may be NULL. */
-void event_begin(
+void journal_event_begin(
     struct event *e, const struct journal *j, const char *type, const char *message_id);
 /* Closes, stores, tells and releases it. 0 or the store's failure. */
-int event_end(struct event *e, struct journal *j);
+int journal_event_end(struct event *e, struct journal *j);
 
 /* From here on pieces belong to this message. */
 void journal_message(struct journal *j, const char *message_id);

@@ -37,7 +37,7 @@ static int check_json_object(const char *what, const char *json, struct steno_er
 }
 
 static int take_options(
-    struct chat *c, const struct steno_loop_options *opt, struct steno_error *err)
+    struct loop *c, const struct steno_loop_options *opt, struct steno_error *err)
 {
         struct steno_loop_options *o = &c->opt;
         if (!opt || opt->size < offsetof(struct steno_loop_options, prompt))
@@ -65,7 +65,7 @@ static int take_options(
         return rc;
 }
 
-static int make_provider(struct chat *c, struct steno_error *err)
+static int make_provider(struct loop *c, struct steno_error *err)
 {
         const struct steno_loop_options *o = &c->opt;
         if (strcmp(o->provider, "script") == 0)
@@ -79,7 +79,7 @@ static int make_provider(struct chat *c, struct steno_error *err)
         return provider_openai_new(&p, &c->provider, err);
 }
 
-static int make_tools(struct chat *c, struct steno_error *err)
+static int make_tools(struct loop *c, struct steno_error *err)
 {
         const struct steno_tools *given = c->opt.tools;
         for (size_t i = 0; given && i < given->count; i++) {
@@ -104,31 +104,31 @@ static int make_tools(struct chat *c, struct steno_error *err)
 /* ---- limits ---- */
 
 /* Stores the reason and ends the run when a limit is reached or someone said stop. */
-static int check_limits(struct chat *c, struct steno_error *err)
+static int check_limits(struct loop *c, struct steno_error *err)
 {
         char words[200];
         const struct steno_loop_options *o = &c->opt;
         if (steno_stop_requested(o->stop))
-                return chat_store_end(c, "interrupted", "INTERRUPTED", "stopped by the user", err);
+                return loop_store_end(c, "interrupted", "INTERRUPTED", "stopped by the user", err);
         if (c->repeats >= CHAT_REPEATS_STOPPED) {
                 snprintf(words, sizeof(words),
                     "stopped: the model made the same call %u times in a row", c->repeats);
-                return chat_store_end(c, "repeated_calls", "LIMIT_REPEATED", words, err);
+                return loop_store_end(c, "repeated_calls", "LIMIT_REPEATED", words, err);
         }
         if (c->turns >= o->max_turns) {
                 snprintf(words, sizeof(words), "stopped: the limit of %u model calls is reached",
                     o->max_turns);
-                return chat_store_end(c, "max_turns", "LIMIT_TURNS", words, err);
+                return loop_store_end(c, "max_turns", "LIMIT_TURNS", words, err);
         }
         if (c->deadline && time_monotonic_ms() >= c->deadline) {
                 snprintf(words, sizeof(words), "stopped: the time limit of %.1f s is reached",
                     o->max_ms / 1000.0);
-                return chat_store_end(c, "max_time", "LIMIT_TIME", words, err);
+                return loop_store_end(c, "max_time", "LIMIT_TIME", words, err);
         }
         if (o->max_tokens && c->tokens >= o->max_tokens) {
                 snprintf(words, sizeof(words), "stopped: %llu tokens were used, the limit is %llu",
                     (unsigned long long)c->tokens, (unsigned long long)o->max_tokens);
-                return chat_store_end(c, "max_tokens", "LIMIT_TOKENS", words, err);
+                return loop_store_end(c, "max_tokens", "LIMIT_TOKENS", words, err);
         }
         return 0;
 }
@@ -143,11 +143,11 @@ static const char *reason_of(enum reply_finish finish)
 }
 
 /* A reply without calls is the last one. */
-static int take_final(struct chat *c, const struct reply *reply, struct steno_error *err)
+static int take_final(struct loop *c, const struct reply *reply, struct steno_error *err)
 {
         buf_put_str(&c->final_text, buf_str(&reply->text));
         struct event e;
-        event_begin(&e, &c->journal, "final_message", c->message_id);
+        journal_event_begin(&e, &c->journal, "final_message", c->message_id);
         jsonw_key(&e.w, "text");
         jsonw_str(&e.w, buf_str(&reply->text));
         jsonw_key(&e.w, "toolCalls");
@@ -155,29 +155,29 @@ static int take_final(struct chat *c, const struct reply *reply, struct steno_er
         if (!c->calls_json.failed) /* past its limit it would be half a list */
                 buf_put_str(&e.data, buf_str(&c->calls_json));
         jsonw_array_end(&e.w);
-        event_end(&e, &c->journal);
+        journal_event_end(&e, &c->journal);
         c->reason = reason_of(reply->finish);
         if (c->opt.require_tool && !c->required_met) {
                 c->reason = "required_tool";
                 if (strcmp(c->opt.require_tool, "any") == 0)
-                        llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
+                        reply_fault_set(&c->fault, "REQUIRED_TOOL", false,
                             "the model called no tool, though one was required");
                 else
-                        llm_fault_set(&c->fault, "REQUIRED_TOOL", false,
+                        reply_fault_set(&c->fault, "REQUIRED_TOOL", false,
                             "the model did not call the required tool \"%s\"", c->opt.require_tool);
-                event_begin(&e, &c->journal, "run_error", c->message_id);
+                journal_event_begin(&e, &c->journal, "run_error", c->message_id);
                 jsonw_key(&e.w, "code");
                 jsonw_cstr(&e.w, c->fault.code);
                 jsonw_key(&e.w, "message");
                 jsonw_cstr(&e.w, c->fault.message);
                 jsonw_key(&e.w, "retryable");
                 jsonw_bool(&e.w, false);
-                event_end(&e, &c->journal);
+                journal_event_end(&e, &c->journal);
         }
         return journal_check(&c->journal, err);
 }
 
-static int take_turns(struct chat *c, struct steno_error *err)
+static int take_turns(struct loop *c, struct steno_error *err)
 {
         struct reply reply;
         reply_init(&reply);
@@ -186,14 +186,14 @@ static int take_turns(struct chat *c, struct steno_error *err)
                 rc = check_limits(c, err);
                 if (rc || c->reason)
                         break;
-                rc = chat_turn(c, &reply, err);
+                rc = loop_turn(c, &reply, err);
                 if (rc || c->reason)
                         break;
                 c->nudge = false;
-                rc = chat_store_reply(c, &reply, err);
+                rc = loop_store_reply(c, &reply, err);
                 if (rc)
                         break;
-                rc = reply.count ? chat_carry_out(c, &reply, err) : take_final(c, &reply, err);
+                rc = reply.count ? loop_carry_out(c, &reply, err) : take_final(c, &reply, err);
         }
         reply_release(&reply);
         return rc;
@@ -201,7 +201,7 @@ static int take_turns(struct chat *c, struct steno_error *err)
 
 /* ---- the run ---- */
 
-static int begin_run(struct chat *c, struct steno_error *err)
+static int begin_run(struct loop *c, struct steno_error *err)
 {
         int rc = steno_run_begin(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
         if (rc)
@@ -211,18 +211,18 @@ static int begin_run(struct chat *c, struct steno_error *err)
         c->journal.ctx = c->opt.ctx;
         c->deadline = c->opt.max_ms ? time_monotonic_ms() + c->opt.max_ms : 0;
         struct event e;
-        event_begin(&e, &c->journal, "run_started", NULL);
+        journal_event_begin(&e, &c->journal, "run_started", NULL);
         jsonw_key(&e.w, "mode");
         jsonw_cstr(&e.w, c->opt.mode);
         jsonw_key(&e.w, "model");
         jsonw_cstr(&e.w, c->opt.model);
         jsonw_key(&e.w, "conversation");
         jsonw_cstr(&e.w, steno_conv_id(c->opt.conv));
-        event_end(&e, &c->journal);
+        journal_event_end(&e, &c->journal);
         return journal_check(&c->journal, err);
 }
 
-static void put_end(struct jsonw *w, const struct chat *c)
+static void put_end(struct jsonw *w, const struct loop *c)
 {
         jsonw_key(w, "reason");
         jsonw_cstr(w, c->reason);
@@ -236,28 +236,28 @@ static void put_end(struct jsonw *w, const struct chat *c)
 }
 
 /* `rc` is a failure of the store, or 0: then the run has its reason. */
-static int finish(struct chat *c, int rc, struct steno_error *err)
+static int finish(struct loop *c, int rc, struct steno_error *err)
 {
         struct event e;
         if (rc) {
                 c->reason = "error";
-                llm_fault_set(&c->fault, "STORE_ERROR", false, "%s", err->msg);
-                event_begin(&e, &c->journal, "run_error", NULL);
+                reply_fault_set(&c->fault, "STORE_ERROR", false, "%s", err->msg);
+                journal_event_begin(&e, &c->journal, "run_error", NULL);
                 jsonw_key(&e.w, "code");
                 jsonw_cstr(&e.w, c->fault.code);
                 jsonw_key(&e.w, "message");
                 jsonw_cstr(&e.w, c->fault.message);
                 jsonw_key(&e.w, "retryable");
                 jsonw_bool(&e.w, false);
-                event_end(&e, &c->journal);
+                journal_event_end(&e, &c->journal);
         }
-        event_begin(&e, &c->journal, "run_finished", NULL);
+        journal_event_begin(&e, &c->journal, "run_finished", NULL);
         put_end(&e.w, c);
-        event_end(&e, &c->journal);
+        journal_event_end(&e, &c->journal);
         return rc ? rc : journal_check(&c->journal, err);
 }
 
-static int put_result(const struct chat *c, char **result, struct steno_error *err)
+static int put_result(const struct loop *c, char **result, struct steno_error *err)
 {
         struct buf json;
         buf_init(&json, 0);
@@ -293,13 +293,13 @@ static int put_result(const struct chat *c, char **result, struct steno_error *e
         return rc;
 }
 
-static int run(struct chat *c, char **result, struct steno_error *err)
+static int run(struct loop *c, char **result, struct steno_error *err)
 {
         int rc = begin_run(c, err);
         if (!c->run)
                 return rc;
         if (rc == 0 && !(c->opt.flags & STENO_LOOP_CONTINUE))
-                rc = chat_store_user(c, err);
+                rc = loop_store_user(c, err);
         if (rc == 0)
                 rc = take_turns(c, err);
         rc = finish(c, rc, err);
@@ -310,7 +310,7 @@ static int run(struct chat *c, char **result, struct steno_error *err)
         return rc;
 }
 
-static int prepare(struct chat *c, const struct steno_loop_options *opt, struct steno_error *err)
+static int prepare(struct loop *c, const struct steno_loop_options *opt, struct steno_error *err)
 {
         int rc = take_options(c, opt, err);
         if (rc == 0)
@@ -322,10 +322,10 @@ static int prepare(struct chat *c, const struct steno_loop_options *opt, struct 
         c->board = job_board_new();
         if (!c->board)
                 return error_nomem(err);
-        rc = rescue_conversation(c->opt.store, c->opt.conv, err);
+        rc = loop_recover(c->opt.store, c->opt.conv, err);
         c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
         if (rc == 0 && c->nudge)
-                rc = rescue_check_continue(c->opt.conv, err);
+                rc = loop_check_continue(c->opt.conv, err);
         return rc;
 }
 
@@ -333,7 +333,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
 {
         struct steno_error own = {0};
         struct steno_error *why = err ? err : &own; /* run_error tells it, whoever listens */
-        struct chat c = {0};
+        struct loop c = {0};
         toolset_init(&c.tools);
         buf_init(&c.tools_json, 0);
         buf_init(&c.calls_json, MESSAGE_MAX);

@@ -27,7 +27,7 @@
 #define CHAT_REPEATS_CORRECTED 2
 #define CHAT_REPEATS_STOPPED 4
 
-struct chat {
+struct loop {
         struct steno_loop_options opt; /* defaults filled in */
         struct provider *provider;
         struct steno_tools tools;
@@ -47,40 +47,40 @@ struct chat {
         struct buf calls_json;    /* of final_message: calls of the run, with results */
 
         const char *reason; /* why the run ended; NULL while it goes on */
-        struct llm_fault fault;
+        struct reply_fault fault;
         struct buf final_text;
 };
 
 /* ---- words.c ---- */
 
-void chat_make_id(const char *prefix, char out[CHAT_ID]);
+void loop_make_id(const char *prefix, char out[CHAT_ID]);
 
 /* The user's message: stored (unless it is there already). */
-int chat_store_user(struct chat *c, struct steno_error *err);
+int loop_store_user(struct loop *c, struct steno_error *err);
 /* An assistant message as the provider sent it: stored and told. */
-int chat_store_reply(struct chat *c, const struct reply *reply, struct steno_error *err);
+int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err);
 /*
  * An assistant message with partType "error" and the text that had arrived, under the id
  * c->message_id: stored and told, with the event run_error; ends the run with `reason`.
  */
-int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault *fault,
+int loop_store_fault(struct loop *c, const char *reason, const struct reply_fault *fault,
     struct str text, struct str thinking, struct steno_error *err);
 /* The same for a limit or a stop between two replies: a new message, no text. */
-int chat_store_end(struct chat *c, const char *reason, const char *code, const char *words,
+int loop_store_end(struct loop *c, const char *reason, const char *code, const char *words,
     struct steno_error *err);
 /* A tool message for a call that was not run; freed with free(). NULL: out of memory. `tool` may
  * be NULL: no such tool. */
-char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
+char *loop_refusal(const struct loop *c, const struct reply_call *call, const struct tool *tool,
     const char *text, size_t *n);
 /* Adds to a command's message how it ended, where its content does not say so: a failure, or no
  * output at all. *message is the library's, and may be replaced. */
-int chat_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
+int loop_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
     struct steno_error *err);
 /* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
-int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
+int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);
 /* The error message RUN_DIED that keeps text of a run that died. */
-int chat_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
+int loop_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
     struct str text, struct str thinking);
 
 /* ---- turn.c ---- */
@@ -89,19 +89,18 @@ int chat_put_died(struct buf *out, const char *message_id, const char *run_id, c
  * Calls the model with the stored history. 0 with a reply to keep (stored by the caller), or with
  * c->reason set when the run ended here: the failure is stored.
  */
-int chat_turn(struct chat *c, struct reply *reply, struct steno_error *err);
+int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err);
 
 /* ---- calls.c ---- */
 
 /* Carries out the calls of a reply; afterwards each has a stored result. */
-int chat_carry_out(struct chat *c, const struct reply *reply, struct steno_error *err);
+int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error *err);
 
 /* ---- rescue.c ---- */
 
 /* Completes what dead runs left; STENO_ECONFLICT while a live run holds the conversation. */
-int rescue_conversation(
-    struct steno_store *store, struct steno_conv *conv, struct steno_error *err);
+int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err);
 /* Is there something to continue? STENO_EPROTO when not. */
-int rescue_check_continue(struct steno_conv *conv, struct steno_error *err);
+int loop_check_continue(struct steno_conv *conv, struct steno_error *err);
 
 #endif

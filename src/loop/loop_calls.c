@@ -38,7 +38,7 @@ struct slot {
 };
 
 struct work {
-        struct chat *c;
+        struct loop *c;
         struct slot *slots;
         size_t count;
         size_t running;
@@ -52,14 +52,14 @@ static int refuse(struct work *w, struct slot *s, struct steno_error *err)
 {
         const char *text = buf_cstr(&s->words);
         if (text)
-                s->message = chat_refusal(w->c, s->call, s->tool, text, &s->message_n);
+                s->message = loop_refusal(w->c, s->call, s->tool, text, &s->message_n);
         if (!s->message)
                 return error_nomem(err);
         s->state = SLOT_DONE;
         return 0;
 }
 
-static void put_unknown(const struct chat *c, const char *name, struct buf *out)
+static void put_unknown(const struct loop *c, const char *name, struct buf *out)
 {
         buf_puts(out, "There is no tool named \"");
         buf_puts(out, name);
@@ -73,10 +73,10 @@ static void put_unknown(const struct chat *c, const char *name, struct buf *out)
 }
 
 /* The same call again and again: counted over the whole run, broken by any other call. */
-static int count_repeats(struct chat *c, struct slot *s)
+static int count_repeats(struct loop *c, struct slot *s)
 {
         char key[65];
-        int rc = tool_approval(str_of(s->call->name), buf_str(&s->call->args), key);
+        int rc = toolset_approval(str_of(s->call->name), buf_str(&s->call->args), key);
         if (rc)
                 return rc;
         c->repeats = strcmp(key, c->repeat_key) == 0 ? c->repeats + 1 : 1;
@@ -88,7 +88,7 @@ static int count_repeats(struct chat *c, struct slot *s)
 /* Words for the model when a call must not run, or nothing. */
 static void object(const struct work *w, struct slot *s)
 {
-        const struct chat *c = w->c;
+        const struct loop *c = w->c;
         struct buf *out = &s->words;
         if (s->call->state == CALL_CUT)
                 buf_puts(out,
@@ -119,7 +119,7 @@ static int tell_approval(struct work *w, struct slot *s,
 {
         struct journal *j = &w->c->journal;
         struct event e;
-        event_begin(&e, j, "tool_call_approval", w->c->message_id);
+        journal_event_begin(&e, j, "tool_call_approval", w->c->message_id);
         jsonw_key(&e.w, "toolCallId");
         jsonw_cstr(&e.w, s->call->id);
         jsonw_key(&e.w, "toolName");
@@ -130,7 +130,7 @@ static int tell_approval(struct work *w, struct slot *s,
         jsonw_cstr(&e.w, request->approval);
         jsonw_key(&e.w, "state");
         jsonw_cstr(&e.w, state);
-        event_end(&e, j);
+        journal_event_end(&e, j);
         return journal_check(j, err);
 }
 
@@ -150,7 +150,7 @@ static int permit(
         if (s->tool->flags & TOOL_PUBLIC)
                 return 0;
         struct str args = args_of(s->call);
-        if (tool_approval(str_of(s->tool->name), args, approval) != 0)
+        if (toolset_approval(str_of(s->tool->name), args, approval) != 0)
                 return error_nomem(err);
         struct steno_permission_request request = {
             .size = sizeof(request),
@@ -185,7 +185,7 @@ static int permit(
 
 /* ---- running ---- */
 
-static int64_t deadline_of(const struct chat *c, const struct tool *tool, int64_t now)
+static int64_t deadline_of(const struct loop *c, const struct tool *tool, int64_t now)
 {
         int64_t end = now + (tool->limit_ms ? tool->limit_ms : c->opt.tool_ms);
         return c->deadline && c->deadline < end ? c->deadline : end;
@@ -210,7 +210,7 @@ static int begin_output(struct work *w, struct slot *s, struct steno_error *err)
 
 static int start(struct work *w, struct slot *s, struct steno_error *err)
 {
-        struct chat *c = w->c;
+        struct loop *c = w->c;
         struct str args = args_of(s->call);
         int rc = begin_output(w, s, err);
         if (rc)
@@ -356,7 +356,7 @@ static int settle(struct work *w, struct slot *s, bool left_behind, struct steno
                : error_nomem(err);
         const struct tool_result *result = &s->job->result;
         if (rc == 0 && end.n == 0 && (result->has_exit || result->signal))
-                rc = chat_note_exit(&s->message, &s->message_n, result, s->ended - s->started, err);
+                rc = loop_note_exit(&s->message, &s->message_n, result, s->ended - s->started, err);
         if (rc == 0)
                 rc = steno_run_outcome(
                     w->c->run, w->c->turns, s->call->id, s->message, s->message_n, err);
@@ -374,7 +374,7 @@ static int publish(struct work *w, struct steno_error *err)
         while (w->told < w->count && w->slots[w->told].state == SLOT_DONE) {
                 struct slot *s = &w->slots[w->told];
                 struct str message = str_span(s->message, s->message_n);
-                int rc = chat_store_result(w->c, s->call, s->tool, message, err);
+                int rc = loop_store_result(w->c, s->call, s->tool, message, err);
                 if (rc)
                         return rc;
                 s->state = SLOT_TOLD;
@@ -428,7 +428,7 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
 {
         struct journal *j = &w->c->journal;
         struct event e;
-        event_begin(&e, j, "tool_call_start", w->c->message_id);
+        journal_event_begin(&e, j, "tool_call_start", w->c->message_id);
         jsonw_key(&e.w, "toolCallId");
         jsonw_cstr(&e.w, s->call->id);
         jsonw_key(&e.w, "toolName");
@@ -439,7 +439,7 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
         }
         jsonw_key(&e.w, "arguments");
         jsonw_str(&e.w, buf_str(&s->call->args));
-        event_end(&e, j);
+        journal_event_end(&e, j);
         return journal_check(j, err);
 }
 
@@ -502,7 +502,7 @@ static void abandon(struct work *w)
         }
 }
 
-int chat_carry_out(struct chat *c, const struct reply *reply, struct steno_error *err)
+int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error *err)
 {
         struct work w = {.c = c, .count = reply->count};
         w.slots = calloc(reply->count, sizeof(*w.slots));

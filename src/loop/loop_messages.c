@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "loop/loop.h"
 
-void chat_make_id(const char *prefix, char out[CHAT_ID])
+void loop_make_id(const char *prefix, char out[CHAT_ID])
 {
         id_make(env_real(), prefix, out);
 }
@@ -24,7 +24,7 @@ static void put_time(struct jsonw *w, const char *key)
         jsonw_cstr(w, at);
 }
 
-static void put_origin(struct jsonw *w, const struct chat *c)
+static void put_origin(struct jsonw *w, const struct loop *c)
 {
         jsonw_key(w, "mode");
         jsonw_cstr(w, c->opt.mode);
@@ -32,7 +32,7 @@ static void put_origin(struct jsonw *w, const struct chat *c)
         jsonw_cstr(w, steno_run_id(c->run));
 }
 
-static int append(struct chat *c, struct str json, uint32_t flags, struct steno_error *err)
+static int append(struct loop *c, struct str json, uint32_t flags, struct steno_error *err)
 {
         struct steno_append_options opt = {
             .size = sizeof(opt), .durability = STENO_FULL, .flags = flags};
@@ -42,7 +42,7 @@ static int append(struct chat *c, struct str json, uint32_t flags, struct steno_
         return rc;
 }
 
-static int append_buf(struct chat *c, struct buf *b, struct steno_error *err)
+static int append_buf(struct loop *c, struct buf *b, struct steno_error *err)
 {
         int rc = buf_check(b, err);
         return rc ? rc : append(c, buf_str(b), 0, err);
@@ -57,7 +57,7 @@ static int note_seen(void *ctx, const struct steno_record *r)
         return 0;
 }
 
-static int put_given_message(struct chat *c, struct buf *out, struct steno_error *err)
+static int put_given_message(struct loop *c, struct buf *out, struct steno_error *err)
 {
         struct json j;
         struct json_edits edits;
@@ -86,7 +86,7 @@ out:
         return rc;
 }
 
-static void put_prompt(struct chat *c, struct buf *out)
+static void put_prompt(struct loop *c, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
@@ -103,7 +103,7 @@ static void put_prompt(struct chat *c, struct buf *out)
         jsonw_object_end(&w);
 }
 
-int chat_store_user(struct chat *c, struct steno_error *err)
+int loop_store_user(struct loop *c, struct steno_error *err)
 {
         if (c->opt.message_id) {
                 bool seen = false;
@@ -126,7 +126,7 @@ int chat_store_user(struct chat *c, struct steno_error *err)
 
 /* ---- the assistant ---- */
 
-static void tell_assistant(struct chat *c, struct buf *json)
+static void tell_assistant(struct loop *c, struct buf *json)
 {
         const char *z = buf_cstr(json);
         if (c->opt.on_assistant_message && z)
@@ -154,7 +154,7 @@ static int put_reply(struct buf *out, const struct reply *reply, struct steno_er
         return rc;
 }
 
-int chat_store_reply(struct chat *c, const struct reply *reply, struct steno_error *err)
+int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err)
 {
         struct buf json, came;
         buf_init(&json, MESSAGE_MAX);
@@ -179,7 +179,7 @@ out:
         return rc;
 }
 
-static void put_error(struct jsonw *w, const struct llm_fault *fault)
+static void put_error(struct jsonw *w, const struct reply_fault *fault)
 {
         jsonw_key(w, "code");
         jsonw_cstr(w, fault->code);
@@ -189,7 +189,7 @@ static void put_error(struct jsonw *w, const struct llm_fault *fault)
         jsonw_bool(w, fault->retryable);
 }
 
-static void put_fault_message(struct jsonw *w, const char *id, const struct llm_fault *fault,
+static void put_fault_message(struct jsonw *w, const char *id, const struct reply_fault *fault,
     struct str text, struct str thinking)
 {
         jsonw_object(w);
@@ -216,7 +216,7 @@ static void put_fault_message(struct jsonw *w, const char *id, const struct llm_
         }
 }
 
-int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault *fault,
+int loop_store_fault(struct loop *c, const char *reason, const struct reply_fault *fault,
     struct str text, struct str thinking, struct steno_error *err)
 {
         struct buf json;
@@ -229,9 +229,9 @@ int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault 
         if (rc == 0) {
                 tell_assistant(c, &json);
                 struct event e;
-                event_begin(&e, &c->journal, "run_error", c->message_id);
+                journal_event_begin(&e, &c->journal, "run_error", c->message_id);
                 put_error(&e.w, fault);
-                event_end(&e, &c->journal);
+                journal_event_end(&e, &c->journal);
                 rc = journal_check(&c->journal, err);
         }
         c->reason = reason;
@@ -240,21 +240,21 @@ int chat_store_fault(struct chat *c, const char *reason, const struct llm_fault 
         return rc;
 }
 
-int chat_store_end(struct chat *c, const char *reason, const char *code, const char *words,
+int loop_store_end(struct loop *c, const char *reason, const char *code, const char *words,
     struct steno_error *err)
 {
-        struct llm_fault fault = {0};
+        struct reply_fault fault = {0};
         struct str none = {NULL, 0};
-        llm_fault_set(&fault, code, true, "%s", words);
-        chat_make_id("msg_", c->message_id);
-        return chat_store_fault(c, reason, &fault, none, none, err);
+        reply_fault_set(&fault, code, true, "%s", words);
+        loop_make_id("msg_", c->message_id);
+        return loop_store_fault(c, reason, &fault, none, none, err);
 }
 
-int chat_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
+int loop_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
     struct str text, struct str thinking)
 {
-        struct llm_fault fault = {0};
-        llm_fault_set(&fault, "RUN_DIED", true,
+        struct reply_fault fault = {0};
+        reply_fault_set(&fault, "RUN_DIED", true,
             "the program ended while this reply was arriving; the text is what had come");
         struct jsonw w = jsonw_to(out);
         put_fault_message(&w, message_id, &fault, text, thinking);
@@ -268,14 +268,14 @@ int chat_put_died(struct buf *out, const char *message_id, const char *run_id, c
 
 /* ---- tools ---- */
 
-char *chat_refusal(const struct chat *c, const struct reply_call *call, const struct tool *tool,
+char *loop_refusal(const struct loop *c, const struct reply_call *call, const struct tool *tool,
     const char *text, size_t *n)
 {
         struct buf json;
         char id[CHAT_ID];
         buf_init(&json, MESSAGE_MAX);
         struct jsonw w = jsonw_to(&json);
-        chat_make_id("msg_", id);
+        loop_make_id("msg_", id);
         jsonw_object(&w);
         jsonw_key(&w, "id");
         jsonw_cstr(&w, id);
@@ -322,7 +322,7 @@ static void put_how_it_ended(
         buf_puts(out, silent ? ", no output]" : "]");
 }
 
-int chat_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
+int loop_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
     struct steno_error *err)
 {
         struct json j;
@@ -376,7 +376,7 @@ static void copy(struct jsonw *w, const struct json *j, const char *from, const 
         jsonw_raw(w, json_raw(j, r));
 }
 
-static void keep_for_final(struct chat *c, const struct reply_call *call, const struct json *j)
+static void keep_for_final(struct loop *c, const struct reply_call *call, const struct json *j)
 {
         if (c->calls_json.n)
                 buf_putc(&c->calls_json, ',');
@@ -395,7 +395,7 @@ static void keep_for_final(struct chat *c, const struct reply_call *call, const 
         jsonw_object_end(&w);
 }
 
-static int tell_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
+static int tell_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
         struct json j;
@@ -405,7 +405,7 @@ static int tell_result(struct chat *c, const struct reply_call *call, const stru
                 goto out;
         bool is_error = json_bool(&j, json_get(&j, 0, "isError"), false);
         struct event e;
-        event_begin(
+        journal_event_begin(
             &e, &c->journal, is_error ? "tool_call_error" : "tool_call_complete", c->message_id);
         jsonw_key(&e.w, "toolCallId");
         jsonw_cstr(&e.w, call->id);
@@ -422,7 +422,7 @@ static int tell_result(struct chat *c, const struct reply_call *call, const stru
         copy(&e.w, &j, "exitCode", "exitCode");
         copy(&e.w, &j, "duration", "duration");
         copy(&e.w, &j, "id", "resultId");
-        rc = event_end(&e, &c->journal);
+        rc = journal_event_end(&e, &c->journal);
         if (rc)
                 journal_check(&c->journal, err);
         keep_for_final(c, call, &j);
@@ -431,7 +431,7 @@ out:
         return rc;
 }
 
-int chat_store_result(struct chat *c, const struct reply_call *call, const struct tool *tool,
+int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
         /* What is inline was decided when it was written; the note about its end counts no more. */

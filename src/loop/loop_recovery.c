@@ -75,7 +75,7 @@ static int store_text(struct steno_conv *conv, const struct pieces *p, const cha
                 return rc;
         struct buf json;
         buf_init(&json, MESSAGE_MAX);
-        chat_put_died(&json, p->message_id, run_id, mode, buf_str(&p->text), buf_str(&p->thinking));
+        loop_put_died(&json, p->message_id, run_id, mode, buf_str(&p->text), buf_str(&p->thinking));
         rc = buf_check(&json, err);
         struct steno_append_options opt = {.size = sizeof(opt)};
         if (rc == 0)
@@ -143,7 +143,7 @@ static int refuse_if_live(const struct json *j, struct steno_error *err)
         return 0;
 }
 
-int rescue_conversation(struct steno_store *store, struct steno_conv *conv, struct steno_error *err)
+int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err)
 {
         char *list = NULL;
         struct json j;
@@ -192,7 +192,7 @@ static int look_at(void *ctx, const struct steno_record *r)
         return 0;
 }
 
-int rescue_check_continue(struct steno_conv *conv, struct steno_error *err)
+int loop_check_continue(struct steno_conv *conv, struct steno_error *err)
 {
         struct last last = {false, false};
         uint64_t seq = 0;

@@ -43,7 +43,7 @@ static void put_extra(struct buf *out, const char *role, const char *text)
 
 /* The view, between the system prompt and, where the history ends with the assistant's own
  * words, a request to go on: neither is stored. */
-static int put_messages(struct chat *c, struct buf *out, struct steno_error *err)
+static int put_messages(struct loop *c, struct buf *out, struct steno_error *err)
 {
         struct buf view;
         buf_init(&view, 0);
@@ -85,27 +85,27 @@ out:
 static void make_call_id(void *ctx, char out[64])
 {
         (void)ctx;
-        chat_make_id("call_", out);
+        loop_make_id("call_", out);
 }
 
 static int on_piece(void *ctx, enum assemble_piece kind, struct str text)
 {
-        struct chat *c = ctx;
+        struct loop *c = ctx;
         return journal_piece(&c->journal, kind, text);
 }
 
 static int on_tick(void *ctx)
 {
-        struct chat *c = ctx;
+        struct loop *c = ctx;
         return journal_tick(&c->journal);
 }
 
 /* An attempt that failed before its first token is no message, but the log keeps it. */
-static void on_retry(void *ctx, const struct llm_fault *fault, unsigned attempt, int wait_ms)
+static void on_retry(void *ctx, const struct reply_fault *fault, unsigned attempt, int wait_ms)
 {
-        struct chat *c = ctx;
+        struct loop *c = ctx;
         struct event e;
-        event_begin(&e, &c->journal, "model_retry", c->message_id);
+        journal_event_begin(&e, &c->journal, "model_retry", c->message_id);
         jsonw_key(&e.w, "attempt");
         jsonw_u64(&e.w, attempt);
         jsonw_key(&e.w, "waitMs");
@@ -114,10 +114,10 @@ static void on_retry(void *ctx, const struct llm_fault *fault, unsigned attempt,
         jsonw_cstr(&e.w, fault->code);
         jsonw_key(&e.w, "message");
         jsonw_cstr(&e.w, fault->message);
-        event_end(&e, &c->journal);
+        journal_event_end(&e, &c->journal);
 }
 
-static void count_tokens(struct chat *c, const struct reply *reply, struct str messages)
+static void count_tokens(struct loop *c, const struct reply *reply, struct str messages)
 {
         uint64_t n = reply->total_tokens;
         if (n == 0 && c->opt.max_tokens)
@@ -126,7 +126,7 @@ static void count_tokens(struct chat *c, const struct reply *reply, struct str m
         c->tokens += n;
 }
 
-static int ask(struct chat *c, struct str messages, struct str tool_choice, struct reply *reply,
+static int ask(struct loop *c, struct str messages, struct str tool_choice, struct reply *reply,
     struct steno_error *err)
 {
         struct provider_request request = {
@@ -145,7 +145,7 @@ static int ask(struct chat *c, struct str messages, struct str tool_choice, stru
             .assemble = {make_call_id, on_piece, c},
             .ctx = c,
         };
-        chat_make_id("msg_", c->message_id);
+        loop_make_id("msg_", c->message_id);
         journal_message(&c->journal, c->message_id);
         c->turns++;
         reply_clear(reply);
@@ -158,7 +158,7 @@ static int ask(struct chat *c, struct str messages, struct str tool_choice, stru
 
 /* ---- what came of it ---- */
 
-static int store_failure(struct chat *c, const char *reason, const struct llm_fault *fault,
+static int store_failure(struct loop *c, const char *reason, const struct reply_fault *fault,
     const struct reply *reply, struct steno_error *err)
 {
         struct json j;
@@ -167,26 +167,27 @@ static int store_failure(struct chat *c, const char *reason, const struct llm_fa
         buf_init(&thinking, MESSAGE_MAX);
         if (reply->message.n && json_parse(&j, reply->message.p, reply->message.n, NULL, NULL) == 0)
                 json_string(&j, json_get(&j, 0, "reasoning_content"), &thinking, NULL);
-        int rc = chat_store_fault(c, reason, fault, buf_str(&reply->text), buf_str(&thinking), err);
+        int rc = loop_store_fault(c, reason, fault, buf_str(&reply->text), buf_str(&thinking), err);
         buf_release(&thinking);
         json_release(&j);
         return rc;
 }
 
 /* Turns what ended a model call into history. Negative only when that could not be stored. */
-static int settle(struct chat *c, int rc, struct reply *reply, struct steno_error *err)
+static int settle(struct loop *c, int rc, struct reply *reply, struct steno_error *err)
 {
-        struct llm_fault fault = {0};
+        struct reply_fault fault = {0};
         if (rc == 0 && !reply->fault.code)
                 return 0;
         if (rc == 0)
                 return store_failure(c, "error", &reply->fault, reply, err);
         if (rc == STENO_EINTERRUPTED && steno_stop_requested(c->opt.stop)) {
-                llm_fault_set(&fault, "INTERRUPTED", true, "stopped while the reply was arriving");
+                reply_fault_set(
+                    &fault, "INTERRUPTED", true, "stopped while the reply was arriving");
                 return store_failure(c, "interrupted", &fault, reply, err);
         }
         if (rc == STENO_ETIMEOUT) {
-                llm_fault_set(&fault, "LIMIT_TIME", true,
+                reply_fault_set(&fault, "LIMIT_TIME", true,
                     "the run's time limit of %.1f s passed while the reply was arriving",
                     c->opt.max_ms / 1000.0);
                 return store_failure(c, "max_time", &fault, reply, err);
@@ -194,7 +195,7 @@ static int settle(struct chat *c, int rc, struct reply *reply, struct steno_erro
         return rc;
 }
 
-static bool satisfies(const struct chat *c, const struct reply *reply)
+static bool satisfies(const struct loop *c, const struct reply *reply)
 {
         const char *want = c->opt.require_tool;
         if (!want || c->required_met)
@@ -207,19 +208,19 @@ static bool satisfies(const struct chat *c, const struct reply *reply)
         return false;
 }
 
-static int drop(struct chat *c, struct steno_error *err)
+static int drop(struct loop *c, struct steno_error *err)
 {
         struct event e;
-        event_begin(&e, &c->journal, "message_dropped", c->message_id);
+        journal_event_begin(&e, &c->journal, "message_dropped", c->message_id);
         jsonw_key(&e.w, "reason");
         jsonw_cstr(&e.w, "the required tool was not called");
         jsonw_key(&e.w, "tool");
         jsonw_cstr(&e.w, c->opt.require_tool);
-        event_end(&e, &c->journal);
+        journal_event_end(&e, &c->journal);
         return journal_check(&c->journal, err);
 }
 
-static void put_choice(const struct chat *c, struct buf *out)
+static void put_choice(const struct loop *c, struct buf *out)
 {
         if (strcmp(c->opt.require_tool, "any") == 0) {
                 buf_puts(out, "\"required\"");
@@ -230,7 +231,7 @@ static void put_choice(const struct chat *c, struct buf *out)
         buf_puts(out, "}}");
 }
 
-int chat_turn(struct chat *c, struct reply *reply, struct steno_error *err)
+int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err)
 {
         struct buf messages, choice;
         buf_init(&messages, 0);

@@ -25,7 +25,7 @@ static void rule_release(struct permission_rule *r)
 {
         free(r->tool);
         free(r->server);
-        config_key_free_list(r->argv_prefix);
+        json_keys_free_list(r->argv_prefix);
         free(r->shell);
         memset(r, 0, sizeof(*r));
 }
@@ -77,22 +77,22 @@ static int rule_read(struct permission_rule *r, const struct json *j, json_ref o
         static const char *const known[] = {
             "action", "tool", "server", "argvPrefix", "shell", NULL};
         char *action = NULL;
-        int rc = config_key_check(j, obj, known, where, err);
+        int rc = json_keys_check(j, obj, known, where, err);
 
         memset(r, 0, sizeof(*r));
         if (rc == 0)
-                rc = config_key_string(j, obj, "action", where, &action, err);
+                rc = json_keys_string(j, obj, "action", where, &action, err);
         if (rc == 0 && !action_of(action, &r->action))
                 rc = error_set(
                     err, STENO_EINVAL, "%s: \"action\" must be allow, ask or deny", where);
         if (rc == 0)
-                rc = config_key_string(j, obj, "tool", where, &r->tool, err);
+                rc = json_keys_string(j, obj, "tool", where, &r->tool, err);
         if (rc == 0)
-                rc = config_key_string(j, obj, "server", where, &r->server, err);
+                rc = json_keys_string(j, obj, "server", where, &r->server, err);
         if (rc == 0)
-                rc = config_key_strings(j, obj, "argvPrefix", where, &r->argv_prefix, err);
+                rc = json_keys_strings(j, obj, "argvPrefix", where, &r->argv_prefix, err);
         if (rc == 0)
-                rc = config_key_string(j, obj, "shell", where, &r->shell, err);
+                rc = json_keys_string(j, obj, "shell", where, &r->shell, err);
         if (rc == 0)
                 rc = rule_check(r, where, err);
         if (rc < 0)

@@ -40,7 +40,7 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
 {
         const struct config *c = &s->config;
         const char *const *names = (const char *const *)c->environment;
-        struct tool_exec_options commands = {
+        struct exec_tool_options commands = {
             .directory = s->directory,
             .env = opt->env,
             .environment = names,
@@ -49,16 +49,16 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
             .memory_bytes = c->limits.command_memory_mb * MIB,
             .cpu_seconds = c->limits.command_cpu_seconds,
         };
-        int rc = tool_exec_add(&s->tools, &commands, err);
+        int rc = exec_tool_add(&s->tools, &commands, err);
         if (rc || c->servers.count == 0)
                 return rc;
-        struct tool_mcp_options servers = {
+        struct mcp_tools_options servers = {
             .servers = c->servers.list,
             .count = c->servers.count,
             .host = {opt->env, names, s->hidden},
             .stop = opt->stop,
         };
-        return tool_mcp_add(&s->tools, &servers, &s->warnings, err);
+        return mcp_tools_add(&s->tools, &servers, &s->warnings, err);
 }
 
 /* Only what is there can be hidden. */

@@ -74,7 +74,7 @@ bool trust_holds(const char *home, const char *path, struct str text, struct ste
 
         if (!real)
                 return false;
-        if (list_read(&l, home, err) == 0 && sha256_hex(text.p, text.n, hash) == 0)
+        if (list_read(&l, home, err) == 0 && hash_sha256_hex(text.p, text.n, hash) == 0)
                 holds = json_is(&l.j, json_get(&l.j, list_files(&l), real), hash);
         list_release(&l);
         free(real);
@@ -172,7 +172,7 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
                            ? error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path)
                            : STENO_EIO;
         int rc = config_slurp(real, &text, &n, err);
-        if (rc == 0 && sha256_hex(text, n, hash) < 0)
+        if (rc == 0 && hash_sha256_hex(text, n, hash) < 0)
                 rc = error_nomem(err);
         if (rc == 0)
                 rc = change(home, real, hash, err);

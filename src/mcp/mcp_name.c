@@ -35,7 +35,7 @@ bool mcp_name_offer(const char *server, const char *tool,
         }
         memcpy(raw, server, strlen(server) + 1);
         memcpy(raw + strlen(server) + 1, tool, strlen(tool) + 1);
-        bool hashed = sha256_hex(raw, raw_n - 1, hash) == 0;
+        bool hashed = hash_sha256_hex(raw, raw_n - 1, hash) == 0;
         free(raw);
 
         for (char *p = full; *p; p++)

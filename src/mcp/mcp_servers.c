@@ -21,11 +21,11 @@ static void server_release(struct mcp_server *s)
 {
         free(s->name);
         free(s->command);
-        config_key_free_list(s->args);
-        config_key_free_list(s->env);
+        json_keys_free_list(s->args);
+        json_keys_free_list(s->env);
         free(s->directory);
         free(s->url);
-        config_key_free_list(s->headers);
+        json_keys_free_list(s->headers);
         memset(s, 0, sizeof(*s));
 }
 
@@ -128,7 +128,7 @@ static int read_pairs(const struct json *j, json_ref obj, const char *key, const
 
         if (r == JSON_NONE)
                 return 0;
-        bool fine = json_type(j, r) == JSON_OBJECT && !config_key_repeats(j, r);
+        bool fine = json_type(j, r) == JSON_OBJECT && !json_keys_repeats(j, r);
         char **list = calloc((size_t)json_count(j, r) + 1, sizeof(*list));
         if (!list)
                 return error_nomem(err);
@@ -146,7 +146,7 @@ static int read_pairs(const struct json *j, json_ref obj, const char *key, const
                 n += list[n] != NULL;
         }
         if (!fine) {
-                config_key_free_list(list);
+                json_keys_free_list(list);
                 return error_set(err, STENO_EINVAL,
                     "%s: \"%s\" must be an object of names and strings", where, key);
         }
@@ -178,24 +178,24 @@ static int read_server(struct mcp_server *s, const struct json *j, json_ref obj,
     const char *const *env, const char *where, struct steno_error *err)
 {
         char *type = NULL;
-        int rc = config_key_check(j, obj, known, where, err);
+        int rc = json_keys_check(j, obj, known, where, err);
 
         if (rc == 0)
-                rc = config_key_string(j, obj, "type", where, &type, err);
+                rc = json_keys_string(j, obj, "type", where, &type, err);
         if (rc == 0)
-                rc = config_key_string(j, obj, "command", where, &s->command, err);
+                rc = json_keys_string(j, obj, "command", where, &s->command, err);
         if (rc == 0)
-                rc = config_key_string(j, obj, "cwd", where, &s->directory, err);
+                rc = json_keys_string(j, obj, "cwd", where, &s->directory, err);
         if (rc == 0)
-                rc = config_key_string(j, obj, "url", where, &s->url, err);
+                rc = json_keys_string(j, obj, "url", where, &s->url, err);
         if (rc == 0)
-                rc = config_key_strings(j, obj, "args", where, &s->args, err);
+                rc = json_keys_strings(j, obj, "args", where, &s->args, err);
         if (rc == 0)
                 rc = read_pairs(j, obj, "env", "=", where, &s->env, err);
         if (rc == 0)
                 rc = read_pairs(j, obj, "headers", ": ", where, &s->headers, err);
         if (rc == 0)
-                rc = config_key_number(
+                rc = json_keys_number(
                     j, obj, "timeout", where, 24 * 3600 * 1000, &s->timeout_ms, err);
         s->disabled = json_bool(j, json_get(j, obj, "disabled"), false);
         if (rc == 0)
@@ -228,7 +228,7 @@ int mcp_servers_read(struct mcp_servers *s, const struct json *j, json_ref obj,
         int rc = 0;
 
         if (json_type(j, obj) != JSON_OBJECT || json_count(j, obj) > SERVERS_MAX ||
-            config_key_repeats(j, obj))
+            json_keys_repeats(j, obj))
                 return error_set(err, STENO_EINVAL,
                     "%s: must be an object of at most %d servers, each once", where, SERVERS_MAX);
         for (json_ref k = json_child(j, obj); k != JSON_NONE; k = json_next_key(j, obj, k)) {

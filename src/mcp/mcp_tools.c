@@ -72,7 +72,7 @@ static int call_server(const struct tool *self, struct steno_tool_call *call,
 /* ---- starting ---- */
 
 struct opening {
-        const struct tool_mcp_options *opt;
+        const struct mcp_tools_options *opt;
         const struct mcp_server *server;
         pthread_t thread;
         bool threaded;
@@ -164,8 +164,8 @@ static int offer(struct steno_tools *set, struct opening *o, struct steno_error 
         return rc;
 }
 
-int tool_mcp_add(struct steno_tools *set, const struct tool_mcp_options *opt, struct buf *warnings,
-    struct steno_error *err)
+int mcp_tools_add(struct steno_tools *set, const struct mcp_tools_options *opt,
+    struct buf *warnings, struct steno_error *err)
 {
         int rc = 0;
 

@@ -7,7 +7,7 @@
 #include "mcp/mcp_client.h"
 #include "tool/tool.h"
 
-struct tool_mcp_options {
+struct mcp_tools_options {
         const struct mcp_server *servers;
         size_t count;
         struct mcp_host host;
@@ -20,7 +20,7 @@ struct tool_mcp_options {
  * cannot be used is left out; *warnings (may be NULL) gets a line about each. Servers and what the
  * host points at must outlive the set, which ends the servers when it is released.
  */
-int tool_mcp_add(struct steno_tools *set, const struct tool_mcp_options *opt, struct buf *warnings,
-    struct steno_error *err);
+int mcp_tools_add(struct steno_tools *set, const struct mcp_tools_options *opt,
+    struct buf *warnings, struct steno_error *err);
 
 #endif

@@ -210,7 +210,7 @@ static bool add_line(
     struct excerpt *e, struct report *r, struct buf *line, struct str raw, uint64_t whole)
 {
         buf_clear(line);
-        bool fits = snippet_put_line(line, raw, whole, REPORT_LINE, false, NULL);
+        bool fits = excerpt_snippet_put_line(line, raw, whole, REPORT_LINE, false, NULL);
         e->failed = e->failed || line->failed;
         if (!fits || line->failed || r->size + line->n > sizeof(r->text))
                 return false;

@@ -72,8 +72,8 @@ struct snippet {
         uint64_t raw_end; /* head: bytes of the output that lie before what is not shown */
 };
 
-void snippet_init(struct snippet *s);
-void snippet_release(struct snippet *s);
+void excerpt_snippet_init(struct snippet *s);
+void excerpt_snippet_release(struct snippet *s);
 
 /* The beginning, in at most max_bytes (and the options' lines). Empty when not even a clamped
  * line fits. `s` was initialised; it is overwritten. */
@@ -91,8 +91,8 @@ struct error_snippet {
         size_t count;
 };
 
-void error_snippet_init(struct error_snippet *s);
-void error_snippet_release(struct error_snippet *s);
+void excerpt_error_snippet_init(struct error_snippet *s);
+void excerpt_error_snippet_release(struct error_snippet *s);
 
 /* The most telling failures, first and last favoured, in the order of the output, without those
  * that `head` or `tail` (may be NULL) show already. */

@@ -41,7 +41,7 @@ static size_t clean_part(struct buf *out, struct str raw, size_t max, bool from_
         }
 }
 
-bool snippet_put_line(
+bool excerpt_snippet_put_line(
     struct buf *out, struct str raw, uint64_t whole, size_t max, bool from_end, size_t *used)
 {
         struct buf line;
@@ -74,13 +74,13 @@ bool snippet_put_line(
         return fits;
 }
 
-void snippet_init(struct snippet *s)
+void excerpt_snippet_init(struct snippet *s)
 {
         memset(s, 0, sizeof(*s));
         buf_init(&s->text, 0);
 }
 
-void snippet_release(struct snippet *s)
+void excerpt_snippet_release(struct snippet *s)
 {
         buf_release(&s->text);
 }
@@ -120,7 +120,7 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
                 size_t before = s->text.n;
                 if (raw.n < end - start)
                         raw.n = cut_before(raw.p, raw.n, raw.n - 1);
-                if (!snippet_put_line(
+                if (!excerpt_snippet_put_line(
                         &s->text, raw, end - start, share ? left : room, false, &used))
                         break;
                 if (share && used < end - start && before > 0) {
@@ -180,7 +180,8 @@ void excerpt_tail(
                 if (end < floor || (raw.n == 0 && end > start))
                         break;
                 buf_clear(&line);
-                if (!snippet_put_line(&line, raw, end - start, share ? left : room, true, &used))
+                if (!excerpt_snippet_put_line(
+                        &line, raw, end - start, share ? left : room, true, &used))
                         break;
                 if (share && used < end - start && s->text.n > 0)
                         break;
@@ -205,13 +206,13 @@ void excerpt_tail(
 
 /* ---- errors ---- */
 
-void error_snippet_init(struct error_snippet *s)
+void excerpt_error_snippet_init(struct error_snippet *s)
 {
         memset(s, 0, sizeof(*s));
         buf_init(&s->text, 0);
 }
 
-void error_snippet_release(struct error_snippet *s)
+void excerpt_error_snippet_release(struct error_snippet *s)
 {
         buf_release(&s->text);
 }

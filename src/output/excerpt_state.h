@@ -70,7 +70,7 @@ struct excerpt {
  * end. `whole` is the full length of the line that `raw` is a part of; `from_end` keeps the end
  * of a line that is too long, else its beginning is kept. *used (may be NULL) is how many raw
  * bytes are shown. False, with nothing appended, when not even a clamped form fits. */
-bool snippet_put_line(
+bool excerpt_snippet_put_line(
     struct buf *out, struct str raw, uint64_t whole, size_t max, bool from_end, size_t *used);
 
 #endif

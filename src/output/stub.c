@@ -26,16 +26,16 @@ struct draft {
 static void draft_init(struct draft *d)
 {
         memset(d, 0, sizeof(*d));
-        snippet_init(&d->head);
-        snippet_init(&d->tail);
-        error_snippet_init(&d->errors);
+        excerpt_snippet_init(&d->head);
+        excerpt_snippet_init(&d->tail);
+        excerpt_error_snippet_init(&d->errors);
 }
 
 static void draft_release(struct draft *d)
 {
-        error_snippet_release(&d->errors);
-        snippet_release(&d->tail);
-        snippet_release(&d->head);
+        excerpt_error_snippet_release(&d->errors);
+        excerpt_snippet_release(&d->tail);
+        excerpt_snippet_release(&d->head);
 }
 
 /* ---- the frame ---- */

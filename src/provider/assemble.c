@@ -325,13 +325,13 @@ static int take(struct assemble *a, struct str data, const char *member)
         if (rc == STENO_ENOMEM)
                 return rc;
         if (rc || json_type(j, 0) != JSON_OBJECT) {
-                llm_fault_set(&a->fault, "LLM_BAD_REPLY", true,
+                reply_fault_set(&a->fault, "LLM_BAD_REPLY", true,
                     "the endpoint sent something that is not a JSON object%s%.150s", rc ? ": " : "",
                     rc ? why.msg : "");
                 return 0;
         }
         if (says_error(j))
-                return llm_fault_json(&a->fault, 0, data) ? 0 : STENO_ENOMEM;
+                return reply_fault_json(&a->fault, 0, data) ? 0 : STENO_ENOMEM;
         take_usage(a, json_get(j, 0, "usage"));
         if (a->usage.failed == STENO_ENOMEM)
                 return STENO_ENOMEM;
@@ -362,7 +362,7 @@ int assemble_body(struct assemble *a, struct str text)
         int rc = take(a, trim(text), "message");
         if (rc == 0 && !a->fault.code &&
             json_type(&a->tape, json_get(&a->tape, 0, "choices")) != JSON_ARRAY)
-                llm_fault_set(
+                reply_fault_set(
                     &a->fault, "LLM_BAD_REPLY", true, "the endpoint's answer has no choices");
         return rc;
 }
@@ -509,10 +509,10 @@ static void judge(const struct assemble *a, struct reply *r)
         if (r->fault.code)
                 return;
         if (!a->whole && r->finish == FINISH_NONE && !a->done)
-                llm_fault_set(&r->fault, "LLM_NETWORK", true,
+                reply_fault_set(&r->fault, "LLM_NETWORK", true,
                     "the stream ended before the reply was complete");
         else if (!a->any && r->finish != FINISH_FILTER && r->finish != FINISH_LENGTH)
-                llm_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
+                reply_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
 }
 
 static int read_usage(struct assemble *a, struct reply *r)

@@ -59,7 +59,7 @@ struct assemble {
         bool done;  /* [DONE] was seen */
         bool any;   /* something of a reply was seen: the first token */
         struct buf usage;
-        struct llm_fault fault;
+        struct reply_fault fault;
 };
 
 void assemble_init(struct assemble *a, const struct assemble_hooks *hooks);

@@ -35,7 +35,7 @@ struct provider_hooks {
          * to be called again, -1 for "when something happened". May be NULL. */
         int (*tick)(void *ctx);
         /* An attempt failed and will be made again in `wait_ms`. May be NULL. */
-        void (*retry)(void *ctx, const struct llm_fault *fault, unsigned attempt, int wait_ms);
+        void (*retry)(void *ctx, const struct reply_fault *fault, unsigned attempt, int wait_ms);
         struct assemble_hooks assemble;
         void *ctx; /* of tick and retry */
 };

@@ -168,7 +168,7 @@ static int take_body(struct attempt *a)
         for (size_t k = 0; k < n; k++)
                 if ((unsigned char)words[k] < 0x20)
                         words[k] = ' ';
-        llm_fault_set(&a->assemble.fault, "LLM_BAD_REPLY", false,
+        reply_fault_set(&a->assemble.fault, "LLM_BAD_REPLY", false,
             body.n ? "the endpoint answered something else than a completion: %s"
                    : "the endpoint's answer was empty%s",
             words);
@@ -178,11 +178,11 @@ static int take_body(struct attempt *a)
 /* What the end of a transfer means for the reply. */
 static int settle(struct attempt *a, const struct transfer *t, int rc)
 {
-        struct llm_fault *fault = &a->assemble.fault;
+        struct reply_fault *fault = &a->assemble.fault;
         if (rc != 0 && rc != STENO_EIO)
                 return rc;
         if (rc == 0 && t->status / 100 != 2) {
-                llm_fault_http(fault, t->status, buf_str(&a->body));
+                reply_fault_http(fault, t->status, buf_str(&a->body));
                 return 0;
         }
         if (rc == 0 && a->kind == BODY_STREAM)
@@ -191,7 +191,7 @@ static int settle(struct attempt *a, const struct transfer *t, int rc)
                 return take_body(a);
         bool complete = a->assemble.finish[0] || a->assemble.done;
         if (!complete && !fault->code)
-                llm_fault_set(fault, t->timed_out ? "LLM_TIMEOUT" : "LLM_NETWORK", true,
+                reply_fault_set(fault, t->timed_out ? "LLM_TIMEOUT" : "LLM_NETWORK", true,
                     t->timed_out ? "the model call timed out: %s" : "the connection failed: %s",
                     t->why);
         return 0;
@@ -216,7 +216,7 @@ static int backoff_ms(unsigned attempt)
 }
 
 static struct outcome judge(const struct openai *o, const struct attempt *a,
-    const struct transfer *t, const struct llm_fault *fault, unsigned attempt)
+    const struct transfer *t, const struct reply_fault *fault, unsigned attempt)
 {
         struct outcome no = {false, 0};
         if (!fault->code || a->assemble.any || attempt >= o->opt.retries)

@@ -39,7 +39,7 @@ void reply_clear(struct reply *r)
         reply_init(r);
 }
 
-void llm_fault_set(struct llm_fault *f, const char *code, bool retryable, const char *fmt, ...)
+void reply_fault_set(struct reply_fault *f, const char *code, bool retryable, const char *fmt, ...)
 {
         va_list ap;
         f->code = code;
@@ -66,29 +66,29 @@ static bool is_context_fault(const struct json *j, json_ref error, json_ref mess
                mentions(j, message, "context window") || mentions(j, message, "prompt is too long");
 }
 
-static void by_status(struct llm_fault *f, long status, const char *words)
+static void by_status(struct reply_fault *f, long status, const char *words)
 {
         bool told = words[0] != '\0';
         const char *sep = told ? ": " : "";
         if (status == 401 || status == 403)
-                llm_fault_set(f, "LLM_AUTH", false, "the endpoint refused the key (HTTP %ld)%s%s",
+                reply_fault_set(f, "LLM_AUTH", false, "the endpoint refused the key (HTTP %ld)%s%s",
                     status, sep, words);
         else if (status == 408 || status == 504)
-                llm_fault_set(f, "LLM_TIMEOUT", true, "the endpoint timed out (HTTP %ld)%s%s",
+                reply_fault_set(f, "LLM_TIMEOUT", true, "the endpoint timed out (HTTP %ld)%s%s",
                     status, sep, words);
         else if (status == 429)
-                llm_fault_set(
+                reply_fault_set(
                     f, "LLM_RATE_LIMIT", true, "too many requests (HTTP 429)%s%s", sep, words);
         else if (status >= 500)
-                llm_fault_set(f, "LLM_SERVER", true, "the endpoint failed (HTTP %ld)%s%s", status,
+                reply_fault_set(f, "LLM_SERVER", true, "the endpoint failed (HTTP %ld)%s%s", status,
                     sep, words);
         else if (status)
-                llm_fault_set(f, "LLM_ERROR", false,
+                reply_fault_set(f, "LLM_ERROR", false,
                     "the endpoint refused the request (HTTP %ld)"
                     "%s%s",
                     status, sep, words);
         else
-                llm_fault_set(
+                reply_fault_set(
                     f, "LLM_ERROR", true, "the endpoint reported an error%s%s", sep, words);
 }
 
@@ -109,7 +109,7 @@ static long status_of(const struct json *j, json_ref error)
         return 0;
 }
 
-bool llm_fault_json(struct llm_fault *f, long status, struct str text)
+bool reply_fault_json(struct reply_fault *f, long status, struct str text)
 {
         struct json j;
         struct buf words;
@@ -135,17 +135,17 @@ bool llm_fault_json(struct llm_fault *f, long status, struct str text)
         const char *z = buf_cstr(&words);
         by_status(f, status, z ? z : "");
         if (is_context_fault(&j, error, message))
-                llm_fault_set(f, "LLM_CONTEXT", false, "the history is too long for the model: %s",
-                    z ? z : "");
+                reply_fault_set(f, "LLM_CONTEXT", false,
+                    "the history is too long for the model: %s", z ? z : "");
 out:
         buf_release(&words);
         json_release(&j);
         return found;
 }
 
-void llm_fault_http(struct llm_fault *f, long status, struct str body)
+void reply_fault_http(struct reply_fault *f, long status, struct str body)
 {
-        if (llm_fault_json(f, status, body))
+        if (reply_fault_json(f, status, body))
                 return;
         char words[201] = "";
         size_t n = body.n < 200 ? body.n : 200;

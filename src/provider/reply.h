@@ -13,19 +13,19 @@
 #include "base/str.h"
 
 /* Why a model call failed; `code` is a static word of steno_loop.h, NULL while nothing failed. */
-struct llm_fault {
+struct reply_fault {
         const char *code;
         bool retryable; /* the same request may succeed later */
         char message[400];
 };
 
-void llm_fault_set(struct llm_fault *f, const char *code, bool retryable, const char *fmt, ...)
+void reply_fault_set(struct reply_fault *f, const char *code, bool retryable, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* The fault of an HTTP answer other than 2xx; `body` is searched for the endpoint's own words. */
-void llm_fault_http(struct llm_fault *f, long status, struct str body);
+void reply_fault_http(struct reply_fault *f, long status, struct str body);
 /* The fault an endpoint describes itself: {"error":{"message","code","type"}} in its variants.
  * False when `json` is not one. `status` 0: inside a 200. */
-bool llm_fault_json(struct llm_fault *f, long status, struct str json);
+bool reply_fault_json(struct reply_fault *f, long status, struct str json);
 
 enum call_state {
         CALL_OK,      /* arguments are a JSON object, or nothing at all */
@@ -57,7 +57,7 @@ struct reply {
         enum reply_finish finish;
         struct buf usage;      /* the provider's object, raw; empty when it told none */
         uint64_t total_tokens; /* of it */
-        struct llm_fault fault;
+        struct reply_fault fault;
 };
 
 void reply_init(struct reply *r);

@@ -7,48 +7,48 @@
 #include "http/request.h"
 
 /* api_sessions.c */
-void api_session_create(struct request *r);
-void api_session_list(struct request *r);
-void api_session_get(struct request *r);
-void api_session_patch(struct request *r);
-void api_session_delete(struct request *r);
-void api_session_restore(struct request *r);
-void api_messages_get(struct request *r);
-void api_messages_post(struct request *r);
+void own_session_create(struct request *r);
+void own_session_list(struct request *r);
+void own_session_get(struct request *r);
+void own_session_patch(struct request *r);
+void own_session_delete(struct request *r);
+void own_session_restore(struct request *r);
+void own_messages_get(struct request *r);
+void own_messages_post(struct request *r);
 
 /* api_context.c */
-void api_context_list(struct request *r);
-void api_context_read(struct request *r);
-void api_context_tail(struct request *r);
-void api_context_grep(struct request *r);
-void api_context_raw(struct request *r);
+void own_context_list(struct request *r);
+void own_context_read(struct request *r);
+void own_context_tail(struct request *r);
+void own_context_grep(struct request *r);
+void own_context_raw(struct request *r);
 
 /* api_runs.c */
-void api_run_get(struct request *r);
-void api_run_events(struct request *r);
-void api_run_stop(struct request *r);
-void api_run_approve(struct request *r);
+void own_run_get(struct request *r);
+void own_run_events(struct request *r);
+void own_run_stop(struct request *r);
+void own_run_approve(struct request *r);
 
-/* api_chatbot.c */
-void api_chatbot(struct request *r);
-void api_chatbot_public(struct request *r);
-void api_session_continue(struct request *r);
+/* own_chatbot.c */
+void own_chatbot(struct request *r);
+void own_chatbot_public(struct request *r);
+void own_session_continue(struct request *r);
 
 /* api_misc.c */
-void api_stats(struct request *r);
-void api_metrics(struct request *r);
-void api_health(struct request *r);
-void api_docs(struct request *r);
+void own_stats(struct request *r);
+void own_metrics(struct request *r);
+void own_health(struct request *r);
+void own_docs(struct request *r);
 
 /* openai_conversations.c */
-void openai_conversation_create(struct request *r);
-void openai_conversation_get(struct request *r);
-void openai_conversation_update(struct request *r);
-void openai_conversation_delete(struct request *r);
-void openai_items_list(struct request *r);
-void openai_items_create(struct request *r);
-void openai_item_get(struct request *r);
-void openai_item_delete(struct request *r);
+void conversations_create(struct request *r);
+void conversations_get(struct request *r);
+void conversations_update(struct request *r);
+void conversations_delete(struct request *r);
+void conversations_items_list(struct request *r);
+void conversations_items_create(struct request *r);
+void conversations_item_get(struct request *r);
+void conversations_item_delete(struct request *r);
 
 /* acontext.c, acontext_sessions.c, acontext_messages.c */
 void acontext_ping(struct request *r);

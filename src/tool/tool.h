@@ -162,9 +162,9 @@ void toolset_put_openai(const struct steno_tools *set, struct buf *out);
  * tool_call_approval{state:"pending"} and calls `ask`, which waits for a person (until an answer,
  * or request->stop) and answers STENO_ALLOW or STENO_DENY. Any other answer is a deny. The loop
  * calls both on its own thread, one call at a time, in the order of the calls; TOOL_PUBLIC tools
- * skip both. request->approval is what tool_approval() gives: an approval that was given for
+ * skip both. request->approval is what toolset_approval() gives: an approval that was given for
  * other bytes does not match.
  */
-int tool_approval(struct str name, struct str args, char out[65]);
+int toolset_approval(struct str name, struct str args, char out[65]);
 
 #endif

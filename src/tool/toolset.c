@@ -148,17 +148,17 @@ void toolset_put_openai(const struct steno_tools *set, struct buf *out)
         jsonw_array_end(&w);
 }
 
-int tool_approval(struct str name, struct str args, char out[65])
+int toolset_approval(struct str name, struct str args, char out[65])
 {
         struct sha256 s;
-        int rc = sha256_init(&s);
+        int rc = hash_sha256_init(&s);
         if (rc)
                 return rc;
         unsigned char sum[SHA256_SIZE];
-        sha256_update(&s, name.p, name.n);
-        sha256_update(&s, "", 1); /* names hold no NUL, so (name, args) cannot be regrouped */
-        sha256_update(&s, args.p, args.n);
-        sha256_finish(&s, sum);
+        hash_sha256_update(&s, name.p, name.n);
+        hash_sha256_update(&s, "", 1); /* names hold no NUL, so (name, args) cannot be regrouped */
+        hash_sha256_update(&s, args.p, args.n);
+        hash_sha256_finish(&s, sum);
         hash_hex(sum, sizeof(sum), out);
         return 0;
 }

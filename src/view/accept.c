@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "model/token.h"
 
-void check_fail(
+void accept_fail(
     struct check *c, const char *rule, size_t message, struct str call, const char *fmt, ...)
 {
         char text[240];
@@ -33,14 +33,14 @@ void check_fail(
         c->found++;
 }
 
-struct str check_text(struct check *c, json_ref r)
+struct str accept_text(struct check *c, json_ref r)
 {
         return token_text(c->j, r, c->arena);
 }
 
-bool check_says_something(struct check *c, json_ref r)
+bool accept_says_something(struct check *c, json_ref r)
 {
-        struct str s = check_text(c, r);
+        struct str s = accept_text(c, r);
         for (size_t i = 0; i < s.n; i++)
                 if (!strchr(" \t\r\n\v\f", s.p[i]) || s.p[i] == '\0')
                         return true;
@@ -69,7 +69,7 @@ static bool ids_grow(struct check *c, struct check_ids *ids)
         return true;
 }
 
-struct check_id *check_ids_find(const struct check_ids *ids, struct str id)
+struct check_id *accept_ids_find(const struct check_ids *ids, struct str id)
 {
         if (!ids->count)
                 return NULL;
@@ -82,9 +82,9 @@ struct check_id *check_ids_find(const struct check_ids *ids, struct str id)
         return NULL;
 }
 
-struct check_id *check_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh)
+struct check_id *accept_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh)
 {
-        struct check_id *e = check_ids_find(ids, id);
+        struct check_id *e = accept_ids_find(ids, id);
         *fresh = !e;
         if (e)
                 return e;
@@ -99,7 +99,7 @@ struct check_id *check_ids_put(struct check *c, struct check_ids *ids, struct st
         return e;
 }
 
-void check_ids_clear(struct check_ids *ids)
+void accept_ids_clear(struct check_ids *ids)
 {
         if (ids->count)
                 memset(ids->slots, 0, ids->slot_count * sizeof *ids->slots);
@@ -111,12 +111,12 @@ static const struct {
         const char *member;
         void (*run)(struct check *c, json_ref list);
 } PROVIDERS[] = {
-    {"openai", "messages", check_openai},
-    {"anthropic", "messages", check_anthropic},
-    {"gemini", "contents", check_gemini},
+    {"openai", "messages", accept_openai},
+    {"anthropic", "messages", accept_anthropic},
+    {"gemini", "contents", accept_gemini},
 };
 
-int check_history(
+int accept_history(
     const char *provider, const struct json *j, struct buf *out, struct steno_error *err)
 {
         const size_t n = sizeof PROVIDERS / sizeof *PROVIDERS;
@@ -142,7 +142,7 @@ int check_history(
         arena_init(&arena);
         jsonw_array(&w);
         if (json_count(j, list) == 0)
-                check_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");
+                accept_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");
         PROVIDERS[i].run(&c, list);
         jsonw_array_end(&w);
         int rc = arena.failed ? error_nomem(err) : buf_check(out, err);

@@ -42,28 +42,28 @@ struct check_ids {
  * {"rule","message","call"?,"text"}; `message` counts from 0. 0, STENO_EINVAL (no such provider),
  * STENO_EPROTO (neither an array nor a request) or STENO_ENOMEM.
  */
-int check_history(
+int accept_history(
     const char *provider, const struct json *j, struct buf *out, struct steno_error *err);
 
 /* ---- for the providers' own files ---- */
 
-void check_openai(struct check *c, json_ref list);
-void check_anthropic(struct check *c, json_ref list);
-void check_gemini(struct check *c, json_ref list);
+void accept_openai(struct check *c, json_ref list);
+void accept_anthropic(struct check *c, json_ref list);
+void accept_gemini(struct check *c, json_ref list);
 
 /* A violation; `call` is the id of the call it is about, or absent. */
-void check_fail(struct check *c, const char *rule, size_t message, struct str call, const char *fmt,
-    ...) __attribute__((format(printf, 5, 6)));
+void accept_fail(struct check *c, const char *rule, size_t message, struct str call,
+    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* Finds or adds; *fresh says which. NULL: out of memory. */
-struct check_id *check_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh);
+struct check_id *accept_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh);
 /* NULL: not there. */
-struct check_id *check_ids_find(const struct check_ids *ids, struct str id);
-void check_ids_clear(struct check_ids *ids);
+struct check_id *accept_ids_find(const struct check_ids *ids, struct str id);
+void accept_ids_clear(struct check_ids *ids);
 
 /* The decoded text of a string node, absent for anything else. */
-struct str check_text(struct check *c, json_ref r);
+struct str accept_text(struct check *c, json_ref r);
 /* A string with something in it that is not white space. */
-bool check_says_something(struct check *c, json_ref r);
+bool accept_says_something(struct check *c, json_ref r);
 
 #endif

@@ -39,26 +39,26 @@ static void close_asked(struct anthropic *a)
 {
         for (size_t i = 0; i < a->asked.count; i++)
                 if (!a->asked.list[i].answered)
-                        check_fail(a->c, "unanswered_call", a->asked_by, a->asked.list[i].id,
+                        accept_fail(a->c, "unanswered_call", a->asked_by, a->asked.list[i].id,
                             "no tool_result in the next message answers this tool_use");
-        check_ids_clear(&a->asked);
+        accept_ids_clear(&a->asked);
 }
 
 static void check_tool_use(struct anthropic *a, size_t i, json_ref b)
 {
         struct check *c = a->c;
-        struct str id = check_text(c, json_get(c->j, b, "id"));
+        struct str id = accept_text(c, json_get(c->j, b, "id"));
         bool fresh = true;
         if (!plain_id(id))
-                check_fail(c, "call_id", i, id, "the id of a tool_use must match [a-zA-Z0-9_-]+");
-        if (id.p && check_ids_put(c, &a->all, id, &fresh) && !fresh)
-                check_fail(c, "duplicate_call", i, id, "tool_use ids must be unique");
+                accept_fail(c, "call_id", i, id, "the id of a tool_use must match [a-zA-Z0-9_-]+");
+        if (id.p && accept_ids_put(c, &a->all, id, &fresh) && !fresh)
+                accept_fail(c, "duplicate_call", i, id, "tool_use ids must be unique");
         if (id.p)
-                check_ids_put(c, &a->asked, id, &fresh);
-        if (check_text(c, json_get(c->j, b, "name")).n == 0)
-                check_fail(c, "call_name", i, id, "the tool_use names no tool");
+                accept_ids_put(c, &a->asked, id, &fresh);
+        if (accept_text(c, json_get(c->j, b, "name")).n == 0)
+                accept_fail(c, "call_name", i, id, "the tool_use names no tool");
         if (json_type(c->j, json_get(c->j, b, "input")) != JSON_OBJECT)
-                check_fail(c, "input_object", i, id, "the input of a tool_use must be an object");
+                accept_fail(c, "input_object", i, id, "the input of a tool_use must be an object");
         a->asked_by = i;
         a->called = true;
 }
@@ -66,31 +66,32 @@ static void check_tool_use(struct anthropic *a, size_t i, json_ref b)
 static void check_tool_result(struct anthropic *a, size_t i, json_ref b)
 {
         struct check *c = a->c;
-        struct str id = check_text(c, json_get(c->j, b, "tool_use_id"));
-        struct check_id *call = id.p ? check_ids_find(&a->asked, id) : NULL;
+        struct str id = accept_text(c, json_get(c->j, b, "tool_use_id"));
+        struct check_id *call = id.p ? accept_ids_find(&a->asked, id) : NULL;
         if (a->spoke)
-                check_fail(c, "results_first", i, id,
+                accept_fail(c, "results_first", i, id,
                     "tool_result blocks must come before any other content of the message");
         if (!call)
-                check_fail(c, "result_without_call", i, id,
+                accept_fail(c, "result_without_call", i, id,
                     "the message before it holds no tool_use of this id");
         else if (call->answered)
-                check_fail(c, "duplicate_result", i, id, "each tool_use has a single result");
+                accept_fail(c, "duplicate_result", i, id, "each tool_use has a single result");
         else
                 call->answered = true;
 
         json_ref content = json_get(c->j, b, "content");
         enum json_type t = json_type(c->j, content);
         if (t != JSON_NOTHING && t != JSON_STRING && t != JSON_ARRAY)
-                check_fail(c, "result_content", i, id,
+                accept_fail(c, "result_content", i, id,
                     "the content of a tool_result is a string or an array of blocks");
         if (t != JSON_ARRAY)
                 return;
         for (json_ref k = json_child(c->j, content); k != JSON_NONE;
              k = json_next(c->j, content, k))
                 if (json_is(c->j, json_get(c->j, k, "type"), "text") &&
-                    check_text(c, json_get(c->j, k, "text")).n == 0)
-                        check_fail(c, "empty_text", i, id, "text content blocks must be non-empty");
+                    accept_text(c, json_get(c->j, k, "text")).n == 0)
+                        accept_fail(
+                            c, "empty_text", i, id, "text content blocks must be non-empty");
 }
 
 static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistant)
@@ -102,30 +103,30 @@ static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistan
         a->ends_thinking = thinking || json_is(c->j, type, "redacted_thinking");
 
         if (json_type(c->j, type) != JSON_STRING) {
-                check_fail(c, "block_type", i, NO_CALL, "a content block has no type");
+                accept_fail(c, "block_type", i, NO_CALL, "a content block has no type");
         } else if (json_is(c->j, type, "text")) {
-                if (!check_says_something(c, json_get(c->j, b, "text")))
-                        check_fail(c, "empty_text", i, NO_CALL,
+                if (!accept_says_something(c, json_get(c->j, b, "text")))
+                        accept_fail(c, "empty_text", i, NO_CALL,
                             "text content blocks must contain non-whitespace text");
         } else if (json_is(c->j, type, "tool_use")) {
                 if (!assistant)
-                        check_fail(c, "block_role", i, check_text(c, json_get(c->j, b, "id")),
+                        accept_fail(c, "block_role", i, accept_text(c, json_get(c->j, b, "id")),
                             "tool_use blocks can only be in assistant messages");
                 check_tool_use(a, i, b);
         } else if (result) {
                 if (assistant)
-                        check_fail(c, "block_role", i,
-                            check_text(c, json_get(c->j, b, "tool_use_id")),
+                        accept_fail(c, "block_role", i,
+                            accept_text(c, json_get(c->j, b, "tool_use_id")),
                             "tool_result blocks can only be in user messages");
                 check_tool_result(a, i, b);
         }
         if (a->ends_thinking && !assistant)
-                check_fail(
+                accept_fail(
                     c, "block_role", i, NO_CALL, "thinking can only be in assistant messages");
         if (a->ends_thinking && a->called)
-                check_fail(c, "thinking_first", i, NO_CALL, "thinking stands behind a tool_use");
-        if (thinking && check_text(c, json_get(c->j, b, "signature")).n == 0)
-                check_fail(
+                accept_fail(c, "thinking_first", i, NO_CALL, "thinking stands behind a tool_use");
+        if (thinking && accept_text(c, json_get(c->j, b, "signature")).n == 0)
+                accept_fail(
                     c, "thinking_signature", i, NO_CALL, "a thinking block has no signature");
         if (!result)
                 a->spoke = true;
@@ -135,20 +136,20 @@ static void check_content(struct anthropic *a, size_t i, json_ref content, bool 
 {
         const struct json *j = a->c->j;
         if (json_type(j, content) == JSON_STRING) {
-                if (!check_says_something(a->c, content))
-                        check_fail(a->c, "empty_content", i, NO_CALL,
+                if (!accept_says_something(a->c, content))
+                        accept_fail(a->c, "empty_content", i, NO_CALL,
                             "messages must have non-empty content");
                 a->spoke = true;
                 a->ends_thinking = false;
                 return;
         }
         if (json_type(j, content) != JSON_ARRAY) {
-                check_fail(a->c, "content_required", i, NO_CALL,
+                accept_fail(a->c, "content_required", i, NO_CALL,
                     "content must be a string or an array of blocks");
                 return;
         }
         if (json_count(j, content) == 0)
-                check_fail(
+                accept_fail(
                     a->c, "empty_content", i, NO_CALL, "messages must have non-empty content");
         for (json_ref b = json_child(j, content); b != JSON_NONE; b = json_next(j, content, b))
                 check_block(a, i, b, assistant);
@@ -158,13 +159,13 @@ static void begin_turn(struct anthropic *a, size_t i, const char *role)
 {
         bool assistant = strcmp(role, "assistant") == 0;
         if (i == 0 && assistant)
-                check_fail(a->c, "first_user", i, NO_CALL, "the first message must be the user's");
+                accept_fail(a->c, "first_user", i, NO_CALL, "the first message must be the user's");
         if (strcmp(a->last_role, role) == 0)
                 return;
         if (assistant)
                 close_asked(a);
         else if (a->ends_thinking)
-                check_fail(a->c, "thinking_last", i - 1, NO_CALL,
+                accept_fail(a->c, "thinking_last", i - 1, NO_CALL,
                     "the final block of an assistant message cannot be thinking");
         a->ends_thinking = false;
         a->spoke = false;
@@ -182,16 +183,16 @@ static void check_last(struct anthropic *a, size_t i, json_ref m)
         json_ref last = content;
         if (json_count(j, content) > 0)
                 last = json_get(j, json_at(j, content, json_count(j, content) - 1), "text");
-        struct str s = check_text(a->c, last);
+        struct str s = accept_text(a->c, last);
         if (s.n > 0 && strchr(" \t\r\n", s.p[s.n - 1]))
-                check_fail(a->c, "trailing_space", i, NO_CALL,
+                accept_fail(a->c, "trailing_space", i, NO_CALL,
                     "the final assistant content cannot end with trailing whitespace");
         if (a->ends_thinking)
-                check_fail(a->c, "thinking_last", i, NO_CALL,
+                accept_fail(a->c, "thinking_last", i, NO_CALL,
                     "the final block of an assistant message cannot be thinking");
 }
 
-void check_anthropic(struct check *c, json_ref list)
+void accept_anthropic(struct check *c, json_ref list)
 {
         const struct json *j = c->j;
         struct anthropic a = {.c = c, .last_role = ""};
@@ -202,7 +203,7 @@ void check_anthropic(struct check *c, json_ref list)
                 bool assistant = json_is(j, role, "assistant");
                 last = m;
                 if (!assistant && !json_is(j, role, "user")) {
-                        check_fail(c, "role", i, NO_CALL,
+                        accept_fail(c, "role", i, NO_CALL,
                             "role must be user or assistant; a system prompt is a parameter");
                         continue;
                 }

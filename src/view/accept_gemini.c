@@ -66,28 +66,30 @@ static void check_part(struct gemini *g, size_t i, json_ref part)
         for (size_t k = 0; DATA[k]; k++)
                 have += part_get(j, part, k) != JSON_NONE;
         if (have != 1)
-                check_fail(g->c, "part_data", i, NO_CALL,
+                accept_fail(g->c, "part_data", i, NO_CALL,
                     "a part must hold exactly one of text, functionCall, functionResponse, "
                     "inlineData, fileData; this one holds %zu",
                     have);
         json_ref text = json_get(j, part, "text");
-        if (text != JSON_NONE && check_text(g->c, text).n == 0)
-                check_fail(g->c, "empty_text", i, NO_CALL, "a text part must not be empty");
+        if (text != JSON_NONE && accept_text(g->c, text).n == 0)
+                accept_fail(g->c, "empty_text", i, NO_CALL, "a text part must not be empty");
 }
 
 static void note_call(struct gemini *g, size_t i, json_ref fc)
 {
         struct check *c = g->c;
-        struct str id = check_text(c, json_get(c->j, fc, "id"));
-        struct str name = check_text(c, json_get(c->j, fc, "name"));
+        struct str id = accept_text(c, json_get(c->j, fc, "id"));
+        struct str name = accept_text(c, json_get(c->j, fc, "name"));
         json_ref args = json_get(c->j, fc, "args");
         if (name.n == 0)
-                check_fail(c, "call_name", i, id, "a functionCall has no name");
+                accept_fail(c, "call_name", i, id, "a functionCall has no name");
         if (args != JSON_NONE && json_type(c->j, args) != JSON_OBJECT)
-                check_fail(c, "args_object", i, id, "the args of a functionCall must be an object");
+                accept_fail(
+                    c, "args_object", i, id, "the args of a functionCall must be an object");
         for (struct call *k = g->asked; k && id.n; k = k->next)
                 if (str_eq(k->id, id))
-                        check_fail(c, "duplicate_call", i, id, "two calls of the turn share an id");
+                        accept_fail(
+                            c, "duplicate_call", i, id, "two calls of the turn share an id");
         struct call *call = arena_zalloc(c->arena, sizeof *call);
         if (!call)
                 return;
@@ -101,12 +103,12 @@ static void note_call(struct gemini *g, size_t i, json_ref fc)
 static void match_response(struct gemini *g, size_t i, json_ref fr)
 {
         struct check *c = g->c;
-        struct str id = check_text(c, json_get(c->j, fr, "id"));
-        struct str name = check_text(c, json_get(c->j, fr, "name"));
+        struct str id = accept_text(c, json_get(c->j, fr, "id"));
+        struct str name = accept_text(c, json_get(c->j, fr, "name"));
         if (name.n == 0)
-                check_fail(c, "response_name", i, id, "a functionResponse has no name");
+                accept_fail(c, "response_name", i, id, "a functionResponse has no name");
         if (json_type(c->j, json_get(c->j, fr, "response")) != JSON_OBJECT)
-                check_fail(c, "response_object", i, id,
+                accept_fail(c, "response_object", i, id,
                     "the response of a functionResponse must be an object");
         for (struct call *k = g->asked; k; k = k->next) {
                 bool same_id = !id.n || !k->id.n || str_eq(k->id, id);
@@ -115,7 +117,7 @@ static void match_response(struct gemini *g, size_t i, json_ref fr)
                 k->answered = true;
                 return;
         }
-        check_fail(c, "result_without_call", i, id,
+        accept_fail(c, "result_without_call", i, id,
             "no open functionCall of the turn before has this name and id");
 }
 
@@ -132,13 +134,13 @@ static void check_responses(struct gemini *g, size_t i, json_ref parts, size_t c
         if (count == 0 && g->asked_count == 0)
                 return;
         if (count == 0) {
-                check_fail(g->c, "unanswered_call", g->asked_by, g->asked->id,
+                accept_fail(g->c, "unanswered_call", g->asked_by, g->asked->id,
                     "a turn with function calls is not followed by their responses");
         } else if (g->asked_count == 0) {
-                check_fail(g->c, "result_without_call", i, NO_CALL,
+                accept_fail(g->c, "result_without_call", i, NO_CALL,
                     "a function response turn must come right after a function call turn");
         } else if (count != g->asked_count) {
-                check_fail(g->c, "response_count", i, NO_CALL,
+                accept_fail(g->c, "response_count", i, NO_CALL,
                     "%zu function responses for %zu function calls", count, g->asked_count);
         }
         for (json_ref p = json_child(j, parts); count && g->asked_count && p != JSON_NONE;
@@ -153,15 +155,15 @@ static void check_model_turn(struct gemini *g, size_t i, json_ref parts)
         const struct json *j = g->c->j;
         size_t calls = count_parts(j, parts, part_call);
         if (count_parts(j, parts, part_response) > 0)
-                check_fail(
+                accept_fail(
                     g->c, "part_role", i, NO_CALL, "functionResponse parts belong to user turns");
         if (g->asked_count > 0) {
-                check_fail(g->c, "unanswered_call", g->asked_by, g->asked->id,
+                accept_fail(g->c, "unanswered_call", g->asked_by, g->asked->id,
                     "a turn with function calls is not followed by their responses");
                 forget_calls(g);
         }
         if (calls > 0 && (g->after_model || i == 0))
-                check_fail(g->c, "call_turn_order", i, NO_CALL,
+                accept_fail(g->c, "call_turn_order", i, NO_CALL,
                     "a function call turn must come right after a user turn or a function "
                     "response turn");
         g->asked_by = i;
@@ -175,21 +177,21 @@ static void check_turn(struct gemini *g, size_t i, json_ref m, bool model)
         const struct json *j = g->c->j;
         json_ref parts = json_get(j, m, "parts");
         if (json_type(j, parts) != JSON_ARRAY || json_count(j, parts) == 0)
-                check_fail(g->c, "empty_parts", i, NO_CALL, "a turn must have at least one part");
+                accept_fail(g->c, "empty_parts", i, NO_CALL, "a turn must have at least one part");
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p))
                 check_part(g, i, p);
         if (model) {
                 check_model_turn(g, i, parts);
         } else {
                 if (count_parts(j, parts, part_call) > 0)
-                        check_fail(g->c, "part_role", i, NO_CALL,
+                        accept_fail(g->c, "part_role", i, NO_CALL,
                             "functionCall parts belong to model turns");
                 check_responses(g, i, parts, count_parts(j, parts, part_response));
         }
         g->after_model = model;
 }
 
-void check_gemini(struct check *c, json_ref list)
+void accept_gemini(struct check *c, json_ref list)
 {
         const struct json *j = c->j;
         struct gemini g = {.c = c};
@@ -199,15 +201,15 @@ void check_gemini(struct check *c, json_ref list)
                 json_ref role = json_get(j, m, "role");
                 bool model = json_is(j, role, "model");
                 if (!model && !json_is(j, role, "user") && !json_is(j, role, "function")) {
-                        check_fail(c, "role", i, NO_CALL, "role must be user or model");
+                        accept_fail(c, "role", i, NO_CALL, "role must be user or model");
                         continue;
                 }
                 if (i == 0 && model)
-                        check_fail(
+                        accept_fail(
                             c, "first_user", i, NO_CALL, "the first turn must be the user's");
                 check_turn(&g, i, m, model);
         }
         if (g.asked_count > 0)
-                check_fail(c, "unanswered_call", g.asked_by, g.asked->id,
+                accept_fail(c, "unanswered_call", g.asked_by, g.asked->id,
                     "a turn with function calls is not followed by their responses");
 }

@@ -19,9 +19,9 @@ static void close_group(struct openai *o)
 {
         for (size_t i = 0; i < o->group.count; i++)
                 if (!o->group.list[i].answered)
-                        check_fail(o->c, "unanswered_call", o->asked_by, o->group.list[i].id,
+                        accept_fail(o->c, "unanswered_call", o->asked_by, o->group.list[i].id,
                             "no tool message answers this call before the next message");
-        check_ids_clear(&o->group);
+        accept_ids_clear(&o->group);
         o->in_group = false;
 }
 
@@ -30,22 +30,22 @@ static void check_parts(
 {
         const struct json *j = o->c->j;
         if (json_count(j, content) == 0)
-                check_fail(o->c, "empty_content", i, NO_CALL, "content is an empty array");
+                accept_fail(o->c, "empty_content", i, NO_CALL, "content is an empty array");
         for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p)) {
                 json_ref type = json_get(j, p, "type");
                 size_t k = 0;
                 while (types[k] && !json_is(j, type, types[k]))
                         k++;
                 if (json_type(j, p) != JSON_OBJECT || !types[k]) {
-                        check_fail(o->c, "content_part", i, NO_CALL,
+                        accept_fail(o->c, "content_part", i, NO_CALL,
                             "a content part is of a type that %s messages do not take", who);
                         continue;
                 }
                 if (json_type(j, json_get(j, p, types[k])) == JSON_NOTHING)
-                        check_fail(o->c, "content_part", i, NO_CALL,
+                        accept_fail(o->c, "content_part", i, NO_CALL,
                             "a part of type %s has no member %s", types[k], types[k]);
                 else if (k == 0 && json_type(j, json_get(j, p, "text")) != JSON_STRING)
-                        check_fail(
+                        accept_fail(
                             o->c, "content_part", i, NO_CALL, "the text of a part is no string");
         }
 }
@@ -64,11 +64,11 @@ static void check_content(struct openai *o, size_t i, json_ref m, const char *co
         case JSON_NULL:
         case JSON_NOTHING:
                 if (!may_be_null)
-                        check_fail(o->c, "content_required", i, NO_CALL,
+                        accept_fail(o->c, "content_required", i, NO_CALL,
                             "%s messages must have content", who);
                 return;
         default:
-                check_fail(o->c, "content_type", i, NO_CALL,
+                accept_fail(o->c, "content_type", i, NO_CALL,
                     "content is neither a string nor an array of parts");
         }
 }
@@ -77,23 +77,23 @@ static void check_call(struct openai *o, size_t i, json_ref call)
 {
         struct check *c = o->c;
         const struct json *j = c->j;
-        struct str id = check_text(c, json_get(j, call, "id"));
+        struct str id = accept_text(c, json_get(j, call, "id"));
         if (id.n == 0) {
-                check_fail(c, "call_id", i, NO_CALL, "a tool call has no id");
+                accept_fail(c, "call_id", i, NO_CALL, "a tool call has no id");
         } else {
                 bool fresh = true;
-                if (check_ids_put(c, &o->group, id, &fresh) && !fresh)
-                        check_fail(
+                if (accept_ids_put(c, &o->group, id, &fresh) && !fresh)
+                        accept_fail(
                             c, "duplicate_call", i, id, "the message makes two calls of this id");
         }
         bool custom = json_is(j, json_get(j, call, "type"), "custom");
         if (!custom && !json_is(j, json_get(j, call, "type"), "function"))
-                check_fail(c, "call_type", i, id, "type must be function or custom");
+                accept_fail(c, "call_type", i, id, "type must be function or custom");
         json_ref body = json_get(j, call, custom ? "custom" : "function");
-        if (check_text(c, json_get(j, body, "name")).n == 0)
-                check_fail(c, "call_name", i, id, "the call names no function");
+        if (accept_text(c, json_get(j, body, "name")).n == 0)
+                accept_fail(c, "call_name", i, id, "the call names no function");
         if (json_type(j, json_get(j, body, custom ? "input" : "arguments")) != JSON_STRING)
-                check_fail(c, "arguments_string", i, id, "arguments must be a string");
+                accept_fail(c, "arguments_string", i, id, "arguments must be a string");
 }
 
 static void check_assistant(struct openai *o, size_t i, json_ref m)
@@ -105,12 +105,12 @@ static void check_assistant(struct openai *o, size_t i, json_ref m)
         if (json_type(j, calls) == JSON_ARRAY) {
                 has_calls = true;
                 if (json_count(j, calls) == 0)
-                        check_fail(
+                        accept_fail(
                             o->c, "empty_tool_calls", i, NO_CALL, "tool_calls is an empty array");
                 for (json_ref k = json_child(j, calls); k != JSON_NONE; k = json_next(j, calls, k))
                         check_call(o, i, k);
         } else if (json_type(j, calls) != JSON_NOTHING) {
-                check_fail(o->c, "tool_calls_type", i, NO_CALL, "tool_calls is not an array");
+                accept_fail(o->c, "tool_calls_type", i, NO_CALL, "tool_calls is not an array");
         }
         bool other = json_type(j, json_get(j, m, "function_call")) == JSON_OBJECT ||
                      json_type(j, json_get(j, m, "refusal")) == JSON_STRING ||
@@ -125,22 +125,22 @@ static void check_tool(struct openai *o, size_t i, json_ref m)
         static const char *const types[] = {"text", NULL};
         struct check *c = o->c;
         check_content(o, i, m, types, false, "tool");
-        struct str id = check_text(c, json_get(c->j, m, "tool_call_id"));
+        struct str id = accept_text(c, json_get(c->j, m, "tool_call_id"));
         if (!id.p) {
-                check_fail(c, "tool_call_id", i, NO_CALL, "a tool message has no tool_call_id");
+                accept_fail(c, "tool_call_id", i, NO_CALL, "a tool message has no tool_call_id");
                 return;
         }
-        struct check_id *call = o->in_group ? check_ids_find(&o->group, id) : NULL;
+        struct check_id *call = o->in_group ? accept_ids_find(&o->group, id) : NULL;
         if (!call)
-                check_fail(c, "result_without_call", i, id,
+                accept_fail(c, "result_without_call", i, id,
                     "the messages before it hold no assistant message with this call");
         else if (call->answered)
-                check_fail(c, "duplicate_result", i, id, "the call was answered before");
+                accept_fail(c, "duplicate_result", i, id, "the call was answered before");
         else
                 call->answered = true;
 }
 
-void check_openai(struct check *c, json_ref list)
+void accept_openai(struct check *c, json_ref list)
 {
         static const char *const text_only[] = {"text", NULL};
         static const char *const user[] = {"text", "image_url", "input_audio", "file", NULL};
@@ -155,7 +155,7 @@ void check_openai(struct check *c, json_ref list)
                 }
                 close_group(&o);
                 if (json_type(j, m) != JSON_OBJECT)
-                        check_fail(c, "message_type", i, NO_CALL, "a message is not an object");
+                        accept_fail(c, "message_type", i, NO_CALL, "a message is not an object");
                 else if (json_is(j, role, "assistant"))
                         check_assistant(&o, i, m);
                 else if (json_is(j, role, "user"))
@@ -163,7 +163,7 @@ void check_openai(struct check *c, json_ref list)
                 else if (json_is(j, role, "system") || json_is(j, role, "developer"))
                         check_content(&o, i, m, text_only, false, "system");
                 else if (!json_is(j, role, "function"))
-                        check_fail(c, "role", i, NO_CALL,
+                        accept_fail(c, "role", i, NO_CALL,
                             "role must be system, developer, user, assistant or tool");
         }
         close_group(&o);

@@ -43,7 +43,7 @@ struct sum {
 static int add(void *ctx, const void *p, size_t n)
 {
         struct sum *s = ctx;
-        sha256_update(&s->sha, p, n);
+        hash_sha256_update(&s->sha, p, n);
         s->n += n;
         s->largest = n > s->largest ? n : s->largest;
         return 0;
@@ -55,15 +55,15 @@ static void assert_comes_back(struct rig *r, struct str message)
         struct steno_view_options opt = {.size = sizeof opt, .format = "openai"};
         struct sum got = {0}, want = {0};
         unsigned char a[SHA256_SIZE], b[SHA256_SIZE];
-        sha256_init(&got.sha);
-        sha256_init(&want.sha);
+        hash_sha256_init(&got.sha);
+        hash_sha256_init(&want.sha);
         OK(steno_view(r->conv, &opt, add, &got, NULL, &err));
         add(&want, "[", 1);
         add(&want, message.p, message.n);
         add(&want, "]", 1);
         assert_int_equal(got.n, want.n);
-        sha256_finish(&got.sha, a);
-        sha256_finish(&want.sha, b);
+        hash_sha256_finish(&got.sha, a);
+        hash_sha256_finish(&want.sha, b);
         assert_memory_equal(a, b, sizeof a);
 }
 

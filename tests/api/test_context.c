@@ -279,7 +279,7 @@ static void an_output_is_read_while_it_grows(void **state)
         OK(steno_output_write(o, in.p, in.n, &err));
         const char *ref = steno_output_ref(o);
         assert_non_null(ref);
-        OK(store_open_in(&r->env, r->scratch.path, NULL, &elsewhere, &err));
+        OK(api_store_open_in(&r->env, r->scratch.path, NULL, &elsewhere, &err));
         OK(steno_conv_open(elsewhere, NULL, "c", &theirs, &err));
         r->conv = theirs;
         json = rig_context(r, "tail", "{\"ref\":\"%s\",\"lines\":1}", ref);

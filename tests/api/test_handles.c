@@ -82,12 +82,12 @@ static void no_warnings_afterwards(void **state)
             .size = sizeof opt, .warning = count, .warning_ctx = &warnings};
         struct steno_store *store = NULL;
         struct steno_conv *conv = NULL;
-        OK(store_open_in(&r->env, r->scratch.path, &opt, &store, &err));
+        OK(api_store_open_in(&r->env, r->scratch.path, &opt, &store, &err));
         OK(steno_conv_open(store, NULL, "c", &conv, &err));
-        store_warn(store, "something");
+        api_store_warn(store, "something");
         assert_int_equal(warnings, 1);
         steno_close(store);
-        store_warn(store, "something"); /* the conversation keeps it */
+        api_store_warn(store, "something"); /* the conversation keeps it */
         assert_int_equal(warnings, 1);
         steno_conv_close(conv);
 }

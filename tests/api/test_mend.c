@@ -250,8 +250,8 @@ static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **st
         load(r, OUTPUT, &before);
         change_output(r);
         load(r, OUTPUT, &now);
-        assert_int_equal(sha256_hex(before.p, before.n, was), 0);
-        assert_int_equal(sha256_hex(now.p, now.n, is), 0);
+        assert_int_equal(hash_sha256_hex(before.p, before.n, was), 0);
+        assert_int_equal(hash_sha256_hex(now.p, now.n, is), 0);
         load(r, MANIFEST, &now);
         memcpy(memmem(now.p, now.n, was, strlen(was)), is, strlen(is));
         spit(r, MANIFEST, "w", now.p, now.n);

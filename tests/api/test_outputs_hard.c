@@ -92,7 +92,7 @@ static void world_begin(struct world *w)
             "},"
             "{\"id\":\"../"
             "d\",\"type\":\"function\",\"function\":{\"name\":\"t\",\"arguments\":\"{}\"}}]}";
-        OK(store_open_in(&w->env, w->root, NULL, &store, &err));
+        OK(api_store_open_in(&w->env, w->root, NULL, &store, &err));
         OK(steno_conv_create(store, NULL, "c", NULL, &conv, &err));
         OK(steno_append(conv, CALLS, sizeof CALLS - 1, NULL, NULL, &err));
         steno_conv_close(conv);
@@ -159,7 +159,7 @@ static void world_act(struct world *w, int only)
         for (int i = 0; i < OPS; i++) {
                 if (only >= 0 && i != only)
                         continue;
-                if (!store && store_open_in(&w->env, w->root, NULL, &store, NULL))
+                if (!store && api_store_open_in(&w->env, w->root, NULL, &store, NULL))
                         continue;
                 if (!conv && steno_conv_open(store, NULL, "c", &conv, NULL))
                         continue;
@@ -312,7 +312,7 @@ static int judge(struct world *w, const char *dir, size_t k, bool power, bool st
         now.calls = NULL;
         now.alloc_nth = 0;
         snprintf(now.boot, sizeof now.boot, power ? "second" : "first");
-        if (store_open_in(&now.env, dir, NULL, &store, &err) ||
+        if (api_store_open_in(&now.env, dir, NULL, &store, &err) ||
             steno_conv_open(store, NULL, "c", &j.conv, &err)) {
                 fault(&j, "it does not open: %s", err.msg);
         } else if (steno_read(j.conv, 0, 0, judge_record, &j, &err) < 0) {

@@ -139,21 +139,21 @@ static void sha256_gives_the_published_sums(void **state)
         static const char abc[] =
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         char hex[SHA256_HEX];
-        assert_int_equal(sha256_hex("", 0, hex), 0);
+        assert_int_equal(hash_sha256_hex("", 0, hex), 0);
         assert_string_equal(
             hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        assert_int_equal(sha256_hex("abc", 3, hex), 0);
+        assert_int_equal(hash_sha256_hex("abc", 3, hex), 0);
         assert_string_equal(hex, abc);
         struct sha256 s;
         unsigned char sum[SHA256_SIZE];
-        assert_int_equal(sha256_init(&s), 0);
-        sha256_update(&s, "a", 1);
-        sha256_update(&s, NULL, 0);
-        sha256_update(&s, "bc", 2);
-        sha256_finish(&s, sum);
+        assert_int_equal(hash_sha256_init(&s), 0);
+        hash_sha256_update(&s, "a", 1);
+        hash_sha256_update(&s, NULL, 0);
+        hash_sha256_update(&s, "bc", 2);
+        hash_sha256_finish(&s, sum);
         hash_hex(sum, sizeof sum, hex);
         assert_string_equal(hex, abc);
-        sha256_release(&s);
+        hash_sha256_release(&s);
 }
 
 int main(void)

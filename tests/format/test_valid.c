@@ -44,7 +44,7 @@ static bool is_accepted(const char *provider, const struct buf *history, struct 
         json_init(&j);
         buf_clear(why);
         assert_int_equal(json_parse(&j, history->p, history->n, NULL, &err), 0);
-        assert_int_equal(check_history(provider, &j, why, &err), 0);
+        assert_int_equal(accept_history(provider, &j, why, &err), 0);
         bool empty = json_count(&j, 0) == 0;
         json_release(&j);
         /* A history of which nothing is left to say is not sent. */

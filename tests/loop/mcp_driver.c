@@ -13,7 +13,7 @@ extern char **environ;
 int main(int argc, char **argv)
 {
         struct mcp_server server = {.name = "s"};
-        struct tool_mcp_options opt = {.servers = &server, .count = 1};
+        struct mcp_tools_options opt = {.servers = &server, .count = 1};
         struct steno_error err = {0};
         struct steno_tools set;
         struct buf warnings;
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
         opt.host.env = (const char *const *)environ;
         toolset_init(&set);
         buf_init(&warnings, MIB);
-        int rc = tool_mcp_add(&set, &opt, &warnings, &err);
+        int rc = mcp_tools_add(&set, &opt, &warnings, &err);
         if (rc == 0 && warnings.n) {
                 fprintf(stderr, "%s", buf_cstr(&warnings));
                 rc = -1;

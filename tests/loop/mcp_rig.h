@@ -25,7 +25,7 @@ struct rig {
         char *env[4];
         char *headers[2];
         struct mcp_server server;
-        struct tool_mcp_options opt;
+        struct mcp_tools_options opt;
         struct steno_tools set;
         struct buf warnings;
         char marks[64]; /* a directory for what the server leaves */
@@ -54,7 +54,7 @@ static inline void rig_start(struct rig *r)
 {
         struct steno_error err = {0};
 
-        if (tool_mcp_add(&r->set, &r->opt, &r->warnings, &err) != 0)
+        if (mcp_tools_add(&r->set, &r->opt, &r->warnings, &err) != 0)
                 fail_msg("%s", err.msg);
 }
 

@@ -414,8 +414,8 @@ static void http_faults(void **state)
             {404, "{\"error\":{\"message\":\"no such model\"}}", "LLM_ERROR", false},
         };
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-                struct llm_fault f = {0};
-                llm_fault_http(&f, table[i].status, str_of(table[i].body));
+                struct reply_fault f = {0};
+                reply_fault_http(&f, table[i].status, str_of(table[i].body));
                 assert_string_equal(f.code, table[i].code);
                 assert_int_equal(f.retryable, table[i].retryable);
                 assert_null(strchr(f.message, '\n'));

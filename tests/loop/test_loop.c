@@ -468,7 +468,7 @@ static void permissions(void **state)
         assert_true(has(fake_event("tool_call_approval", 0), "\"state\":\"pending\""));
         assert_true(has(fake_event("tool_call_approval", 1), "\"state\":\"denied\""));
         char want[65];
-        assert_int_equal(tool_approval(STR("echo"), STR("{\"x\":1}"), want), 0);
+        assert_int_equal(toolset_approval(STR("echo"), STR("{\"x\":1}"), want), 0);
         assert_string_equal(w.approval, want);
         assert_true(has(fake_trace_text(), "event tool_call_approval\nask echo\n"
                                            "event tool_call_approval\nevent tool_call_start\n"

@@ -43,7 +43,7 @@ static enum steno_permission ask(const struct permission_rules *rules, const cha
             .args_n = args.n,
             .approval = approval};
 
-        assert_int_equal(tool_approval(str_of(tool), args, approval), 0);
+        assert_int_equal(toolset_approval(str_of(tool), args, approval), 0);
         return permission_check(rules, &q, NULL);
 }
 
@@ -230,7 +230,7 @@ static void an_approval_is_for_the_exact_bytes(void **state)
             .args_n = strlen(args),
             .approval = approval};
 
-        tool_approval(STR("execute_command"), str_of(args), approval);
+        toolset_approval(STR("execute_command"), str_of(args), approval);
         assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
         assert_int_equal(permission_approve(&p.approvals, approval, NULL), 0);
         assert_int_equal(permission_decide(&p, &q, reason), STENO_ALLOW);
@@ -238,13 +238,13 @@ static void an_approval_is_for_the_exact_bytes(void **state)
         static const char *const near[] = {"{\"shell\": \"make\"}", "{\"shell\":\"make\"} ",
             "{\"shell\":\"mak\\u0065\"}", "{\"shell\":\"make \"}", ""};
         for (size_t i = 0; i < COUNT(near); i++) {
-                tool_approval(STR("execute_command"), str_of(near[i]), other);
+                toolset_approval(STR("execute_command"), str_of(near[i]), other);
                 q.args = near[i];
                 q.args_n = strlen(near[i]);
                 q.approval = other;
                 assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
         }
-        tool_approval(STR("execute_commanD"), str_of(args), other);
+        toolset_approval(STR("execute_commanD"), str_of(args), other);
         q.approval = other;
         assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
         permission_release(&p);
@@ -262,7 +262,7 @@ static void an_approval_does_not_overrule_a_deny(void **state)
             .args_n = 2,
             .approval = approval};
 
-        tool_approval(STR("execute_command"), STR("{}"), approval);
+        toolset_approval(STR("execute_command"), STR("{}"), approval);
         permission_approve(&p.approvals, approval, NULL);
         assert_int_equal(permission_decide(&p, &q, reason), STENO_DENY);
         assert_non_null(strstr(reason, "rule 1"));

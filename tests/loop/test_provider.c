@@ -135,7 +135,7 @@ static int piece(void *ctx, enum assemble_piece kind, struct str text)
         return 0;
 }
 
-static void retry(void *ctx, const struct llm_fault *fault, unsigned attempt, int wait_ms)
+static void retry(void *ctx, const struct reply_fault *fault, unsigned attempt, int wait_ms)
 {
         (void)fault;
         (void)attempt;

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-static struct tool_exec_options options = {.directory = "/usr"};
+static struct exec_tool_options options = {.directory = "/usr"};
 
 static int run(struct fake_call *f, const char *args)
 {
@@ -24,7 +24,7 @@ static int run(struct fake_call *f, const char *args)
 
         options.env = (const char *const *)environ;
         toolset_init(&set);
-        assert_int_equal(tool_exec_add(&set, &options, NULL), 0);
+        assert_int_equal(exec_tool_add(&set, &options, NULL), 0);
         int rc = fake_run(f, &set, "execute_command", args);
         toolset_release(&set);
         return rc;
@@ -195,7 +195,7 @@ static void the_schema_is_what_the_parser_takes(void **state)
         struct buf b;
 
         toolset_init(&set);
-        assert_int_equal(tool_exec_add(&set, &options, NULL), 0);
+        assert_int_equal(exec_tool_add(&set, &options, NULL), 0);
         buf_init(&b, 0);
         toolset_put_openai(&set, &b);
         assert_non_null(strstr(buf_cstr(&b), "\"timeout_seconds\""));

@@ -10,9 +10,9 @@ static void show(const struct excerpt *e, size_t room, struct buf *out)
         struct excerpt_figures f;
         struct snippet head, tail;
         struct error_snippet errors;
-        snippet_init(&head);
-        snippet_init(&tail);
-        error_snippet_init(&errors);
+        excerpt_snippet_init(&head);
+        excerpt_snippet_init(&tail);
+        excerpt_error_snippet_init(&errors);
         excerpt_figures(e, &f);
         excerpt_head(e, room, &head);
         excerpt_tail(e, room, &head, &tail);
@@ -33,9 +33,9 @@ static void show(const struct excerpt *e, size_t room, struct buf *out)
         excerpt_errors(e, room, NULL, NULL, &errors);
         buf_put_str(out, buf_str(&errors.text));
         assert_true(text_is_utf8(out->p, out->n));
-        error_snippet_release(&errors);
-        snippet_release(&tail);
-        snippet_release(&head);
+        excerpt_error_snippet_release(&errors);
+        excerpt_snippet_release(&tail);
+        excerpt_snippet_release(&head);
 }
 
 static void collect(struct seed *s, struct str text, size_t room, struct buf *out)
@@ -118,8 +118,8 @@ static void head_and_tail_are_forty_lines_each(void **state)
         (void)state;
         buf_init(&text, 0);
         buf_init(&want, 0);
-        snippet_init(&head);
-        snippet_init(&tail);
+        excerpt_snippet_init(&head);
+        excerpt_snippet_init(&tail);
         numbered(&text, 1, 50000);
         excerpt_feed(e, text.p, text.n);
         excerpt_finish(e);
@@ -133,8 +133,8 @@ static void head_and_tail_are_forty_lines_each(void **state)
         assert_string_equal(buf_cstr(&tail.text), buf_cstr(&want));
         assert_int_equal(tail.first_line, 49961);
         assert_int_equal(tail.last_line, 50000);
-        snippet_release(&tail);
-        snippet_release(&head);
+        excerpt_snippet_release(&tail);
+        excerpt_snippet_release(&head);
         excerpt_free(e);
         buf_release(&want);
         buf_release(&text);
@@ -148,8 +148,8 @@ static void head_and_tail_never_show_the_same_line(void **state)
         for (int n = 1; n < 120; n++) {
                 struct excerpt *e = excerpt_new(NULL);
                 struct snippet head, tail;
-                snippet_init(&head);
-                snippet_init(&tail);
+                excerpt_snippet_init(&head);
+                excerpt_snippet_init(&tail);
                 buf_clear(&text);
                 numbered(&text, 1, n);
                 excerpt_feed(e, text.p, text.n);
@@ -161,8 +161,8 @@ static void head_and_tail_never_show_the_same_line(void **state)
                         assert_int_equal(tail.text.n, 0);
                 else
                         assert_int_equal(tail.first_line, n <= 80 ? 41 : n - 39);
-                snippet_release(&tail);
-                snippet_release(&head);
+                excerpt_snippet_release(&tail);
+                excerpt_snippet_release(&head);
                 excerpt_free(e);
         }
         buf_release(&text);
@@ -174,8 +174,8 @@ static void a_line_of_ten_megabytes_is_clamped_at_both_ends(void **state)
         struct snippet head, tail;
         char block[10000];
         (void)state;
-        snippet_init(&head);
-        snippet_init(&tail);
+        excerpt_snippet_init(&head);
+        excerpt_snippet_init(&tail);
         memset(block, 'm', sizeof(block));
         excerpt_feed(e, "BEGIN", 5);
         for (int i = 0; i < 1000; i++)
@@ -188,8 +188,8 @@ static void a_line_of_ten_megabytes_is_clamped_at_both_ends(void **state)
         assert_non_null(strstr(buf_cstr(&head.text), "a line of 10,000,008 bytes]\n"));
         assert_non_null(strstr(buf_cstr(&tail.text), "mmmEND\n"));
         assert_non_null(strstr(buf_cstr(&tail.text), "line of 10,000,008 bytes]"));
-        snippet_release(&tail);
-        snippet_release(&head);
+        excerpt_snippet_release(&tail);
+        excerpt_snippet_release(&head);
         excerpt_free(e);
 }
 
@@ -200,7 +200,7 @@ static void the_error_in_the_middle_is_found_with_its_number(void **state)
         struct excerpt *e = excerpt_new(NULL);
         (void)state;
         buf_init(&text, 0);
-        error_snippet_init(&s);
+        excerpt_error_snippet_init(&s);
         numbered(&text, 1, 19999);
         buf_puts(&text, "src/a.c:7:3: error: 'x' undeclared\n    7 |   x = 1;\n      |   ^\n");
         numbered(&text, 20003, 40000);
@@ -211,7 +211,7 @@ static void the_error_in_the_middle_is_found_with_its_number(void **state)
         assert_int_equal(s.lines[0], 20000);
         assert_string_equal(buf_cstr(&s.text), "line 19999\nsrc/a.c:7:3: error: 'x' undeclared\n"
                                                "    7 |   x = 1;\n      |   ^\n");
-        error_snippet_release(&s);
+        excerpt_error_snippet_release(&s);
         excerpt_free(e);
         buf_release(&text);
 }
@@ -223,7 +223,7 @@ static void first_and_last_failures_are_kept_of_thousands(void **state)
         struct excerpt *e = excerpt_new(NULL);
         (void)state;
         buf_init(&text, 0);
-        error_snippet_init(&s);
+        excerpt_error_snippet_init(&s);
         for (int i = 1; i <= 20000; i++) {
                 /* Letters, because numbers alone do not make failures different. */
                 buf_printf(&text, "not ok %d - %c%c%c%c\n", i, 'a' + i % 26, 'a' + i / 26 % 26,
@@ -234,7 +234,7 @@ static void first_and_last_failures_are_kept_of_thousands(void **state)
         excerpt_errors(e, 1024, NULL, NULL, &s);
         assert_int_equal(s.lines[0], 1);
         assert_int_equal(s.lines[s.count - 1], 20000);
-        error_snippet_release(&s);
+        excerpt_error_snippet_release(&s);
         excerpt_free(e);
         buf_release(&text);
 }
@@ -244,7 +244,7 @@ static void the_same_failure_is_shown_once(void **state)
         struct error_snippet s;
         struct excerpt *e = excerpt_new(NULL);
         (void)state;
-        error_snippet_init(&s);
+        excerpt_error_snippet_init(&s);
         for (int i = 0; i < 100; i++) {
                 char line[64];
                 int n = snprintf(line, sizeof(line), "worker %d: error: out of luck\nfine\n", i);
@@ -254,7 +254,7 @@ static void the_same_failure_is_shown_once(void **state)
         excerpt_errors(e, 1024, NULL, NULL, &s);
         assert_int_equal(s.count, 1);
         assert_int_equal(s.lines[0], 1);
-        error_snippet_release(&s);
+        excerpt_error_snippet_release(&s);
         excerpt_free(e);
 }
 

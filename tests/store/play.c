@@ -130,7 +130,7 @@ int play_open(struct play *p)
 {
         struct steno_error err = {0};
         int rc;
-        WATCH(p, rc, store_open_in(&p->env, p->root, NULL, &p->store, &err));
+        WATCH(p, rc, api_store_open_in(&p->env, p->root, NULL, &p->store, &err));
         return told(p, "open", rc, &err);
 }
 

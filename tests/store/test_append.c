@@ -359,7 +359,7 @@ static void cannot_be_meant(void **state)
         struct steno_store *store = NULL;
         struct steno_output *o = NULL;
         assert_int_equal(
-            store_open_in(&w->play.env, w->scratch.path, &open, &store, &err), STENO_EINVAL);
+            api_store_open_in(&w->play.env, w->scratch.path, &open, &store, &err), STENO_EINVAL);
         assert_int_equal(steno_output_begin(c, &output, &o, &err), STENO_EINVAL);
         opt.flags = 0;
         opt.message_id = "x";

@@ -268,10 +268,10 @@ static void future_store(void **state)
         snprintf(path, sizeof path, "%s/store.json", w->scratch.path);
         spill(path, "{\"version\":2}\n", 14);
         assert_int_equal(
-            store_open_in(&w->play.env, w->scratch.path, NULL, &s, &err), STENO_EUNSUPPORTED);
+            api_store_open_in(&w->play.env, w->scratch.path, NULL, &s, &err), STENO_EUNSUPPORTED);
         spill(path, "{\"version\":1,", 13);
         assert_int_equal(
-            store_open_in(&w->play.env, w->scratch.path, NULL, &s, &err), STENO_ECORRUPT);
+            api_store_open_in(&w->play.env, w->scratch.path, NULL, &s, &err), STENO_ECORRUPT);
 }
 
 static void bad_input(void **state)

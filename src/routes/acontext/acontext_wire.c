@@ -95,7 +95,7 @@ static bool hash_base64(struct str text, uint64_t *size, char sha256[65])
                      i++)
                         n--;
                 *size = (uint64_t)n;
-                if (sha256_hex(bytes, (size_t)n, sha256))
+                if (hash_sha256_hex(bytes, (size_t)n, sha256))
                         n = -1;
         }
         free(bytes);

@@ -97,7 +97,7 @@ static bool normalise_items(
                 const char *why = "";
                 if (*count)
                         buf_putc(out, ',');
-                if (!item_normalise(j, e, str_of(key), *count, out, &why)) {
+                if (!items_normalise(j, e, str_of(key), *count, out, &why)) {
                         request_error(r, 400, "invalid_item", "items[%zu]: %s", *count, why);
                         return false;
                 }
@@ -134,7 +134,7 @@ static bool is_list(struct request *r, const struct json *j, json_ref items)
         return false;
 }
 
-void openai_conversation_create(struct request *r)
+void conversations_create(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_conv *conv = NULL;
@@ -168,7 +168,7 @@ out:
         json_release(&j);
 }
 
-void openai_conversation_get(struct request *r)
+void conversations_get(struct request *r)
 {
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (conv)
@@ -176,7 +176,7 @@ void openai_conversation_get(struct request *r)
         steno_conv_close(conv);
 }
 
-void openai_conversation_update(struct request *r)
+void conversations_update(struct request *r)
 {
         struct steno_error err = {0};
         struct json j;
@@ -203,7 +203,7 @@ void openai_conversation_update(struct request *r)
         steno_conv_close(conv);
 }
 
-void openai_conversation_delete(struct request *r)
+void conversations_delete(struct request *r)
 {
         struct steno_error err = {0};
         int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
@@ -256,7 +256,7 @@ static void id_of(const struct buf *item, size_t from, char out[330])
 static int add_message(void *ctx, const struct history_item *message)
 {
         struct page *p = ctx;
-        size_t n = item_count(message);
+        size_t n = items_count(message);
         for (size_t i = 0; i < n; i++) {
                 size_t k = p->newest_first ? n - 1 - i : i;
                 if (p->skipping && message->seq == p->skip_seq &&
@@ -269,7 +269,7 @@ static int add_message(void *ctx, const struct history_item *message)
                 if (p->count)
                         buf_putc(&p->items, ',');
                 size_t from = p->items.n;
-                item_of_message(message, k, &p->items);
+                items_of_message(message, k, &p->items);
                 if (p->items.failed)
                         return STENO_ENOMEM;
                 id_of(&p->items, from, p->count == 0 ? p->first : p->last);
@@ -324,7 +324,7 @@ static bool page_options(struct request *r, struct steno_conv *conv, struct page
         if (!after || !*after)
                 return true;
         /* A deleted item still has its place. */
-        item_split_id(after, message, &p->skip_k);
+        items_split_id(after, message, &p->skip_k);
         if (steno_read_id(conv, message, note_seq_of_record, &p->skip_seq, &err) < 0) {
                 request_error(r, 404, "not_found", "no item \"%.100s\"", after);
                 return false;
@@ -333,7 +333,7 @@ static bool page_options(struct request *r, struct steno_conv *conv, struct page
         return true;
 }
 
-void openai_items_list(struct request *r)
+void conversations_items_list(struct request *r)
 {
         struct steno_error err = {0};
         struct history h;
@@ -362,7 +362,7 @@ void openai_items_list(struct request *r)
         steno_conv_close(conv);
 }
 
-void openai_items_create(struct request *r)
+void conversations_items_create(struct request *r)
 {
         struct json j;
         struct buf items;
@@ -416,11 +416,11 @@ struct one {
 static int give_item(void *ctx, const struct history_item *message)
 {
         struct one *o = ctx;
-        o->found = item_of_message(message, o->k, &o->r->reply);
+        o->found = items_of_message(message, o->k, &o->r->reply);
         return 0;
 }
 
-void openai_item_get(struct request *r)
+void conversations_item_get(struct request *r)
 {
         struct steno_error err = {0};
         struct history h;
@@ -429,7 +429,7 @@ void openai_item_get(struct request *r)
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
-        item_split_id(r->params[1].p, message, &o.k);
+        items_split_id(r->params[1].p, message, &o.k);
         int rc = history_open(&h, conv, &err);
         if (rc == 0) {
                 rc = history_find(&h, message, "responses", give_item, &o, &err);
@@ -446,7 +446,7 @@ void openai_item_get(struct request *r)
 
 static int note_several(void *ctx, const struct history_item *message)
 {
-        *(bool *)ctx = item_count(message) > 1;
+        *(bool *)ctx = items_count(message) > 1;
         return 0;
 }
 
@@ -462,7 +462,7 @@ static bool is_one_of_several(struct steno_conv *conv, const char *message)
         return several;
 }
 
-void openai_item_delete(struct request *r)
+void conversations_item_delete(struct request *r)
 {
         struct steno_error err = {0};
         char message[300];
@@ -470,7 +470,7 @@ void openai_item_delete(struct request *r)
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
-        item_split_id(r->params[1].p, message, &k);
+        items_split_id(r->params[1].p, message, &k);
         if (strcmp(message, r->params[1].p) != 0 && is_one_of_several(conv, message)) {
                 request_header_out(r, "x-should-retry", "false");
                 request_error(r, 409, "part_of_message",

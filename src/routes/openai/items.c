@@ -32,7 +32,7 @@ static void make_id(const char *prefix, struct str seed, size_t index, char out[
         buf_init(&b, 0);
         buf_put_str(&b, seed);
         buf_printf(&b, "\n%zu", index);
-        if (b.failed || sha256_hex(b.p, b.n, hex))
+        if (b.failed || hash_sha256_hex(b.p, b.n, hex))
                 id_make(env_real(), prefix, out);
         else
                 snprintf(out, 80, "%s%.32s", prefix, hex);
@@ -65,7 +65,7 @@ static void put_member(struct jsonw *w, const struct json *j, json_ref key, json
         jsonw_raw(w, json_raw(j, value));
 }
 
-bool item_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
+bool items_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
     struct buf *out, const char **why)
 {
         json_ref type = json_get(j, item, "type");
@@ -132,7 +132,7 @@ bool item_normalise(const struct json *j, json_ref item, struct str seed, size_t
 
 /* ---- from stored messages ---- */
 
-size_t item_count(const struct history_item *message)
+size_t items_count(const struct history_item *message)
 {
         struct json j;
         size_t n = 0;
@@ -186,12 +186,12 @@ static void put_foreign(const struct history_item *message, const struct json *j
         }
         buf_putc(&made, '}');
         if (!made.failed && json_parse(&again, made.p, made.n, NULL, NULL) == 0)
-                item_normalise(&again, 0, (struct str){0}, 0, out, &why);
+                items_normalise(&again, 0, (struct str){0}, 0, out, &why);
         json_release(&again);
         buf_release(&made);
 }
 
-bool item_of_message(const struct history_item *message, size_t k, struct buf *out)
+bool items_of_message(const struct history_item *message, size_t k, struct buf *out)
 {
         struct json j;
         char id[330];
@@ -214,7 +214,7 @@ bool item_of_message(const struct history_item *message, size_t k, struct buf *o
         return true;
 }
 
-void item_split_id(const char *id, char message[300], size_t *k)
+void items_split_id(const char *id, char message[300], size_t *k)
 {
         const char *tilde = strrchr(id, '~');
         *k = 0;

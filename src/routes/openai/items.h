@@ -14,14 +14,14 @@
  * the ids follow from it, so that a repeated request makes the same ones. False: it is no item;
  * *why says so.
  */
-bool item_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
+bool items_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
     struct buf *out, const char **why);
 
 /* Item `k` of a stored message: its JSON with an id. False: it has no more. */
-bool item_of_message(const struct history_item *message, size_t k, struct buf *out);
-size_t item_count(const struct history_item *message);
+bool items_of_message(const struct history_item *message, size_t k, struct buf *out);
+size_t items_count(const struct history_item *message);
 
 /* An item's id names a message and the place in it. */
-void item_split_id(const char *id, char message[300], size_t *k);
+void items_split_id(const char *id, char message[300], size_t *k);
 
 #endif

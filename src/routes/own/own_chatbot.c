@@ -18,7 +18,7 @@
 #include "http/http_limits.h"
 
 struct turn {
-        struct chat_turn chat;
+        struct loop_turn chat;
         bool stream;
         char run[64];
         bool again;            /* the run is there already */
@@ -131,8 +131,8 @@ static void answer_stream(struct request *r, struct turn *t)
         jsonw_object_end(&w);
         stream_event(s, NULL, "session", first.p, first.n);
         buf_release(&first);
-        if (follow_add(
-                r->server->follow, r->who.project, t->run, 0, projection_find(NULL), s, &err)) {
+        if (follow_add(r->server->follow, r->who.project, t->run, 0, follow_projection_find(NULL),
+                s, &err)) {
                 stream_break(s);
                 stream_unref(s);
         }
@@ -248,11 +248,11 @@ static void take_turn(struct request *r, struct turn *t)
                 return;
         }
         if (t->stream) {
-                rc = chat_start(r->server->chat, &t->chat, t->run, &err);
+                rc = runner_start(r->server->chat, &t->chat, t->run, &err);
                 if (rc == 0)
                         answer_stream(r, t);
         } else {
-                rc = chat_run(r->server->chat, &t->chat, t->run, &result, &final, &err);
+                rc = runner_run(r->server->chat, &t->chat, t->run, &result, &final, &err);
                 if (rc == 0)
                         put_result(r, t, result, final);
         }
@@ -264,7 +264,7 @@ static void take_turn(struct request *r, struct turn *t)
 
 /* ---- the routes ---- */
 
-void api_chatbot(struct request *r)
+void own_chatbot(struct request *r)
 {
         struct turn t = {0};
         struct json j;
@@ -275,7 +275,7 @@ void api_chatbot(struct request *r)
         json_release(&j);
 }
 
-void api_session_continue(struct request *r)
+void own_session_continue(struct request *r)
 {
         struct turn t = {0};
         struct json j;
@@ -316,7 +316,7 @@ static bool admit_visitor(struct request *r, struct turn *t)
         return t->new_token && t->chat.conversation;
 }
 
-void api_chatbot_public(struct request *r)
+void own_chatbot_public(struct request *r)
 {
         struct turn t = {.chat.public_only = true};
         struct json j;

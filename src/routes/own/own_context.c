@@ -66,14 +66,14 @@ static void run_operation(
         steno_conv_close(conv);
 }
 
-void api_context_list(struct request *r)
+void own_context_list(struct request *r)
 {
         static const struct argument ARGS[] = {
             {"kind", "kind", TEXT}, {"limit", "limit", NUMBER}, {NULL, NULL, TEXT}};
         run_operation(r, "list", NULL, ARGS);
 }
 
-void api_context_read(struct request *r)
+void own_context_read(struct request *r)
 {
         static const struct argument ARGS[] = {{"offset", "offset", NUMBER},
             {"limit", "limit", NUMBER}, {"line", "line", NUMBER}, {"count", "count", NUMBER},
@@ -81,7 +81,7 @@ void api_context_read(struct request *r)
         run_operation(r, "read", r->params[1].p, ARGS);
 }
 
-void api_context_grep(struct request *r)
+void own_context_grep(struct request *r)
 {
         static const struct argument ARGS[] = {{"pattern", "pattern", TEXT},
             {"max_results", "max_results", NUMBER}, {"context_lines", "context_lines", NUMBER},
@@ -144,7 +144,7 @@ static void follow_tail(struct request *r)
         stream_unref(s);
 }
 
-void api_context_tail(struct request *r)
+void own_context_tail(struct request *r)
 {
         static const struct argument ARGS[] = {{"lines", "lines", NUMBER}, {NULL, NULL, TEXT}};
         if (request_flag(r, "follow", false))
@@ -217,7 +217,7 @@ static int raw_size(
         return rc;
 }
 
-void api_context_raw(struct request *r)
+void own_context_raw(struct request *r)
 {
         struct steno_error err = {0};
         uint64_t size = 0;

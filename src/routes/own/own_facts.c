@@ -122,7 +122,7 @@ static int put_fact(void *ctx, const struct steno_record *r)
         return rc;
 }
 
-int facts_put(struct steno_conv *conv, uint64_t first, uint64_t last, struct buf *out,
+int own_facts_put(struct steno_conv *conv, uint64_t first, uint64_t last, struct buf *out,
     struct steno_error *err)
 {
         struct facts f = {.w = jsonw_to(out), .last = last, .err = err};

@@ -13,7 +13,7 @@
  * "kind","target"?,"about","fields":{...},"displays":[{"call","display"}]}. `fields` are the
  * message's own small members, `displays` what a tool wants to have shown instead of its result.
  */
-int facts_put(struct steno_conv *conv, uint64_t first, uint64_t last, struct buf *out,
+int own_facts_put(struct steno_conv *conv, uint64_t first, uint64_t last, struct buf *out,
     struct steno_error *err);
 
 #endif

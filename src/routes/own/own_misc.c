@@ -5,7 +5,7 @@
 
 #include "http/server_core.h"
 
-void api_stats(struct request *r)
+void own_stats(struct request *r)
 {
         struct steno_error err = {0};
         char *json;
@@ -56,7 +56,7 @@ static void put_store_figures(struct request *r)
         steno_free(json);
 }
 
-void api_metrics(struct request *r)
+void own_metrics(struct request *r)
 {
         metrics_put(r->server, &r->reply);
         put_store_figures(r);
@@ -64,13 +64,13 @@ void api_metrics(struct request *r)
         r->content_type = "text/plain; version=0.0.4";
 }
 
-void api_health(struct request *r)
+void own_health(struct request *r)
 {
         buf_printf(&r->reply, "{\"status\":\"ok\",\"version\":\"%s\"}", steno_version());
         request_reply_json(r, 200);
 }
 
-void api_docs(struct request *r)
+void own_docs(struct request *r)
 {
         route_put_table(&r->reply);
         request_reply_json(r, 200);

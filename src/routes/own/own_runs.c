@@ -30,7 +30,7 @@ static bool reach_run(struct request *r, const char *run)
         return mine;
 }
 
-void api_run_get(struct request *r)
+void own_run_get(struct request *r)
 {
         struct steno_error err = {0};
         char *info;
@@ -57,11 +57,11 @@ static bool resume_point(struct request *r, uint64_t *after)
         return true;
 }
 
-void api_run_events(struct request *r)
+void own_run_events(struct request *r)
 {
         struct steno_error err = {0};
         uint64_t after;
-        projection_fn project = projection_find(request_query(r, "format"));
+        projection_fn project = follow_projection_find(request_query(r, "format"));
         if (!project) {
                 request_error(r, 400, "bad_request", "there is no such format of events");
                 return;
@@ -79,20 +79,20 @@ void api_run_events(struct request *r)
         }
 }
 
-void api_run_stop(struct request *r)
+void own_run_stop(struct request *r)
 {
         struct steno_error err = {0};
         if (!reach_run(r, r->params[0].p))
                 return;
         /* A run that is over is stopped already. */
         bool stopped = r->server->chat &&
-                       chat_stop(r->server->chat, r->who.project, r->params[0].p, &err) == 0;
+                       runner_stop(r->server->chat, r->who.project, r->params[0].p, &err) == 0;
         buf_printf(&r->reply, "{\"stopped\":%s}", stopped ? "true" : "false");
         request_reply_json(r, 200);
 }
 
 /* {"approved":true|false} or {"decision":"allow"|"deny"}, with the event's "approval" hash. */
-void api_run_approve(struct request *r)
+void own_run_approve(struct request *r)
 {
         struct steno_error err = {0};
         struct json j;
@@ -109,7 +109,7 @@ void api_run_approve(struct request *r)
         if (allow == deny) {
                 request_error(r, 400, "bad_request", "approved must be true or false");
         } else {
-                int rc = r->server->chat ? chat_approve(r->server->chat, r->who.project,
+                int rc = r->server->chat ? runner_approve(r->server->chat, r->who.project,
                                                r->params[0].p, r->params[1].p,
                                                request_member(r, &j, 0, "approval"), allow, &err)
                                          : STENO_ENOTFOUND;

@@ -30,7 +30,7 @@ static void reply_meta(struct request *r, struct steno_conv *conv, int status)
                 reply_text(r, status, json);
 }
 
-void api_session_create(struct request *r)
+void own_session_create(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_conv *conv = NULL;
@@ -51,7 +51,7 @@ void api_session_create(struct request *r)
         json_release(&j);
 }
 
-void api_session_list(struct request *r)
+void own_session_list(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_list_options opt = {.size = sizeof opt};
@@ -69,7 +69,7 @@ void api_session_list(struct request *r)
                 reply_text(r, 200, json);
 }
 
-void api_session_get(struct request *r)
+void own_session_get(struct request *r)
 {
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         struct steno_error err = {0};
@@ -104,7 +104,7 @@ void api_session_get(struct request *r)
         steno_conv_close(conv);
 }
 
-void api_session_patch(struct request *r)
+void own_session_patch(struct request *r)
 {
         struct steno_error err = {0};
         struct json j;
@@ -124,7 +124,7 @@ void api_session_patch(struct request *r)
         steno_conv_close(conv);
 }
 
-void api_session_delete(struct request *r)
+void own_session_delete(struct request *r)
 {
         struct steno_error err = {0};
         int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
@@ -138,7 +138,7 @@ void api_session_delete(struct request *r)
         }
 }
 
-void api_session_restore(struct request *r)
+void own_session_restore(struct request *r)
 {
         struct steno_error err = {0};
         int rc = steno_trash_restore(r->store, r->who.project, r->params[0].p, NULL, &err);
@@ -218,10 +218,10 @@ static int put_facts(
         json_u64(report, json_get(report, 0, "first_seq"), &first);
         json_u64(report, json_get(report, 0, "last_seq"), &last);
         buf_puts(out, ",\"facts\":");
-        return facts_put(conv, first, last, out, err);
+        return own_facts_put(conv, first, last, out, err);
 }
 
-void api_messages_get(struct request *r)
+void own_messages_get(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_view_options opt = {.size = sizeof opt};
@@ -285,7 +285,7 @@ static bool if_match(struct request *r, struct steno_append_options *opt)
         return true;
 }
 
-void api_messages_post(struct request *r)
+void own_messages_post(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_append_options opt = {.size = sizeof opt};

@@ -23,16 +23,16 @@ int admit_names(struct group *g, struct append_request *q)
                 struct about about;
                 if (!e->about.kind.n)
                         continue;
-                candidate_init(&found, g, &q->err);
+                replay_candidate_init(&found, g, &q->err);
                 found.want = e->named;
                 e->about.target = e->named;
-                int rc = candidate_find(&found);
+                int rc = replay_candidate_find(&found);
                 if (rc == 1) {
                         rc = about_read(found.rec.x, &g->arena, &about, &q->err);
                         if (rc == 0 && str_is(about.kind, "supersede"))
                                 e->about.target = about.target;
                 }
-                candidate_release(&found);
+                replay_candidate_release(&found);
                 if (rc)
                         return rc;
         }
@@ -69,12 +69,12 @@ static int look_for_target(
 {
         struct candidate found;
         struct target t = {.id = e->about.target, .arena = &g->arena};
-        candidate_init(&found, g, err);
+        replay_candidate_init(&found, g, err);
         found.want = t.id;
-        int rc = candidate_find(&found);
+        int rc = replay_candidate_find(&found);
         bool message = rc == 1 && !str_starts(found.rec.x, "{\"kind\":");
         bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
-        candidate_release(&found);
+        replay_candidate_release(&found);
         *there = false;
         if (rc < 0 || !(message || purged))
                 return rc < 0 ? rc : 0;

@@ -52,16 +52,16 @@ struct candidate {
         struct steno_error *err;
 };
 
-void candidate_init(struct candidate *c, struct group *g, struct steno_error *err);
-void candidate_release(struct candidate *c);
+void replay_candidate_init(struct candidate *c, struct group *g, struct steno_error *err);
+void replay_candidate_release(struct candidate *c);
 /* 1: c->rec is the record; 0: there is none. */
-int candidate_find(struct candidate *c);
+int replay_candidate_find(struct candidate *c);
 
 /*
  * replay.c: 0: new; 1: a replay, the receipt is filled; 2: meets a batch of this very group, so it
  * has to wait for the next one; negative: refused.
  */
-int admit_ids(struct group *g, struct append_request *q);
+int replay_admit_ids(struct group *g, struct append_request *q);
 /* admit.c: amendments know their targets by the ids that the log has for them. */
 int admit_names(struct group *g, struct append_request *q);
 /* admit.c: the targets of amendments can be seen. 2: another amendment goes first. */

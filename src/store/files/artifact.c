@@ -56,7 +56,7 @@ int artifact_name(struct str want, int n, char out[ARTIFACT_NAME])
                 snprintf(out, ARTIFACT_NAME, "%.*s", (int)want.n, want.p);
                 return 0;
         }
-        if (sha256_hex(want.p, want.n, hex))
+        if (hash_sha256_hex(want.p, want.n, hex))
                 return STENO_ENOMEM;
         for (; k < want.n && k < sizeof safe - 1; k++)
                 safe[k] = is_safe(want.p[k]) ? want.p[k] : '_';
@@ -147,7 +147,7 @@ static int begin(struct files_conv *conv, const struct artifact_info *as, struct
                     "opening the folder of artifacts");
                 goto fail;
         }
-        if (sha256_init(&a->sha)) {
+        if (hash_sha256_init(&a->sha)) {
                 rc = error_nomem(err);
                 goto fail;
         }
@@ -188,7 +188,7 @@ int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_err
                 a->broken = true;
                 return error_sys(err, rc, "writing artifact %s", a->info.id);
         }
-        sha256_update(&a->sha, p, n);
+        hash_sha256_update(&a->sha, p, n);
         a->info.size += n;
         return 0;
 }
@@ -251,7 +251,7 @@ int artifact_close(struct artifact *a, const struct artifact_end *end, struct ar
                 return error_sys(err, rc, "syncing artifact %s", a->info.id);
         }
         if (a->info.state != ARTIFACT_CLOSED) { /* else this is tried again */
-                sha256_finish(&a->sha, sum);
+                hash_sha256_finish(&a->sha, sum);
                 hash_hex(sum, sizeof sum, a->info.sha256);
                 artifact_index(a, end->line_index);
         }
@@ -271,7 +271,7 @@ void artifact_free(struct artifact *a)
 {
         if (!a)
                 return;
-        sha256_release(&a->sha);
+        hash_sha256_release(&a->sha);
         if (a->index >= 0)
                 a->fs->close(a->fs, a->index);
         if (a->fd >= 0)

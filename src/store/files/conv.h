@@ -93,7 +93,7 @@ struct files_store {
 };
 
 /* Another reference, given back with files_conv_release. Under the store's mutex. */
-void conv_hold(struct files_conv *conv);
+void files_conv_hold(struct files_conv *conv);
 
 /* Takes the turn in this process (waits), without flock. */
 void conv_enter(struct files_conv *conv);
@@ -139,7 +139,7 @@ void conv_settle(struct files_conv *conv);
 int recent_note(struct files_conv *conv, struct steno_error *err);
 
 /* Is this the folder of that id? */
-bool folder_is_of(const char *folder, struct str id);
+bool conv_folder_is_of(const char *folder, struct str id);
 /* Fills id and project of a new handle. `project` and `id` are the caller's, or empty. */
 int conv_learn_names(
     struct files_conv *conv, struct str project, struct str id, struct steno_error *err);
@@ -188,6 +188,6 @@ bool files_is_link(const struct fs *fs, int dir, const char *path);
 void syncer_want(struct files_store *store);
 void syncer_stop(struct files_store *store);
 /* Syncs one conversation's log and moves its mark. Takes turn and flock itself. */
-int conv_sync(struct files_conv *conv, struct steno_error *err);
+int syncer_sync(struct files_conv *conv, struct steno_error *err);
 
 #endif

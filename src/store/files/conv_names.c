@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-bool folder_is_of(const char *folder, struct str id)
+bool conv_folder_is_of(const char *folder, struct str id)
 {
         char name[PLAIN_NAME_MAX + 1];
         return id.n > 0 && id_file_name(id, name) == 0 && strcmp(name, folder) == 0;
@@ -23,9 +23,9 @@ bool folder_is_of(const char *folder, struct str id)
 /* The name itself where nobody knows better. */
 static char *name_of(const char *folder, struct str given, const char *claimed, bool *known)
 {
-        if (folder_is_of(folder, given))
+        if (conv_folder_is_of(folder, given))
                 return strndup(given.p, given.n);
-        if (claimed && folder_is_of(folder, str_of(claimed)))
+        if (claimed && conv_folder_is_of(folder, str_of(claimed)))
                 return strdup(claimed);
         *known = *known && id_is_plain(str_of(folder));
         return strdup(folder);

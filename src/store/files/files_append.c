@@ -138,7 +138,7 @@ static int admit(struct group *g, struct append_request *q)
         struct files_batch *b = q->batch;
         int rc = admit_names(g, q);
         if (rc == 0)
-                rc = admit_ids(g, q);
+                rc = replay_admit_ids(g, q);
         if (rc)
                 return rc == 1 ? 0 : rc;
         if (b->expect && b->expected_seq != g->seq)

@@ -7,12 +7,12 @@
 
 #include "store/files/files_check_work.h"
 
-enum check_state check_repaired(const struct check *k, bool could)
+enum check_state files_check_repaired(const struct check *k, bool could)
 {
         return !k->repair ? CHECK_REPAIRABLE : could ? CHECK_REPAIRED : CHECK_STAYS;
 }
 
-int check_wrote(struct check *k, int rc)
+int files_check_wrote(struct check *k, int rc)
 {
         if (rc != STENO_EDENIED && rc != STENO_EFULL)
                 return rc;
@@ -21,7 +21,7 @@ int check_wrote(struct check *k, int rc)
         return 0;
 }
 
-int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
+int files_check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
 {
         char what[400];
         va_list args;
@@ -40,14 +40,14 @@ static int go_on(struct check *k, int rc)
 {
         if (rc >= 0 || rc == STENO_ENOMEM || rc == STENO_EINTERRUPTED || rc == STENO_ENOTFOUND)
                 return rc;
-        return check_tell(k, 0, false, "it cannot be checked: %s", k->err->msg);
+        return files_check_tell(k, 0, false, "it cannot be checked: %s", k->err->msg);
 }
 
-int check_conv(
+int files_check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err)
 {
-        static int (*const PARTS[])(struct check *) = {
-            check_meta, check_ids_file, check_artifacts, check_log, check_runs};
+        static int (*const PARTS[])(struct check *) = {files_check_meta, files_check_ids_file,
+            files_check_artifacts, files_check_log, files_check_runs};
         struct steno_error why = {0};
         struct check k = {.conv = conv,
             .fs = conv->store->env->fs,

@@ -23,7 +23,7 @@ struct check_finding {
  * repaired. A non-zero return of `each` stops the check, which returns it. */
 typedef int (*check_fn)(void *ctx, const struct check_finding *f);
 
-int check_conv(
+int files_check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err);
 
 #endif

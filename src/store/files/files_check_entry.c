@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-static enum check_entry look(const struct check *k, const char *path)
+static enum files_check_entry look(const struct check *k, const char *path)
 {
         struct stat st;
         if (k->fs->stat(k->fs, k->conv->dir, path, &st) || S_ISREG(st.st_mode))
@@ -25,18 +25,19 @@ static int move_aside(struct check *k, const char *path)
         return rc;
 }
 
-int check_entry(struct check *k, const char *path, enum check_entry *out)
+int files_check_entry(struct check *k, const char *path, enum files_check_entry *out)
 {
         int rc = 0;
         *out = look(k, path);
         if (*out == ENTRY_FINE)
                 return 0;
         if (*out == ENTRY_LINK)
-                return check_tell(
+                return files_check_tell(
                     k, 0, CHECK_STAYS, "%s is a symbolic link, which is not followed", path);
         if (k->repair)
-                rc = check_wrote(k, move_aside(k, path));
+                rc = files_check_wrote(k, move_aside(k, path));
         if (rc == 0 && k->repair)
                 *out = ENTRY_GONE;
-        return rc ? rc : check_tell(k, 0, check_repaired(k, true), "%s is not a file", path);
+        return rc ? rc
+                  : files_check_tell(k, 0, files_check_repaired(k, true), "%s is not a file", path);
 }

@@ -28,15 +28,15 @@ static int hash_file(struct check *k, int fd, char hex[SHA256_HEX], uint64_t *si
         uint64_t at = 0;
         ssize_t got = 0;
         char *block = malloc(BLOCK);
-        if (!block || sha256_init(&sha)) {
+        if (!block || hash_sha256_init(&sha)) {
                 free(block);
                 return error_nomem(k->err);
         }
         while ((got = fs_pread_all(k->fs, fd, block, BLOCK, (off_t)at)) > 0) {
-                sha256_update(&sha, block, (size_t)got);
+                hash_sha256_update(&sha, block, (size_t)got);
                 at += (uint64_t)got;
         }
-        sha256_finish(&sha, sum);
+        hash_sha256_finish(&sha, sum);
         hash_hex(sum, sizeof sum, hex);
         free(block);
         *size = at;
@@ -49,7 +49,7 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
         uint64_t size = 0;
         int fd = -1;
         struct steno_error why = {0};
-        enum check_entry entry = ENTRY_FINE;
+        enum files_check_entry entry = ENTRY_FINE;
         char path[sizeof "artifacts//" + sizeof info->kind + sizeof info->name];
         int rc = 0;
         if (info->state != ARTIFACT_CLOSED)
@@ -57,7 +57,7 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
         snprintf(path, sizeof path, "artifacts/%s/%s", info->kind, info->name);
         /* A manifest can be changed to say anything: nothing else is moved by its word. */
         if (strcmp(info->kind, "tool") == 0 || strcmp(info->kind, "terminal") == 0)
-                rc = check_entry(k, path, &entry);
+                rc = files_check_entry(k, path, &entry);
         if (rc)
                 return rc;
         rc = entry == ENTRY_FINE || entry == ENTRY_GONE
@@ -70,20 +70,20 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
                 if (artifact_find(k->conv, str_of(info->id), &now, NULL) == 0 &&
                     now.state == ARTIFACT_DELETED)
                         return 0; /* purged since the list was read */
-                return check_tell(k, 0, false, "artifact %s (%s) cannot be opened: %s", info->id,
-                    info->name, why.msg);
+                return files_check_tell(k, 0, false, "artifact %s (%s) cannot be opened: %s",
+                    info->id, info->name, why.msg);
         }
         rc = hash_file(k, fd, hex, &size);
         k->fs->close(k->fs, fd);
         if (rc)
                 return rc;
         if (size != info->size)
-                return check_tell(k, 0, false,
+                return files_check_tell(k, 0, false,
                     "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id, info->name,
                     (unsigned long long)size, (unsigned long long)info->size);
         return strcmp(hex, info->sha256) == 0
                    ? 0
-                   : check_tell(k, 0, false,
+                   : files_check_tell(k, 0, false,
                          "artifact %s (%s) has other bytes than the manifest says", info->id,
                          info->name);
 }
@@ -99,12 +99,12 @@ static int check_part(void *ctx, const char *name, unsigned char type)
         struct check *k = p->k;
         char hex[SHA256_HEX], path[sizeof "artifacts/parts/" + SHA256_HEX];
         uint64_t size;
-        enum check_entry entry;
+        enum files_check_entry entry;
         (void)type;
         if (name[0] == '.' || strlen(name) != SHA256_HEX - 1)
                 return 0;
         snprintf(path, sizeof path, "artifacts/parts/%s", name);
-        int rc = check_entry(k, path, &entry);
+        int rc = files_check_entry(k, path, &entry);
         if (rc || entry != ENTRY_FINE)
                 return rc; /* the records that have it are told of */
         int fd = k->fs->open(k->fs, p->dir, name, O_RDONLY, 0);
@@ -116,9 +116,9 @@ static int check_part(void *ctx, const char *name, unsigned char type)
                 return rc;
         bool moved = false;
         if (k->repair)
-                rc = check_wrote(k, part_drop_wrong(k->conv, name, &moved, k->err));
+                rc = files_check_wrote(k, part_drop_wrong(k->conv, name, &moved, k->err));
         return rc ? rc
-                  : check_tell(
+                  : files_check_tell(
                         k, 0, moved, "part %.16s... has other bytes than its name says", name);
 }
 
@@ -141,26 +141,26 @@ static int by_id(const void *a, const void *b)
 static int check_manifest(struct check *k, int artifacts)
 {
         struct manifest_damage d;
-        enum check_entry entry;
-        int rc = check_entry(k, "artifacts/" MANIFEST_NAME, &entry);
+        enum files_check_entry entry;
+        int rc = files_check_entry(k, "artifacts/" MANIFEST_NAME, &entry);
         k->no_manifest = entry == ENTRY_STAYS || entry == ENTRY_LINK;
         if (rc || k->no_manifest)
                 return rc;
         bool repair = k->repair;
         rc = manifest_mend(k->conv, artifacts, repair, &d, k->err);
-        if (repair && (rc = check_wrote(k, rc)) == 0 && !k->repair)
+        if (repair && (rc = files_check_wrote(k, rc)) == 0 && !k->repair)
                 rc = manifest_mend(k->conv, artifacts, false, &d, k->err);
         if (rc == 0 && d.lines)
-                rc = check_tell(k, 0, k->repair,
+                rc = files_check_tell(k, 0, k->repair,
                     "%llu line%s of artifacts/manifest.jsonl cannot be read",
                     (unsigned long long)d.lines, d.lines == 1 ? "" : "s");
         if (rc == 0 && d.torn)
-                rc = check_tell(
+                rc = files_check_tell(
                     k, 0, k->repair, "the last line of artifacts/manifest.jsonl is torn");
         return rc;
 }
 
-int check_artifacts(struct check *k)
+int files_check_artifacts(struct check *k)
 {
         int dir = k->fs->open(k->fs, k->conv->dir, "artifacts", O_RDONLY | O_DIRECTORY, 0);
         if (dir == -ENOENT)
@@ -207,8 +207,9 @@ static int is_going(struct check *k, uint64_t seq, bool *going)
 static int tell_missing(
     struct check *k, uint64_t seq, bool repaired, const char *kind, struct str name)
 {
-        return check_tell(k, seq, repaired, "it refers to %s %.*s, which is missing or not whole",
-            kind, (int)(name.n > 40 ? 40 : name.n), name.p);
+        return files_check_tell(k, seq, repaired,
+            "it refers to %s %.*s, which is missing or not whole", kind,
+            (int)(name.n > 40 ? 40 : name.n), name.p);
 }
 
 static const struct artifact_info *find_listed(const struct check *k, struct str ref)
@@ -251,7 +252,7 @@ static int compare_sums(
         if (listed->state != ARTIFACT_CLOSED || !about->ref_sha.n ||
             !str_is(about->ref, listed->id) || str_is(about->ref_sha, listed->sha256))
                 return 0;
-        return check_tell(k, seq, CHECK_STAYS,
+        return files_check_tell(k, seq, CHECK_STAYS,
             "artifact %s (%s) has other bytes than the record says", listed->id, listed->name);
 }
 
@@ -277,13 +278,13 @@ static int check_ref(
         if (rc || going)
                 return rc;
         if (k->repair && said.size)
-                rc = check_wrote(
+                rc = files_check_wrote(
                     k, repair_ref(k, &said,
                            about->answer_count ? about->answers[0] : (struct str){0}, &done));
         return rc ? rc : tell_missing(k, seq, done, "artifact", ref);
 }
 
-int check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m)
+int files_check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m)
 {
         struct stat st;
         char path[128];
@@ -328,21 +329,22 @@ static int check_run(void *ctx, const char *name)
         run_state_release(&s);
         rc = run_verify(k->conv, name, &d, k->err);
         if (rc == 0 && headless && !held)
-                rc = check_tell(k, 0, false, "run %s does not begin with its first line", name);
+                rc = files_check_tell(
+                    k, 0, false, "run %s does not begin with its first line", name);
         if (rc == 0 && d.lines)
-                rc = check_tell(k, 0, false, "%llu line%s of run %s cannot be read",
+                rc = files_check_tell(k, 0, false, "%llu line%s of run %s cannot be read",
                     (unsigned long long)d.lines, d.lines == 1 ? "" : "s", name);
         if (rc || d.tail == 0 || held)
                 return rc;
         if (k->repair)
-                rc = check_wrote(k, repair_run(k, name, &done));
+                rc = files_check_wrote(k, repair_run(k, name, &done));
         return rc ? rc
-                  : check_tell(k, 0, check_repaired(k, done),
+                  : files_check_tell(k, 0, files_check_repaired(k, done),
                         "%llu bytes at the end of run %s are torn", (unsigned long long)d.tail,
                         name);
 }
 
-int check_runs(struct check *k)
+int files_check_runs(struct check *k)
 {
         return run_each(k->conv, check_run, k, k->err);
 }

@@ -54,13 +54,14 @@ static int look_at_end(struct log_check *l, bool strange)
                 rc = rewrite_mended(c, &l->mended, k->err); /* and damage */
         files_conv_unlock(c);
         if (k->repair)
-                rc = check_wrote(k, rc);
+                rc = files_check_wrote(k, rc);
         if (rc == 0 && missing && !strange)
-                rc = check_tell(k, 0, check_repaired(k, true), "messages.jsonl is missing");
+                rc = files_check_tell(
+                    k, 0, files_check_repaired(k, true), "messages.jsonl is missing");
         k->torn = !k->repair && (missing || l->at.inside_line || l->at.end < l->at.size ||
                                     l->ids.mark.size > l->at.size);
         if (rc == 0 && l->at.end < l->at.size)
-                rc = check_tell(k, 0, check_repaired(k, true),
+                rc = files_check_tell(k, 0, files_check_repaired(k, true),
                     "%llu bytes behind the last whole record are torn (from byte %llu)",
                     (unsigned long long)(l->at.size - l->at.end), (unsigned long long)l->at.end);
         return rc;
@@ -70,19 +71,19 @@ static int look_at_end(struct log_check *l, bool strange)
 
 static int check_damage(struct log_check *l, const struct log_line *line)
 {
-        enum check_state state = check_repaired(l->k, l->mended);
+        enum check_state state = files_check_repaired(l->k, l->mended);
         l->next = 0;
         l->batch_seq = 0;
         l->lost = l->lost || l->mended;
         if (line->first_seq == 0)
-                return check_tell(l->k, 0, state,
+                return files_check_tell(l->k, 0, state,
                     "the line at byte %llu is not a record, or not in its place",
                     (unsigned long long)line->at);
         if (line->first_seq == line->last_seq)
-                return check_tell(l->k, line->first_seq, state,
+                return files_check_tell(l->k, line->first_seq, state,
                     "the record cannot be read, or is missing (at byte %llu)",
                     (unsigned long long)line->at);
-        return check_tell(l->k, line->first_seq, state,
+        return files_check_tell(l->k, line->first_seq, state,
             "the records up to seq %llu cannot be read, or are missing (at byte %llu)",
             (unsigned long long)line->last_seq, (unsigned long long)line->at);
 }
@@ -94,7 +95,7 @@ static int check_batch(struct log_check *l, const struct record *rec)
         bool begins = l->next == 0 && rec->batch_index == 0;
         /* What begins in the middle behind damage has been told of. */
         if (!goes_on && !begins && l->batch_seq)
-                rc = check_tell(l->k, rec->seq, false,
+                rc = files_check_tell(l->k, rec->seq, false,
                     "the batch that begins at seq %llu has not all of its records",
                     (unsigned long long)l->batch_seq);
         if (rec->batch_index == 0)
@@ -114,7 +115,7 @@ static int check_pairs(struct log_check *l, const struct record *rec, const stru
                 if (m[i].verdict == PAIRING_OK || m[i].gone)
                         continue;
                 struct str id = about->answers[i];
-                int rc = check_tell(l->k, rec->seq, false,
+                int rc = files_check_tell(l->k, rec->seq, false,
                     m[i].verdict == PAIRING_ORPHAN
                         ? "the result for \"%.*s\" answers no call, and is not marked so"
                         : "the result for \"%.*s\" is a second one, and is not marked so",
@@ -160,7 +161,7 @@ static int check_id(struct log_check *l, const struct record *rec, uint64_t at)
                 return 0;
         ids_lookup(&l->ids, ids_hash_id(buf_str(&l->id)), look_candidate, &look);
         l->ids_differ = l->ids_differ || !look.found;
-        return look.twice ? check_tell(l->k, rec->seq, false,
+        return look.twice ? files_check_tell(l->k, rec->seq, false,
                                 "the id \"%.*s\" stands on an earlier record as well",
                                 (int)(l->id.n > 100 ? 100 : l->id.n), l->id.p)
                           : 0;
@@ -178,17 +179,17 @@ static int check_record(struct log_check *l, const struct log_line *line)
         if (rc)
                 return rc;
         if (!json_valid(rec->m.p, rec->m.n, NULL))
-                return check_tell(k, rec->seq, false, "the message is not JSON");
+                return files_check_tell(k, rec->seq, false, "the message is not JSON");
         struct steno_error why = {0};
         rc = about_read(rec->x, &l->arena, &about, &why);
         if (rc == STENO_ECORRUPT)
-                return check_tell(k, rec->seq, false, "what is said about it: %s", why.msg);
+                return files_check_tell(k, rec->seq, false, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
         l->lost = l->lost || about.lost;
         about.orphan = about.orphan || l->lost; /* its call may be what was lost */
         rc = check_pairs(l, rec, &about);
-        return rc ? rc : check_refs(k, rec->seq, &about, rec->m);
+        return rc ? rc : files_check_refs(k, rec->seq, &about, rec->m);
 }
 
 /* ---- all of it ---- */
@@ -222,10 +223,10 @@ static int walk(struct log_check *l)
         return rc;
 }
 
-int check_log(struct check *k)
+int files_check_log(struct check *k)
 {
-        enum check_entry entry;
-        int rc = check_entry(k, "messages.jsonl", &entry);
+        enum files_check_entry entry;
+        int rc = files_check_entry(k, "messages.jsonl", &entry);
         if (rc || entry == ENTRY_LINK)
                 return rc;
         struct log_check l = {.k = k, .fd = -1, .pairing = pairing_new()};
@@ -240,9 +241,9 @@ int check_log(struct check *k)
                 rc = walk(&l);
         if (rc == 0 && l.ids_differ) {
                 if (k->repair)
-                        rc = check_wrote(k, repair_ids(k));
+                        rc = files_check_wrote(k, repair_ids(k));
                 if (rc == 0)
-                        rc = check_tell(k, 0, check_repaired(k, true),
+                        rc = files_check_tell(k, 0, files_check_repaired(k, true),
                             "ids.idx does not know every record; it is derived, and can be made "
                             "anew");
         }

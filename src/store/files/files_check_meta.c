@@ -93,7 +93,7 @@ static int repair(struct check *k, struct meta_state *state, bool *repaired)
         return rc;
 }
 
-int check_meta(struct check *k)
+int files_check_meta(struct check *k)
 {
         struct meta_state state;
         bool repaired = false;
@@ -101,14 +101,14 @@ int check_meta(struct check *k)
         if (rc || !state.what[0])
                 return rc;
         if (k->repair && k->conv->named)
-                rc = check_wrote(k, repair(k, &state, &repaired));
+                rc = files_check_wrote(k, repair(k, &state, &repaired));
         return rc ? rc
-                  : check_tell(k, 0, k->conv->named ? check_repaired(k, repaired) : CHECK_STAYS,
-                        "%s%s", state.what,
-                        k->conv->named ? "" : "; a change under its id writes it anew");
+                  : files_check_tell(k, 0,
+                        k->conv->named ? files_check_repaired(k, repaired) : CHECK_STAYS, "%s%s",
+                        state.what, k->conv->named ? "" : "; a change under its id writes it anew");
 }
 
-int check_ids_file(struct check *k)
+int files_check_ids_file(struct check *k)
 {
         struct files_conv *c = k->conv;
         if (!conv_has_strange(c, "ids.idx"))
@@ -117,8 +117,9 @@ int check_ids_file(struct check *k)
         if (rc)
                 return rc;
         if (k->repair) {
-                rc = check_wrote(k, quarantine_entry(c, "ids.idx", "not a file", k->err));
+                rc = files_check_wrote(k, quarantine_entry(c, "ids.idx", "not a file", k->err));
                 files_conv_unlock(c);
         }
-        return rc ? rc : check_tell(k, 0, check_repaired(k, true), "ids.idx is not a file");
+        return rc ? rc
+                  : files_check_tell(k, 0, files_check_repaired(k, true), "ids.idx is not a file");
 }

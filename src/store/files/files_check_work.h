@@ -34,38 +34,38 @@ enum check_state {
 };
 
 /* Of what a repair can mend, or could just now. */
-enum check_state check_repaired(const struct check *k, bool could);
+enum check_state files_check_repaired(const struct check *k, bool could);
 /*
  * What repairing returned. Where the system does not let it write, or has no room, it is only
- * looked from here on (`repair` is false then), and check_conv ends with that error.
+ * looked from here on (`repair` is false then), and files_check_conv ends with that error.
  */
-int check_wrote(struct check *k, int rc);
+int files_check_wrote(struct check *k, int rc);
 /* Hands out a finding. */
-int check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
+int files_check_tell(struct check *k, uint64_t seq, enum check_state state, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-enum check_entry {
+enum files_check_entry {
         ENTRY_FINE, /* a file, or nothing */
         ENTRY_GONE, /* it was no file, and is in the quarantine now */
         ENTRY_STAYS,
         ENTRY_LINK, /* which is not followed, and not for a repair to judge */
 };
 /*
- * check_entry.c: is `path`, below the conversation's folder, a file? What else stands there is
- * told of. A folder in place of a file holds none of its bytes, so a repair moves it aside, and
+ * files_check_entry.c: is `path`, below the conversation's folder, a file? What else stands there
+ * is told of. A folder in place of a file holds none of its bytes, so a repair moves it aside, and
  * the file is missing from then on: the caller says what was lost with it.
  */
-int check_entry(struct check *k, const char *path, enum check_entry *out);
+int files_check_entry(struct check *k, const char *path, enum files_check_entry *out);
 
-/* check_log.c: the log, ids.idx, and what records refer to. */
-int check_log(struct check *k);
-/* check_meta.c: meta.json, and that ids.idx is a file. */
-int check_meta(struct check *k);
-int check_ids_file(struct check *k);
+/* files_check_log.c: the log, ids.idx, and what records refer to. */
+int files_check_log(struct check *k);
+/* files_check_meta.c: meta.json, and that ids.idx is a file. */
+int files_check_meta(struct check *k);
+int files_check_ids_file(struct check *k);
 /* check_files.c: the manifest and all it names; parts; journals. */
-int check_artifacts(struct check *k);
-int check_runs(struct check *k);
+int files_check_artifacts(struct check *k);
+int files_check_runs(struct check *k);
 /* What a record refers to, which has the message `m`, is there. */
-int check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m);
+int files_check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m);
 
 #endif

@@ -340,7 +340,7 @@ static void join_idle(struct files_conv *c)
         s->newest = c;
 }
 
-void conv_hold(struct files_conv *c)
+void files_conv_hold(struct files_conv *c)
 {
         if (c->refs++ == 0)
                 leave_idle(c);
@@ -416,7 +416,7 @@ static int table_open(struct files_store *s, struct files_project *project,
                 if (c->project == project && c->dir_ino == st.st_ino && c->dir_dev == st.st_dev &&
                     !c->poisoned && (c->named || place->id.n == 0) &&
                     strcmp(c->folder, folder) == 0) {
-                        conv_hold(c);
+                        files_conv_hold(c);
                         *out = c;
                         return 0;
                 }
@@ -588,9 +588,9 @@ void files_conv_release(struct files_conv *conv)
         /* What is idle now waits for the syncer. Descriptors may not: sync some here. */
         while (s->oldest && s->conv_count > s->open_max + s->open_max / 2) {
                 struct files_conv *c = s->oldest;
-                conv_hold(c);
+                files_conv_hold(c);
                 pthread_mutex_unlock(&s->mutex);
-                if (conv_sync(c, NULL))
+                if (syncer_sync(c, NULL))
                         __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
                 pthread_mutex_lock(&s->mutex);
                 let_go(c);

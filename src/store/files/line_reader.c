@@ -14,7 +14,7 @@ static int read_failed(struct steno_error *err, ssize_t got)
 
 /* ---- the walk ---- */
 
-void lines_init(
+void line_reader_init(
     struct lines *l, const struct fs *fs, int fd, size_t block, uint64_t at, uint64_t end)
 {
         *l = (struct lines){
@@ -22,12 +22,12 @@ void lines_init(
         buf_init(&l->window, LINE_READ_MAX * 2);
 }
 
-void lines_release(struct lines *l)
+void line_reader_release(struct lines *l)
 {
         buf_release(&l->window);
 }
 
-struct str lines_at_hand(const struct lines *l)
+struct str line_reader_at_hand(const struct lines *l)
 {
         size_t off = (size_t)(l->next - l->window_at);
         if (off >= l->window.n)
@@ -56,11 +56,11 @@ static int refill(struct lines *l, struct steno_error *err)
         return 0;
 }
 
-int lines_next(struct lines *l, struct str *line, uint64_t *at, struct steno_error *err)
+int line_reader_next(struct lines *l, struct str *line, uint64_t *at, struct steno_error *err)
 {
         size_t searched = 0;
         for (;;) {
-                struct str have = lines_at_hand(l);
+                struct str have = line_reader_at_hand(l);
                 char *lf =
                     have.n > searched ? memchr(have.p + searched, '\n', have.n - searched) : NULL;
                 *at = l->next;
@@ -73,7 +73,8 @@ int lines_next(struct lines *l, struct str *line, uint64_t *at, struct steno_err
                 if (l->next + searched >= l->end)
                         return 0;
                 if (searched > LINE_READ_MAX) {
-                        int rc = lines_feed_after(l->fs, l->fd, l->next, l->end, &l->next, err);
+                        int rc =
+                            line_reader_feed_after(l->fs, l->fd, l->next, l->end, &l->next, err);
                         l->window_at = l->next;
                         buf_clear(&l->window);
                         return rc ? rc : 2;
@@ -86,7 +87,7 @@ int lines_next(struct lines *l, struct str *line, uint64_t *at, struct steno_err
 
 /* ---- searches ---- */
 
-int lines_feed_after(const struct fs *fs, int fd, uint64_t from, uint64_t end, uint64_t *out,
+int line_reader_feed_after(const struct fs *fs, int fd, uint64_t from, uint64_t end, uint64_t *out,
     struct steno_error *err)
 {
         char block[4096];
@@ -108,8 +109,8 @@ int lines_feed_after(const struct fs *fs, int fd, uint64_t from, uint64_t end, u
         return 0;
 }
 
-int lines_feed_before(const struct fs *fs, int fd, uint64_t end, uint64_t count, uint64_t *out,
-    struct steno_error *err)
+int line_reader_feed_before(const struct fs *fs, int fd, uint64_t end, uint64_t count,
+    uint64_t *out, struct steno_error *err)
 {
         char small[4096];
         char *block = small;

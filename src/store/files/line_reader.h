@@ -29,25 +29,25 @@ struct lines {
         uint64_t window_at;
 };
 
-void lines_init(
+void line_reader_init(
     struct lines *l, const struct fs *fs, int fd, size_t block, uint64_t at, uint64_t end);
-void lines_release(struct lines *l);
+void line_reader_release(struct lines *l);
 /* What the window has from `next` on. */
-struct str lines_at_hand(const struct lines *l);
+struct str line_reader_at_hand(const struct lines *l);
 /*
  * 1: *line, which begins at *at, is the next one without its line feed, and valid until the next
  * step; 0: the end; 2: a line that is too long was stepped over.
  */
-int lines_next(struct lines *l, struct str *line, uint64_t *at, struct steno_error *err);
+int line_reader_next(struct lines *l, struct str *line, uint64_t *at, struct steno_error *err);
 
 /* Offset behind the first line feed in [from, end); `end` when there is none. */
-int lines_feed_after(const struct fs *fs, int fd, uint64_t from, uint64_t end, uint64_t *out,
+int line_reader_feed_after(const struct fs *fs, int fd, uint64_t from, uint64_t end, uint64_t *out,
     struct steno_error *err);
 /*
  * Offset behind the `count`-th line feed before `end` (counting backwards, the one at end - 1
  * included); 0 when there are fewer.
  */
-int lines_feed_before(const struct fs *fs, int fd, uint64_t end, uint64_t count, uint64_t *out,
-    struct steno_error *err);
+int line_reader_feed_before(const struct fs *fs, int fd, uint64_t end, uint64_t count,
+    uint64_t *out, struct steno_error *err);
 
 #endif

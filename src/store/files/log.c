@@ -18,7 +18,7 @@ int log_seek_last(const struct fs *fs, int fd, uint64_t end, uint64_t lines, uin
                 return 0;
         }
         /* The last line ends with a line feed of its own, so one more is counted. */
-        return lines_feed_before(fs, fd, end, lines + 1, at, err);
+        return line_reader_feed_before(fs, fd, end, lines + 1, at, err);
 }
 
 int log_read_at(const struct fs *fs, int fd, uint64_t end, uint64_t at, struct buf *buf,
@@ -67,7 +67,7 @@ int log_seek_after(
                 uint64_t mid = lo + (hi - lo) / 2;
                 uint64_t start = lo;
                 if (mid > lo) {
-                        rc = lines_feed_after(fs, fd, mid - 1, hi, &start, err);
+                        rc = line_reader_feed_after(fs, fd, mid - 1, hi, &start, err);
                         if (rc)
                                 goto out;
                         if (start >= hi)
@@ -80,7 +80,7 @@ int log_seek_after(
                         rc = log_read_at(fs, fd, end, probe, &line, &rec, err);
                         if (rc != STENO_ECORRUPT)
                                 break;
-                        rc = lines_feed_after(fs, fd, probe, hi, &probe, err);
+                        rc = line_reader_feed_after(fs, fd, probe, hi, &probe, err);
                         if (rc || probe >= hi)
                                 break;
                 }
@@ -109,12 +109,12 @@ out:
 void log_cursor_init(struct log_cursor *c, const struct fs *fs, int fd, uint64_t at, uint64_t end)
 {
         *c = (struct log_cursor){.seq_known = at == 0};
-        lines_init(&c->in, fs, fd, BLOCK, at, end);
+        line_reader_init(&c->in, fs, fd, BLOCK, at, end);
 }
 
 void log_cursor_release(struct log_cursor *c)
 {
-        lines_release(&c->in);
+        line_reader_release(&c->in);
 }
 
 static void hand_out(
@@ -152,7 +152,7 @@ static bool find_behind_damage(struct str line, struct record *rec, uint64_t *at
 static bool next_plain(struct log_cursor *c, struct log_line *out)
 {
         struct record *rec = &out->rec;
-        if (!c->seq_known || c->bad || !record_take(lines_at_hand(&c->in), rec) ||
+        if (!c->seq_known || c->bad || !record_take(line_reader_at_hand(&c->in), rec) ||
             rec->seq != c->seq + 1)
                 return false;
         out->damaged = false;
@@ -171,11 +171,11 @@ static int is_misplaced(struct log_cursor *c, uint64_t seq, bool *yes, struct st
         struct record next;
         uint64_t at;
         *yes = false;
-        lines_init(&behind, c->in.fs, c->in.fd, BLOCK, c->in.next, c->in.end);
-        int rc = lines_next(&behind, &line, &at, err);
+        line_reader_init(&behind, c->in.fs, c->in.fd, BLOCK, c->in.next, c->in.end);
+        int rc = line_reader_next(&behind, &line, &at, err);
         if (rc == 1 && record_read(line, &next))
                 *yes = next.seq > c->seq && next.seq < seq;
-        lines_release(&behind);
+        line_reader_release(&behind);
         return rc < 0 ? rc : 0;
 }
 
@@ -192,7 +192,7 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
                 struct str line;
                 struct record rec;
                 uint64_t at = 0;
-                int rc = lines_next(&c->in, &line, &at, err);
+                int rc = line_reader_next(&c->in, &line, &at, err);
                 if (rc < 0)
                         return rc;
                 bool read = rc == 1 && record_read(line, &rec);

@@ -100,13 +100,13 @@ static int leave_line(const struct fs *fs, int fd, uint64_t feed, struct buf *li
         int rc = log_read_at(fs, fd, feed, mark->size, line, &rec, err);
         if (rc != STENO_ECORRUPT)
                 return rc;
-        rc = lines_feed_before(fs, fd, mark->size, 1, &start, err);
+        rc = line_reader_feed_before(fs, fd, mark->size, 1, &start, err);
         if (rc == 0)
                 rc = log_read_at(fs, fd, feed, start, line, &rec, err);
         if (rc == 0 && rec.seq > mark->seq)
                 mark->seq = rec.seq;
         if (rc == 0 || rc == STENO_ECORRUPT)
-                rc = lines_feed_after(fs, fd, mark->size, feed, &mark->size, err);
+                rc = line_reader_feed_after(fs, fd, mark->size, feed, &mark->size, err);
         return rc;
 }
 
@@ -124,7 +124,7 @@ static int find_end_behind(const struct fs *fs, int fd, uint64_t feed, struct lo
         uint64_t from = rec.group <= at ? at - rec.group : 0;
         if (from > mark.size) {
                 /* Where bytes were taken out of the log it may be inside a line. */
-                rc = lines_feed_before(fs, fd, from, 1, &from, err);
+                rc = line_reader_feed_before(fs, fd, from, 1, &from, err);
                 if (rc)
                         return rc;
         }
@@ -159,7 +159,7 @@ int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mar
                 mark.size = size; /* records are missing, but their seqs were given out (L5) */
         struct log_end e = {.size = size, .end = mark.size, .last_seq = mark.seq, .synced = mark};
         buf_init(&line, LINE_READ_MAX * 2);
-        int rc = size ? lines_feed_before(fs, fd, size, 1, &feed, err) : 0; /* L1 */
+        int rc = size ? line_reader_feed_before(fs, fd, size, 1, &feed, err) : 0; /* L1 */
         if (rc == 0 && mark.size != feed)
                 rc = ends_line(fs, fd, mark.size, &ended, err);
         e.inside_line = !ended;

@@ -91,7 +91,7 @@ int part_put(
     struct files_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err)
 {
         const struct fs *fs = files_env(files_conv_store(conv))->fs;
-        if (sha256_hex(token.p, token.n, name))
+        if (hash_sha256_hex(token.p, token.n, name))
                 return error_nomem(err);
         int parts = open_parts(conv, true);
         if (parts < 0)

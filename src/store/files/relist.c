@@ -130,7 +130,7 @@ static int look_at(void *ctx, const void *p, size_t n)
 {
         struct figures *f = ctx;
         const char *at = p, *end = at + n, *lf;
-        sha256_update(&f->sha, p, n);
+        hash_sha256_update(&f->sha, p, n);
         text_utf8_feed(&f->utf8, p, n);
         f->last = end[-1];
         while ((lf = memchr(at, '\n', (size_t)(end - at)))) {
@@ -147,10 +147,10 @@ static int measure(const struct fs *fs, int fd, struct artifact_info *info, stru
         char known[SHA256_HEX];
         memcpy(known, info->sha256, sizeof known);
         struct whole w = {.what = info->id, .size = info->size, .sha256 = known};
-        if (sha256_init(&f.sha))
+        if (hash_sha256_init(&f.sha))
                 return error_nomem(err);
         int rc = whole_read(fs, fd, &w, look_at, &f, err);
-        sha256_finish(&f.sha, sum);
+        hash_sha256_finish(&f.sha, sum);
         hash_hex(sum, sizeof sum, info->sha256);
         info->lines = f.feeds + (f.last != '\n');
         info->utf8 = !f.utf8.bad && text_utf8_finish(&f.utf8);

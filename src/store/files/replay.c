@@ -62,7 +62,7 @@ static int same_message(const struct record *rec, const struct about *stored,
         if ((a.n == 0) == (b.n == 0))
                 return 0;
         struct str bare = a.n ? e->m : rec->m;
-        if (sha256_hex(bare.p, bare.n, hex))
+        if (hash_sha256_hex(bare.p, bare.n, hex))
                 return error_nomem(err);
         *same = str_is(a.n ? a : b, hex);
         return 0;
@@ -128,20 +128,20 @@ static int try_candidate(void *ctx, uint64_t at)
         return 1;
 }
 
-void candidate_init(struct candidate *c, struct group *g, struct steno_error *err)
+void replay_candidate_init(struct candidate *c, struct group *g, struct steno_error *err)
 {
         *c = (struct candidate){.conv = g->conv, .err = err};
         buf_init(&c->line, 0);
         buf_init(&c->text, 0);
 }
 
-void candidate_release(struct candidate *c)
+void replay_candidate_release(struct candidate *c)
 {
         buf_release(&c->line);
         buf_release(&c->text);
 }
 
-int candidate_find(struct candidate *c)
+int replay_candidate_find(struct candidate *c)
 {
         uint64_t hash = c->key ? ids_hash_key(c->want) : ids_hash_id(c->want);
         int rc = conv_lookup(c->conv, hash, try_candidate, c, c->err);
@@ -275,7 +275,7 @@ static int repeated_inside(struct append_request *q)
         return 0;
 }
 
-int admit_ids(struct group *g, struct append_request *q)
+int replay_admit_ids(struct group *g, struct append_request *q)
 {
         struct files_batch *b = q->batch;
         struct candidate c;
@@ -289,11 +289,11 @@ int admit_ids(struct group *g, struct append_request *q)
                 rc = conv_cover_ids(g->conv, &q->err);
         if (rc)
                 return rc;
-        candidate_init(&c, g, &q->err);
+        replay_candidate_init(&c, g, &q->err);
         if (b->key.n) {
                 c.want = b->key;
                 c.key = true;
-                rc = in_group(g, ids_hash_key(b->key)) ? 2 : candidate_find(&c);
+                rc = in_group(g, ids_hash_key(b->key)) ? 2 : replay_candidate_find(&c);
                 if (rc == 1)
                         rc = replay(g, q, &c, 0, true);
                 c.key = false;
@@ -302,11 +302,11 @@ int admit_ids(struct group *g, struct append_request *q)
                 if (b->entries[i].made_id)
                         continue;
                 c.want = b->entries[i].id;
-                rc = in_group(g, ids_hash_id(c.want)) ? 2 : candidate_find(&c);
+                rc = in_group(g, ids_hash_id(c.want)) ? 2 : replay_candidate_find(&c);
                 if (rc == 1)
                         rc = c.rec.seq > i ? replay(g, q, &c, i, false)
                                            : conflict(q, i, "is there already");
         }
-        candidate_release(&c);
+        replay_candidate_release(&c);
         return rc;
 }

@@ -43,12 +43,12 @@ bool run_line_read(struct str line, struct run_event *out)
 void run_cursor_init(struct run_cursor *c, const struct fs *fs, int fd, uint64_t at, uint64_t end)
 {
         *c = (struct run_cursor){.damaged = 0};
-        lines_init(&c->in, fs, fd, BLOCK, at, end);
+        line_reader_init(&c->in, fs, fd, BLOCK, at, end);
 }
 
 void run_cursor_release(struct run_cursor *c)
 {
-        lines_release(&c->in);
+        line_reader_release(&c->in);
 }
 
 int run_next(struct run_cursor *c, struct run_event *out, struct steno_error *err)
@@ -56,7 +56,7 @@ int run_next(struct run_cursor *c, struct run_event *out, struct steno_error *er
         struct str line;
         uint64_t at;
         int rc;
-        while ((rc = lines_next(&c->in, &line, &at, err)) > 0) {
+        while ((rc = line_reader_next(&c->in, &line, &at, err)) > 0) {
                 if (rc == 1 && run_line_read(line, out))
                         return 1;
                 c->damaged++; /* J3 */
@@ -70,9 +70,9 @@ int run_last_line(const struct fs *fs, int fd, uint64_t size, struct buf *line,
     struct run_event *out, uint64_t *end, struct steno_error *err)
 {
         uint64_t behind, start;
-        int rc = lines_feed_before(fs, fd, size, 1, &behind, err);
+        int rc = line_reader_feed_before(fs, fd, size, 1, &behind, err);
         for (; rc == 0 && behind > 0; behind = start) {
-                rc = lines_feed_before(fs, fd, behind - 1, 1, &start, err);
+                rc = line_reader_feed_before(fs, fd, behind - 1, 1, &start, err);
                 if (rc)
                         break;
                 if (behind - start > LINE_READ_MAX)
@@ -106,7 +106,7 @@ int run_seek(
                 uint64_t start;
                 struct run_cursor c;
                 struct run_event e;
-                rc = lines_feed_before(fs, fd, mid, 1, &start, err);
+                rc = line_reader_feed_before(fs, fd, mid, 1, &start, err);
                 if (rc)
                         break;
                 if (start < lo)

@@ -12,7 +12,7 @@
 
 #define SYNC_EVERY_MS 200
 
-int conv_sync(struct files_conv *c, struct steno_error *err)
+int syncer_sync(struct files_conv *c, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
         int rc = files_conv_lock(c, err);
@@ -44,7 +44,7 @@ static struct files_conv *take_dirty(struct files_store *s)
                 for (struct files_conv *c = s->table[row]; c; c = c->next) {
                         if (!__atomic_load_n(&c->dirty, __ATOMIC_RELAXED))
                                 continue;
-                        conv_hold(c);
+                        files_conv_hold(c);
                         c->syncing = list;
                         list = c;
                 }
@@ -60,7 +60,7 @@ void files_sync(struct files_store *s)
         for (struct files_conv *c = take_dirty(s), *next; c; c = next) {
                 next = c->syncing;
                 /* A conversation that was removed meanwhile has nothing to sync. */
-                if (conv_sync(c, NULL))
+                if (syncer_sync(c, NULL))
                         __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
                 files_conv_release(c);
         }

@@ -260,7 +260,7 @@ void trash_list_release(struct trash_list *list)
 static bool is_called(const struct trash_item *item, const char *id)
 {
         return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
-               folder_is_of(item->folder, str_of(id));
+               conv_folder_is_of(item->folder, str_of(id));
 }
 
 size_t trash_find(struct trash_list *list, struct str project, const char *id)
@@ -347,7 +347,7 @@ static int move_back(struct files_store *s, int trash, int dir, const struct tra
         int rc = conversations < 0 ? conversations : 0;
         if (rc == 0 && fs->stat(fs, conversations, folder, &st) == 0)
                 rc = -EEXIST;
-        if (rc == 0 && folder_is_of(folder, str_of(id)))
+        if (rc == 0 && conv_folder_is_of(folder, str_of(id)))
                 rc = meta_set_names(fs, dir, id, item->project);
         if (rc == 0) {
                 note_name(s, project, folder);

@@ -38,7 +38,7 @@ int whole_read(const struct fs *fs, int fd, const struct whole *w, steno_sink si
         int rc = check_size(fs, fd, w, err);
         if (rc)
                 return rc;
-        if (sha256_init(&sha))
+        if (hash_sha256_init(&sha))
                 return error_nomem(err);
         for (uint64_t at = 0; rc == 0 && at < w->size;) {
                 size_t want = w->size - at < BLOCK ? (size_t)(w->size - at) : BLOCK;
@@ -50,9 +50,9 @@ int whole_read(const struct fs *fs, int fd, const struct whole *w, steno_sink si
                 else if (sink && sink(ctx, block, want))
                         rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
                 else
-                        sha256_update(&sha, block, want);
+                        hash_sha256_update(&sha, block, want);
                 at += want;
         }
-        sha256_finish(&sha, sum);
+        hash_sha256_finish(&sha, sum);
         return rc ? rc : compare(w, sum, err);
 }
