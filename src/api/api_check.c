@@ -53,8 +53,7 @@ static int wrote(struct checking *c, int rc, const char *what)
 static void put_text(struct jsonw *w, const char *key, const char *text)
 {
         if (text) {
-                jsonw_key(w, key);
-                jsonw_cstr(w, text);
+                jsonw_field_cstr(w, key, text);
         }
 }
 
@@ -69,19 +68,15 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         put_text(&w, "project", project);
         put_text(&w, "conversation", conversation);
         if (f->seq) {
-                jsonw_key(&w, "seq");
-                jsonw_u64(&w, f->seq);
+                jsonw_field_u64(&w, "seq", f->seq);
         }
         put_text(&w, "what", f->what);
-        jsonw_key(&w, "repaired");
-        jsonw_bool(&w, f->repaired);
+        jsonw_field_bool(&w, "repaired", f->repaired);
         if (f->repairable && !c->trashed) {
-                jsonw_key(&w, "repairable");
-                jsonw_bool(&w, true);
+                jsonw_field_bool(&w, "repairable", true);
         }
         if (c->trashed) {
-                jsonw_key(&w, "trash");
-                jsonw_bool(&w, true);
+                jsonw_field_bool(&w, "trash", true);
         }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&b);

@@ -67,19 +67,13 @@ static void merge(struct jsonw *w, const struct json *old, const struct json *pa
                 buf_release(&name);
                 if (!fixed && p != JSON_NONE)
                         continue;
-                jsonw_raw(w, json_raw(old, k));
-                w->comma = false;
-                buf_putc(w->b, ':');
-                jsonw_raw(w, json_raw(old, json_value(old, k)));
+                jsonw_copy_member(w, old, k);
         }
         for (json_ref k = json_child(patch, 0); k != JSON_NONE; k = json_next_key(patch, 0, k)) {
                 json_ref v = json_value(patch, k);
                 if (is_fixed(patch, k) || json_type(patch, v) == JSON_NULL)
                         continue;
-                jsonw_raw(w, json_raw(patch, k));
-                w->comma = false;
-                buf_putc(w->b, ':');
-                jsonw_raw(w, json_raw(patch, v));
+                jsonw_copy_member(w, patch, k);
         }
 }
 
@@ -96,12 +90,9 @@ static int first_meta(struct steno_store *store, struct str project, struct str 
                 struct jsonw w = jsonw_to(out);
                 time_format(store->env->now(store->env), at);
                 jsonw_object(&w);
-                jsonw_key(&w, "id");
-                jsonw_str(&w, id);
-                jsonw_key(&w, "project");
-                jsonw_str(&w, project);
-                jsonw_key(&w, "createdAt");
-                jsonw_cstr(&w, at);
+                jsonw_field_str(&w, "id", id);
+                jsonw_field_str(&w, "project", project);
+                jsonw_field_cstr(&w, "createdAt", at);
                 if (given)
                         merge(&w, NULL, &j);
                 jsonw_object_end(&w);

@@ -82,10 +82,8 @@ static int make_report(const struct conversion *c, char **report, struct steno_e
         buf_init(&b, 0);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
-        jsonw_key(&w, "from");
-        jsonw_cstr(&w, c->from->name);
-        jsonw_key(&w, "to");
-        jsonw_cstr(&w, c->to->name);
+        jsonw_field_cstr(&w, "from", c->from->name);
+        jsonw_field_cstr(&w, "to", c->to->name);
         report_write(&c->report, &w);
         jsonw_object_end(&w);
         int rc = buf_check(&b, err);

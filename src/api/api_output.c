@@ -120,8 +120,7 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
 {
         if (!text)
                 return;
-        jsonw_key(w, key);
-        jsonw_cstr(w, text);
+        jsonw_field_cstr(w, key, text);
 }
 
 static void put_message(struct steno_output *o, struct str content, bool materialized,
@@ -134,18 +133,14 @@ static void put_message(struct steno_output *o, struct str content, bool materia
         put_text(&w, "id", o->message_id);
         put_text(&w, "role", "tool");
         put_text(&w, "tool_call_id", o->call);
-        jsonw_key(&w, "content");
-        jsonw_str(&w, content);
+        jsonw_field_str(&w, "content", content);
         put_text(&w, "toolName", o->tool);
         put_text(&w, "serverName", o->server);
         put_text(&w, "createdAt", at);
         for (json_ref k = json_child(fields, 0); k != JSON_NONE; k = json_next_key(fields, 0, k)) {
                 if (is_fixed(fields, k))
                         continue;
-                jsonw_raw(&w, json_raw(fields, k));
-                w.comma = false;
-                buf_putc(out, ':');
-                jsonw_raw(&w, json_raw(fields, json_value(fields, k)));
+                jsonw_copy_member(&w, fields, k);
         }
         if (materialized) {
                 jsonw_key(&w, "ref");
@@ -154,8 +149,7 @@ static void put_message(struct steno_output *o, struct str content, bool materia
                         struct buf path;
                         buf_init(&path, 4 * KIB);
                         spill_put_path(&path, steno_conv_id(o->conv), str_of(o->message_id));
-                        jsonw_key(&w, "fullOutputPath");
-                        jsonw_str(&w, buf_str(&path));
+                        jsonw_field_str(&w, "fullOutputPath", buf_str(&path));
                         buf_release(&path);
                 }
         }
@@ -213,12 +207,9 @@ static int put_result(const char *message, size_t n, struct buf *out, struct ste
         if (rc == 0) {
                 json_ref ref = json_get(&j, 0, "ref");
                 buf_printf(out, "%*s", SEQ_ROOM, "");
-                struct jsonw w = jsonw_to(out);
-                w.comma = true;
-                jsonw_key(&w, "id");
-                jsonw_raw(&w, json_raw(&j, json_get(&j, 0, "id")));
-                jsonw_key(&w, "content");
-                jsonw_raw(&w, json_raw(&j, json_get(&j, 0, "content")));
+                struct jsonw w = jsonw_behind(out);
+                jsonw_field_copy(&w, "id", &j, json_get(&j, 0, "id"));
+                jsonw_field_copy(&w, "content", &j, json_get(&j, 0, "content"));
                 jsonw_key(&w, "ref");
                 if (ref == JSON_NONE)
                         jsonw_null(&w);

@@ -75,16 +75,12 @@ int steno_purge(struct steno_store *store, const char *project, const char *id, 
                 buf_init(&b, 0);
                 struct jsonw w = jsonw_to(&b);
                 jsonw_object(&w);
-                jsonw_key(&w, "messages");
-                jsonw_u64(&w, out.result.messages);
-                jsonw_key(&w, "bytes");
-                jsonw_u64(&w, out.result.bytes);
+                jsonw_field_u64(&w, "messages", out.result.messages);
+                jsonw_field_u64(&w, "bytes", out.result.bytes);
                 if (out.result.damaged) {
-                        jsonw_key(&w, "damaged");
-                        jsonw_u64(&w, out.result.damaged);
+                        jsonw_field_u64(&w, "damaged", out.result.damaged);
                 }
-                jsonw_key(&w, "removed");
-                jsonw_raw(&w, buf_str(&out.removed));
+                jsonw_field_raw(&w, "removed", buf_str(&out.removed));
                 jsonw_object_end(&w);
                 char *text = out.removed.failed ? NULL : buf_take(&b, NULL);
                 buf_release(&b);

@@ -49,17 +49,13 @@ static void put_item(struct buf *list, const char *run, struct str call, const c
         if (list->n)
                 buf_putc(list, ',');
         jsonw_object(&w);
-        jsonw_key(&w, "call");
-        jsonw_str(&w, call);
+        jsonw_field_str(&w, "call", call);
         if (word) {
-                jsonw_key(&w, key);
-                jsonw_cstr(&w, word);
+                jsonw_field_cstr(&w, key, word);
         }
-        jsonw_key(&w, "run");
-        jsonw_cstr(&w, run);
+        jsonw_field_cstr(&w, "run", run);
         if (seq) {
-                jsonw_key(&w, "seq");
-                jsonw_u64(&w, seq);
+                jsonw_field_u64(&w, "seq", seq);
         }
         jsonw_object_end(&w);
 }
@@ -113,16 +109,12 @@ static int end_run(struct recovery *r)
         buf_init(&b, 64 * KIB);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, r->run);
+        jsonw_field_cstr(&w, "runId", r->run);
         jsonw_key(&w, "error");
         jsonw_object(&w);
-        jsonw_key(&w, "code");
-        jsonw_cstr(&w, "DIED");
-        jsonw_key(&w, "message");
-        jsonw_cstr(&w, SAYS);
-        jsonw_key(&w, "retryable");
-        jsonw_bool(&w, true);
+        jsonw_field_cstr(&w, "code", "DIED");
+        jsonw_field_cstr(&w, "message", SAYS);
+        jsonw_field_bool(&w, "retryable", true);
         jsonw_object_end(&w);
         jsonw_object_end(&w);
         int rc = buf_check(&b, r->err);
@@ -131,10 +123,8 @@ static int end_run(struct recovery *r)
         buf_clear(&b);
         w = jsonw_to(&b);
         jsonw_object(&w);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, r->run);
-        jsonw_key(&w, "reason");
-        jsonw_cstr(&w, "died");
+        jsonw_field_cstr(&w, "runId", r->run);
+        jsonw_field_cstr(&w, "reason", "died");
         jsonw_object_end(&w);
         if (rc == 0)
                 rc = buf_check(&b, r->err);

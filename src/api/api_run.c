@@ -237,10 +237,8 @@ static void begin_lifecycle(struct jsonw *w, struct buf *b, uint64_t request, co
 {
         *w = jsonw_to(b);
         jsonw_object(w);
-        jsonw_key(w, "request");
-        jsonw_u64(w, request);
-        jsonw_key(w, "call");
-        jsonw_cstr(w, call_id);
+        jsonw_field_u64(w, "request", request);
+        jsonw_field_cstr(w, "call", call_id);
 }
 
 static int check_call(const char *call_id, struct steno_error *err)
@@ -267,12 +265,9 @@ int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call
                 return error_nomem(err);
         buf_init(&b, 0);
         begin_lifecycle(&w, &b, request, call_id);
-        jsonw_key(&w, "tool");
-        jsonw_cstr(&w, tool ? tool : "");
-        jsonw_key(&w, "sha256");
-        jsonw_cstr(&w, hex);
-        jsonw_key(&w, "after");
-        jsonw_u64(&w, after);
+        jsonw_field_cstr(&w, "tool", tool ? tool : "");
+        jsonw_field_cstr(&w, "sha256", hex);
+        jsonw_field_u64(&w, "after", after);
         jsonw_object_end(&w);
         rc = write_event(run, "dispatch", &b, true, NULL, err);
         buf_release(&b);
@@ -364,8 +359,7 @@ int steno_run_wait(struct steno_store *store, const char *project, const char *r
 static void put_member(struct jsonw *w, const char *key, const struct json *j, const char *fallback)
 {
         char *text = json_dup_string(j, json_get(j, 0, key));
-        jsonw_key(w, key);
-        jsonw_cstr(w, text ? text : fallback);
+        jsonw_field_cstr(w, key, text ? text : fallback);
         free(text);
 }
 
@@ -392,17 +386,12 @@ int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w,
         json_parse(&j, s.head, strlen(s.head), NULL, NULL);
         jsonw_object(w);
         put_member(w, "id", &j, name);
-        jsonw_key(w, "conversation");
-        jsonw_cstr(w, files_conv_id(conv));
-        jsonw_key(w, "project");
-        jsonw_cstr(w, files_conv_project(conv));
+        jsonw_field_cstr(w, "conversation", files_conv_id(conv));
+        jsonw_field_cstr(w, "project", files_conv_project(conv));
         put_member(w, "mode", &j, NULL);
-        jsonw_key(w, "state");
-        jsonw_cstr(w, s.finished ? "finished" : s.held ? "running" : "dead");
-        jsonw_key(w, "startedAt");
-        jsonw_cstr(w, s.at[0] ? s.at : NULL);
-        jsonw_key(w, "lastSeq");
-        jsonw_u64(w, s.seq);
+        jsonw_field_cstr(w, "state", s.finished ? "finished" : s.held ? "running" : "dead");
+        jsonw_field_cstr(w, "startedAt", s.at[0] ? s.at : NULL);
+        jsonw_field_u64(w, "lastSeq", s.seq);
         put_reason(w, &s);
         jsonw_object_end(w);
         if (at)

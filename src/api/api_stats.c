@@ -68,8 +68,7 @@ static uint64_t count_quarantine(struct tally *t)
 
 static void put_u64(struct jsonw *w, const char *key, uint64_t v)
 {
-        jsonw_key(w, key);
-        jsonw_u64(w, v);
+        jsonw_field_u64(w, key, v);
 }
 
 static uint64_t saved(uint64_t whole, uint64_t shown)

@@ -127,17 +127,13 @@ static void write_settings(const struct store_settings *s, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
-        jsonw_key(&w, "version");
-        jsonw_u64(&w, 1);
-        jsonw_key(&w, "profile");
-        jsonw_cstr(&w, s->profile);
+        jsonw_field_u64(&w, "version", 1);
+        jsonw_field_cstr(&w, "profile", s->profile);
         if (s->max_inline_chars) {
-                jsonw_key(&w, "maxInlineChars");
-                jsonw_u64(&w, s->max_inline_chars);
+                jsonw_field_u64(&w, "maxInlineChars", s->max_inline_chars);
         }
         if (s->max_inline_bytes) {
-                jsonw_key(&w, "maxInlineBytes");
-                jsonw_u64(&w, s->max_inline_bytes);
+                jsonw_field_u64(&w, "maxInlineBytes", s->max_inline_bytes);
         }
         jsonw_object_end(&w);
 }

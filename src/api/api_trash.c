@@ -55,16 +55,11 @@ int steno_trash_list(struct steno_store *store, char **json, struct steno_error 
         jsonw_array(&w);
         for (size_t i = 0; i < list.count; i++) {
                 jsonw_object(&w);
-                jsonw_key(&w, "project");
-                jsonw_cstr(&w, list.items[i].project);
-                jsonw_key(&w, "id");
-                jsonw_cstr(&w, list.items[i].id);
-                jsonw_key(&w, "trashId");
-                jsonw_cstr(&w, list.items[i].name);
-                jsonw_key(&w, "deletedAt");
-                jsonw_cstr(&w, list.items[i].deleted_at);
-                jsonw_key(&w, "bytes");
-                jsonw_u64(&w, list.items[i].bytes);
+                jsonw_field_cstr(&w, "project", list.items[i].project);
+                jsonw_field_cstr(&w, "id", list.items[i].id);
+                jsonw_field_cstr(&w, "trashId", list.items[i].name);
+                jsonw_field_cstr(&w, "deletedAt", list.items[i].deleted_at);
+                jsonw_field_u64(&w, "bytes", list.items[i].bytes);
                 jsonw_object_end(&w);
         }
         jsonw_array_end(&w);

@@ -139,8 +139,7 @@ static int put_stub(const struct json *j, json_ref msg, struct str stub,
         struct jsonw w = jsonw_to(&member);
         spill_put_ref(&w, info);
         if (path.n) {
-                jsonw_key(&w, "fullOutputPath");
-                jsonw_str(&w, path);
+                jsonw_field_str(&w, "fullOutputPath", path);
         }
         if (json_get(j, msg, "ref") == JSON_NONE)
                 json_edit_add_member(&edits, j, msg, buf_str(&member));

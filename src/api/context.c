@@ -176,28 +176,24 @@ static void put_base64(struct buf *b, struct str s)
 
 void context_put_content(struct jsonw *w, const char *key, struct str bytes)
 {
-        jsonw_key(w, key);
         if (text_is_utf8(bytes.p, bytes.n)) {
-                jsonw_str(w, bytes);
+                jsonw_field_str(w, key, bytes);
                 return;
         }
-        put_base64(w->b, bytes);
-        w->comma = true;
-        jsonw_key(w, "encoding");
-        jsonw_cstr(w, "base64");
+        jsonw_key(w, key);
+        put_base64(jsonw_value(w), bytes);
+        jsonw_field_cstr(w, "encoding", "base64");
 }
 
 void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said)
 {
         struct steno_error why = {0};
         if (f->info.state == ARTIFACT_OPEN) {
-                jsonw_key(w, "unfinished");
-                jsonw_bool(w, true);
+                jsonw_field_bool(w, "unfinished", true);
         }
         if (!f->damaged)
                 return;
-        jsonw_key(w, "damaged");
-        jsonw_bool(w, true);
+        jsonw_field_bool(w, "damaged", true);
         context_damage(f, &why);
         buf_printf(said, "%s%s", said->n ? "; " : "", why.msg);
 }
@@ -206,8 +202,7 @@ void context_put_notes(struct jsonw *w, const struct buf *said)
 {
         if (!said->n)
                 return;
-        jsonw_key(w, "notes");
-        jsonw_str(w, buf_str(said));
+        jsonw_field_str(w, "notes", buf_str(said));
 }
 
 /* ---- by name ---- */

@@ -207,14 +207,10 @@ int context_read(
                 uint64_t next = r.offset + want;
                 jsonw_object(&w);
                 context_put_content(&w, "content", str_span(page, want));
-                jsonw_key(&w, "offset");
-                jsonw_u64(&w, r.offset);
-                jsonw_key(&w, "next_offset");
-                jsonw_u64(&w, next);
-                jsonw_key(&w, "done");
-                jsonw_bool(&w, next >= f.size);
-                jsonw_key(&w, "total_bytes");
-                jsonw_u64(&w, f.size);
+                jsonw_field_u64(&w, "offset", r.offset);
+                jsonw_field_u64(&w, "next_offset", next);
+                jsonw_field_bool(&w, "done", next >= f.size);
+                jsonw_field_u64(&w, "total_bytes", f.size);
                 context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);
@@ -261,10 +257,8 @@ int context_tail(
                         jsonw_u64(&w, f.info.lines);
                 else
                         jsonw_null(&w);
-                jsonw_key(&w, "offset");
-                jsonw_u64(&w, span.offset);
-                jsonw_key(&w, "total_bytes");
-                jsonw_u64(&w, f.size);
+                jsonw_field_u64(&w, "offset", span.offset);
+                jsonw_field_u64(&w, "total_bytes", f.size);
                 context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);
@@ -290,14 +284,11 @@ static void put_lines(struct jsonw *w, const char *key, const struct grep_line *
 static void put_match(struct jsonw *w, const struct grep_match *m)
 {
         jsonw_object(w);
-        jsonw_key(w, "line");
-        jsonw_u64(w, m->line);
-        jsonw_key(w, "byte_offset");
-        jsonw_u64(w, m->match_offset);
+        jsonw_field_u64(w, "line", m->line);
+        jsonw_field_u64(w, "byte_offset", m->match_offset);
         context_put_content(w, "content", m->content.text);
         if (m->content.cut_before || m->content.cut_after) {
-                jsonw_key(w, "window");
-                jsonw_bool(w, true);
+                jsonw_field_bool(w, "window", true);
         }
         put_lines(w, "before", m->before, m->before_count);
         put_lines(w, "after", m->after, m->after_count);
@@ -360,10 +351,8 @@ int context_grep(
                 for (size_t i = 0; i < result.count; i++)
                         put_match(&w, &result.matches[i]);
                 jsonw_array_end(&w);
-                jsonw_key(&w, "total_matches");
-                jsonw_u64(&w, result.total_matches);
-                jsonw_key(&w, "truncated");
-                jsonw_bool(&w, result.truncated);
+                jsonw_field_u64(&w, "total_matches", result.total_matches);
+                jsonw_field_bool(&w, "truncated", result.truncated);
                 context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);

@@ -77,17 +77,14 @@ bool steno_is_context_tool(const char *name)
 static void put_schema(struct jsonw *w, const struct context_tool *t)
 {
         jsonw_object(w);
-        jsonw_key(w, "type");
-        jsonw_cstr(w, "object");
+        jsonw_field_cstr(w, "type", "object");
         jsonw_key(w, "properties");
         jsonw_object(w);
         for (size_t i = 0; i < PARAMETER_COUNT && t->parameters[i].name; i++) {
                 jsonw_key(w, t->parameters[i].name);
                 jsonw_object(w);
-                jsonw_key(w, "type");
-                jsonw_cstr(w, t->parameters[i].type);
-                jsonw_key(w, "description");
-                jsonw_cstr(w, t->parameters[i].words);
+                jsonw_field_cstr(w, "type", t->parameters[i].type);
+                jsonw_field_cstr(w, "description", t->parameters[i].words);
                 jsonw_object_end(w);
         }
         jsonw_object_end(w);
@@ -97,8 +94,7 @@ static void put_schema(struct jsonw *w, const struct context_tool *t)
                 if (t->parameters[i].required)
                         jsonw_cstr(w, t->parameters[i].name);
         jsonw_array_end(w);
-        jsonw_key(w, "additionalProperties");
-        jsonw_bool(w, false);
+        jsonw_field_bool(w, "additionalProperties", false);
         jsonw_object_end(w);
 }
 
@@ -107,10 +103,8 @@ static void put_name(struct jsonw *w, const struct context_tool *t)
         struct buf name;
         buf_init(&name, 64);
         buf_printf(&name, "context_%s", t->name);
-        jsonw_key(w, "name");
-        jsonw_str(w, buf_str(&name));
-        jsonw_key(w, "description");
-        jsonw_cstr(w, t->words);
+        jsonw_field_str(w, "name", buf_str(&name));
+        jsonw_field_cstr(w, "description", t->words);
         buf_release(&name);
 }
 
@@ -135,8 +129,7 @@ int steno_context_tools(const char *flavour, char **json, struct steno_error *er
         for (size_t i = 0; i < TOOL_COUNT; i++) {
                 jsonw_object(&w);
                 if (wrapped) {
-                        jsonw_key(&w, "type");
-                        jsonw_cstr(&w, "function");
+                        jsonw_field_cstr(&w, "type", "function");
                         jsonw_key(&w, "function");
                         jsonw_object(&w);
                 }

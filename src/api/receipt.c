@@ -23,19 +23,15 @@ static int write_json(struct steno_receipt *r, const char *conversation, struct 
         buf_clear(&r->json);
         struct jsonw w = jsonw_to(&r->json);
         jsonw_object(&w);
-        jsonw_key(&w, "conversation");
-        jsonw_cstr(&w, conversation);
-        jsonw_key(&w, "first_seq");
-        jsonw_u64(&w, r->first_seq);
-        jsonw_key(&w, "last_seq");
-        jsonw_u64(&w, r->last_seq);
+        jsonw_field_cstr(&w, "conversation", conversation);
+        jsonw_field_u64(&w, "first_seq", r->first_seq);
+        jsonw_field_u64(&w, "last_seq", r->last_seq);
         jsonw_key(&w, "ids");
         jsonw_array(&w);
         for (size_t i = 0; i < r->count; i++)
                 jsonw_cstr(&w, r->ids[i]);
         jsonw_array_end(&w);
-        jsonw_key(&w, "durability");
-        jsonw_cstr(&w, r->durability == STENO_FULL ? "full" : "process");
+        jsonw_field_cstr(&w, "durability", r->durability == STENO_FULL ? "full" : "process");
         jsonw_object_end(&w);
         return buf_cstr(&r->json) ? 0 : error_nomem(err);
 }

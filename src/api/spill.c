@@ -269,18 +269,12 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
 void spill_put_ref(struct jsonw *w, const struct artifact_info *info)
 {
         jsonw_object(w);
-        jsonw_key(w, "id");
-        jsonw_cstr(w, info->id);
-        jsonw_key(w, "kind");
-        jsonw_cstr(w, "artifact");
-        jsonw_key(w, "mimeType");
-        jsonw_cstr(w, info->mime);
-        jsonw_key(w, "byteSize");
-        jsonw_u64(w, info->size);
-        jsonw_key(w, "createdAt");
-        jsonw_i64(w, info->created);
-        jsonw_key(w, "hint");
-        jsonw_cstr(w, info->hint);
+        jsonw_field_cstr(w, "id", info->id);
+        jsonw_field_cstr(w, "kind", "artifact");
+        jsonw_field_cstr(w, "mimeType", info->mime);
+        jsonw_field_u64(w, "byteSize", info->size);
+        jsonw_field_i64(w, "createdAt", info->created);
+        jsonw_field_cstr(w, "hint", info->hint);
         jsonw_object_end(w);
 }
 

@@ -60,12 +60,9 @@ void view_report_repair(void *ctx, const struct repair_note *note)
                 jsonw_key(w, "call");
                 put_token(w, note->call);
         }
-        jsonw_key(w, "class");
-        jsonw_cstr(w, repair_class_name(note->class));
-        jsonw_key(w, "seq");
-        jsonw_u64(w, note->seq);
-        jsonw_key(w, "text");
-        jsonw_cstr(w, note->text);
+        jsonw_field_cstr(w, "class", repair_class_name(note->class));
+        jsonw_field_u64(w, "seq", note->seq);
+        jsonw_field_cstr(w, "text", note->text);
         jsonw_object_end(w);
 }
 
@@ -76,12 +73,9 @@ void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why
                 return;
         struct jsonw *w = list_writer(&r->losses);
         jsonw_object(w);
-        jsonw_key(w, "seq");
-        jsonw_u64(w, seq);
-        jsonw_key(w, "field");
-        jsonw_str(w, field);
-        jsonw_key(w, "why");
-        jsonw_cstr(w, why);
+        jsonw_field_u64(w, "seq", seq);
+        jsonw_field_str(w, "field", field);
+        jsonw_field_cstr(w, "why", why);
         jsonw_object_end(w);
 }
 
@@ -96,10 +90,8 @@ static void end_range(struct view_damage *d)
                         jsonw_u64(w, d->from);
                 } else {
                         jsonw_object(w);
-                        jsonw_key(w, "from");
-                        jsonw_u64(w, d->from);
-                        jsonw_key(w, "to");
-                        jsonw_u64(w, d->to);
+                        jsonw_field_u64(w, "from", d->from);
+                        jsonw_field_u64(w, "to", d->to);
                         jsonw_object_end(w);
                 }
         }
@@ -136,8 +128,7 @@ void view_report_seq(struct view_report *r, uint64_t seq)
 static void put_list(struct jsonw *w, const char *key, struct view_list *l)
 {
         jsonw_array_end(list_writer(l));
-        jsonw_key(w, key);
-        jsonw_raw(w, buf_str(&l->text));
+        jsonw_field_raw(w, key, buf_str(&l->text));
         if (l->text.failed)
                 w->b->failed = l->text.failed;
 }
@@ -152,26 +143,19 @@ int view_report_json(struct view_report *r, char **json, struct steno_error *err
         put_list(&w, "losses", &r->losses);
         end_range(&r->damage);
         put_list(&w, "damaged", &r->damage.list);
-        jsonw_key(&w, "damaged_count");
-        jsonw_u64(&w, r->damage.count);
+        jsonw_field_u64(&w, "damaged_count", r->damage.count);
         if (r->counted) {
-                jsonw_key(&w, "tokens");
-                jsonw_u64(&w, r->tokens);
-                jsonw_key(&w, "exact");
-                jsonw_bool(&w, tokens_exact());
+                jsonw_field_u64(&w, "tokens", r->tokens);
+                jsonw_field_bool(&w, "exact", tokens_exact());
         }
         put_list(&w, "edits", &r->edits);
-        jsonw_key(&w, "first_seq");
-        jsonw_u64(&w, r->first_seq);
-        jsonw_key(&w, "last_seq");
-        jsonw_u64(&w, r->last_seq);
-        jsonw_key(&w, "has_more");
-        jsonw_bool(&w, r->has_more);
+        jsonw_field_u64(&w, "first_seq", r->first_seq);
+        jsonw_field_u64(&w, "last_seq", r->last_seq);
+        jsonw_field_bool(&w, "has_more", r->has_more);
         if (!r->no_ids)
                 put_list(&w, "ids", &r->ids);
         if (r->edit_at.n) {
-                jsonw_key(&w, "edit_at_message_id");
-                jsonw_str(&w, buf_str(&r->edit_at));
+                jsonw_field_str(&w, "edit_at_message_id", buf_str(&r->edit_at));
         }
         jsonw_object_end(&w);
         int rc = buf_check(&out, err);

@@ -174,7 +174,8 @@ void json_put_string(struct buf *b, struct str s);
 void json_put_escaped(struct buf *b, struct str s);
 
 /*
- * A writer that puts the commas. Nesting is the caller's: each begin has its end.
+ * A writer that puts the commas. Nesting is the caller's: each begin has its end. `comma` belongs
+ * to the writer; nobody else reads or sets it.
  */
 struct jsonw {
         struct buf *b;
@@ -184,6 +185,11 @@ struct jsonw {
 static inline struct jsonw jsonw_to(struct buf *b)
 {
         return (struct jsonw){b, false};
+}
+/* A writer that goes on in an object or array whose first element somebody else has written. */
+static inline struct jsonw jsonw_behind(struct buf *b)
+{
+        return (struct jsonw){b, true};
 }
 void jsonw_object(struct jsonw *w);
 void jsonw_object_end(struct jsonw *w);
@@ -198,6 +204,21 @@ void jsonw_i64(struct jsonw *w, int64_t v);
 void jsonw_bool(struct jsonw *w, bool v);
 void jsonw_null(struct jsonw *w);
 void jsonw_raw(struct jsonw *w, struct str json); /* a value that already is JSON */
+/* Makes room for a value that the caller writes to the buffer that is returned. */
+struct buf *jsonw_value(struct jsonw *w);
+
+/* A member of an object: a key (a plain literal that needs no escapes) and its value. */
+void jsonw_field_str(struct jsonw *w, const char *key, struct str s);
+void jsonw_field_cstr(struct jsonw *w, const char *key, const char *z); /* NULL writes null */
+void jsonw_field_u64(struct jsonw *w, const char *key, uint64_t v);
+void jsonw_field_i64(struct jsonw *w, const char *key, int64_t v);
+void jsonw_field_bool(struct jsonw *w, const char *key, bool v);
+void jsonw_field_null(struct jsonw *w, const char *key);
+void jsonw_field_raw(struct jsonw *w, const char *key, struct str json);
+/* The value `v` of another document, as it stands there. */
+void jsonw_field_copy(struct jsonw *w, const char *key, const struct json *j, json_ref v);
+/* The member whose key is the node `key` of another document, both as they stand there. */
+void jsonw_copy_member(struct jsonw *w, const struct json *j, json_ref key);
 
 /* Turns raw CR and LF between tokens into spaces so that a document is one line; inside strings
  * there are none in valid JSON. In place. */

@@ -154,6 +154,67 @@ void jsonw_raw(struct jsonw *w, struct str json)
         buf_put_str(w->b, json);
 }
 
+void jsonw_field_str(struct jsonw *w, const char *key, struct str s)
+{
+        jsonw_key(w, key);
+        jsonw_str(w, s);
+}
+
+void jsonw_field_cstr(struct jsonw *w, const char *key, const char *z)
+{
+        jsonw_key(w, key);
+        jsonw_cstr(w, z);
+}
+
+void jsonw_field_u64(struct jsonw *w, const char *key, uint64_t v)
+{
+        jsonw_key(w, key);
+        jsonw_u64(w, v);
+}
+
+void jsonw_field_i64(struct jsonw *w, const char *key, int64_t v)
+{
+        jsonw_key(w, key);
+        jsonw_i64(w, v);
+}
+
+void jsonw_field_bool(struct jsonw *w, const char *key, bool v)
+{
+        jsonw_key(w, key);
+        jsonw_bool(w, v);
+}
+
+void jsonw_field_raw(struct jsonw *w, const char *key, struct str json)
+{
+        jsonw_key(w, key);
+        jsonw_raw(w, json);
+}
+
+void jsonw_field_null(struct jsonw *w, const char *key)
+{
+        jsonw_key(w, key);
+        jsonw_null(w);
+}
+
+void jsonw_field_copy(struct jsonw *w, const char *key, const struct json *j, json_ref v)
+{
+        jsonw_field_raw(w, key, json_raw(j, v));
+}
+
+void jsonw_copy_member(struct jsonw *w, const struct json *j, json_ref key)
+{
+        jsonw_raw(w, json_raw(j, key));
+        buf_putc(w->b, ':');
+        w->comma = false;
+        jsonw_raw(w, json_raw(j, json_value(j, key)));
+}
+
+struct buf *jsonw_value(struct jsonw *w)
+{
+        begin_value(w);
+        return w->b;
+}
+
 void json_single_line(char *text, size_t n)
 {
         char *end = text + n;

@@ -35,8 +35,7 @@ static int open_conversation(struct cli *c, const struct chat_opts *o, const cha
         struct jsonw w = jsonw_to(&meta);
         jsonw_object(&w);
         if (o->title) {
-                jsonw_key(&w, "title");
-                jsonw_cstr(&w, o->title);
+                jsonw_field_cstr(&w, "title", o->title);
         }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&meta);

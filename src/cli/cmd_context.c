@@ -28,16 +28,14 @@ static void put_number(struct jsonw *w, const char *key, const struct opt_number
 {
         if (!n->set)
                 return;
-        jsonw_key(w, key);
-        jsonw_u64(w, n->v);
+        jsonw_field_u64(w, key, n->v);
 }
 
 static void put_text(struct jsonw *w, const char *key, const char *value)
 {
         if (value == NULL)
                 return;
-        jsonw_key(w, key);
-        jsonw_cstr(w, value);
+        jsonw_field_cstr(w, key, value);
 }
 
 typedef int (*print_fn)(struct cli *c, const struct json *j, const struct context_opts *o);
@@ -378,8 +376,7 @@ static int run_grep(struct cli *c, const void *opts, int argc, char **argv)
         put_text(&w, "pattern", argv[2]);
         put_number(&w, "max_results", &o->max);
         put_number(&w, "context_lines", &o->context);
-        jsonw_key(&w, "case_sensitive");
-        jsonw_bool(&w, o->match_case);
+        jsonw_field_bool(&w, "case_sensitive", o->match_case);
         jsonw_object_end(&w);
         rc = context_op(c, "grep", &args, print_grep, o);
         buf_release(&args);

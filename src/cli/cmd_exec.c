@@ -66,13 +66,22 @@ static int append_call(struct cli *c, char **argv, const char *call)
         buf_init(&message, 0);
         put_argv(&args, argv);
         struct jsonw w = jsonw_to(&message);
-        buf_puts(&message, "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":");
-        jsonw_cstr(&w, call);
-        buf_puts(&message, ",\"type\":\"function\",\"function\":{\"name\":\"execute_command\","
-                           "\"arguments\":");
-        w.comma = false;
-        jsonw_str(&w, buf_str(&args));
-        buf_puts(&message, "}}]}");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "assistant");
+        jsonw_field_null(&w, "content");
+        jsonw_key(&w, "tool_calls");
+        jsonw_array(&w);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "id", call);
+        jsonw_field_cstr(&w, "type", "function");
+        jsonw_key(&w, "function");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "name", "execute_command");
+        jsonw_field_str(&w, "arguments", buf_str(&args));
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
         int rc = message.failed || args.failed
                      ? STENO_ENOMEM
                      : steno_append(c->conv, message.p, message.n, NULL, NULL, &err);

@@ -16,16 +16,13 @@ static void put_settings(struct buf *b, const struct init_opts *o)
 
         jsonw_object(&w);
         if (o->profile != NULL) {
-                jsonw_key(&w, "profile");
-                jsonw_cstr(&w, o->profile);
+                jsonw_field_cstr(&w, "profile", o->profile);
         }
         if (o->max_chars.set) {
-                jsonw_key(&w, "maxInlineChars");
-                jsonw_u64(&w, o->max_chars.v);
+                jsonw_field_u64(&w, "maxInlineChars", o->max_chars.v);
         }
         if (o->max_bytes.set) {
-                jsonw_key(&w, "maxInlineBytes");
-                jsonw_u64(&w, o->max_bytes.v);
+                jsonw_field_u64(&w, "maxInlineBytes", o->max_bytes.v);
         }
         jsonw_object_end(&w);
 }

@@ -43,22 +43,15 @@ static int put_json(struct logging *l, const struct steno_record *r)
 
         buf_init(&b, 0);
         jsonw_object(&w);
-        jsonw_key(&w, "seq");
-        jsonw_u64(&w, steno_record_seq(r));
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, steno_record_id(r));
-        jsonw_key(&w, "at");
-        jsonw_cstr(&w, steno_record_at(r));
-        jsonw_key(&w, "kind");
-        jsonw_cstr(&w, steno_record_kind(r));
-        jsonw_key(&w, "format");
-        jsonw_cstr(&w, steno_record_format(r));
-        jsonw_key(&w, "target");
-        jsonw_cstr(&w, steno_record_target(r));
+        jsonw_field_u64(&w, "seq", steno_record_seq(r));
+        jsonw_field_cstr(&w, "id", steno_record_id(r));
+        jsonw_field_cstr(&w, "at", steno_record_at(r));
+        jsonw_field_cstr(&w, "kind", steno_record_kind(r));
+        jsonw_field_cstr(&w, "format", steno_record_format(r));
+        jsonw_field_cstr(&w, "target", steno_record_target(r));
         about.p = steno_record_about(r, &about.n);
         if (about.p != NULL && about.n > 0) {
-                jsonw_key(&w, "about");
-                jsonw_raw(&w, about);
+                jsonw_field_raw(&w, "about", about);
         }
         if (strcmp(steno_record_kind(r), "damaged") != 0) {
                 struct steno_error why = {0};

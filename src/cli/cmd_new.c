@@ -23,8 +23,7 @@ static int run_new(struct cli *c, const void *opts, int argc, char **argv)
         buf_init(&meta, 0);
         jsonw_object(&w);
         if (o->title != NULL) {
-                jsonw_key(&w, "title");
-                jsonw_cstr(&w, o->title);
+                jsonw_field_cstr(&w, "title", o->title);
         }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&meta);

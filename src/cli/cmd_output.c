@@ -54,16 +54,13 @@ static void put_fields(struct buf *b, const struct output_opts *o)
 
         jsonw_object(&w);
         if (o->error) {
-                jsonw_key(&w, "isError");
-                jsonw_bool(&w, true);
+                jsonw_field_bool(&w, "isError", true);
         }
         if (o->duration.set) {
-                jsonw_key(&w, "duration");
-                jsonw_u64(&w, o->duration.v);
+                jsonw_field_u64(&w, "duration", o->duration.v);
         }
         if (o->exit_code.set) {
-                jsonw_key(&w, "exitCode");
-                jsonw_u64(&w, o->exit_code.v);
+                jsonw_field_u64(&w, "exitCode", o->exit_code.v);
         }
         jsonw_object_end(&w);
 }

@@ -22,11 +22,9 @@ static void say_done(
         }
         buf_init(&b, 0);
         jsonw_object(&w);
-        jsonw_key(&w, word);
-        jsonw_cstr(&w, id);
+        jsonw_field_cstr(&w, word, id);
         if (trash_id != NULL) {
-                jsonw_key(&w, "trashId");
-                jsonw_cstr(&w, trash_id);
+                jsonw_field_cstr(&w, "trashId", trash_id);
         }
         jsonw_object_end(&w);
         buf_putc(&b, '\n');

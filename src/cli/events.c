@@ -196,12 +196,9 @@ static void put_json(struct events *e, uint64_t seq, const char *type, struct st
         buf_init(&b, 0);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
-        jsonw_key(&w, "seq");
-        jsonw_u64(&w, seq);
-        jsonw_key(&w, "type");
-        jsonw_cstr(&w, type);
-        jsonw_key(&w, "data");
-        jsonw_raw(&w, data);
+        jsonw_field_u64(&w, "seq", seq);
+        jsonw_field_cstr(&w, "type", type);
+        jsonw_field_raw(&w, "data", data);
         jsonw_object_end(&w);
         buf_putc(&b, '\n');
         out_text(e->out, buf_str(&b));

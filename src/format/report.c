@@ -19,12 +19,9 @@ void report_loss(void *ctx, uint64_t seq, struct str field, const char *why)
         struct report *r = ctx;
         struct jsonw w = {&r->losses, r->loss_count++ > 0};
         jsonw_object(&w);
-        jsonw_key(&w, "seq");
-        jsonw_u64(&w, seq);
-        jsonw_key(&w, "field");
-        jsonw_str(&w, field);
-        jsonw_key(&w, "why");
-        jsonw_cstr(&w, why);
+        jsonw_field_u64(&w, "seq", seq);
+        jsonw_field_str(&w, "field", field);
+        jsonw_field_cstr(&w, "why", why);
         jsonw_object_end(&w);
 }
 
@@ -41,12 +38,9 @@ void report_repair(void *ctx, const struct repair_note *note)
         } else {
                 jsonw_null(&w);
         }
-        jsonw_key(&w, "class");
-        jsonw_cstr(&w, repair_class_name(note->class));
-        jsonw_key(&w, "seq");
-        jsonw_u64(&w, note->seq);
-        jsonw_key(&w, "text");
-        jsonw_cstr(&w, note->text);
+        jsonw_field_cstr(&w, "class", repair_class_name(note->class));
+        jsonw_field_u64(&w, "seq", note->seq);
+        jsonw_field_cstr(&w, "text", note->text);
         jsonw_object_end(&w);
 }
 

@@ -29,8 +29,7 @@ void writing_raw(struct writer *w, const char *key, struct str raw)
 {
         if (!raw.p)
                 return;
-        jsonw_key(&w->json, key);
-        jsonw_raw(&w->json, raw);
+        jsonw_field_raw(&w->json, key, raw);
 }
 
 bool writing_same(struct writer *w, const struct message *m)
@@ -294,8 +293,7 @@ void writing_url(struct writer *w, const char *key, const struct media *media)
                 writing_string(w, key, media->url);
                 return;
         }
-        jsonw_key(&w->json, key);
-        jsonw_raw(&w->json, STR("\"data:"));
+        jsonw_field_raw(&w->json, key, STR("\"data:"));
         buf_put_str(w->out, media->mime.p ? media->mime : STR("application/octet-stream"));
         buf_puts(w->out, ";base64,");
         buf_put_str(w->out, media->data);

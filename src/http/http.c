@@ -90,20 +90,13 @@ static void log_request(struct request *r)
         struct jsonw w = jsonw_to(&b);
         time_format(env_real()->now(env_real()), at);
         jsonw_object(&w);
-        jsonw_key(&w, "at");
-        jsonw_cstr(&w, at);
-        jsonw_key(&w, "request");
-        jsonw_cstr(&w, r->id);
-        jsonw_key(&w, "method");
-        jsonw_cstr(&w, r->method ? r->method : "?");
-        jsonw_key(&w, "path");
-        jsonw_str(&w, r->path); /* without the query: it may hold a signature */
-        jsonw_key(&w, "status");
-        jsonw_u64(&w, (uint64_t)r->status);
-        jsonw_key(&w, "token");
-        jsonw_cstr(&w, r->who.known ? r->who.token_id : NULL);
-        jsonw_key(&w, "ms");
-        jsonw_u64(&w, (uint64_t)(http_now_us() - r->started_us) / 1000);
+        jsonw_field_cstr(&w, "at", at);
+        jsonw_field_cstr(&w, "request", r->id);
+        jsonw_field_cstr(&w, "method", r->method ? r->method : "?");
+        jsonw_field_str(&w, "path", r->path); /* without the query: it may hold a signature */
+        jsonw_field_u64(&w, "status", (uint64_t)r->status);
+        jsonw_field_cstr(&w, "token", r->who.known ? r->who.token_id : NULL);
+        jsonw_field_u64(&w, "ms", (uint64_t)(http_now_us() - r->started_us) / 1000);
         jsonw_object_end(&w);
         buf_putc(&b, '\n');
         if (!b.failed)

@@ -86,8 +86,7 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
 {
         if (!*text)
                 return;
-        jsonw_key(w, key);
-        jsonw_cstr(w, text);
+        jsonw_field_cstr(w, key, text);
 }
 
 static void put_token(struct jsonw *w, const struct token *t, bool hash)

@@ -131,29 +131,21 @@ static void put_error(struct request *r, int status, const char *code, struct st
         struct jsonw w = jsonw_to(&r->reply);
         jsonw_object(&w);
         if (r->errors == ERRORS_ACONTEXT) {
-                jsonw_key(&w, "code");
-                jsonw_u64(&w, (uint64_t)status);
-                jsonw_key(&w, "msg");
-                jsonw_str(&w, message);
-                jsonw_key(&w, "error");
-                jsonw_cstr(&w, code);
+                jsonw_field_u64(&w, "code", (uint64_t)status);
+                jsonw_field_str(&w, "msg", message);
+                jsonw_field_cstr(&w, "error", code);
         } else {
                 jsonw_key(&w, "error");
                 jsonw_object(&w);
-                jsonw_key(&w, "message");
-                jsonw_str(&w, message);
+                jsonw_field_str(&w, "message", message);
                 if (r->errors == ERRORS_OPENAI) {
-                        jsonw_key(&w, "type");
-                        jsonw_cstr(&w, openai_type(status));
-                        jsonw_key(&w, "param");
-                        jsonw_null(&w);
+                        jsonw_field_cstr(&w, "type", openai_type(status));
+                        jsonw_field_null(&w, "param");
                 }
-                jsonw_key(&w, "code");
-                jsonw_cstr(&w, code);
+                jsonw_field_cstr(&w, "code", code);
                 jsonw_object_end(&w);
         }
-        jsonw_key(&w, "request_id");
-        jsonw_cstr(&w, r->id);
+        jsonw_field_cstr(&w, "request_id", r->id);
         jsonw_object_end(&w);
 }
 

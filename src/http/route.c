@@ -83,14 +83,10 @@ void route_put_table(struct buf *out)
         jsonw_array(&w);
         for (const struct route *r = routes_table(); r->method; r++) {
                 jsonw_object(&w);
-                jsonw_key(&w, "method");
-                jsonw_cstr(&w, r->method);
-                jsonw_key(&w, "path");
-                jsonw_cstr(&w, r->pattern);
-                jsonw_key(&w, "scope");
-                jsonw_cstr(&w, SCOPES[r->scope]);
-                jsonw_key(&w, "words");
-                jsonw_cstr(&w, r->words);
+                jsonw_field_cstr(&w, "method", r->method);
+                jsonw_field_cstr(&w, "path", r->pattern);
+                jsonw_field_cstr(&w, "scope", SCOPES[r->scope]);
+                jsonw_field_cstr(&w, "words", r->words);
                 jsonw_object_end(&w);
         }
         jsonw_array_end(&w);

@@ -89,15 +89,12 @@ static int job_write(struct steno_tool_call *call, const void *p, size_t n, stru
 
 static void put_step(struct jsonw *w, const char *text, uint64_t done, uint64_t total)
 {
-        jsonw_key(w, "text");
-        jsonw_cstr(w, text ? text : "");
+        jsonw_field_cstr(w, "text", text ? text : "");
         if (done || total) {
-                jsonw_key(w, "progress");
-                jsonw_u64(w, done);
+                jsonw_field_u64(w, "progress", done);
         }
         if (total) {
-                jsonw_key(w, "total");
-                jsonw_u64(w, total);
+                jsonw_field_u64(w, "total", total);
         }
 }
 
@@ -112,8 +109,7 @@ static int job_step(struct steno_tool_call *call, const char *text, uint64_t don
         } else {
                 struct event e;
                 journal_event_begin(&e, job->journal, "tool_call_step", job->message_id);
-                jsonw_key(&e.w, "toolCallId");
-                jsonw_cstr(&e.w, job->id);
+                jsonw_field_cstr(&e.w, "toolCallId", job->id);
                 put_step(&e.w, text, done, total);
                 rc = journal_event_end(&e, job->journal);
                 if (rc)

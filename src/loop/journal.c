@@ -45,11 +45,9 @@ static void begin(struct event *e, const struct journal *j, const char *message_
         buf_init(&e->data, MESSAGE_MAX);
         e->w = jsonw_to(&e->data);
         jsonw_object(&e->w);
-        jsonw_key(&e->w, "runId");
-        jsonw_cstr(&e->w, steno_run_id(j->run));
+        jsonw_field_cstr(&e->w, "runId", steno_run_id(j->run));
         if (message_id) {
-                jsonw_key(&e->w, "messageId");
-                jsonw_cstr(&e->w, message_id);
+                jsonw_field_cstr(&e->w, "messageId", message_id);
         }
 }
 
@@ -59,8 +57,7 @@ static int flush_locked(struct journal *j)
                 return 0;
         struct event e = {.type = j->kind == PIECE_TEXT ? "message" : "thinking"};
         begin(&e, j, j->message_id);
-        jsonw_key(&e.w, "text");
-        jsonw_str(&e.w, buf_str(&j->text));
+        jsonw_field_str(&e.w, "text", buf_str(&j->text));
         jsonw_object_end(&e.w);
         int rc = store(j, e.type, &e.data, STENO_PROCESS);
         buf_release(&e.data);

@@ -148,8 +148,7 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
         buf_put_str(&c->final_text, buf_str(&reply->text));
         struct event e;
         journal_event_begin(&e, &c->journal, "final_message", c->message_id);
-        jsonw_key(&e.w, "text");
-        jsonw_str(&e.w, buf_str(&reply->text));
+        jsonw_field_str(&e.w, "text", buf_str(&reply->text));
         jsonw_key(&e.w, "toolCalls");
         jsonw_array(&e.w);
         if (!c->calls_json.failed) /* past its limit it would be half a list */
@@ -166,12 +165,9 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
                         reply_fault_set(&c->fault, "REQUIRED_TOOL", false,
                             "the model did not call the required tool \"%s\"", c->opt.require_tool);
                 journal_event_begin(&e, &c->journal, "run_error", c->message_id);
-                jsonw_key(&e.w, "code");
-                jsonw_cstr(&e.w, c->fault.code);
-                jsonw_key(&e.w, "message");
-                jsonw_cstr(&e.w, c->fault.message);
-                jsonw_key(&e.w, "retryable");
-                jsonw_bool(&e.w, false);
+                jsonw_field_cstr(&e.w, "code", c->fault.code);
+                jsonw_field_cstr(&e.w, "message", c->fault.message);
+                jsonw_field_bool(&e.w, "retryable", false);
                 journal_event_end(&e, &c->journal);
         }
         return journal_check(&c->journal, err);
@@ -212,26 +208,20 @@ static int begin_run(struct loop *c, struct steno_error *err)
         c->deadline = c->opt.max_ms ? time_monotonic_ms() + c->opt.max_ms : 0;
         struct event e;
         journal_event_begin(&e, &c->journal, "run_started", NULL);
-        jsonw_key(&e.w, "mode");
-        jsonw_cstr(&e.w, c->opt.mode);
-        jsonw_key(&e.w, "model");
-        jsonw_cstr(&e.w, c->opt.model);
-        jsonw_key(&e.w, "conversation");
-        jsonw_cstr(&e.w, steno_conv_id(c->opt.conv));
+        jsonw_field_cstr(&e.w, "mode", c->opt.mode);
+        jsonw_field_cstr(&e.w, "model", c->opt.model);
+        jsonw_field_cstr(&e.w, "conversation", steno_conv_id(c->opt.conv));
         journal_event_end(&e, &c->journal);
         return journal_check(&c->journal, err);
 }
 
 static void put_end(struct jsonw *w, const struct loop *c)
 {
-        jsonw_key(w, "reason");
-        jsonw_cstr(w, c->reason);
-        jsonw_key(w, "turns");
-        jsonw_u64(w, c->turns);
+        jsonw_field_cstr(w, "reason", c->reason);
+        jsonw_field_u64(w, "turns", c->turns);
         jsonw_key(w, "usage");
         jsonw_object(w);
-        jsonw_key(w, "totalTokens");
-        jsonw_u64(w, c->tokens);
+        jsonw_field_u64(w, "totalTokens", c->tokens);
         jsonw_object_end(w);
 }
 
@@ -243,12 +233,9 @@ static int finish(struct loop *c, int rc, struct steno_error *err)
                 c->reason = "error";
                 reply_fault_set(&c->fault, "STORE_ERROR", false, "%s", err->msg);
                 journal_event_begin(&e, &c->journal, "run_error", NULL);
-                jsonw_key(&e.w, "code");
-                jsonw_cstr(&e.w, c->fault.code);
-                jsonw_key(&e.w, "message");
-                jsonw_cstr(&e.w, c->fault.message);
-                jsonw_key(&e.w, "retryable");
-                jsonw_bool(&e.w, false);
+                jsonw_field_cstr(&e.w, "code", c->fault.code);
+                jsonw_field_cstr(&e.w, "message", c->fault.message);
+                jsonw_field_bool(&e.w, "retryable", false);
                 journal_event_end(&e, &c->journal);
         }
         journal_event_begin(&e, &c->journal, "run_finished", NULL);
@@ -263,26 +250,20 @@ static int put_result(const struct loop *c, char **result, struct steno_error *e
         buf_init(&json, 0);
         struct jsonw w = jsonw_to(&json);
         jsonw_object(&w);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, steno_run_id(c->run));
+        jsonw_field_cstr(&w, "runId", steno_run_id(c->run));
         if (c->message_id[0]) {
-                jsonw_key(&w, "messageId");
-                jsonw_cstr(&w, c->message_id);
+                jsonw_field_cstr(&w, "messageId", c->message_id);
         }
         put_end(&w, c);
         if (c->final_text.n) {
-                jsonw_key(&w, "text");
-                jsonw_str(&w, buf_str(&c->final_text));
+                jsonw_field_str(&w, "text", buf_str(&c->final_text));
         }
         if (c->fault.code) {
                 jsonw_key(&w, "error");
                 jsonw_object(&w);
-                jsonw_key(&w, "code");
-                jsonw_cstr(&w, c->fault.code);
-                jsonw_key(&w, "message");
-                jsonw_cstr(&w, c->fault.message);
-                jsonw_key(&w, "retryable");
-                jsonw_bool(&w, c->fault.retryable);
+                jsonw_field_cstr(&w, "code", c->fault.code);
+                jsonw_field_cstr(&w, "message", c->fault.message);
+                jsonw_field_bool(&w, "retryable", c->fault.retryable);
                 jsonw_object_end(&w);
         }
         jsonw_object_end(&w);

@@ -120,16 +120,11 @@ static int tell_approval(struct work *w, struct slot *s,
         struct journal *j = &w->c->journal;
         struct event e;
         journal_event_begin(&e, j, "tool_call_approval", w->c->message_id);
-        jsonw_key(&e.w, "toolCallId");
-        jsonw_cstr(&e.w, s->call->id);
-        jsonw_key(&e.w, "toolName");
-        jsonw_cstr(&e.w, s->tool->name);
-        jsonw_key(&e.w, "arguments");
-        jsonw_str(&e.w, str_span(request->args, request->args_n));
-        jsonw_key(&e.w, "approval");
-        jsonw_cstr(&e.w, request->approval);
-        jsonw_key(&e.w, "state");
-        jsonw_cstr(&e.w, state);
+        jsonw_field_cstr(&e.w, "toolCallId", s->call->id);
+        jsonw_field_cstr(&e.w, "toolName", s->tool->name);
+        jsonw_field_str(&e.w, "arguments", str_span(request->args, request->args_n));
+        jsonw_field_cstr(&e.w, "approval", request->approval);
+        jsonw_field_cstr(&e.w, "state", state);
         journal_event_end(&e, j);
         return journal_check(j, err);
 }
@@ -271,12 +266,9 @@ static void put_fields(
         const struct job *job = s->job;
         struct jsonw j = jsonw_to(out);
         jsonw_object(&j);
-        jsonw_key(&j, "isError");
-        jsonw_bool(&j, is_error);
-        jsonw_key(&j, "duration");
-        jsonw_i64(&j, s->ended - s->started);
-        jsonw_key(&j, "invokedAt");
-        jsonw_cstr(&j, s->invoked_at);
+        jsonw_field_bool(&j, "isError", is_error);
+        jsonw_field_i64(&j, "duration", s->ended - s->started);
+        jsonw_field_cstr(&j, "invokedAt", s->invoked_at);
         if (job->steps.n) {
                 jsonw_key(&j, "steps");
                 jsonw_array(&j);
@@ -289,13 +281,10 @@ static void put_fields(
                     &j, job->result.signal ? 128 + job->result.signal : job->result.exit_code);
         }
         if (!left_behind && job->result.signal) {
-                jsonw_key(&j, "signal");
-                jsonw_i64(&j, job->result.signal);
+                jsonw_field_i64(&j, "signal", job->result.signal);
         }
-        jsonw_key(&j, "mode");
-        jsonw_cstr(&j, w->c->opt.mode);
-        jsonw_key(&j, "runId");
-        jsonw_cstr(&j, steno_run_id(w->c->run));
+        jsonw_field_cstr(&j, "mode", w->c->opt.mode);
+        jsonw_field_cstr(&j, "runId", steno_run_id(w->c->run));
         if (!left_behind && job->result.extra.n && extra_ok(&job->result.extra)) {
                 buf_putc(out, ',');
                 buf_put_str(out, buf_str(&job->result.extra));
@@ -429,16 +418,12 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
         struct journal *j = &w->c->journal;
         struct event e;
         journal_event_begin(&e, j, "tool_call_start", w->c->message_id);
-        jsonw_key(&e.w, "toolCallId");
-        jsonw_cstr(&e.w, s->call->id);
-        jsonw_key(&e.w, "toolName");
-        jsonw_cstr(&e.w, s->call->name);
+        jsonw_field_cstr(&e.w, "toolCallId", s->call->id);
+        jsonw_field_cstr(&e.w, "toolName", s->call->name);
         if (s->tool && s->tool->server) {
-                jsonw_key(&e.w, "serverName");
-                jsonw_cstr(&e.w, s->tool->server);
+                jsonw_field_cstr(&e.w, "serverName", s->tool->server);
         }
-        jsonw_key(&e.w, "arguments");
-        jsonw_str(&e.w, buf_str(&s->call->args));
+        jsonw_field_str(&e.w, "arguments", buf_str(&s->call->args));
         journal_event_end(&e, j);
         return journal_check(j, err);
 }

@@ -20,16 +20,13 @@ static void put_time(struct jsonw *w, const char *key)
         char at[TIME_TEXT];
         const struct env *env = env_real();
         time_format(env->now(env), at);
-        jsonw_key(w, key);
-        jsonw_cstr(w, at);
+        jsonw_field_cstr(w, key, at);
 }
 
 static void put_origin(struct jsonw *w, const struct loop *c)
 {
-        jsonw_key(w, "mode");
-        jsonw_cstr(w, c->opt.mode);
-        jsonw_key(w, "runId");
-        jsonw_cstr(w, steno_run_id(c->run));
+        jsonw_field_cstr(w, "mode", c->opt.mode);
+        jsonw_field_cstr(w, "runId", steno_run_id(c->run));
 }
 
 static int append(struct loop *c, struct str json, uint32_t flags, struct steno_error *err)
@@ -91,13 +88,10 @@ static void put_prompt(struct loop *c, struct buf *out)
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         if (c->opt.message_id) {
-                jsonw_key(&w, "id");
-                jsonw_cstr(&w, c->opt.message_id);
+                jsonw_field_cstr(&w, "id", c->opt.message_id);
         }
-        jsonw_key(&w, "role");
-        jsonw_cstr(&w, "user");
-        jsonw_key(&w, "content");
-        jsonw_cstr(&w, c->opt.prompt);
+        jsonw_field_cstr(&w, "role", "user");
+        jsonw_field_cstr(&w, "content", c->opt.prompt);
         put_time(&w, "createdAt");
         put_origin(&w, c);
         jsonw_object_end(&w);
@@ -164,8 +158,7 @@ int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_err
                 goto out;
         struct jsonw w = jsonw_to(&json);
         jsonw_object(&w);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, c->message_id);
+        jsonw_field_cstr(&w, "id", c->message_id);
         put_time(&w, "createdAt");
         put_origin(&w, c);
         buf_putc(&json, ',');
@@ -181,38 +174,29 @@ out:
 
 static void put_error(struct jsonw *w, const struct reply_fault *fault)
 {
-        jsonw_key(w, "code");
-        jsonw_cstr(w, fault->code);
-        jsonw_key(w, "message");
-        jsonw_cstr(w, fault->message);
-        jsonw_key(w, "retryable");
-        jsonw_bool(w, fault->retryable);
+        jsonw_field_cstr(w, "code", fault->code);
+        jsonw_field_cstr(w, "message", fault->message);
+        jsonw_field_bool(w, "retryable", fault->retryable);
 }
 
 static void put_fault_message(struct jsonw *w, const char *id, const struct reply_fault *fault,
     struct str text, struct str thinking)
 {
         jsonw_object(w);
-        jsonw_key(w, "id");
-        jsonw_cstr(w, id);
-        jsonw_key(w, "role");
-        jsonw_cstr(w, "assistant");
-        jsonw_key(w, "content");
-        jsonw_str(w, text);
+        jsonw_field_cstr(w, "id", id);
+        jsonw_field_cstr(w, "role", "assistant");
+        jsonw_field_str(w, "content", text);
         if (thinking.n) {
-                jsonw_key(w, "reasoning_content");
-                jsonw_str(w, thinking);
+                jsonw_field_str(w, "reasoning_content", thinking);
         }
         put_time(w, "createdAt");
-        jsonw_key(w, "partType");
-        jsonw_cstr(w, "error");
+        jsonw_field_cstr(w, "partType", "error");
         jsonw_key(w, "error");
         jsonw_object(w);
         put_error(w, fault);
         jsonw_object_end(w);
         if (text.n == 0) { /* an empty assistant message is refused by providers */
-                jsonw_key(w, "includeInContext");
-                jsonw_bool(w, false);
+                jsonw_field_bool(w, "includeInContext", false);
         }
 }
 
@@ -258,10 +242,8 @@ int loop_put_died(struct buf *out, const char *message_id, const char *run_id, c
             "the program ended while this reply was arriving; the text is what had come");
         struct jsonw w = jsonw_to(out);
         put_fault_message(&w, message_id, &fault, text, thinking);
-        jsonw_key(&w, "mode");
-        jsonw_cstr(&w, mode);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, run_id);
+        jsonw_field_cstr(&w, "mode", mode);
+        jsonw_field_cstr(&w, "runId", run_id);
         jsonw_object_end(&w);
         return out->failed;
 }
@@ -277,24 +259,16 @@ char *loop_refusal(const struct loop *c, const struct reply_call *call, const st
         struct jsonw w = jsonw_to(&json);
         loop_make_id("msg_", id);
         jsonw_object(&w);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, id);
-        jsonw_key(&w, "role");
-        jsonw_cstr(&w, "tool");
-        jsonw_key(&w, "tool_call_id");
-        jsonw_cstr(&w, call->id);
-        jsonw_key(&w, "toolName");
-        jsonw_cstr(&w, call->name);
+        jsonw_field_cstr(&w, "id", id);
+        jsonw_field_cstr(&w, "role", "tool");
+        jsonw_field_cstr(&w, "tool_call_id", call->id);
+        jsonw_field_cstr(&w, "toolName", call->name);
         if (tool && tool->server) {
-                jsonw_key(&w, "serverName");
-                jsonw_cstr(&w, tool->server);
+                jsonw_field_cstr(&w, "serverName", tool->server);
         }
-        jsonw_key(&w, "content");
-        jsonw_cstr(&w, text);
-        jsonw_key(&w, "isError");
-        jsonw_bool(&w, true);
-        jsonw_key(&w, "duration");
-        jsonw_u64(&w, 0);
+        jsonw_field_cstr(&w, "content", text);
+        jsonw_field_bool(&w, "isError", true);
+        jsonw_field_u64(&w, "duration", 0);
         put_time(&w, "createdAt");
         put_origin(&w, c);
         jsonw_object_end(&w);
@@ -372,8 +346,7 @@ static void copy(struct jsonw *w, const struct json *j, const char *from, const 
         json_ref r = json_get(j, 0, from);
         if (r == JSON_NONE)
                 return;
-        jsonw_key(w, to);
-        jsonw_raw(w, json_raw(j, r));
+        jsonw_field_copy(w, to, j, r);
 }
 
 static void keep_for_final(struct loop *c, const struct reply_call *call, const struct json *j)
@@ -382,12 +355,9 @@ static void keep_for_final(struct loop *c, const struct reply_call *call, const 
                 buf_putc(&c->calls_json, ',');
         struct jsonw w = jsonw_to(&c->calls_json);
         jsonw_object(&w);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, call->id);
-        jsonw_key(&w, "name");
-        jsonw_cstr(&w, call->name);
-        jsonw_key(&w, "arguments");
-        jsonw_str(&w, buf_str(&call->args));
+        jsonw_field_cstr(&w, "id", call->id);
+        jsonw_field_cstr(&w, "name", call->name);
+        jsonw_field_str(&w, "arguments", buf_str(&call->args));
         copy(&w, j, "content", "result");
         copy(&w, j, "isError", "isError");
         copy(&w, j, "duration", "duration");
@@ -407,13 +377,10 @@ static int tell_result(struct loop *c, const struct reply_call *call, const stru
         struct event e;
         journal_event_begin(
             &e, &c->journal, is_error ? "tool_call_error" : "tool_call_complete", c->message_id);
-        jsonw_key(&e.w, "toolCallId");
-        jsonw_cstr(&e.w, call->id);
-        jsonw_key(&e.w, "toolName");
-        jsonw_cstr(&e.w, call->name);
+        jsonw_field_cstr(&e.w, "toolCallId", call->id);
+        jsonw_field_cstr(&e.w, "toolName", call->name);
         if (tool && tool->server) {
-                jsonw_key(&e.w, "serverName");
-                jsonw_cstr(&e.w, tool->server);
+                jsonw_field_cstr(&e.w, "serverName", tool->server);
         }
         copy(&e.w, &j, "content", "content");
         if (is_error)

@@ -30,15 +30,12 @@ static bool ends_with_assistant(struct str messages)
         return is;
 }
 
-static void put_extra(struct buf *out, const char *role, const char *text)
+static void put_extra(struct jsonw *w, const char *role, const char *text)
 {
-        struct jsonw w = jsonw_to(out);
-        jsonw_object(&w);
-        jsonw_key(&w, "role");
-        jsonw_cstr(&w, role);
-        jsonw_key(&w, "content");
-        jsonw_cstr(&w, text);
-        jsonw_object_end(&w);
+        jsonw_object(w);
+        jsonw_field_cstr(w, "role", role);
+        jsonw_field_cstr(w, "content", text);
+        jsonw_object_end(w);
 }
 
 /* The view, between the system prompt and, where the history ends with the assistant's own
@@ -62,16 +59,12 @@ static int put_messages(struct loop *c, struct buf *out, struct steno_error *err
         bool nudge = c->nudge && ends_with_assistant(buf_str(&view));
         struct jsonw w = jsonw_to(out);
         jsonw_array(&w);
-        if (c->opt.system) {
-                put_extra(out, "system", c->opt.system);
-                w.comma = true;
-        }
+        if (c->opt.system)
+                put_extra(&w, "system", c->opt.system);
         for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m))
                 jsonw_raw(&w, json_raw(&j, m));
-        if (nudge) {
-                buf_putc(out, ',');
-                put_extra(out, "user", PROVIDER_GO_ON);
-        }
+        if (nudge)
+                put_extra(&w, "user", PROVIDER_GO_ON);
         jsonw_array_end(&w);
         rc = buf_check(out, err);
 out:
@@ -106,14 +99,10 @@ static void on_retry(void *ctx, const struct reply_fault *fault, unsigned attemp
         struct loop *c = ctx;
         struct event e;
         journal_event_begin(&e, &c->journal, "model_retry", c->message_id);
-        jsonw_key(&e.w, "attempt");
-        jsonw_u64(&e.w, attempt);
-        jsonw_key(&e.w, "waitMs");
-        jsonw_i64(&e.w, wait_ms);
-        jsonw_key(&e.w, "code");
-        jsonw_cstr(&e.w, fault->code);
-        jsonw_key(&e.w, "message");
-        jsonw_cstr(&e.w, fault->message);
+        jsonw_field_u64(&e.w, "attempt", attempt);
+        jsonw_field_i64(&e.w, "waitMs", wait_ms);
+        jsonw_field_cstr(&e.w, "code", fault->code);
+        jsonw_field_cstr(&e.w, "message", fault->message);
         journal_event_end(&e, &c->journal);
 }
 
@@ -212,10 +201,8 @@ static int drop(struct loop *c, struct steno_error *err)
 {
         struct event e;
         journal_event_begin(&e, &c->journal, "message_dropped", c->message_id);
-        jsonw_key(&e.w, "reason");
-        jsonw_cstr(&e.w, "the required tool was not called");
-        jsonw_key(&e.w, "tool");
-        jsonw_cstr(&e.w, c->opt.require_tool);
+        jsonw_field_cstr(&e.w, "reason", "the required tool was not called");
+        jsonw_field_cstr(&e.w, "tool", c->opt.require_tool);
         journal_event_end(&e, &c->journal);
         return journal_check(&c->journal, err);
 }

@@ -48,16 +48,13 @@ static void put_meta(struct jsonw *w, bool modern, uint64_t token)
         jsonw_key(w, "_meta");
         jsonw_object(w);
         if (token) {
-                jsonw_key(w, "progressToken");
-                jsonw_u64(w, token);
+                jsonw_field_u64(w, "progressToken", token);
         }
         if (modern) {
-                jsonw_key(w, "io.modelcontextprotocol/protocolVersion");
-                jsonw_cstr(w, MODERN);
-                jsonw_key(w, "io.modelcontextprotocol/clientInfo");
-                jsonw_raw(w, STR("{\"name\":\"steno\",\"version\":\"" STENO_VERSION "\"}"));
-                jsonw_key(w, "io.modelcontextprotocol/clientCapabilities");
-                jsonw_raw(w, STR("{}"));
+                jsonw_field_cstr(w, "io.modelcontextprotocol/protocolVersion", MODERN);
+                jsonw_field_raw(w, "io.modelcontextprotocol/clientInfo",
+                    STR("{\"name\":\"steno\",\"version\":\"" STENO_VERSION "\"}"));
+                jsonw_field_raw(w, "io.modelcontextprotocol/clientCapabilities", STR("{}"));
         }
         jsonw_object_end(w);
 }
@@ -69,18 +66,13 @@ static void put_request(
         struct jsonw w = jsonw_to(b);
 
         jsonw_object(&w);
-        jsonw_key(&w, "jsonrpc");
-        jsonw_cstr(&w, "2.0");
-        jsonw_key(&w, "id");
-        jsonw_u64(&w, id);
-        jsonw_key(&w, "method");
-        jsonw_cstr(&w, method);
+        jsonw_field_cstr(&w, "jsonrpc", "2.0");
+        jsonw_field_u64(&w, "id", id);
+        jsonw_field_cstr(&w, "method", method);
         jsonw_key(&w, "params");
         jsonw_object(&w);
-        if (members.n) {
-                buf_put_str(b, members);
-                w.comma = true;
-        }
+        if (members.n)
+                jsonw_raw(&w, members);
         if (modern || progress)
                 put_meta(&w, modern, progress ? id : 0);
         jsonw_object_end(&w);
@@ -516,10 +508,8 @@ int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, char **re
         struct jsonw w = jsonw_to(&members);
 
         buf_init(&members, MESSAGE_MAX);
-        jsonw_key(&w, "name");
-        jsonw_cstr(&w, call->tool);
-        jsonw_key(&w, "arguments");
-        jsonw_raw(&w, call->args.n ? call->args : STR("{}"));
+        jsonw_field_cstr(&w, "name", call->tool);
+        jsonw_field_raw(&w, "arguments", call->args.n ? call->args : STR("{}"));
         int rc = buf_check(&members, err);
         struct request r = {.method = "tools/call",
             .members = buf_str(&members),

@@ -37,13 +37,10 @@ void mcp_message_reply(struct buf *b, const struct json *j)
         struct jsonw w = jsonw_to(b);
 
         jsonw_object(&w);
-        jsonw_key(&w, "jsonrpc");
-        jsonw_cstr(&w, "2.0");
-        jsonw_key(&w, "id");
-        jsonw_raw(&w, json_raw(j, json_get(j, 0, "id")));
+        jsonw_field_cstr(&w, "jsonrpc", "2.0");
+        jsonw_field_copy(&w, "id", j, json_get(j, 0, "id"));
         if (json_is(j, json_get(j, 0, "method"), "ping")) {
-                jsonw_key(&w, "result");
-                jsonw_raw(&w, STR("{}"));
+                jsonw_field_raw(&w, "result", STR("{}"));
         } else {
                 jsonw_key(&w, "error");
                 jsonw_raw(
@@ -57,16 +54,12 @@ void mcp_message_cancel(struct buf *b, uint64_t id, const char *reason)
         struct jsonw w = jsonw_to(b);
 
         jsonw_object(&w);
-        jsonw_key(&w, "jsonrpc");
-        jsonw_cstr(&w, "2.0");
-        jsonw_key(&w, "method");
-        jsonw_cstr(&w, "notifications/cancelled");
+        jsonw_field_cstr(&w, "jsonrpc", "2.0");
+        jsonw_field_cstr(&w, "method", "notifications/cancelled");
         jsonw_key(&w, "params");
         jsonw_object(&w);
-        jsonw_key(&w, "requestId");
-        jsonw_u64(&w, id);
-        jsonw_key(&w, "reason");
-        jsonw_cstr(&w, reason);
+        jsonw_field_u64(&w, "requestId", id);
+        jsonw_field_cstr(&w, "reason", reason);
         jsonw_object_end(&w);
         jsonw_object_end(&w);
 }

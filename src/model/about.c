@@ -14,16 +14,14 @@ static void put_text(struct jsonw *w, const char *key, struct str s)
 {
         if (!s.n)
                 return;
-        jsonw_key(w, key);
-        jsonw_str(w, s);
+        jsonw_field_str(w, key, s);
 }
 
 static void put_number(struct jsonw *w, const char *key, uint64_t v)
 {
         if (!v)
                 return;
-        jsonw_key(w, key);
-        jsonw_u64(w, v);
+        jsonw_field_u64(w, key, v);
 }
 
 static void put_list(struct jsonw *w, const char *key, const struct str *list, size_t count)
@@ -41,8 +39,7 @@ static void put_mark(struct jsonw *w, const char *key, bool set)
 {
         if (!set)
                 return;
-        jsonw_key(w, key);
-        jsonw_bool(w, true);
+        jsonw_field_bool(w, key, true);
 }
 
 static void put_parts(struct jsonw *w, const struct about *a)

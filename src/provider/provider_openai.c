@@ -64,23 +64,17 @@ static void put_request(const struct provider_request *r, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
-        jsonw_key(&w, "model");
-        jsonw_cstr(&w, r->model ? r->model : "");
-        jsonw_key(&w, "messages");
-        jsonw_raw(&w, r->messages);
+        jsonw_field_cstr(&w, "model", r->model ? r->model : "");
+        jsonw_field_raw(&w, "messages", r->messages);
         if (r->tools.n > 2) {
-                jsonw_key(&w, "tools");
-                jsonw_raw(&w, r->tools);
+                jsonw_field_raw(&w, "tools", r->tools);
                 if (r->tool_choice.n) {
-                        jsonw_key(&w, "tool_choice");
-                        jsonw_raw(&w, r->tool_choice);
+                        jsonw_field_raw(&w, "tool_choice", r->tool_choice);
                 }
         }
         if (r->stream) {
-                jsonw_key(&w, "stream");
-                jsonw_bool(&w, true);
-                jsonw_key(&w, "stream_options");
-                jsonw_raw(&w, STR("{\"include_usage\":true}"));
+                jsonw_field_bool(&w, "stream", true);
+                jsonw_field_raw(&w, "stream_options", STR("{\"include_usage\":true}"));
         }
         put_params(&w, r->params);
         jsonw_object_end(&w);

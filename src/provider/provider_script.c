@@ -104,8 +104,7 @@ static int play_text(struct playing *p, json_ref reply, const char *member, cons
                 size_t n = text_bytes_of(text.p + at, text.n - at, p->s->piece_chars);
                 struct jsonw w = delta_begin(p);
                 jsonw_object(&w);
-                jsonw_key(&w, key);
-                jsonw_str(&w, str_span(text.p + at, n));
+                jsonw_field_str(&w, key, str_span(text.p + at, n));
                 jsonw_object_end(&w);
                 rc = delta_end(p, (struct str){NULL, 0});
                 at += n;
@@ -154,16 +153,13 @@ static int play_call(struct playing *p, json_ref call, uint32_t index)
         jsonw_key(&w, "tool_calls");
         jsonw_array(&w);
         jsonw_object(&w);
-        jsonw_key(&w, "index");
-        jsonw_u64(&w, index);
+        jsonw_field_u64(&w, "index", index);
         if (id != JSON_NONE) {
-                jsonw_key(&w, "id");
-                jsonw_raw(&w, json_raw(j, id));
+                jsonw_field_copy(&w, "id", j, id);
         }
         jsonw_key(&w, "function");
         jsonw_object(&w);
-        jsonw_key(&w, "name");
-        jsonw_raw(&w, json_raw(j, json_get(j, call, "name")));
+        jsonw_field_copy(&w, "name", j, json_get(j, call, "name"));
         jsonw_key(&w, "arguments");
         if (json_type(j, args) == JSON_STRING)
                 jsonw_raw(&w, buf_str(&text));

@@ -130,18 +130,15 @@ void toolset_put_openai(const struct steno_tools *set, struct buf *out)
         for (size_t i = 0; i < set->count; i++) {
                 const struct tool *t = &set->list[i];
                 jsonw_object(&w);
-                jsonw_key(&w, "type");
-                jsonw_cstr(&w, "function");
+                jsonw_field_cstr(&w, "type", "function");
                 jsonw_key(&w, "function");
                 jsonw_object(&w);
-                jsonw_key(&w, "name");
-                jsonw_cstr(&w, t->name);
+                jsonw_field_cstr(&w, "name", t->name);
                 if (t->description) {
-                        jsonw_key(&w, "description");
-                        jsonw_cstr(&w, t->description);
+                        jsonw_field_cstr(&w, "description", t->description);
                 }
-                jsonw_key(&w, "parameters");
-                jsonw_raw(&w, t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+                jsonw_field_raw(
+                    &w, "parameters", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
                 jsonw_object_end(&w);
                 jsonw_object_end(&w);
         }

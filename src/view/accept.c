@@ -19,16 +19,12 @@ void accept_fail(
         va_end(ap);
 
         jsonw_object(c->out);
-        jsonw_key(c->out, "rule");
-        jsonw_cstr(c->out, rule);
-        jsonw_key(c->out, "message");
-        jsonw_u64(c->out, message);
+        jsonw_field_cstr(c->out, "rule", rule);
+        jsonw_field_u64(c->out, "message", message);
         if (call.p) {
-                jsonw_key(c->out, "call");
-                jsonw_str(c->out, call);
+                jsonw_field_str(c->out, "call", call);
         }
-        jsonw_key(c->out, "text");
-        jsonw_cstr(c->out, text);
+        jsonw_field_cstr(c->out, "text", text);
         jsonw_object_end(c->out);
         c->found++;
 }

@@ -271,22 +271,15 @@ static void report(struct budget *b, const struct trimmed *t, size_t shrunken)
         if (!out)
                 return;
         jsonw_object(out);
-        jsonw_key(out, "type");
-        jsonw_cstr(out, "budget");
-        jsonw_key(out, "budget");
-        jsonw_u64(out, b->tokens);
-        jsonw_key(out, "results");
-        jsonw_u64(out, shrunken);
-        jsonw_key(out, "dropped");
-        jsonw_u64(out, t->stored);
+        jsonw_field_cstr(out, "type", "budget");
+        jsonw_field_u64(out, "budget", b->tokens);
+        jsonw_field_u64(out, "results", shrunken);
+        jsonw_field_u64(out, "dropped", t->stored);
         if (t->count) {
-                jsonw_key(out, "first_seq");
-                jsonw_u64(out, t->first_seq);
-                jsonw_key(out, "last_seq");
-                jsonw_u64(out, t->last_seq);
+                jsonw_field_u64(out, "first_seq", t->first_seq);
+                jsonw_field_u64(out, "last_seq", t->last_seq);
         }
-        jsonw_key(out, "tokens");
-        jsonw_u64(out, work_tokens(b->w));
+        jsonw_field_u64(out, "tokens", work_tokens(b->w));
         jsonw_object_end(out);
 }
 

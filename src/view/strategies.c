@@ -146,22 +146,17 @@ static void put_params(struct jsonw *out, const struct strategy *s)
         jsonw_object(out);
         switch (s->kind) {
         case STRATEGY_REMOVE_TOOL_RESULT:
-                jsonw_key(out, "keep_recent_n_tool_results");
-                jsonw_u64(out, s->keep_recent);
-                jsonw_key(out, "tool_result_placeholder");
-                jsonw_str(out, s->placeholder);
+                jsonw_field_u64(out, "keep_recent_n_tool_results", s->keep_recent);
+                jsonw_field_str(out, "tool_result_placeholder", s->placeholder);
                 break;
         case STRATEGY_REMOVE_TOOL_CALL_PARAMS:
-                jsonw_key(out, "keep_recent_n_tool_calls");
-                jsonw_u64(out, s->keep_recent);
+                jsonw_field_u64(out, "keep_recent_n_tool_calls", s->keep_recent);
                 break;
         case STRATEGY_MIDDLE_OUT:
-                jsonw_key(out, "token_reduce_to");
-                jsonw_u64(out, s->tokens);
+                jsonw_field_u64(out, "token_reduce_to", s->tokens);
                 break;
         case STRATEGY_TOKEN_LIMIT:
-                jsonw_key(out, "limit_tokens");
-                jsonw_u64(out, s->tokens);
+                jsonw_field_u64(out, "limit_tokens", s->tokens);
                 break;
         }
         if (s->keep_tool_count) {
@@ -172,8 +167,7 @@ static void put_params(struct jsonw *out, const struct strategy *s)
                 jsonw_array_end(out);
         }
         if (s->gt_token) {
-                jsonw_key(out, "gt_token");
-                jsonw_u64(out, s->gt_token);
+                jsonw_field_u64(out, "gt_token", s->gt_token);
         }
         jsonw_object_end(out);
 }
@@ -184,16 +178,12 @@ static void report(struct work *w, const struct strategy *s, size_t changed, boo
         if (!w->report)
                 return;
         jsonw_object(w->report);
-        jsonw_key(w->report, "type");
-        jsonw_cstr(w->report, NAMES[s->kind]);
+        jsonw_field_cstr(w->report, "type", NAMES[s->kind]);
         put_params(w->report, s);
-        jsonw_key(w->report, what[s->kind]);
-        jsonw_u64(w->report, changed);
-        jsonw_key(w->report, "tokens");
-        jsonw_u64(w->report, work_tokens(w));
+        jsonw_field_u64(w->report, what[s->kind], changed);
+        jsonw_field_u64(w->report, "tokens", work_tokens(w));
         if (automatic) {
-                jsonw_key(w->report, "auto");
-                jsonw_bool(w->report, true);
+                jsonw_field_bool(w->report, "auto", true);
         }
         jsonw_object_end(w->report);
 }

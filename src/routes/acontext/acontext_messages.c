@@ -61,29 +61,21 @@ static bool put_part_with_file(struct request *r, struct jsonw *w, const struct 
                 if (json_is(j, k, "file_field") || json_type(j, v) == JSON_NULL ||
                     (file && (json_is(j, k, "meta") || json_is(j, k, "filename"))))
                         continue;
-                jsonw_raw(w, json_raw(j, k));
-                w->comma = false;
-                buf_putc(w->b, ':');
-                jsonw_raw(w, json_raw(j, v));
+                jsonw_copy_member(w, j, k);
         }
         if (file) {
-                jsonw_key(w, "filename");
-                jsonw_str(w, file->filename);
+                jsonw_field_str(w, "filename", file->filename);
                 jsonw_key(w, "meta");
                 jsonw_object(w);
                 for (json_ref k = json_child(j, meta); k != JSON_NONE;
                      k = json_next_key(j, meta, k)) {
                         if (json_is(j, k, "media_type") || json_is(j, k, "data"))
                                 continue;
-                        jsonw_raw(w, json_raw(j, k));
-                        w->comma = false;
-                        buf_putc(w->b, ':');
-                        jsonw_raw(w, json_raw(j, json_value(j, k)));
+                        jsonw_copy_member(w, j, k);
                 }
-                jsonw_key(w, "media_type");
-                jsonw_str(w, file->type.n ? file->type : STR("application/octet-stream"));
-                jsonw_key(w, "data");
-                jsonw_raw(w, STR("\""));
+                jsonw_field_str(
+                    w, "media_type", file->type.n ? file->type : STR("application/octet-stream"));
+                jsonw_field_raw(w, "data", STR("\""));
                 put_base64(w->b, file->body);
                 buf_putc(w->b, '"');
                 jsonw_object_end(w);
@@ -129,10 +121,7 @@ static bool put_blob(struct request *r, const struct json *j, json_ref blob,
                 json_ref v = json_value(j, k);
                 if (json_is(j, k, "parts") || json_type(j, v) == JSON_NULL)
                         continue;
-                jsonw_raw(&w, json_raw(j, k));
-                w.comma = false;
-                buf_putc(out, ':');
-                jsonw_raw(&w, json_raw(j, v));
+                jsonw_copy_member(&w, j, k);
         }
         jsonw_key(&w, "parts");
         jsonw_array(&w);
@@ -381,10 +370,8 @@ static void put_urls(struct urls *u, const struct json *j, json_ref m, const cha
                 time_format(expires * 1000, at);
                 jsonw_key(&u->w, a.sha256);
                 jsonw_object(&u->w);
-                jsonw_key(&u->w, "url");
-                jsonw_str(&u->w, buf_str(&url));
-                jsonw_key(&u->w, "expire_at");
-                jsonw_cstr(&u->w, at);
+                jsonw_field_str(&u->w, "url", buf_str(&url));
+                jsonw_field_cstr(&u->w, "expire_at", at);
                 jsonw_object_end(&u->w);
                 buf_release(&url);
         }
@@ -465,24 +452,19 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
         jsonw_object(&w);
         jsonw_key(&w, "items");
         put_items(d, &w, h, &urls);
-        jsonw_key(&w, "ids");
-        jsonw_raw(&w, json_raw(&d->report, json_get(&d->report, 0, "ids")));
+        jsonw_field_copy(&w, "ids", &d->report, json_get(&d->report, 0, "ids"));
         jsonw_key(&w, "metas");
         put_metas(d, &w, h);
         if (more)
                 acontext_put_cursor(&w, d->newest_first ? first : last);
-        jsonw_key(&w, "has_more");
-        jsonw_bool(&w, more);
-        jsonw_key(&w, "this_time_tokens");
-        jsonw_u64(&w, tokens);
+        jsonw_field_bool(&w, "has_more", more);
+        jsonw_field_u64(&w, "this_time_tokens", tokens);
         if (edit_at != JSON_NONE) {
-                jsonw_key(&w, "edit_at_message_id");
-                jsonw_raw(&w, json_raw(&d->report, edit_at));
+                jsonw_field_copy(&w, "edit_at_message_id", &d->report, edit_at);
         }
         jsonw_object_end(&urls.w);
         if (request_flag(r, "with_asset_public_url", true) && url_text.n > 2) {
-                jsonw_key(&w, "public_urls");
-                jsonw_raw(&w, buf_str(&url_text));
+                jsonw_field_raw(&w, "public_urls", buf_str(&url_text));
         }
         jsonw_object_end(&w);
         acontext_end(r, &w, 200);
@@ -564,8 +546,7 @@ void acontext_token_counts(struct request *r)
                 json_u64(&j, json_get(&j, 0, "tokens"), &tokens);
                 acontext_begin(r, &w);
                 jsonw_object(&w);
-                jsonw_key(&w, "total_tokens");
-                jsonw_u64(&w, tokens);
+                jsonw_field_u64(&w, "total_tokens", tokens);
                 jsonw_object_end(&w);
                 acontext_end(r, &w, 200);
         }
@@ -605,8 +586,7 @@ void acontext_message_meta(struct request *r)
                         history_find(&h, r->params[1].p, "acontext", note_facts, &f, &err);
                         acontext_begin(r, &w);
                         jsonw_object(&w);
-                        jsonw_key(&w, "meta");
-                        jsonw_raw(&w, f.meta ? str_of(f.meta) : STR("{}"));
+                        jsonw_field_raw(&w, "meta", f.meta ? str_of(f.meta) : STR("{}"));
                         jsonw_object_end(&w);
                         acontext_end(r, &w, 200);
                         history_close(&h);

@@ -22,20 +22,14 @@ static void put_session(
         json_ref user = json_get(meta, 0, "user");
         json_ref created = json_get(meta, 0, "createdAt");
         jsonw_object(w);
-        jsonw_key(w, "id");
-        jsonw_raw(w, json_raw(meta, json_get(meta, 0, "id")));
-        jsonw_key(w, "project_id");
-        jsonw_cstr(w, r->who.project);
-        jsonw_key(w, "space_id");
-        jsonw_null(w);
-        jsonw_key(w, "user_id");
-        jsonw_raw(w, user == JSON_NONE ? STR("null") : json_raw(meta, user));
-        jsonw_key(w, "disable_task_tracking");
-        jsonw_bool(w, json_bool(meta, json_get(meta, 0, "disable_task_tracking"), false));
-        jsonw_key(w, "configs");
-        jsonw_raw(w, configs == JSON_NONE ? STR("{}") : json_raw(meta, configs));
-        jsonw_key(w, "created_at");
-        jsonw_raw(w, json_raw(meta, created));
+        jsonw_field_copy(w, "id", meta, json_get(meta, 0, "id"));
+        jsonw_field_cstr(w, "project_id", r->who.project);
+        jsonw_field_null(w, "space_id");
+        jsonw_field_raw(w, "user_id", user == JSON_NONE ? STR("null") : json_raw(meta, user));
+        jsonw_field_bool(w, "disable_task_tracking",
+            json_bool(meta, json_get(meta, 0, "disable_task_tracking"), false));
+        jsonw_field_raw(w, "configs", configs == JSON_NONE ? STR("{}") : json_raw(meta, configs));
+        jsonw_field_copy(w, "created_at", meta, created);
         jsonw_key(w, "updated_at");
         if (updated && *updated)
                 jsonw_cstr(w, updated);
@@ -82,8 +76,7 @@ static void put_meta(const struct json *j, struct buf *out)
                 json_ref v = json_get(j, 0, KEPT[i]);
                 if (v == JSON_NONE || json_type(j, v) == JSON_NULL)
                         continue;
-                jsonw_key(&w, KEPT[i]);
-                jsonw_raw(&w, json_raw(j, v));
+                jsonw_field_copy(&w, KEPT[i], j, v);
         }
         jsonw_object_end(&w);
 }
@@ -360,8 +353,7 @@ void acontext_session_list(struct request *r)
         jsonw_array_end(&w);
         if (i < rows.count)
                 acontext_put_cursor(&w, i);
-        jsonw_key(&w, "has_more");
-        jsonw_bool(&w, i < rows.count);
+        jsonw_field_bool(&w, "has_more", i < rows.count);
         jsonw_object_end(&w);
         acontext_end(r, &w, 200);
 out:
@@ -426,14 +418,10 @@ void acontext_observing(struct request *r)
                 time_format(env_real()->now(env_real()), at);
                 acontext_begin(r, &w);
                 jsonw_object(&w);
-                jsonw_key(&w, "observed");
-                jsonw_u64(&w, seq);
-                jsonw_key(&w, "in_process");
-                jsonw_u64(&w, 0);
-                jsonw_key(&w, "pending");
-                jsonw_u64(&w, 0);
-                jsonw_key(&w, "updated_at");
-                jsonw_cstr(&w, at);
+                jsonw_field_u64(&w, "observed", seq);
+                jsonw_field_u64(&w, "in_process", 0);
+                jsonw_field_u64(&w, "pending", 0);
+                jsonw_field_cstr(&w, "updated_at", at);
                 jsonw_object_end(&w);
                 acontext_end(r, &w, 200);
         }
@@ -511,10 +499,8 @@ void acontext_session_copy(struct request *r)
         } else {
                 acontext_begin(r, &w);
                 jsonw_object(&w);
-                jsonw_key(&w, "old_session_id");
-                jsonw_str(&w, r->params[0]);
-                jsonw_key(&w, "new_session_id");
-                jsonw_cstr(&w, id);
+                jsonw_field_str(&w, "old_session_id", r->params[0]);
+                jsonw_field_cstr(&w, "new_session_id", id);
                 jsonw_object_end(&w);
                 acontext_end(r, &w, 201);
         }

@@ -14,15 +14,13 @@ void acontext_begin(struct request *r, struct jsonw *w)
 {
         *w = jsonw_to(&r->reply);
         jsonw_object(w);
-        jsonw_key(w, "code");
-        jsonw_u64(w, 0);
+        jsonw_field_u64(w, "code", 0);
         jsonw_key(w, "data");
 }
 
 void acontext_end(struct request *r, struct jsonw *w, int status)
 {
-        jsonw_key(w, "msg");
-        jsonw_cstr(w, "");
+        jsonw_field_cstr(w, "msg", "");
         jsonw_object_end(w);
         request_reply_json(r, status);
 }
@@ -63,8 +61,7 @@ void acontext_put_cursor(struct jsonw *w, uint64_t n)
 {
         char text[40];
         snprintf(text, sizeof text, "c%llx", (unsigned long long)(n ^ UINT64_C(0x5353)));
-        jsonw_key(w, "next_cursor");
-        jsonw_cstr(w, text);
+        jsonw_field_cstr(w, "next_cursor", text);
 }
 
 bool acontext_cursor(struct request *r, uint64_t *n)
@@ -121,18 +118,12 @@ static void put_asset(struct jsonw *w, const struct asset *a)
 {
         jsonw_key(w, "asset");
         jsonw_object(w);
-        jsonw_key(w, "bucket");
-        jsonw_cstr(w, "steno");
-        jsonw_key(w, "s3_key");
-        jsonw_cstr(w, a->key);
-        jsonw_key(w, "etag");
-        jsonw_cstr(w, a->sha256);
-        jsonw_key(w, "sha256");
-        jsonw_cstr(w, a->sha256);
-        jsonw_key(w, "mime");
-        jsonw_cstr(w, a->mime);
-        jsonw_key(w, "size_b");
-        jsonw_u64(w, a->size);
+        jsonw_field_cstr(w, "bucket", "steno");
+        jsonw_field_cstr(w, "s3_key", a->key);
+        jsonw_field_cstr(w, "etag", a->sha256);
+        jsonw_field_cstr(w, "sha256", a->sha256);
+        jsonw_field_cstr(w, "mime", a->mime);
+        jsonw_field_u64(w, "size_b", a->size);
         jsonw_object_end(w);
 }
 
@@ -146,10 +137,7 @@ static void put_part(struct jsonw *w, const struct json *j, json_ref p, const ch
         for (json_ref m = json_child(j, p); m != JSON_NONE; m = json_next_key(j, p, m)) {
                 if (json_is(j, m, "asset"))
                         continue;
-                jsonw_raw(w, json_raw(j, m));
-                w->comma = false;
-                buf_putc(w->b, ':');
-                jsonw_raw(w, json_raw(j, json_value(j, m)));
+                jsonw_copy_member(w, j, m);
         }
         if (asset)
                 put_asset(w, &a);
@@ -164,29 +152,20 @@ void acontext_put_message(struct jsonw *w, struct request *r, const char *sessio
         size_t k = 0;
         (void)r;
         jsonw_object(w);
-        jsonw_key(w, "id");
-        jsonw_cstr(w, id);
-        jsonw_key(w, "session_id");
-        jsonw_cstr(w, session);
-        jsonw_key(w, "parent_id");
-        jsonw_cstr(w, parent);
-        jsonw_key(w, "role");
-        jsonw_raw(w, role == JSON_NONE ? STR("\"user\"") : json_raw(j, role));
-        jsonw_key(w, "meta");
-        jsonw_raw(w, meta ? str_of(meta) : STR("{}"));
+        jsonw_field_cstr(w, "id", id);
+        jsonw_field_cstr(w, "session_id", session);
+        jsonw_field_cstr(w, "parent_id", parent);
+        jsonw_field_raw(w, "role", role == JSON_NONE ? STR("\"user\"") : json_raw(j, role));
+        jsonw_field_raw(w, "meta", meta ? str_of(meta) : STR("{}"));
         jsonw_key(w, "parts");
         jsonw_array(w);
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p))
                 put_part(w, j, p, id, k++);
         jsonw_array_end(w);
-        jsonw_key(w, "task_id");
-        jsonw_null(w);
-        jsonw_key(w, "session_task_process_status");
-        jsonw_cstr(w, "disable_tracking");
-        jsonw_key(w, "created_at");
-        jsonw_cstr(w, at);
-        jsonw_key(w, "updated_at");
-        jsonw_cstr(w, at);
+        jsonw_field_null(w, "task_id");
+        jsonw_field_cstr(w, "session_task_process_status", "disable_tracking");
+        jsonw_field_cstr(w, "created_at", at);
+        jsonw_field_cstr(w, "updated_at", at);
         jsonw_object_end(w);
 }
 

@@ -42,14 +42,11 @@ static void reply_conversation(struct request *r, struct steno_conv *conv)
                 struct jsonw w = jsonw_to(&r->reply);
                 time_parse(at.p, at.n, &created);
                 jsonw_object(&w);
-                jsonw_key(&w, "id");
-                jsonw_cstr(&w, steno_conv_id(conv));
-                jsonw_key(&w, "object");
-                jsonw_cstr(&w, "conversation");
-                jsonw_key(&w, "created_at");
-                jsonw_i64(&w, created / 1000);
-                jsonw_key(&w, "metadata");
-                jsonw_raw(&w, metadata == JSON_NONE ? STR("{}") : json_raw(&j, metadata));
+                jsonw_field_cstr(&w, "id", steno_conv_id(conv));
+                jsonw_field_cstr(&w, "object", "conversation");
+                jsonw_field_i64(&w, "created_at", created / 1000);
+                jsonw_field_raw(
+                    &w, "metadata", metadata == JSON_NONE ? STR("{}") : json_raw(&j, metadata));
                 jsonw_object_end(&w);
                 request_reply_json(r, 200);
         }
@@ -214,12 +211,9 @@ void conversations_delete(struct request *r)
         } else {
                 struct jsonw w = jsonw_to(&r->reply);
                 jsonw_object(&w);
-                jsonw_key(&w, "id");
-                jsonw_str(&w, r->params[0]);
-                jsonw_key(&w, "object");
-                jsonw_cstr(&w, "conversation.deleted");
-                jsonw_key(&w, "deleted");
-                jsonw_bool(&w, true);
+                jsonw_field_str(&w, "id", r->params[0]);
+                jsonw_field_cstr(&w, "object", "conversation.deleted");
+                jsonw_field_bool(&w, "deleted", true);
                 jsonw_object_end(&w);
                 request_reply_json(r, 200);
         }
@@ -283,19 +277,15 @@ static void reply_page(struct request *r, const struct page *p)
 {
         struct jsonw w = jsonw_to(&r->reply);
         jsonw_object(&w);
-        jsonw_key(&w, "object");
-        jsonw_cstr(&w, "list");
+        jsonw_field_cstr(&w, "object", "list");
         jsonw_key(&w, "data");
         jsonw_array(&w);
         if (p->items.n)
                 jsonw_raw(&w, buf_str(&p->items));
         jsonw_array_end(&w);
-        jsonw_key(&w, "first_id");
-        jsonw_cstr(&w, p->count ? p->first : NULL);
-        jsonw_key(&w, "last_id");
-        jsonw_cstr(&w, p->count ? p->last : NULL);
-        jsonw_key(&w, "has_more");
-        jsonw_bool(&w, p->more);
+        jsonw_field_cstr(&w, "first_id", p->count ? p->first : NULL);
+        jsonw_field_cstr(&w, "last_id", p->count ? p->last : NULL);
+        jsonw_field_bool(&w, "has_more", p->more);
         jsonw_object_end(&w);
         request_reply_json(r, 200);
 }

@@ -43,26 +43,14 @@ static void put_text_part(struct jsonw *w, const struct json *j, json_ref text, 
 {
         jsonw_array(w);
         jsonw_object(w);
-        jsonw_key(w, "type");
-        jsonw_cstr(w, assistant ? "output_text" : "input_text");
-        jsonw_key(w, "text");
-        jsonw_raw(w, json_raw(j, text));
+        jsonw_field_cstr(w, "type", assistant ? "output_text" : "input_text");
+        jsonw_field_copy(w, "text", j, text);
         if (assistant) {
-                jsonw_key(w, "annotations");
-                jsonw_raw(w, STR("[]"));
-                jsonw_key(w, "logprobs");
-                jsonw_raw(w, STR("[]"));
+                jsonw_field_raw(w, "annotations", STR("[]"));
+                jsonw_field_raw(w, "logprobs", STR("[]"));
         }
         jsonw_object_end(w);
         jsonw_array_end(w);
-}
-
-static void put_member(struct jsonw *w, const struct json *j, json_ref key, json_ref value)
-{
-        jsonw_raw(w, json_raw(j, key));
-        w->comma = false;
-        buf_putc(w->b, ':');
-        jsonw_raw(w, json_raw(j, value));
 }
 
 bool items_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
@@ -101,8 +89,7 @@ bool items_normalise(const struct json *j, json_ref item, struct str seed, size_
                 jsonw_cstr(&w, made);
         }
         if (untyped) {
-                jsonw_key(&w, "type");
-                jsonw_cstr(&w, "message");
+                jsonw_field_cstr(&w, "type", "message");
         }
         for (json_ref k = json_child(j, item); k != JSON_NONE; k = json_next_key(j, item, k)) {
                 json_ref v = json_value(j, k);
@@ -114,17 +101,15 @@ bool items_normalise(const struct json *j, json_ref item, struct str seed, size_
                 } else if (is_known && json_is(j, k, "status") && json_type(j, v) == JSON_NULL) {
                         continue;
                 } else {
-                        put_member(&w, j, k, v);
+                        jsonw_copy_member(&w, j, k);
                 }
         }
         json_ref status = json_get(j, item, "status");
         if (is_known && TYPES[known].status && json_type(j, status) != JSON_STRING) {
-                jsonw_key(&w, "status");
-                jsonw_cstr(&w, "completed");
+                jsonw_field_cstr(&w, "status", "completed");
         }
         if (known == 3 && json_get(j, item, "summary") == JSON_NONE) {
-                jsonw_key(&w, "summary");
-                jsonw_raw(&w, STR("[]"));
+                jsonw_field_raw(&w, "summary", STR("[]"));
         }
         jsonw_object_end(&w);
         return true;

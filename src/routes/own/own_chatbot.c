@@ -120,13 +120,10 @@ static void answer_stream(struct request *r, struct turn *t)
         buf_init(&first, 0);
         struct jsonw w = jsonw_to(&first);
         jsonw_object(&w);
-        jsonw_key(&w, "sessionId");
-        jsonw_cstr(&w, t->chat.conversation);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, t->run);
+        jsonw_field_cstr(&w, "sessionId", t->chat.conversation);
+        jsonw_field_cstr(&w, "runId", t->run);
         if (t->new_token) {
-                jsonw_key(&w, "token");
-                jsonw_cstr(&w, t->new_token);
+                jsonw_field_cstr(&w, "token", t->new_token);
         }
         jsonw_object_end(&w);
         stream_event(s, NULL, "session", first.p, first.n);
@@ -143,13 +140,10 @@ static void put_result(
 {
         struct jsonw w = jsonw_to(&r->reply);
         jsonw_object(&w);
-        jsonw_key(&w, "sessionId");
-        jsonw_cstr(&w, t->chat.conversation);
-        jsonw_key(&w, "runId");
-        jsonw_cstr(&w, t->run);
+        jsonw_field_cstr(&w, "sessionId", t->chat.conversation);
+        jsonw_field_cstr(&w, "runId", t->run);
         if (t->new_token) {
-                jsonw_key(&w, "token");
-                jsonw_cstr(&w, t->new_token);
+                jsonw_field_cstr(&w, "token", t->new_token);
         }
         static const char *const MEMBERS[] = {
             "reason", "messageId", "text", "error", "turns", "usage"};
@@ -167,12 +161,11 @@ static void put_result(
                 }
                 if (v == JSON_NONE)
                         continue;
-                jsonw_key(&w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i]);
-                jsonw_raw(&w, json_raw(in, v));
+                jsonw_field_copy(
+                    &w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i], in, v);
         }
         json_ref calls = ended ? json_get(&f, 0, "toolCalls") : JSON_NONE;
-        jsonw_key(&w, "toolCalls");
-        jsonw_raw(&w, calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
+        jsonw_field_raw(&w, "toolCalls", calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
         json_release(&j);
         json_release(&f);
         jsonw_object_end(&w);

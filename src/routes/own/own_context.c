@@ -25,8 +25,7 @@ static void put_arguments(
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         if (ref) {
-                jsonw_key(&w, "ref");
-                jsonw_cstr(&w, ref);
+                jsonw_field_cstr(&w, "ref", ref);
         }
         for (; args->query; args++) {
                 const char *v = request_query(r, args->query);

@@ -50,10 +50,8 @@ static void put_display(struct jsonw *w, const struct json *j, json_ref part)
         if (display == JSON_NONE || call == JSON_NONE || raw.n > DISPLAY_MAX)
                 return;
         jsonw_object(w);
-        jsonw_key(w, "call");
-        jsonw_raw(w, json_raw(j, call));
-        jsonw_key(w, "display");
-        jsonw_raw(w, raw);
+        jsonw_field_copy(w, "call", j, call);
+        jsonw_field_raw(w, "display", raw);
         jsonw_object_end(w);
 }
 
@@ -98,24 +96,17 @@ static int put_fact(void *ctx, const struct steno_record *r)
         if (steno_record_seq(r) > f->last)
                 return 1;
         jsonw_object(&f->w);
-        jsonw_key(&f->w, "seq");
-        jsonw_u64(&f->w, steno_record_seq(r));
-        jsonw_key(&f->w, "id");
-        jsonw_cstr(&f->w, steno_record_id(r));
-        jsonw_key(&f->w, "at");
-        jsonw_cstr(&f->w, steno_record_at(r));
-        jsonw_key(&f->w, "format");
-        jsonw_cstr(&f->w, steno_record_format(r));
-        jsonw_key(&f->w, "kind");
-        jsonw_cstr(&f->w, steno_record_kind(r));
+        jsonw_field_u64(&f->w, "seq", steno_record_seq(r));
+        jsonw_field_cstr(&f->w, "id", steno_record_id(r));
+        jsonw_field_cstr(&f->w, "at", steno_record_at(r));
+        jsonw_field_cstr(&f->w, "format", steno_record_format(r));
+        jsonw_field_cstr(&f->w, "kind", steno_record_kind(r));
         if (steno_record_target(r)) {
-                jsonw_key(&f->w, "target");
-                jsonw_cstr(&f->w, steno_record_target(r));
+                jsonw_field_cstr(&f->w, "target", steno_record_target(r));
         }
         const char *about = steno_record_about(r, &n);
         if (about && n) {
-                jsonw_key(&f->w, "about");
-                jsonw_raw(&f->w, str_span(about, n));
+                jsonw_field_raw(&f->w, "about", str_span(about, n));
         }
         int rc = put_message(f, r);
         jsonw_object_end(&f->w);

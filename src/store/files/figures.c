@@ -66,8 +66,8 @@ static void add(struct files_store *store, const struct figures *more)
                 parse(text, (size_t)got, &f);
                 jsonw_object(&w);
                 for (size_t i = 0; i < FIELD_COUNT; i++) {
-                        jsonw_key(&w, FIELDS[i].name);
-                        jsonw_u64(&w, *field_of(&f, i) + *field_of((struct figures *)more, i));
+                        jsonw_field_u64(&w, FIELDS[i].name,
+                            *field_of(&f, i) + *field_of((struct figures *)more, i));
                 }
                 jsonw_object_end(&w);
                 buf_putc(&out, '\n');

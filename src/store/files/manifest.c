@@ -80,36 +80,23 @@ void manifest_put(struct buf *out, const struct artifact_info *a)
         struct jsonw w = jsonw_to(out);
         time_format(a->created, at);
         jsonw_object(&w);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, a->id);
-        jsonw_key(&w, "kind");
-        jsonw_cstr(&w, a->kind);
-        jsonw_key(&w, "name");
-        jsonw_cstr(&w, a->name);
-        jsonw_key(&w, "state");
-        jsonw_cstr(&w, STATES[a->state]);
-        jsonw_key(&w, "created");
-        jsonw_cstr(&w, at);
-        jsonw_key(&w, "hint");
-        jsonw_cstr(&w, a->hint);
+        jsonw_field_cstr(&w, "id", a->id);
+        jsonw_field_cstr(&w, "kind", a->kind);
+        jsonw_field_cstr(&w, "name", a->name);
+        jsonw_field_cstr(&w, "state", STATES[a->state]);
+        jsonw_field_cstr(&w, "created", at);
+        jsonw_field_cstr(&w, "hint", a->hint);
         if (a->state != ARTIFACT_OPEN) {
-                jsonw_key(&w, "size");
-                jsonw_u64(&w, a->size);
-                jsonw_key(&w, "lines");
-                jsonw_u64(&w, a->lines);
-                jsonw_key(&w, "mime");
-                jsonw_cstr(&w, a->mime);
-                jsonw_key(&w, "utf8");
-                jsonw_bool(&w, a->utf8);
-                jsonw_key(&w, "sha256");
-                jsonw_cstr(&w, a->sha256);
+                jsonw_field_u64(&w, "size", a->size);
+                jsonw_field_u64(&w, "lines", a->lines);
+                jsonw_field_cstr(&w, "mime", a->mime);
+                jsonw_field_bool(&w, "utf8", a->utf8);
+                jsonw_field_cstr(&w, "sha256", a->sha256);
         }
         if (a->state == ARTIFACT_DELETED) {
                 time_format(a->deleted_at, at);
-                jsonw_key(&w, "deleted");
-                jsonw_cstr(&w, at);
-                jsonw_key(&w, "by");
-                jsonw_cstr(&w, a->deleted_by);
+                jsonw_field_cstr(&w, "deleted", at);
+                jsonw_field_cstr(&w, "by", a->deleted_by);
         }
         jsonw_object_end(&w);
 }

@@ -28,21 +28,15 @@ static void put_named(struct buf *out, const struct json *old, const char *id, c
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, id);
-        jsonw_key(&w, "project");
-        jsonw_cstr(&w, project);
+        jsonw_field_cstr(&w, "id", id);
+        jsonw_field_cstr(&w, "project", project);
         if (created[0] && json_get(old, 0, "createdAt") == JSON_NONE) {
-                jsonw_key(&w, "createdAt");
-                jsonw_cstr(&w, created);
+                jsonw_field_cstr(&w, "createdAt", created);
         }
         for (json_ref k = json_child(old, 0); k != JSON_NONE; k = json_next_key(old, 0, k)) {
                 if (json_is(old, k, "id") || json_is(old, k, "project"))
                         continue;
-                jsonw_raw(&w, json_raw(old, k));
-                w.comma = false;
-                buf_putc(out, ':');
-                jsonw_raw(&w, json_raw(old, json_value(old, k)));
+                jsonw_copy_member(&w, old, k);
         }
         jsonw_object_end(&w);
         buf_putc(out, '\n');

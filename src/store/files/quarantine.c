@@ -40,21 +40,14 @@ static void describe(const struct env *env, struct files_conv *c, const char *fi
         time_format(env->now(env), at);
         jsonw_object(&w);
         if (c) {
-                jsonw_key(&w, "project");
-                jsonw_cstr(&w, c->project_id);
-                jsonw_key(&w, "conversation");
-                jsonw_cstr(&w, c->id);
+                jsonw_field_cstr(&w, "project", c->project_id);
+                jsonw_field_cstr(&w, "conversation", c->id);
         }
-        jsonw_key(&w, "file");
-        jsonw_cstr(&w, file);
-        jsonw_key(&w, "offset");
-        jsonw_u64(&w, from);
-        jsonw_key(&w, "bytes");
-        jsonw_u64(&w, to - from);
-        jsonw_key(&w, "why");
-        jsonw_cstr(&w, why);
-        jsonw_key(&w, "at");
-        jsonw_cstr(&w, at);
+        jsonw_field_cstr(&w, "file", file);
+        jsonw_field_u64(&w, "offset", from);
+        jsonw_field_u64(&w, "bytes", to - from);
+        jsonw_field_cstr(&w, "why", why);
+        jsonw_field_cstr(&w, "at", at);
         jsonw_object_end(&w);
         buf_putc(out, '\n');
 }

@@ -68,16 +68,11 @@ static int first_line(struct files_conv *conv, struct str id, struct str mode, s
         struct jsonw w = jsonw_to(&data);
         time_format(conv->store->env->now(conv->store->env), at);
         jsonw_object(&w);
-        jsonw_key(&w, "v");
-        jsonw_u64(&w, 1);
-        jsonw_key(&w, "id");
-        jsonw_str(&w, id);
-        jsonw_key(&w, "project");
-        jsonw_cstr(&w, conv->project_id);
-        jsonw_key(&w, "conversation");
-        jsonw_cstr(&w, conv->id);
-        jsonw_key(&w, "mode");
-        jsonw_str(&w, mode);
+        jsonw_field_u64(&w, "v", 1);
+        jsonw_field_str(&w, "id", id);
+        jsonw_field_cstr(&w, "project", conv->project_id);
+        jsonw_field_cstr(&w, "conversation", conv->id);
+        jsonw_field_str(&w, "mode", mode);
         jsonw_object_end(&w);
         run_line_write(
             out, &(struct run_event){.at = str_of(at), .type = STR("run"), .data = buf_str(&data)});

@@ -34,14 +34,10 @@ static int write_note(struct files_conv *c, int trash, const char *name)
         struct jsonw w = jsonw_to(&b);
         time_format(env->now(env), at);
         jsonw_object(&w);
-        jsonw_key(&w, "project");
-        jsonw_cstr(&w, c->project_id);
-        jsonw_key(&w, "id");
-        jsonw_cstr(&w, c->id);
-        jsonw_key(&w, "folder");
-        jsonw_cstr(&w, c->folder);
-        jsonw_key(&w, "deletedAt");
-        jsonw_cstr(&w, at);
+        jsonw_field_cstr(&w, "project", c->project_id);
+        jsonw_field_cstr(&w, "id", c->id);
+        jsonw_field_cstr(&w, "folder", c->folder);
+        jsonw_field_cstr(&w, "deletedAt", at);
         jsonw_object_end(&w);
         buf_putc(&b, '\n');
         snprintf(file, sizeof file, "%s.json", name);

@@ -26,8 +26,7 @@ static void put_cursor(struct jsonw *w, const char *updated, const char *project
                         snprintf(hex, sizeof hex, "%02x", (unsigned char)*p);
                         buf_puts(&b, hex);
                 }
-        jsonw_key(w, "next_cursor");
-        jsonw_str(w, buf_str(&b));
+        jsonw_field_str(w, "next_cursor", buf_str(&b));
         buf_release(&b);
 }
 
@@ -71,12 +70,10 @@ static void put_item(struct jsonw *w, sqlite3_stmt *s)
         static const char *const NUMBERS[] = {"messages", "lastSeq", "bytes"};
         jsonw_object(w);
         for (int i = 0; i < 5; i++) {
-                jsonw_key(w, TEXTS[i]);
-                jsonw_cstr(w, (const char *)sqlite3_column_text(s, i));
+                jsonw_field_cstr(w, TEXTS[i], (const char *)sqlite3_column_text(s, i));
         }
         for (int i = 0; i < 3; i++) {
-                jsonw_key(w, NUMBERS[i]);
-                jsonw_u64(w, (uint64_t)sqlite3_column_int64(s, 5 + i));
+                jsonw_field_u64(w, NUMBERS[i], (uint64_t)sqlite3_column_int64(s, 5 + i));
         }
         jsonw_object_end(w);
 }
