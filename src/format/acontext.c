@@ -179,6 +179,7 @@ static bool read_result(struct reading *r, json_ref v)
         if (json_type(r->j, text) == JSON_STRING) {
                 p.output_kind = OUTPUT_TEXT;
                 p.output = reading_string(r, text);
+                p.output_raw = reading_raw(r, text);
         }
         *reading_part(r, PART_RESULT, v) = p;
         return true;

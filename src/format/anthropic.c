@@ -128,6 +128,7 @@ static void read_result(struct reading *r, json_ref b)
                 reading_keep(r, &p.extras, "is_error", f[3], false);
                 reading_idle(p.extras, "is_error", "false");
         }
+        p.output_raw = reading_raw(r, f[2]);
         if (json_type(j, f[2]) == JSON_STRING) {
                 p.output_kind = OUTPUT_TEXT;
                 p.output = reading_string(r, f[2]);

@@ -265,15 +265,6 @@ static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_
         return str_span(to, end);
 }
 
-static struct str made_id(struct arrange *a, uint64_t seq, size_t n)
-{
-        char *to = arena_alloc(a->arena, 64);
-        if (!to)
-                return (struct str){0};
-        int len = snprintf(to, 64, MADE_ID "%llu_%zu", (unsigned long long)seq, n);
-        return str_span(to, (size_t)len);
-}
-
 /* Ids that a provider wants to be unique in the request, or at least in a turn of calls. */
 static bool is_taken(struct arrange *a, struct str id)
 {
@@ -305,26 +296,36 @@ static void end_turn(struct arrange *a)
         a->seen_count = 0;
 }
 
+/* An id that the message itself does not have must be put in where a provider looks for it. */
+static bool lacks_id(const struct arrange *a, const struct part *p)
+{
+        return p->given_id && a->w->valid && !(a->flags & FORMAT_NAMELESS);
+}
+
 static int name_calls(struct arrange *a, struct message *m)
 {
         size_t n = 0;
+        uint64_t seq = 0;
         bool touched = false;
         if (m->role != ROLE_ASSISTANT)
                 end_turn(a);
         for (size_t i = 0; i < m->count; i++) {
                 if (m->parts[i].kind != PART_CALL)
                         continue;
+                /* Of a joined message each call is counted in its own record. */
+                uint64_t of = m->parts[i].seq ? m->parts[i].seq : m->seq;
+                n = of == seq ? n + 1 : 0;
+                seq = of;
                 struct str id = m->parts[i].id;
                 struct str better = id;
                 if (!id.n && !(a->flags & FORMAT_NAMELESS))
-                        better = made_id(a, m->seq, n);
+                        better = message_derived_id(seq, n, a->arena);
                 if (is_taken(a, better)) {
                         tell_renamed(a, m, better);
-                        better = plain_id(a, better, m->seq, n);
+                        better = plain_id(a, better, seq, n);
                 }
-                n++;
                 bool nameless = lacks_name(a, &m->parts[i]);
-                if (better.p == id.p && !nameless)
+                if (better.p == id.p && !nameless && !lacks_id(a, &m->parts[i]))
                         continue;
                 if (!touched && !own_parts(a, m, 0))
                         return STENO_ENOMEM;
@@ -358,7 +359,8 @@ static int name_results(struct arrange *a, struct message *m)
                 struct part *p = &m->parts[i];
                 if (p->kind != PART_RESULT || !p->peer)
                         continue;
-                bool id = is_other(p->id, p->peer->id), name = has_other_name(a, p);
+                bool id = is_other(p->id, p->peer->id) || lacks_id(a, p);
+                bool name = has_other_name(a, p);
                 if (!id && !name)
                         continue;
                 if (!touched && !own_parts(a, m, 0))

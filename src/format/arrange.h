@@ -8,9 +8,6 @@
 
 #include "format/format.h"
 
-/* The prefix of ids that were made for calls that had none. */
-#define MADE_ID "call_made_"
-
 /* *out shares with `h` what did not change. 0 or STENO_ENOMEM. */
 int arrange_history(struct writer *w, const struct history *h, struct history *out);
 

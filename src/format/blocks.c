@@ -66,6 +66,7 @@ void blocks_read_output(struct reading *r, struct part *result, json_ref v)
 {
         if (v == JSON_NONE)
                 return;
+        result->output_raw = reading_raw(r, v);
         if (blocks_are(r->j, v)) {
                 reading_children(r, result, v, blocks_read);
                 return;

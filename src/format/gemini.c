@@ -8,7 +8,6 @@
 #include "format/format.h"
 
 #include "base/error.h"
-#include "format/arrange.h"
 #include "format/describe.h"
 #include "format/reading.h"
 #include "format/turns.h"
@@ -99,6 +98,8 @@ static void read_response(struct reading *r, struct part *p, json_ref v)
         const struct json *j = r->j;
         p->output_kind = OUTPUT_DATA;
         p->output = reading_raw(r, v);
+        p->output_raw = p->output;
+        p->output_object = true;
         if (!p->output.p)
                 p->output_kind = OUTPUT_NONE;
         if (json_type(j, v) != JSON_OBJECT || json_count(j, v) != 1)
@@ -112,6 +113,8 @@ static void read_response(struct reading *r, struct part *p, json_ref v)
                 return;
         p->output_kind = OUTPUT_TEXT;
         p->output = reading_string(r, text);
+        p->output_raw = reading_raw(r, text);
+        p->output_object = false;
 }
 
 static bool read_result(struct reading *r, json_ref part)
@@ -238,7 +241,9 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
 
 static void write_id(struct writer *w, struct str id)
 {
-        if (id.n && !str_starts(id, MADE_ID))
+        uint64_t seq;
+        uint32_t place;
+        if (id.n && !message_is_derived_id(id, &seq, &place))
                 writing_string(w, "id", id);
 }
 

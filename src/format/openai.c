@@ -205,8 +205,21 @@ static void read_call(struct reading *r, json_ref entry)
         p.name = reading_string(r, g[0]);
         p.arguments_text = json_type(j, g[1]) == JSON_STRING;
         p.arguments = p.arguments_text ? reading_string(r, g[1]) : reading_raw(r, g[1]);
+        p.call = custom ? CALL_CUSTOM : CALL_FUNCTION;
         read_signature(r, &p, json_get(j, entry, "extra_content"));
         *reading_part(r, PART_CALL, entry) = p;
+}
+
+/* Figures of a result that stay among the extras, where the writer finds them. */
+static void note_extras(const struct message *m, struct part *p)
+{
+        for (const struct extra *x = m->extras; x; x = x->next) {
+                bool string = x->value.n >= 2 && x->value.p[0] == '"';
+                if (string && str_is(x->key, "\"serverName\""))
+                        p->server = str_span(x->value.p + 1, x->value.n - 2);
+                else if (!string && str_is(x->key, "\"exitCode\"") && !str_is(x->value, "null"))
+                        p->exit_code = x->value;
+        }
 }
 
 static void read_result(struct reading *r, json_ref *f, const int *at)
@@ -222,7 +235,9 @@ static void read_result(struct reading *r, json_ref *f, const int *at)
         p->steps = reading_raw(r, f[at[4]]);
         p->invoked_at = reading_raw(r, f[at[5]]);
         p->ref = reading_raw(r, f[at[6]]);
+        note_extras(r->m, p);
         json_ref content = f[at[7]];
+        p->output_raw = reading_raw(r, content);
         switch (json_type(j, content)) {
         case JSON_NOTHING:
                 break;

@@ -167,6 +167,7 @@ static void read_result(struct reading *r, json_ref msg)
         r->m->id = reading_string(r, f[1]);
         struct part *p = reading_part(r, PART_RESULT, msg);
         p->id = reading_string(r, f[2]);
+        p->output_raw = reading_raw(r, f[3]);
         if (json_type(r->j, f[3]) == JSON_ARRAY) {
                 reading_children(r, p, f[3], read_block);
         } else if (json_type(r->j, f[3]) == JSON_STRING) {

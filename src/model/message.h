@@ -79,6 +79,25 @@ enum output_kind {
         OUTPUT_PARTS, /* children: text, images, opaque blocks */
 };
 
+/* What a call is at the provider that made it. A writer that has no such kind writes a function
+ * call of the same name, its arguments as JSON. */
+enum call_kind {
+        CALL_FUNCTION,
+        CALL_CUSTOM, /* arguments are free text, not JSON */
+        CALL_MCP,
+        CALL_SHELL,
+        CALL_LOCAL_SHELL,
+        CALL_COMPUTER,
+        CALL_APPLY_PATCH,
+        CALL_WEB_SEARCH,
+        CALL_CODE_INTERPRETER,
+        CALL_FILE_SEARCH,
+        CALL_IMAGE_GENERATION,
+        CALL_TOOL_SEARCH,
+        CALL_LEGACY, /* openai's function_call with role "function": it has no id */
+        CALL_SERVER, /* a tool of another provider that ran it itself */
+};
+
 struct part {
         enum part_kind kind;
         struct str raw; /* the value it was read from, or absent when it was made */
@@ -88,13 +107,22 @@ struct part {
 
         /* calls and results */
         struct str id;        /* the call's id; absent or empty: there is none */
+        bool given_id;        /* the message has no id here: it was given (message_give_ids) */
+        enum call_kind call;  /* of calls, and of results that are of a kind of their own */
+        bool provider_run;    /* the provider ran the tool itself: nobody else is asked for it */
         struct str name;      /* the tool's */
+        struct str server;    /* the MCP server that has the tool */
         struct str arguments; /* a string when arguments_text, else a raw value */
         bool arguments_text;
         bool error;       /* the result is a failure */
         bool interrupted; /* the result says that the call was stopped */
         enum output_kind output_kind;
         struct str output;
+        struct str output_raw; /* raw: the value in the message that the output was read from, so
+                                  that it can be replaced there; absent when there is none. In
+                                  `legacy` it points into the record's decoded JSON instead. */
+        bool output_object;    /* output_raw must stay an object: a text is {"output": text} */
+        struct str exit_code;  /* raw number: what a command ended with, where it is known */
         struct part *children;
         size_t child_count;
 
@@ -159,6 +187,35 @@ void message_drop_part(struct message *m, size_t i);
 /* Does it have a part of this kind? */
 bool message_has(const struct message *m, enum part_kind kind);
 size_t message_count(const struct message *m, enum part_kind kind);
+
+/*
+ * Ids that the store gave to what came without one: to the calls of a message, and to its results
+ * the id of the call that each answers. Entry i is of the i-th call (result) of the message, as
+ * decoded text; an empty entry, or one behind the end, gives nothing.
+ */
+struct message_ids {
+        const struct str *calls;
+        size_t call_count;
+        const struct str *answers;
+        size_t answer_count;
+};
+
+/*
+ * Gives ids to the calls and results of `m` that have none; those that have one keep it. Call it
+ * right after reading a stored message, before pairing: every view then uses the same ids. `raw`
+ * stays, because the message itself did not change: a view in its own format still gives its bytes
+ * back, and writers for providers put the id in (given_id). 0 or STENO_ENOMEM.
+ */
+int message_give_ids(struct message *m, const struct message_ids *ids, struct arena *arena);
+
+/*
+ * The id of a call that has none and was given none, which is so in old records: it is made of the
+ * seq of its record and its place among the calls there. pairing.h accepts a result under it. A
+ * string in the arena; absent: out of memory.
+ */
+struct str message_derived_id(uint64_t seq, size_t place, struct arena *arena);
+/* Takes such an id (as text) apart. False: it is another. */
+bool message_is_derived_id(struct str id, uint64_t *seq, uint32_t *place);
 
 /* A made message with room for `count` parts, in the arena; NULL: out of memory. */
 struct message *message_new(struct arena *arena, enum role role, size_t count);

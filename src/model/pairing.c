@@ -17,6 +17,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "model/message.h"
 
 #define NONE UINT32_MAX
 #define BUCKETS_MIN 64
@@ -244,11 +245,33 @@ static struct call *find_open(
         return best;
 }
 
+/* A call that has no id is known by its name, and by an id that says where it stands. */
+static struct call *find_derived(
+    struct pairing *p, uint64_t seq, struct str id, struct call **answered, bool *gone)
+{
+        uint64_t of;
+        uint32_t place;
+        if (!message_is_derived_id(id, &of, &place) || of > seq)
+                return NULL;
+        for (uint32_t i = p->count; i-- > p->first && p->calls[i].seq >= of;) {
+                struct call *c = &p->calls[i];
+                if (c->seq != of || c->index != place)
+                        continue;
+                *gone |= c->gone;
+                if (c->answered && !c->gone)
+                        *answered = c;
+                return c->answered || c->gone ? NULL : c;
+        }
+        return NULL;
+}
+
 static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id)
 {
         struct call *answered;
         bool gone;
         struct call *open = find_open(p, seq, id, &answered, &gone);
+        if (!open && !answered)
+                open = find_derived(p, seq, id, &answered, &gone);
         struct call *c = open ? open : answered;
         if (!c)
                 return (struct pairing_match){
