@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "model/members.h"
 
 #define SEQ_ROOM 28 /* {"seq": and the longest number */
 
@@ -108,12 +109,7 @@ void steno_output_free(struct steno_output *o)
 /* Members that the output itself decides; the caller's fields cannot change them. */
 static bool is_fixed(const struct json *j, json_ref key)
 {
-        static const char *const FIXED[] = {"id", "role", "tool_call_id", "content", "toolName",
-            "serverName", "ref", "fullOutputPath", "createdAt"};
-        for (size_t i = 0; i < sizeof FIXED / sizeof *FIXED; i++)
-                if (json_is(j, key, FIXED[i]))
-                        return true;
-        return false;
+        return members_has(members_find(j, key), MEMBER_BY_OUTPUT);
 }
 
 static void put_text(struct jsonw *w, const char *key, const char *text)

@@ -11,73 +11,23 @@
 #include "format/openai.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
+#include "model/members.h"
 #include "model/token.h"
 
-/* The members that mean something to `describe`, found in one walk. Where a key stands twice the
+/* The members of the message that Steno knows, found in one walk. Where a key stands twice the
  * last one counts. */
-enum field {
-        F_ROLE,
-        F_ID,
-        F_TOOL_CALLS,
-        F_TOOL_CALL_ID,
-        F_MODE,
-        F_RUN_ID,
-        F_PART_TYPE,
-        F_IS_ERROR,
-        F_INCLUDE,
-        F_REF,
-        F_OWN, /* the rest of Steno's own: only that they are there counts */
-        F_COUNT,
-};
-
-static const struct {
-        struct str key;
-        enum field field;
-        bool own;
-} fields[] = {
-    {STR("role"), F_ROLE, false},
-    {STR("tool_calls"), F_TOOL_CALLS, false},
-    {STR("tool_call_id"), F_TOOL_CALL_ID, false},
-    {STR("id"), F_ID, true},
-    {STR("mode"), F_MODE, true},
-    {STR("runId"), F_RUN_ID, true},
-    {STR("partType"), F_PART_TYPE, true},
-    {STR("isError"), F_IS_ERROR, true},
-    {STR("includeInContext"), F_INCLUDE, true},
-    {STR("ref"), F_REF, true},
-    {STR("createdAt"), F_OWN, true},
-    {STR("toolName"), F_OWN, true},
-    {STR("serverName"), F_OWN, true},
-    {STR("duration"), F_OWN, true},
-    {STR("steps"), F_OWN, true},
-    {STR("invokedAt"), F_OWN, true},
-    {STR("error"), F_OWN, true},
-    {STR("agentId"), F_OWN, true},
-    {STR("workflowId"), F_OWN, true},
-    {STR("fullOutputPath"), F_OWN, true},
-};
-
-static bool is_key(const struct json *j, json_ref key, struct str inner, struct str name)
+static void find_members(
+    const struct json *j, json_ref msg, json_ref found[MEMBER_COUNT], bool *own)
 {
-        if (json_is_escaped(j, key))
-                return json_is_str(j, key, name);
-        return inner.n == name.n && inner.p[0] == name.p[0] && memcmp(inner.p, name.p, name.n) == 0;
-}
-
-static void find_fields(const struct json *j, json_ref msg, json_ref found[F_COUNT], bool *own)
-{
-        for (size_t i = 0; i < F_COUNT; i++)
+        for (size_t i = 0; i < MEMBER_COUNT; i++)
                 found[i] = JSON_NONE;
         for (json_ref key = json_child(j, msg); key != JSON_NONE;
              key = json_next_key(j, msg, key)) {
-                struct str inner = json_inner(j, key);
-                for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-                        if (!is_key(j, key, inner, fields[i].key))
-                                continue;
-                        found[fields[i].field] = json_value(j, key);
-                        *own |= fields[i].own;
-                        break;
-                }
+                enum member member = members_find(j, key);
+                if (member == MEMBER_COUNT)
+                        continue;
+                found[member] = json_value(j, key);
+                *own |= members_has(member, MEMBER_NOT_SENT);
         }
 }
 
@@ -140,25 +90,26 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
         if (json_type(j, msg) != JSON_OBJECT)
                 return describe_refuse(&d, "a message is not an object");
-        json_ref f[F_COUNT];
-        find_fields(j, msg, f, &a.own_fields);
-        int rc = describe_role(&d, f[F_ROLE], roles, NULL);
+        json_ref f[MEMBER_COUNT];
+        find_members(j, msg, f, &a.own_fields);
+        int rc = describe_role(&d, f[MEMBER_ROLE], roles, NULL);
         if (!rc)
-                rc = describe_id(&d, f[F_ID]);
+                rc = describe_id(&d, f[MEMBER_ID]);
         if (!rc && str_is(a.role, "assistant"))
-                rc = describe_calls(&d, f[F_TOOL_CALLS]);
+                rc = describe_calls(&d, f[MEMBER_TOOL_CALLS]);
         if (!rc && str_is(a.role, "tool"))
                 rc = describe_answer(
-                    &d, f[F_TOOL_CALL_ID], json_get(j, msg, "toolName"), "tool_call_id");
+                    &d, f[MEMBER_TOOL_CALL_ID], f[MEMBER_TOOL_NAME], "tool_call_id");
         if (rc)
                 return rc;
-        a.mode = token_text(j, f[F_MODE], arena);
-        a.run = token_text(j, f[F_RUN_ID], arena);
-        json_ref ref = f[F_REF];
+        a.mode = token_text(j, f[MEMBER_MODE], arena);
+        a.run = token_text(j, f[MEMBER_RUN_ID], arena);
+        json_ref ref = f[MEMBER_REF];
         a.ref =
             token_text(j, json_type(j, ref) == JSON_OBJECT ? json_get(j, ref, "id") : ref, arena);
-        a.off_context = json_type(j, f[F_INCLUDE]) == JSON_FALSE;
-        a.error = json_is(j, f[F_PART_TYPE], "error") || json_bool(j, f[F_IS_ERROR], false);
+        a.off_context = json_type(j, f[MEMBER_INCLUDE]) == JSON_FALSE;
+        a.error =
+            json_is(j, f[MEMBER_PART_TYPE], "error") || json_bool(j, f[MEMBER_IS_ERROR], false);
         if (arena->failed)
                 return error_nomem(err);
         *out = a;
@@ -299,19 +250,12 @@ static void read_assistant(struct reading *r, json_ref *f)
 
 bool openai_is_own_token(struct str token)
 {
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-                if (fields[i].own && str_eq(str_span(token.p + 1, token.n - 2), fields[i].key))
-                        return true;
-        return false;
+        return members_has(members_find_name(str_span(token.p + 1, token.n - 2)), MEMBER_NOT_SENT);
 }
 
 bool openai_is_own(const struct json *j, json_ref key)
 {
-        struct str inner = json_inner(j, key);
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-                if (fields[i].own && is_key(j, key, inner, fields[i].key))
-                        return true;
-        return false;
+        return members_has(members_find(j, key), MEMBER_NOT_SENT);
 }
 
 static bool has_own_fields(const struct message *m)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "loop/loop.h"
+#include "model/members.h"
 
 #define CALLS_AT_ONCE 8
 
@@ -238,13 +239,10 @@ static int start(struct work *w, struct slot *s, struct steno_error *err)
 
 /* ---- outcomes ---- */
 
-/* May a tool's further members be put into its message? Names of the loop's own may not come
+/* May a tool's further members be put into its message? A member that is set already may not come
  * twice: readers would disagree about which one counts. */
 static bool extra_ok(const struct buf *extra)
 {
-        static const char *const own[] = {"id", "role", "content", "tool_call_id", "toolName",
-            "serverName", "duration", "isError", "steps", "invokedAt", "mode", "runId", "exitCode",
-            "signal", "createdAt", "ref", "fullOutputPath"};
         struct buf object;
         struct json j;
         buf_init(&object, MESSAGE_MAX);
@@ -253,8 +251,9 @@ static bool extra_ok(const struct buf *extra)
         buf_put_str(&object, buf_str(extra));
         buf_putc(&object, '}');
         bool ok = !object.failed && json_parse(&j, object.p, object.n, NULL, NULL) == 0;
-        for (size_t i = 0; ok && i < sizeof(own) / sizeof(own[0]); i++)
-                ok = json_get(&j, 0, own[i]) == JSON_NONE;
+        for (json_ref k = ok ? json_child(&j, 0) : JSON_NONE; ok && k != JSON_NONE;
+             k = json_next_key(&j, 0, k))
+                ok = !members_has(members_find(&j, k), MEMBER_BY_OUTPUT | MEMBER_BY_LOOP);
         json_release(&j);
         buf_release(&object);
         return ok;

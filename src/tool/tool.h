@@ -81,9 +81,8 @@ struct tool_result {
         int exit_code;
         int signal; /* that ended it, or 0 */
         /* Further members of the tool message, as JSON: `"structuredContent":{...},"x":1`, without
-         * braces. Empty: none. Names the loop sets itself are refused: id, role, content,
-         * tool_call_id, toolName, serverName, duration, isError, steps, invokedAt, mode, runId,
-         * exitCode, signal. */
+         * braces. Empty: none. They are left out when one of them has a name that the loop sets
+         * itself: MEMBER_BY_OUTPUT and MEMBER_BY_LOOP in model/members.h (id, content, ref ...). */
         struct buf extra;
 };
 

@@ -1,0 +1,65 @@
+/*
+ * members.h - the members of an OpenAI-shaped message that mean something to Steno.
+ *
+ * One table, because four places ask the same question: the openai reader (what does this member
+ * say?), the writers for providers (must it be left out?), steno_output_message() and the loop
+ * (may the caller or a tool set it?). Adding a member is adding a row. The rows are also the
+ * enum, in the same order, so that a reader can keep what it found in an array.
+ */
+#ifndef MODEL_MEMBERS_H
+#define MODEL_MEMBERS_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "base/str.h"
+
+/* Who sets a member, and who may see it. */
+enum members_rule {
+        /* Providers do not have it: a view for a provider leaves it out. */
+        MEMBER_NOT_SENT = 1,
+        /* steno_output_message() sets it and ignores what the caller gives for it. */
+        MEMBER_BY_OUTPUT = 2,
+        /* The loop sets it on a tool's result: a tool may not add a member of this name. */
+        MEMBER_BY_LOOP = 4,
+};
+
+/* ROW(name in the enum, name in JSON, rules), and the roles that have such a member. */
+#define MEMBERS(ROW)                                                                               \
+        ROW(ROLE, "role", MEMBER_BY_OUTPUT)                                /* all */               \
+        ROW(CONTENT, "content", MEMBER_BY_OUTPUT)                          /* all */               \
+        ROW(TOOL_CALLS, "tool_calls", 0)                                   /* assistant */         \
+        ROW(TOOL_CALL_ID, "tool_call_id", MEMBER_BY_OUTPUT)                /* tool */              \
+        ROW(ID, "id", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                  /* all */               \
+        ROW(CREATED_AT, "createdAt", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)   /* all */               \
+        ROW(MODE, "mode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)                /* all */               \
+        ROW(RUN_ID, "runId", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* all */               \
+        ROW(AGENT_ID, "agentId", MEMBER_NOT_SENT)                          /* all */               \
+        ROW(WORKFLOW_ID, "workflowId", MEMBER_NOT_SENT)                    /* all */               \
+        ROW(PART_TYPE, "partType", MEMBER_NOT_SENT)                        /* all */               \
+        ROW(ERROR, "error", MEMBER_NOT_SENT)                               /* assistant */         \
+        ROW(INCLUDE, "includeInContext", MEMBER_NOT_SENT)                  /* all */               \
+        ROW(TOOL_NAME, "toolName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)     /* tool */              \
+        ROW(SERVER_NAME, "serverName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */              \
+        ROW(DURATION, "duration", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */              \
+        ROW(IS_ERROR, "isError", MEMBER_NOT_SENT | MEMBER_BY_LOOP)         /* tool */              \
+        ROW(STEPS, "steps", MEMBER_NOT_SENT | MEMBER_BY_LOOP)              /* tool */              \
+        ROW(INVOKED_AT, "invokedAt", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */              \
+        ROW(EXIT_CODE, "exitCode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)       /* tool */              \
+        ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)            /* tool */              \
+        ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                /* tool */              \
+        ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */
+
+#define MEMBERS_ENUM(id, name, rules) MEMBER_##id,
+enum member { MEMBERS(MEMBERS_ENUM) MEMBER_COUNT };
+#undef MEMBERS_ENUM
+
+/* Which member is it? MEMBER_COUNT: none of the table. `key` is a key's node; a `name` is plain
+ * text without escapes. */
+enum member members_find(const struct json *j, json_ref key);
+enum member members_find_name(struct str name);
+
+/* Does one of `rules` (MEMBER_NOT_SENT ...) hold for it? False for MEMBER_COUNT. */
+bool members_has(enum member member, unsigned rules);
+
+#endif
