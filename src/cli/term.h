@@ -33,7 +33,8 @@ void term_cell_right(struct buf *b, struct str s, unsigned width);
 /* Writes to standard error, all of it, errors ignored: there is nowhere to report them. */
 void term_stderr(struct str s);
 
-/* Sends `o` through the user's pager when it is a terminal; 0 or the pager's process. */
+/* Sends `o` through the user's pager when it is a terminal; the pager's process, or 0 when there is
+ * no pager and `o` is printed directly. */
 pid_t term_pager_start(struct out *o);
 /* Flushes, then waits until the person has read. */
 void term_pager_end(struct out *o, pid_t pid);
