@@ -3,47 +3,59 @@ MODE ?= release
 BUILD ?= $(if $(filter release,$(MODE)),build,build-$(MODE))
 
 MESON_release =
-# Under a sanitizer gcc warns of null pointers that its own checks have made possible.
-MESON_asan = -Dwerror=false -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false
-MESON_tsan = -Dwerror=false -Db_sanitize=thread -Db_lundef=false -Dbench=false
+MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
+MESON_tsan = -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps run test test-long sanitized tests-only bench install format clean
+.PHONY: all deps deps-test run test test-long with-tests sanitized bench install format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
+# A build has neither tests nor benchmarks until somebody asks for them, and so does not need what
+# they need. What is compiled stays as it is when they are added.
+TESTS = false
+BENCH = false
 $(BUILD)/build.ninja: | deps
-	@meson setup $(BUILD) $(MESON_$(MODE)) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@meson setup $(BUILD) -Dtests=$(TESTS) -Dbench=$(BENCH) $(MESON_$(MODE)) >$(BUILD).log 2>&1 || \
+		{ cat $(BUILD).log; exit 1; }
 
 deps:
-	@tools/deps
+	@tools/deps build
+
+deps-test:
+	@tools/deps test
 
 run: all
 	@tools/demo $(BUILD)/steno
+
+# with-tests: this build, with the tests.
+with-tests: TESTS = true
+with-tests: deps-test $(BUILD)/build.ninja
+	@[ -e $(BUILD)/tests/list ] || meson configure $(BUILD) -Dtests=true
+	@ninja -C $(BUILD) --quiet
 
 # Everything with the release build; the compiled tests once more under ASan and UBSan; those
 # with threads under TSan.
 THREADED = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider
 SANITIZED = $(if $(filter release,$(MODE)),--also build-asan --also build-tsan:$(THREADED))
 
-test: all sanitized
+test: with-tests sanitized
 	@tests/run $(BUILD) $(SANITIZED)
 
-test-long: all sanitized
-	@STENO_TEST_LONG=1 STENO_TEST_TIMEOUT=7200 tests/run $(BUILD) $(SANITIZED)
+test-long: with-tests sanitized
+	@STENO_TEST_LONG=1 tests/run $(BUILD) $(SANITIZED)
 
-sanitized: all
+sanitized: with-tests
 ifeq ($(MODE),release)
-	@$(MAKE) --no-print-directory MODE=asan tests-only
-	@$(MAKE) --no-print-directory MODE=tsan tests-only
+	@$(MAKE) --no-print-directory MODE=asan with-tests
+	@$(MAKE) --no-print-directory MODE=tsan with-tests
 endif
 
-# The library and the compiled tests, without the program and its page.
-tests-only: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet tests_all
-
-bench: all
+bench: BENCH = true
+bench: deps-test $(BUILD)/build.ninja
+	@[ -e $(BUILD)/bench ] || meson configure $(BUILD) -Dbench=true
+	@ninja -C $(BUILD) --quiet
 	@bench/run $(BUILD)
 
 install: all

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const build = resolve(process.argv[2] || process.env.STENO_BUILD || join(root, "build"));
 const helper = join(build, "tests/view/count_tokens");
-const tiktoken = join(root, "tests/npm/node_modules/js-tiktoken");
+const tiktoken = join(root, "tools/npm/node_modules/js-tiktoken");
 const ROUNDS = 3;
 
 if (!existsSync(tiktoken) || !existsSync(helper)) skip("js-tiktoken or count_tokens is missing");
