@@ -26,7 +26,10 @@ struct talk_opts {
 
 /* Rows of an option table; `type` is the command's struct. */
 #define TALK_ROWS(type)                                                                            \
-        {"model", 0, OPT_TEXT, "M", offsetof(type, talk.model), "the model's name"},               \
+        {"model", 0, OPT_TEXT, "M", offsetof(type, talk.model),                                    \
+            "the model's name ($STENO_MODEL)"},                                                    \
+            {"provider", 0, OPT_TEXT, "NAME", offsetof(type, talk.provider),                       \
+                "whose API the endpoint speaks: openai, script ($STENO_PROVIDER)"},                \
             {"base-url", 0, OPT_TEXT, "URL", offsetof(type, talk.base_url),                        \
                 "an OpenAI-compatible endpoint ($OPENAI_BASE_URL)"},                               \
             {"system", 0, OPT_TEXT, "T", offsetof(type, talk.system),                              \

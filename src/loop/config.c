@@ -19,6 +19,7 @@
 #include "base/json_keys.h"
 #include "base/limits.h"
 #include "loop/trust.h"
+#include "provider/provider.h"
 
 static const char *const known[] = {"provider", "baseUrl", "apiKey", "model", "system", "params",
     "mcpServers", "permissions", "environment", "limits", "$schema", NULL};
@@ -367,18 +368,30 @@ static int add_user(
         return rc == STENO_ENOTFOUND ? 0 : rc;
 }
 
-static int add_environment(struct config *c, const char *const *env, struct steno_error *err)
+static int take_variable(struct config *c, const char *const *env, const char *name,
+    const char *key, struct steno_error *err)
 {
-        static const char *const names[][2] = {{"OPENAI_BASE_URL", "baseUrl"},
-            {"OPENAI_API_KEY", "apiKey"}, {"STENO_MODEL", "model"}, {"STENO_PROVIDER", "provider"}};
+        const char *value = name ? env_get(env, name) : NULL;
+        return value && *value ? config_override(c, key, value, err) : 0;
+}
 
-        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-                const char *value = env_get(env, names[i][0]);
-                int rc = value && *value ? config_override(c, names[i][1], value, err) : 0;
-                if (rc < 0)
-                        return rc;
-        }
-        return 0;
+/* The provider comes first: its row says where its URL and its key are. */
+static int add_environment(
+    struct config *c, const struct config_sources *from, struct steno_error *err)
+{
+        const struct provider *p = NULL;
+        int rc = take_variable(c, from->env, "STENO_PROVIDER", "provider", err);
+        if (rc == 0 && from->provider)
+                rc = config_override(c, "provider", from->provider, err);
+        if (rc == 0)
+                rc = provider_find(c->provider, &p, err);
+        if (rc == 0)
+                rc = take_variable(c, from->env, p->url_variable, "baseUrl", err);
+        if (rc == 0)
+                rc = take_variable(c, from->env, p->key_variable, "apiKey", err);
+        if (rc == 0)
+                rc = take_variable(c, from->env, "STENO_MODEL", "model", err);
+        return rc;
 }
 
 int config_load(struct config *c, const struct config_sources *from, struct steno_error *err)
@@ -399,7 +412,7 @@ int config_load(struct config *c, const struct config_sources *from, struct sten
         if (rc == 0 && from->directory)
                 rc = add_project(&loaded, from, home, err);
         if (rc == 0)
-                rc = add_environment(&loaded, from->env, err);
+                rc = add_environment(&loaded, from, err);
         if (rc == 0)
                 *c = loaded;
         else

@@ -17,7 +17,8 @@
  *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0}
  *   }
  *
- * Environment: OPENAI_BASE_URL, OPENAI_API_KEY, STENO_MODEL, STENO_PROVIDER. In a server's command,
+ * Environment: STENO_MODEL, STENO_PROVIDER, and the variables that the provider's row names
+ * (provider.h; OPENAI_BASE_URL and OPENAI_API_KEY of "openai"). In a server's command,
  * args, env, url and headers, ${NAME} and ${NAME:-default} are replaced from the environment.
  *
  * A steno.json may have come with a cloned repository. Until it is trusted (trust.h) its
@@ -63,9 +64,11 @@ struct config {
 struct config_sources {
         const char *const *env; /* the process's environment */
         const char *directory;  /* where steno.json is looked for; NULL: nowhere */
+        const char *provider;   /* what a flag says; NULL: as configured */
 };
 
-/* STENO_EINVAL: a file says something that is not understood; the message has file and key. */
+/* STENO_EINVAL: a file says something that is not understood, and the message has file and key; or
+ * there is no such provider. */
 int config_load(struct config *c, const struct config_sources *from, struct steno_error *err);
 void config_release(struct config *c);
 

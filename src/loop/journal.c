@@ -55,7 +55,7 @@ static int flush_locked(struct journal *j)
 {
         if (j->text.n == 0)
                 return 0;
-        struct event e = {.type = j->kind == PIECE_TEXT ? "message" : "thinking"};
+        struct event e = {.type = j->kind == REPLY_TEXT ? "message" : "thinking"};
         begin(&e, j, j->message_id);
         jsonw_field_str(&e.w, "text", buf_str(&j->text));
         jsonw_object_end(&e.w);
@@ -92,7 +92,7 @@ void journal_message(struct journal *j, const char *message_id)
         pthread_mutex_unlock(&j->lock);
 }
 
-int journal_piece(struct journal *j, enum assemble_piece kind, struct str text)
+int journal_piece(struct journal *j, enum reply_piece kind, struct str text)
 {
         pthread_mutex_lock(&j->lock);
         int rc = 0;

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "provider/assemble.h"
+#include "provider/reply.h"
 #include "steno_loop.h"
 
 #define JOURNAL_MERGE_MS 50
@@ -29,7 +29,7 @@ struct journal {
         pthread_mutex_t lock;
         /* pending text, and whose it is */
         struct buf text;
-        enum assemble_piece kind;
+        enum reply_piece kind;
         char message_id[64];
         int64_t since;
         struct steno_error failed; /* code 0 while all is well */
@@ -53,7 +53,7 @@ int journal_event_end(struct event *e, struct journal *j);
 
 /* From here on pieces belong to this message. */
 void journal_message(struct journal *j, const char *message_id);
-int journal_piece(struct journal *j, enum assemble_piece kind, struct str text);
+int journal_piece(struct journal *j, enum reply_piece kind, struct str text);
 /* Writes pending text when it is due. In how many milliseconds it wants to be called again, -1
  * when nothing is pending. */
 int journal_tick(struct journal *j);

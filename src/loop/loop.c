@@ -51,7 +51,6 @@ static int take_options(
                 return error_set(err, STENO_EINVAL,
                     "options: give a prompt, or a message, or continue: one of them");
         o->mode = o->mode ? o->mode : "chat";
-        o->provider = o->provider ? o->provider : "openai";
         o->connect_ms = or_default(o->connect_ms, 10000);
         o->idle_ms = or_default(o->idle_ms, 120000);
         o->retries = o->retries == UINT32_MAX ? 0 : or_default(o->retries, 3);
@@ -65,18 +64,36 @@ static int take_options(
         return rc;
 }
 
-static int make_provider(struct loop *c, struct steno_error *err)
+static int open_client(struct loop *c, struct steno_error *err)
 {
         const struct steno_loop_options *o = &c->opt;
-        if (strcmp(o->provider, "script") == 0)
-                return provider_script_new(o->script_json, &c->provider, err);
-        if (strcmp(o->provider, "openai") != 0)
-                return error_set(err, STENO_EINVAL, "provider \"%.40s\" is not known", o->provider);
-        if (!o->model || !o->model[0])
-                return error_set(err, STENO_EINVAL, "options: a model is needed");
-        struct provider_openai_options p = {
-            o->base_url, o->api_key, o->connect_ms, o->idle_ms, o->retries};
-        return provider_openai_new(&p, &c->provider, err);
+        int rc = provider_find(o->provider, &c->provider, err);
+        if (rc)
+                return rc;
+        if (c->provider->needs_model && (!o->model || !o->model[0]))
+                return error_set(
+                    err, STENO_EINVAL, "no model given: use --model NAME or set STENO_MODEL");
+        struct provider_options p = {
+            .base_url = o->base_url,
+            .api_key = o->api_key,
+            .script_json = o->script_json,
+            .connect_ms = o->connect_ms,
+            .idle_ms = o->idle_ms,
+            .retries = o->retries,
+        };
+        return c->provider->open(c->provider, &p, &c->client, err);
+}
+
+static int offer_tools(struct loop *c, struct steno_error *err)
+{
+        c->offered = calloc(c->tools.count + 1, sizeof(*c->offered));
+        if (!c->offered)
+                return error_nomem(err);
+        for (size_t i = 0; i < c->tools.count; i++) {
+                const struct tool *t = &c->tools.list[i];
+                c->offered[i] = (struct provider_tool){t->name, t->description, t->schema};
+        }
+        return 0;
 }
 
 static int make_tools(struct loop *c, struct steno_error *err)
@@ -94,11 +111,7 @@ static int make_tools(struct loop *c, struct steno_error *err)
         if (rc == 0 && want && strcmp(want, "any") != 0 && !toolset_find(&c->tools, str_of(want)))
                 rc = error_set(
                     err, STENO_EINVAL, "the required tool \"%.80s\" is not offered", want);
-        if (rc == 0) {
-                toolset_put_openai(&c->tools, &c->tools_json);
-                rc = buf_check(&c->tools_json, err);
-        }
-        return rc;
+        return rc ? rc : offer_tools(c, err);
 }
 
 /* ---- limits ---- */
@@ -297,7 +310,7 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
         if (rc == 0)
                 rc = make_tools(c, err);
         if (rc == 0)
-                rc = make_provider(c, err);
+                rc = open_client(c, err);
         if (rc)
                 return rc;
         c->board = job_board_new();
@@ -316,17 +329,16 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         struct steno_error *why = err ? err : &own; /* run_error tells it, whoever listens */
         struct loop c = {0};
         toolset_init(&c.tools);
-        buf_init(&c.tools_json, 0);
         buf_init(&c.calls_json, MESSAGE_MAX);
         buf_init(&c.final_text, MESSAGE_MAX);
         int rc = prepare(&c, opt, why);
         if (rc == 0)
                 rc = run(&c, result, why);
         job_board_unref(c.board);
-        if (c.provider)
-                c.provider->free(c.provider);
+        if (c.client)
+                c.client->close(c.client);
         toolset_release(&c.tools);
-        buf_release(&c.tools_json);
+        free(c.offered);
         buf_release(&c.calls_json);
         buf_release(&c.final_text);
         return rc;

@@ -1,11 +1,11 @@
 /*
  * loop.h - one execution of the loop, shared by the files that carry it out:
  *
- *   loop.c      options, the order of turns, limits, how a run ends
- *   turn.c      one model call: history in, reply out
- *   calls.c     the tool calls of one reply
- *   words.c     the messages the loop writes, and telling of them
- *   rescue.c    what a run that died left behind
+ *   loop.c           options, the order of turns, limits, how a run ends
+ *   loop_turn.c      one model call: history in, reply out
+ *   loop_calls.c     the tool calls of one reply
+ *   loop_messages.c  the messages the loop writes, and telling of them
+ *   loop_recovery.c  what a run that died left behind
  */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
@@ -29,9 +29,10 @@
 
 struct loop {
         struct steno_loop_options opt; /* defaults filled in */
-        struct provider *provider;
+        const struct provider *provider;
+        struct provider_client *client;
         struct steno_tools tools;
-        struct buf tools_json;
+        struct provider_tool *offered; /* what the provider is told of each of them */
         struct steno_run *run;
         struct journal journal;
         struct job_board *board;
@@ -51,7 +52,7 @@ struct loop {
         struct buf final_text;
 };
 
-/* ---- words.c ---- */
+/* ---- loop_messages.c ---- */
 
 void loop_make_id(const char *prefix, char out[CHAT_ID]);
 
@@ -83,7 +84,7 @@ int loop_store_result(struct loop *c, const struct reply_call *call, const struc
 int loop_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
     struct str text, struct str thinking);
 
-/* ---- turn.c ---- */
+/* ---- loop_turn.c ---- */
 
 /*
  * Calls the model with the stored history. 0 with a reply to keep (stored by the caller), or with
@@ -91,12 +92,12 @@ int loop_put_died(struct buf *out, const char *message_id, const char *run_id, c
  */
 int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err);
 
-/* ---- calls.c ---- */
+/* ---- loop_calls.c ---- */
 
 /* Carries out the calls of a reply; afterwards each has a stored result. */
 int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error *err);
 
-/* ---- rescue.c ---- */
+/* ---- loop_recovery.c ---- */
 
 /* Completes what dead runs left; STENO_ECONFLICT while a live run holds the conversation. */
 int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "loop/loop.h"
+#include "model/members.h"
 
 void loop_make_id(const char *prefix, char out[CHAT_ID])
 {
@@ -29,10 +30,12 @@ static void put_origin(struct jsonw *w, const struct loop *c)
         jsonw_field_cstr(w, "runId", steno_run_id(c->run));
 }
 
-static int append(struct loop *c, struct str json, uint32_t flags, struct steno_error *err)
+/* `format` NULL: Steno's own, openai. */
+static int append(
+    struct loop *c, struct str json, const char *format, uint32_t flags, struct steno_error *err)
 {
         struct steno_append_options opt = {
-            .size = sizeof(opt), .durability = STENO_FULL, .flags = flags};
+            .size = sizeof(opt), .durability = STENO_FULL, .flags = flags, .format = format};
         struct steno_receipt *receipt = NULL;
         int rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
         steno_receipt_free(receipt);
@@ -42,7 +45,7 @@ static int append(struct loop *c, struct str json, uint32_t flags, struct steno_
 static int append_buf(struct loop *c, struct buf *b, struct steno_error *err)
 {
         int rc = buf_check(b, err);
-        return rc ? rc : append(c, buf_str(b), 0, err);
+        return rc ? rc : append(c, buf_str(b), NULL, 0, err);
 }
 
 /* ---- the user ---- */
@@ -131,8 +134,8 @@ static void tell_assistant(struct loop *c, struct buf *json)
  * off as another run's, and readers disagree about keys that come twice. */
 static int put_reply(struct buf *out, const struct reply *reply, struct steno_error *err)
 {
-        static const char *const own[] = {"id", "createdAt", "mode", "runId", "partType", "error",
-            "includeInContext", "agentId", "workflowId", NULL};
+        const char *own[MEMBER_COUNT + 1];
+        members_list(MEMBER_OF_RUN, own);
         struct json j;
         struct json_edits edits;
         json_init(&j);
@@ -163,7 +166,9 @@ int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_err
         put_origin(&w, c);
         buf_putc(&json, ',');
         buf_put(&json, came.p + 1, came.n - 1); /* less its brace; it has a role at least */
-        rc = append_buf(c, &json, err);
+        rc = buf_check(&json, err);
+        if (rc == 0)
+                rc = append(c, buf_str(&json), c->provider->format, 0, err);
         if (rc == 0)
                 tell_assistant(c, &json);
 out:
@@ -402,7 +407,7 @@ int loop_store_result(struct loop *c, const struct reply_call *call, const struc
     struct str message, struct steno_error *err)
 {
         /* What is inline was decided when it was written; the note about its end counts no more. */
-        int rc = append(c, message, STENO_KEEP_OUTPUTS, err);
+        int rc = append(c, message, NULL, STENO_KEEP_OUTPUTS, err);
         if (rc)
                 return rc;
         if (c->opt.on_tool_message)

@@ -15,62 +15,16 @@ static int into_buf(void *ctx, const void *p, size_t n)
         return b->failed;
 }
 
-static bool ends_with_assistant(struct str messages)
+/* The stored history in the format that the provider asks for. */
+static int put_history(struct loop *c, struct buf *out, struct steno_error *err)
 {
-        struct json j;
-        json_init(&j);
-        bool is = false;
-        if (json_parse(&j, messages.p, messages.n, NULL, NULL) == 0) {
-                json_ref last = JSON_NONE;
-                for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m))
-                        last = m;
-                is = json_is(&j, json_get(&j, last, "role"), "assistant");
-        }
-        json_release(&j);
-        return is;
-}
-
-static void put_extra(struct jsonw *w, const char *role, const char *text)
-{
-        jsonw_object(w);
-        jsonw_field_cstr(w, "role", role);
-        jsonw_field_cstr(w, "content", text);
-        jsonw_object_end(w);
-}
-
-/* The view, between the system prompt and, where the history ends with the assistant's own
- * words, a request to go on: neither is stored. */
-static int put_messages(struct loop *c, struct buf *out, struct steno_error *err)
-{
-        struct buf view;
-        buf_init(&view, 0);
         struct steno_view_options opt = {.size = sizeof(opt),
-            .format = "openai",
+            .format = c->provider->format,
             .edit_strategies = c->opt.edit_strategies,
             .budget = c->opt.budget,
             .outputs = STENO_OUTPUTS_STUB};
-        int rc = steno_view(c->opt.conv, &opt, into_buf, &view, NULL, err);
-        struct json j;
-        json_init(&j);
-        if (rc == 0)
-                rc = json_parse(&j, view.p, view.n, NULL, err);
-        if (rc)
-                goto out;
-        bool nudge = c->nudge && ends_with_assistant(buf_str(&view));
-        struct jsonw w = jsonw_to(out);
-        jsonw_array(&w);
-        if (c->opt.system)
-                put_extra(&w, "system", c->opt.system);
-        for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m))
-                jsonw_raw(&w, json_raw(&j, m));
-        if (nudge)
-                put_extra(&w, "user", PROVIDER_GO_ON);
-        jsonw_array_end(&w);
-        rc = buf_check(out, err);
-out:
-        json_release(&j);
-        buf_release(&view);
-        return rc;
+        int rc = steno_view(c->opt.conv, &opt, into_buf, out, NULL, err);
+        return rc ? rc : buf_check(out, err);
 }
 
 /* ---- asking ---- */
@@ -81,7 +35,7 @@ static void make_call_id(void *ctx, char out[64])
         loop_make_id("call_", out);
 }
 
-static int on_piece(void *ctx, enum assemble_piece kind, struct str text)
+static int on_piece(void *ctx, enum reply_piece kind, struct str text)
 {
         struct loop *c = ctx;
         return journal_piece(&c->journal, kind, text);
@@ -106,23 +60,30 @@ static void on_retry(void *ctx, const struct reply_fault *fault, unsigned attemp
         journal_event_end(&e, &c->journal);
 }
 
-static void count_tokens(struct loop *c, const struct reply *reply, struct str messages)
+/* Where the provider tells no usage, the tokens are counted here. */
+static void count_tokens(struct loop *c, const struct reply *reply, struct str history)
 {
         uint64_t n = reply->total_tokens;
-        if (n == 0 && c->opt.max_tokens)
-                n = steno_count_tokens(messages.p, messages.n, NULL) +
+        if (n == 0 && c->opt.max_tokens) {
+                struct str system = str_of(c->opt.system);
+                n = steno_count_tokens(history.p, history.n, NULL) +
+                    steno_count_tokens(system.n ? system.p : "", system.n, NULL) +
                     steno_count_tokens(reply->message.p, reply->message.n, NULL);
+        }
         c->tokens += n;
 }
 
-static int ask(struct loop *c, struct str messages, struct str tool_choice, struct reply *reply,
+static int ask(struct loop *c, struct str history, const char *require_tool, struct reply *reply,
     struct steno_error *err)
 {
         struct provider_request request = {
             .model = c->opt.model,
-            .messages = messages,
-            .tools = buf_str(&c->tools_json),
-            .tool_choice = tool_choice,
+            .history = history,
+            .system = c->opt.system,
+            .go_on = c->nudge,
+            .tools = c->offered,
+            .tool_count = c->tools.count,
+            .require_tool = require_tool,
             .params = str_of(c->opt.params_json),
             .stream = !(c->opt.flags & STENO_LOOP_NO_STREAM),
             .stop = c->opt.stop,
@@ -131,17 +92,17 @@ static int ask(struct loop *c, struct str messages, struct str tool_choice, stru
         struct provider_hooks hooks = {
             .tick = on_tick,
             .retry = on_retry,
-            .assemble = {make_call_id, on_piece, c},
+            .reply = {make_call_id, on_piece, c},
             .ctx = c,
         };
         loop_make_id("msg_", c->message_id);
         journal_message(&c->journal, c->message_id);
         c->turns++;
         reply_clear(reply);
-        int rc = c->provider->complete(c->provider, &request, &hooks, reply, err);
+        int rc = c->client->complete(c->client, &request, &hooks, reply, err);
         journal_flush(&c->journal);
         int stored = journal_check(&c->journal, err);
-        count_tokens(c, reply, messages);
+        count_tokens(c, reply, history);
         return stored ? stored : rc;
 }
 
@@ -150,16 +111,8 @@ static int ask(struct loop *c, struct str messages, struct str tool_choice, stru
 static int store_failure(struct loop *c, const char *reason, const struct reply_fault *fault,
     const struct reply *reply, struct steno_error *err)
 {
-        struct json j;
-        struct buf thinking;
-        json_init(&j);
-        buf_init(&thinking, MESSAGE_MAX);
-        if (reply->message.n && json_parse(&j, reply->message.p, reply->message.n, NULL, NULL) == 0)
-                json_string(&j, json_get(&j, 0, "reasoning_content"), &thinking, NULL);
-        int rc = loop_store_fault(c, reason, fault, buf_str(&reply->text), buf_str(&thinking), err);
-        buf_release(&thinking);
-        json_release(&j);
-        return rc;
+        return loop_store_fault(
+            c, reason, fault, buf_str(&reply->text), buf_str(&reply->thinking), err);
 }
 
 /* Turns what ended a model call into history. Negative only when that could not be stored. */
@@ -207,42 +160,33 @@ static int drop(struct loop *c, struct steno_error *err)
         return journal_check(&c->journal, err);
 }
 
-static void put_choice(const struct loop *c, struct buf *out)
+/* One call of the model, its failure stored. */
+static int ask_and_settle(struct loop *c, struct str history, const char *require_tool,
+    struct reply *reply, struct steno_error *err)
 {
-        if (strcmp(c->opt.require_tool, "any") == 0) {
-                buf_puts(out, "\"required\"");
-                return;
-        }
-        buf_puts(out, "{\"type\":\"function\",\"function\":{\"name\":");
-        json_put_string(out, str_of(c->opt.require_tool));
-        buf_puts(out, "}}");
+        int rc = ask(c, history, require_tool, reply, err);
+        return settle(c, rc, reply, err);
+}
+
+/* The model did not call the tool that is required: that reply is dropped, and it is asked once
+ * more, with no other choice. */
+static int insist(struct loop *c, struct str history, struct reply *reply, struct steno_error *err)
+{
+        int rc = drop(c, err);
+        return rc ? rc : ask_and_settle(c, history, c->opt.require_tool, reply, err);
 }
 
 int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err)
 {
-        struct buf messages, choice;
-        buf_init(&messages, 0);
-        buf_init(&choice, 1 * KIB);
-        int rc = put_messages(c, &messages, err);
-        if (rc)
-                goto out;
-        rc = ask(c, buf_str(&messages), (struct str){NULL, 0}, reply, err);
-        rc = settle(c, rc, reply, err);
-        if (rc || c->reason)
-                goto out;
-        if (!satisfies(c, reply)) {
-                rc = drop(c, err);
-                if (rc)
-                        goto out;
-                put_choice(c, &choice);
-                rc = ask(c, buf_str(&messages), buf_str(&choice), reply, err);
-                rc = settle(c, rc, reply, err);
-                if (rc || c->reason)
-                        goto out;
-        }
-        c->required_met = c->required_met || (c->opt.require_tool && satisfies(c, reply));
-out:
-        buf_release(&messages);
-        buf_release(&choice);
+        struct buf history;
+        buf_init(&history, 0);
+        int rc = put_history(c, &history, err);
+        if (rc == 0)
+                rc = ask_and_settle(c, buf_str(&history), NULL, reply, err);
+        if (rc == 0 && !c->reason && !satisfies(c, reply))
+                rc = insist(c, buf_str(&history), reply, err);
+        if (rc == 0 && !c->reason && c->opt.require_tool && satisfies(c, reply))
+                c->required_met = true;
+        buf_release(&history);
         return rc;
 }

@@ -18,13 +18,11 @@ static int override(struct config *c, const char *key, const char *value, struct
 static int read_config(
     struct session *s, const struct session_options *opt, struct steno_error *err)
 {
-        struct config_sources from = {opt->env, s->directory};
+        struct config_sources from = {opt->env, s->directory, opt->provider};
         int rc = config_load(&s->config, &from, err);
         if (rc)
                 return rc;
-        rc = override(&s->config, "provider", opt->provider, err);
-        if (rc == 0)
-                rc = override(&s->config, "baseUrl", opt->base_url, err);
+        rc = override(&s->config, "baseUrl", opt->base_url, err);
         if (rc == 0)
                 rc = override(&s->config, "model", opt->model, err);
         if (rc == 0)

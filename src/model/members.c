@@ -40,3 +40,12 @@ bool members_has(enum member member, unsigned rules)
 {
         return member < MEMBER_COUNT && (members[member].rules & rules);
 }
+
+void members_list(unsigned rules, const char *names[MEMBER_COUNT + 1])
+{
+        size_t n = 0;
+        for (int i = 0; i < MEMBER_COUNT; i++)
+                if (members_has((enum member)i, rules))
+                        names[n++] = members[i].name.p;
+        names[n] = NULL;
+}

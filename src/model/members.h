@@ -22,23 +22,25 @@ enum members_rule {
         MEMBER_BY_OUTPUT = 2,
         /* The loop sets it on a tool's result: a tool may not add a member of this name. */
         MEMBER_BY_LOOP = 4,
+        /* It says who wrote a message and whether it counts: a model's reply may not set it. */
+        MEMBER_OF_RUN = 8,
 };
 
 /* ROW(name in the enum, name in JSON, rules), and the roles that have such a member. */
 #define MEMBERS(ROW)                                                                               \
-        ROW(ROLE, "role", MEMBER_BY_OUTPUT)                                /* all */               \
-        ROW(CONTENT, "content", MEMBER_BY_OUTPUT)                          /* all */               \
-        ROW(TOOL_CALLS, "tool_calls", 0)                                   /* assistant */         \
-        ROW(TOOL_CALL_ID, "tool_call_id", MEMBER_BY_OUTPUT)                /* tool */              \
-        ROW(ID, "id", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                  /* all */               \
-        ROW(CREATED_AT, "createdAt", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)   /* all */               \
-        ROW(MODE, "mode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)                /* all */               \
-        ROW(RUN_ID, "runId", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* all */               \
-        ROW(AGENT_ID, "agentId", MEMBER_NOT_SENT)                          /* all */               \
-        ROW(WORKFLOW_ID, "workflowId", MEMBER_NOT_SENT)                    /* all */               \
-        ROW(PART_TYPE, "partType", MEMBER_NOT_SENT)                        /* all */               \
-        ROW(ERROR, "error", MEMBER_NOT_SENT)                               /* assistant */         \
-        ROW(INCLUDE, "includeInContext", MEMBER_NOT_SENT)                  /* all */               \
+        ROW(ROLE, "role", MEMBER_BY_OUTPUT)                               /* all */                \
+        ROW(CONTENT, "content", MEMBER_BY_OUTPUT)                         /* all */                \
+        ROW(TOOL_CALLS, "tool_calls", 0)                                  /* assistant */          \
+        ROW(TOOL_CALL_ID, "tool_call_id", MEMBER_BY_OUTPUT)               /* tool */               \
+        ROW(ID, "id", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* all */                \
+        ROW(CREATED_AT, "createdAt", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* all */ \
+        ROW(MODE, "mode", MEMBER_NOT_SENT | MEMBER_BY_LOOP | MEMBER_OF_RUN)              /* all */ \
+        ROW(RUN_ID, "runId", MEMBER_NOT_SENT | MEMBER_BY_LOOP | MEMBER_OF_RUN)           /* all */ \
+        ROW(AGENT_ID, "agentId", MEMBER_NOT_SENT | MEMBER_OF_RUN)                        /* all */ \
+        ROW(WORKFLOW_ID, "workflowId", MEMBER_NOT_SENT | MEMBER_OF_RUN)                  /* all */ \
+        ROW(PART_TYPE, "partType", MEMBER_NOT_SENT | MEMBER_OF_RUN)                      /* all */ \
+        ROW(ERROR, "error", MEMBER_NOT_SENT | MEMBER_OF_RUN)               /* assistant */         \
+        ROW(INCLUDE, "includeInContext", MEMBER_NOT_SENT | MEMBER_OF_RUN)  /* all */               \
         ROW(TOOL_NAME, "toolName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)     /* tool */              \
         ROW(SERVER_NAME, "serverName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */              \
         ROW(DURATION, "duration", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */              \
@@ -61,5 +63,7 @@ enum member members_find_name(struct str name);
 
 /* Does one of `rules` (MEMBER_NOT_SENT ...) hold for it? False for MEMBER_COUNT. */
 bool members_has(enum member member, unsigned rules);
+/* The names of those for which one of `rules` holds, NULL-terminated. */
+void members_list(unsigned rules, const char *names[MEMBER_COUNT + 1]);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-void assemble_init(struct assemble *a, const struct assemble_hooks *hooks)
+void assemble_init(struct assemble *a, const struct reply_hooks *hooks)
 {
         *a = (struct assemble){.hooks = *hooks};
         json_init(&a->tape);
@@ -198,9 +198,9 @@ static size_t decodable(struct str raw)
         return high && slashes % 2 == 1 ? raw.n - 6 : raw.n;
 }
 
-static int tell(struct assemble *a, enum assemble_piece kind, const struct accum_member *m)
+static int tell(struct assemble *a, enum reply_piece kind, const struct accum_member *m)
 {
-        size_t *told = kind == PIECE_TEXT ? &a->told_text : &a->told_thinking;
+        size_t *told = kind == REPLY_TEXT ? &a->told_text : &a->told_thinking;
         if (!m || m->kind != ACCUM_TEXT || !a->hooks.piece)
                 return 0;
         size_t end = decodable(buf_str(&m->value));
@@ -261,9 +261,9 @@ static int join_delta(struct assemble *a, json_ref delta)
                 } else if (!is_dropped(key)) {
                         struct accum_member *m = accum_join(&a->message, key, j, v);
                         if (str_is(key, "content"))
-                                rc = tell(a, PIECE_TEXT, m);
+                                rc = tell(a, REPLY_TEXT, m);
                         else if (is_thinking(key))
-                                rc = tell(a, PIECE_THINKING, m);
+                                rc = tell(a, REPLY_THINKING, m);
                 }
                 if (json_type(j, v) != JSON_NULL && !str_is(key, "role") && json_raw(j, v).n > 2)
                         a->any = true;
@@ -503,6 +503,15 @@ static int put_text(const struct assemble *a, struct buf *out)
         return 0;
 }
 
+static void put_thinking(const struct assemble *a, struct buf *out)
+{
+        for (size_t i = 0; i < a->message.count; i++) {
+                const struct accum_member *m = &a->message.list[i];
+                if (m->kind == ACCUM_TEXT && is_thinking(buf_str(&m->key)))
+                        json_unescape(buf_str(&m->value), out, NULL);
+        }
+}
+
 static void judge(const struct assemble *a, struct reply *r)
 {
         r->fault = a->fault;
@@ -547,7 +556,10 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
         put_message(a, &r->message);
         if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
                 return error_nomem(err);
+        put_thinking(a, &r->thinking);
         judge(a, r);
         int rc = buf_check(&r->message, err);
+        if (rc == 0)
+                rc = buf_check(&r->thinking, err);
         return rc ? rc : buf_check(&r->text, err);
 }

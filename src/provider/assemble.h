@@ -25,19 +25,6 @@
 #include "provider/accum.h"
 #include "provider/reply.h"
 
-enum assemble_piece {
-        PIECE_TEXT,
-        PIECE_THINKING,
-};
-
-struct assemble_hooks {
-        /* Writes an id, unique in the conversation, NUL-terminated. */
-        void (*make_id)(void *ctx, char out[64]);
-        /* A decoded piece of text as it comes; may be NULL. Non-zero ends the assembly. */
-        int (*piece)(void *ctx, enum assemble_piece kind, struct str text);
-        void *ctx;
-};
-
 struct assemble_call {
         int64_t index;         /* -1: none was told */
         struct accum members;  /* id, type, extra_content ...; not function */
@@ -45,7 +32,7 @@ struct assemble_call {
 };
 
 struct assemble {
-        struct assemble_hooks hooks;
+        struct reply_hooks hooks;
         struct json tape;
         struct accum message; /* without role, id and tool_calls */
         struct buf role;
@@ -62,7 +49,7 @@ struct assemble {
         struct reply_fault fault;
 };
 
-void assemble_init(struct assemble *a, const struct assemble_hooks *hooks);
+void assemble_init(struct assemble *a, const struct reply_hooks *hooks);
 void assemble_release(struct assemble *a);
 
 /* The data of one event. Faults of the endpoint are kept for the reply; negative: memory, a

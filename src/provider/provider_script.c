@@ -9,13 +9,14 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "provider/provider.h"
 #include "net/transfer.h"
+#include "provider/assemble.h"
+#include "provider/provider.h"
 
 #define SCRIPT_REPLIES_MAX 4096
 
 struct script {
-        struct provider base;
+        struct provider_client base;
         char *text;
         struct json j;
         json_ref replies;
@@ -36,17 +37,16 @@ struct playing {
 /* Did this message move the script on? */
 static bool counts(const struct json *j, json_ref m)
 {
-        if (json_is(j, json_get(j, m, "role"), "user"))
-                return !json_is(j, json_get(j, m, "content"), PROVIDER_GO_ON);
-        return json_count(j, json_get(j, m, "tool_calls")) > 0;
+        return json_is(j, json_get(j, m, "role"), "user") ||
+               json_count(j, json_get(j, m, "tool_calls")) > 0;
 }
 
-static uint32_t due(const struct script *s, struct str messages)
+static uint32_t due(const struct script *s, struct str history)
 {
         struct json j;
         uint32_t n = 0;
         json_init(&j);
-        if (json_parse(&j, messages.p, messages.n, NULL, NULL) == 0)
+        if (json_parse(&j, history.p, history.n, NULL, NULL) == 0)
                 for (json_ref m = json_child(&j, 0); m != JSON_NONE; m = json_next(&j, 0, m))
                         n += counts(&j, m);
         json_release(&j);
@@ -55,9 +55,9 @@ static uint32_t due(const struct script *s, struct str messages)
         return n < count ? n : count - 1;
 }
 
-static json_ref choose(struct script *s, struct str messages)
+static json_ref choose(struct script *s, struct str history)
 {
-        uint32_t i = due(s, messages);
+        uint32_t i = due(s, history);
         json_ref reply = json_at(&s->j, s->replies, i);
         if (json_type(&s->j, reply) != JSON_ARRAY)
                 return reply;
@@ -114,16 +114,16 @@ static int play_text(struct playing *p, json_ref reply, const char *member, cons
 }
 
 /* The last ref in the history: what "$REF" in a script's arguments stands for. */
-static struct str last_ref(struct str messages)
+static struct str last_ref(struct str history)
 {
         struct str found = {"", 0};
-        for (size_t i = 0; i + 4 < messages.n; i++) {
-                if (memcmp(messages.p + i, "ctx_", 4) != 0)
+        for (size_t i = 0; i + 4 < history.n; i++) {
+                if (memcmp(history.p + i, "ctx_", 4) != 0)
                         continue;
                 size_t n = 4;
-                while (i + n < messages.n && isalnum((unsigned char)messages.p[i + n]))
+                while (i + n < history.n && isalnum((unsigned char)history.p[i + n]))
                         n++;
-                found = str_span(messages.p + i, n);
+                found = str_span(history.p + i, n);
         }
         return found;
 }
@@ -134,7 +134,7 @@ static void put_args(const struct playing *p, json_ref args, struct buf *out)
         const char *at;
         while (raw.n && (at = memmem(raw.p, raw.n, "$REF", 4))) {
                 buf_put(out, raw.p, (size_t)(at - raw.p));
-                buf_put_str(out, last_ref(p->request->messages));
+                buf_put_str(out, last_ref(p->request->history));
                 raw = str_span(at + 4, raw.n - (size_t)(at - raw.p) - 4);
         }
         buf_put_str(out, raw);
@@ -211,14 +211,14 @@ static int play(struct playing *p, json_ref reply)
         return rc ? rc : play_end(p, reply);
 }
 
-static int script_complete(struct provider *self, const struct provider_request *request,
+static int script_complete(struct provider_client *self, const struct provider_request *request,
     const struct provider_hooks *hooks, struct reply *out, struct steno_error *err)
 {
         struct script *s = (struct script *)self;
         struct playing p = {.s = s, .request = request, .hooks = hooks};
-        assemble_init(&p.assemble, &hooks->assemble);
+        assemble_init(&p.assemble, &hooks->reply);
         buf_init(&p.chunk, MESSAGE_MAX);
-        int rc = play(&p, choose(s, request->messages));
+        int rc = play(&p, choose(s, request->history));
         if (rc)
                 error_set(err, rc, "%s", steno_code_name(rc));
         int made = assemble_finish(&p.assemble, out, rc ? NULL : err);
@@ -227,7 +227,7 @@ static int script_complete(struct provider *self, const struct provider_request 
         return rc ? rc : made;
 }
 
-static void script_free(struct provider *self)
+static void script_close(struct provider_client *self)
 {
         struct script *s = (struct script *)self;
         json_release(&s->j);
@@ -255,21 +255,32 @@ static int script_read(struct script *s, struct steno_error *err)
         return s->asked ? 0 : error_nomem(err);
 }
 
-int provider_script_new(const char *script_json, struct provider **out, struct steno_error *err)
+/* ---- the row ---- */
+
+static int script_open(const struct provider *self, const struct provider_options *opt,
+    struct provider_client **out, struct steno_error *err)
 {
-        if (!script_json)
-                return error_set(err, STENO_EINVAL, "the script provider needs a script");
+        (void)self;
+        if (!opt->script_json)
+                return error_set(
+                    err, STENO_EINVAL, "the provider \"script\" needs a script: use --script FILE");
         struct script *s = calloc(1, sizeof(*s));
         if (!s)
                 return error_nomem(err);
-        s->base = (struct provider){script_complete, script_free};
+        s->base = (struct provider_client){script_complete, script_close};
         json_init(&s->j);
-        s->text = strdup(script_json);
+        s->text = strdup(opt->script_json);
         int rc = s->text ? script_read(s, err) : error_nomem(err);
         if (rc) {
-                script_free(&s->base);
+                script_close(&s->base);
                 return rc;
         }
         *out = &s->base;
         return 0;
 }
+
+const struct provider provider_script = {
+    .name = "script",
+    .format = "openai",
+    .open = script_open,
+};

@@ -16,6 +16,7 @@ void reply_init(struct reply *r)
         *r = (struct reply){0};
         buf_init(&r->message, MESSAGE_MAX);
         buf_init(&r->text, MESSAGE_MAX);
+        buf_init(&r->thinking, MESSAGE_MAX);
         buf_init(&r->usage, 64 * KIB);
 }
 
@@ -29,6 +30,7 @@ void reply_release(struct reply *r)
         free(r->calls);
         buf_release(&r->message);
         buf_release(&r->text);
+        buf_release(&r->thinking);
         buf_release(&r->usage);
         *r = (struct reply){0};
 }

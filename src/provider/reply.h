@@ -50,8 +50,9 @@ enum reply_finish {
 };
 
 struct reply {
-        struct buf message; /* {"role":"assistant",...}: every token as it came */
-        struct buf text;    /* its text, decoded */
+        struct buf message;  /* of the provider's format: every token as it came */
+        struct buf text;     /* its text, decoded */
+        struct buf thinking; /* its reasoning, decoded, where the provider shows it */
         struct reply_call *calls;
         size_t count;
         enum reply_finish finish;
@@ -64,5 +65,22 @@ void reply_init(struct reply *r);
 void reply_release(struct reply *r);
 /* Empties it for another attempt. */
 void reply_clear(struct reply *r);
+
+/* ---- while it arrives ---- */
+
+enum reply_piece {
+        REPLY_TEXT,
+        REPLY_THINKING,
+};
+
+/* What a provider tells and asks while it reads a reply. */
+struct reply_hooks {
+        /* Writes an id for a call that came without one: unique in the conversation,
+         * NUL-terminated. */
+        void (*make_id)(void *ctx, char out[64]);
+        /* A decoded piece of text as it comes; may be NULL. Non-zero ends the call. */
+        int (*piece)(void *ctx, enum reply_piece kind, struct str text);
+        void *ctx;
+};
 
 #endif

@@ -149,9 +149,6 @@ const char *toolset_strdup(struct steno_tools *set, struct str s);
 const struct tool *toolset_find(const struct steno_tools *set, struct str name);
 /* May `name` be offered to a provider? */
 bool toolset_name_ok(struct str name);
-/* The "tools" array of a chat completions request, in the order of adding: the same set gives
- * the same bytes, so that prompt caches hold. */
-void toolset_put_openai(const struct steno_tools *set, struct buf *out);
 
 /* ---- permission ---- */
 

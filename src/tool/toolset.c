@@ -123,28 +123,6 @@ const char *toolset_strdup(struct steno_tools *set, struct str s)
         return toolset_own(set, copy, free, NULL) == 0 ? copy : NULL;
 }
 
-void toolset_put_openai(const struct steno_tools *set, struct buf *out)
-{
-        struct jsonw w = jsonw_to(out);
-        jsonw_array(&w);
-        for (size_t i = 0; i < set->count; i++) {
-                const struct tool *t = &set->list[i];
-                jsonw_object(&w);
-                jsonw_field_cstr(&w, "type", "function");
-                jsonw_key(&w, "function");
-                jsonw_object(&w);
-                jsonw_field_cstr(&w, "name", t->name);
-                if (t->description) {
-                        jsonw_field_cstr(&w, "description", t->description);
-                }
-                jsonw_field_raw(
-                    &w, "parameters", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
-                jsonw_object_end(&w);
-                jsonw_object_end(&w);
-        }
-        jsonw_array_end(&w);
-}
-
 int toolset_approval(struct str name, struct str args, char out[65])
 {
         struct sha256 s;

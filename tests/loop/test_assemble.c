@@ -25,10 +25,10 @@ static void make_id(void *ctx, char out[64])
         snprintf(out, 64, "made_%d", ++f->made);
 }
 
-static int piece(void *ctx, enum assemble_piece kind, struct str text)
+static int piece(void *ctx, enum reply_piece kind, struct str text)
 {
         struct feed *f = ctx;
-        buf_put_str(kind == PIECE_TEXT ? &f->text : &f->thinking, text);
+        buf_put_str(kind == REPLY_TEXT ? &f->text : &f->thinking, text);
         return 0;
 }
 
@@ -44,7 +44,7 @@ static void feed_init(struct feed *f)
         *f = (struct feed){.made = 0};
         buf_init(&f->text, 0);
         buf_init(&f->thinking, 0);
-        struct assemble_hooks hooks = {make_id, piece, f};
+        struct reply_hooks hooks = {make_id, piece, f};
         assemble_init(&f->a, &hooks);
 }
 

@@ -40,7 +40,7 @@ static void make_id(void *ctx, char out[64])
         snprintf(out, 64, "made");
 }
 
-static int piece(void *ctx, enum assemble_piece kind, struct str text)
+static int piece(void *ctx, enum reply_piece kind, struct str text)
 {
         (void)ctx;
         (void)kind;
@@ -60,7 +60,7 @@ static int assemble(void)
         struct assemble a;
         struct reply r;
         struct sse s;
-        struct assemble_hooks hooks = {make_id, piece, NULL};
+        struct reply_hooks hooks = {make_id, piece, NULL};
         assemble_init(&a, &hooks);
         reply_init(&r);
         sse_init(&s, 0, event, &a);

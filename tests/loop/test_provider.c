@@ -125,10 +125,10 @@ static void make_id(void *ctx, char out[64])
         snprintf(out, 64, "made");
 }
 
-static int piece(void *ctx, enum assemble_piece kind, struct str text)
+static int piece(void *ctx, enum reply_piece kind, struct str text)
 {
         struct ask *a = ctx;
-        if (kind == PIECE_TEXT)
+        if (kind == REPLY_TEXT)
                 buf_put_str(&a->text, text);
         if (a->stop_at_text)
                 steno_stop_request(a->stop);
@@ -147,11 +147,15 @@ static void ask_port(struct ask *a, int port, uint32_t idle_ms, uint32_t retries
 {
         char url[64];
         snprintf(url, sizeof(url), "http://127.0.0.1:%d/v1/", port);
-        struct provider_openai_options opt = {url, "sk-test", 1000, idle_ms, retries};
-        struct provider *p = NULL;
-        assert_int_equal(provider_openai_new(&opt, &p, NULL), 0);
+        struct provider_options opt = {.base_url = url,
+            .api_key = "sk-test",
+            .connect_ms = 1000,
+            .idle_ms = idle_ms,
+            .retries = retries};
+        struct provider_client *p = NULL;
+        assert_int_equal(provider_openai.open(&provider_openai, &opt, &p, NULL), 0);
         struct provider_request r = {.model = "m",
-            .messages = STR("[{\"role\":\"user\",\"content\":\"hi\"}]"),
+            .history = STR("[{\"role\":\"user\",\"content\":\"hi\"}]"),
             .params = STR("{\"temperature\": 0.0}"),
             .stream = true,
             .stop = a->stop};
@@ -161,7 +165,7 @@ static void ask_port(struct ask *a, int port, uint32_t idle_ms, uint32_t retries
         int64_t begun = time_monotonic_ms();
         a->rc = p->complete(p, &r, &hooks, &a->reply, NULL);
         a->took = time_monotonic_ms() - begun;
-        p->free(p);
+        p->close(p);
 }
 
 static void ask_end(struct ask *a)
@@ -216,12 +220,12 @@ static void kept_connection(void **state)
         server_start(&s, answers, 2);
         char url[64];
         snprintf(url, sizeof(url), "http://127.0.0.1:%d/v1", s.port);
-        struct provider_openai_options opt = {url, NULL, 1000, 2000, 0};
-        struct provider *p = NULL;
-        assert_int_equal(provider_openai_new(&opt, &p, NULL), 0);
+        struct provider_options opt = {.base_url = url, .connect_ms = 1000, .idle_ms = 2000};
+        struct provider_client *p = NULL;
+        assert_int_equal(provider_openai.open(&provider_openai, &opt, &p, NULL), 0);
         for (int i = 0; i < 2; i++) {
                 struct ask a = {0};
-                struct provider_request r = {.model = "m", .messages = STR("[]"), .stream = true};
+                struct provider_request r = {.model = "m", .history = STR("[]"), .stream = true};
                 struct provider_hooks hooks = {NULL, retry, {make_id, piece, &a}, &a};
                 reply_init(&a.reply);
                 buf_init(&a.text, 0);
@@ -230,7 +234,7 @@ static void kept_connection(void **state)
                 assert_string_equal(buf_cstr(&a.text), "x");
                 ask_end(&a);
         }
-        p->free(p);
+        p->close(p);
         server_end(&s);
         assert_int_equal(s.served, 2);
         assert_int_equal(s.accepted, 1);
@@ -275,6 +279,9 @@ static void refused(void **state)
         ask_port(&a, s.port, 1000, 0);
         assert_int_equal(a.rc, 0);
         assert_string_equal(a.reply.fault.code, "LLM_NETWORK");
+        char where[64];
+        snprintf(where, sizeof(where), "http://127.0.0.1:%d/v1/chat/completions", s.port);
+        assert_non_null(strstr(a.reply.fault.message, where));
         ask_end(&a);
 }
 
@@ -305,6 +312,7 @@ static void unauthorized(void **state)
         ask_answers(&a, &s, answers, 1, 3000, 3);
         assert_string_equal(a.reply.fault.code, "LLM_AUTH");
         assert_non_null(strstr(a.reply.fault.message, "Incorrect API key"));
+        assert_non_null(strstr(a.reply.fault.message, "OPENAI_API_KEY"));
         assert_null(strstr(a.reply.fault.message, "sk-test"));
         assert_int_equal(a.retries_told, 0);
         ask_end(&a);

@@ -192,16 +192,13 @@ static void the_schema_is_what_the_parser_takes(void **state)
 {
         (void)state;
         struct steno_tools set;
-        struct buf b;
 
         toolset_init(&set);
         assert_int_equal(exec_tool_add(&set, &options, NULL), 0);
-        buf_init(&b, 0);
-        toolset_put_openai(&set, &b);
-        assert_non_null(strstr(buf_cstr(&b), "\"timeout_seconds\""));
+        struct str schema = set.list[0].schema;
+        assert_non_null(memmem(schema.p, schema.n, "\"timeout_seconds\"", 17));
         assert_true(set.list[0].flags & TOOL_TERMINAL);
         assert_false(set.list[0].flags & TOOL_PUBLIC);
-        buf_release(&b);
         toolset_release(&set);
 }
 
