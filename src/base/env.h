@@ -26,8 +26,10 @@ const struct env *env_real(void);
 /* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL when it is not set. */
 const char *env_get(const char *const *variables, const char *name);
 
-/* Milliseconds of the monotonic clock, in which every deadline and wait is told. */
+/* The monotonic clock, which nobody can set. Every deadline and wait (base/wait.h) uses its
+ * milliseconds. */
 int64_t time_monotonic_ms(void);
+int64_t time_monotonic_us(void);
 
 /* "2026-11-15T04:20:00.000Z" */
 #define TIME_TEXT 25

@@ -198,10 +198,15 @@ bool time_parse(const char *p, size_t n, int64_t *ms)
         return true;
 }
 
-int64_t time_monotonic_ms(void)
+int64_t time_monotonic_us(void)
 {
         struct timespec now;
 
         clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t time_monotonic_ms(void)
+{
+        return time_monotonic_us() / 1000;
 }

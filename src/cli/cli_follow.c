@@ -4,10 +4,10 @@
 #include "cli/cli_follow.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "cli/interrupt.h"
 
 #define POLL_MS 100
@@ -80,7 +80,6 @@ static int put_start(
 
 int cli_follow_artifact(struct cli *c, const char *ref, uint64_t lines)
 {
-        const struct timespec pause = {0, POLL_MS * 1000000L};
         struct steno_error err = {0};
         uint64_t at = 0, size = 0;
         int rc = artifact_size(c, ref, &at, &err);
@@ -88,7 +87,7 @@ int cli_follow_artifact(struct cli *c, const char *ref, uint64_t lines)
         if (rc == 0)
                 rc = put_start(c, ref, at, lines, &err);
         while (rc == 0 && out_flush(&c->out) == 0 && !interrupt_pending()) {
-                nanosleep(&pause, NULL);
+                wait_sleep(POLL_MS);
                 rc = artifact_size(c, ref, &size, &err);
                 if (rc == 0 && size > at) {
                         rc =

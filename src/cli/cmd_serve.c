@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loop/session.h"
@@ -42,7 +43,7 @@ static int serve_until_signal(struct cli *c, const struct server_options *opt)
         cli_say(c, "serving %s; open the address above, Ctrl-C ends it", opt->store);
         int rc = announce(c, s);
         while (!interrupt_pending() && rc == 0)
-                usleep(100000);
+                wait_sleep(100);
         server_stop(s);
         return rc;
 }

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "exec/exec_super.h"
@@ -279,14 +279,6 @@ struct run {
         int sink_failed;
 };
 
-static int64_t clock_ms(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void end_output(struct run *r)
 {
         close(r->out);
@@ -322,7 +314,7 @@ static void check_limits(struct run *r, bool stop_ready)
                 return;
         if (stop_ready || (o->stopped && o->stopped(o->stopped_ctx)))
                 res->stopped = true;
-        else if (o->timeout_ms && clock_ms() - r->started >= (int64_t)o->timeout_ms)
+        else if (o->timeout_ms && time_monotonic_ms() - r->started >= (int64_t)o->timeout_ms)
                 res->timed_out = true;
         else
                 return;
@@ -334,7 +326,7 @@ static int next_wait(const struct run *r)
         int64_t wait = POLL_MS;
 
         if (r->opt->timeout_ms) {
-                int64_t left = r->started + (int64_t)r->opt->timeout_ms - clock_ms();
+                int64_t left = r->started + (int64_t)r->opt->timeout_ms - time_monotonic_ms();
                 if (left < wait)
                         wait = left < 1 ? 1 : left;
         }
@@ -354,7 +346,7 @@ static bool turn(struct run *r)
         if (fds[1].revents)
                 exec_notice(p);
         if (p->exited && !r->exited)
-                r->exited = clock_ms();
+                r->exited = time_monotonic_ms();
         check_limits(r, fds[2].revents != 0);
 
         bool moved = r->out >= 0 && fds[0].revents && move_output(r);
@@ -364,7 +356,7 @@ static bool turn(struct run *r)
                 return false;
         /* The pipe is still held by something the command left behind: a short while for its
          * last words, which counts from the exit so that a chatterer cannot hold us. */
-        return p->gone ? moved : clock_ms() - r->exited < LINGER_MS;
+        return p->gone ? moved : time_monotonic_ms() - r->exited < LINGER_MS;
 }
 
 static void conclude(struct run *r)
@@ -376,13 +368,13 @@ static void conclude(struct run *r)
         res->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         res->leftover = r->process.leftover;
         res->shield = r->process.shield;
-        res->duration_ms = (uint64_t)((r->exited ? r->exited : clock_ms()) - r->started);
+        res->duration_ms = (uint64_t)((r->exited ? r->exited : time_monotonic_ms()) - r->started);
 }
 
 int exec_run(const struct exec_spec *spec, const struct exec_options *opt,
     struct exec_result *result, struct steno_error *err)
 {
-        struct run r = {.opt = opt, .result = result, .out = -1, .started = clock_ms()};
+        struct run r = {.opt = opt, .result = result, .out = -1, .started = time_monotonic_ms()};
         struct exec_spec with = *spec;
         int fds[2];
         int rc;

@@ -25,9 +25,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "exec/exec.h"
 
 #define DEFIANT_MS 10000
@@ -356,14 +356,6 @@ struct watch {
         struct family family;
 };
 
-static int64_t clock_ms(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void say(int control, int32_t kind, int32_t a, int32_t b)
 {
         struct exec_word w = {kind, a, b};
@@ -396,7 +388,7 @@ static void enter_phase(struct watch *w, enum phase phase)
         if (phase <= w->phase)
                 return;
         w->phase = phase;
-        w->since = clock_ms();
+        w->since = time_monotonic_ms();
         unsigned found = signal_all(
             &w->family, w->child_gone ? 0 : w->child, phase == KILLING ? SIGKILL : SIGTERM);
         if (w->child_gone && phase == KILLING)
@@ -418,7 +410,7 @@ static void take_orders(struct watch *w)
 
 static void advance(struct watch *w)
 {
-        if (w->phase == TERMINATING && clock_ms() - w->since >= EXEC_GRACE_MS)
+        if (w->phase == TERMINATING && time_monotonic_ms() - w->since >= EXEC_GRACE_MS)
                 enter_phase(w, KILLING);
         else if (w->phase == KILLING)
                 signal_all(&w->family, 0, SIGKILL);
@@ -440,7 +432,7 @@ static void watch_tree(struct watch *w)
                 if (!reap(w))
                         break;
                 advance(w);
-                if (w->phase == KILLING && clock_ms() - w->since > DEFIANT_MS)
+                if (w->phase == KILLING && time_monotonic_ms() - w->since > DEFIANT_MS)
                         break;
         }
         say(w->control, EXEC_GONE, (int32_t)w->leftover, 0);

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/wait.h"
 #include "http/server_core.h"
 #include "http/http_limits.h"
 
@@ -215,14 +215,9 @@ static bool next_round(struct followed *f)
 
 static void rest(struct followed *f, int ms)
 {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += (long)ms * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
         pthread_mutex_lock(&f->all->mutex);
         if (!f->poked && !f->joining && !f->all->stopping)
-                pthread_cond_timedwait(&f->wake, &f->all->mutex, &until);
+                wait_for(&f->wake, &f->all->mutex, ms);
         pthread_mutex_unlock(&f->all->mutex);
 }
 
@@ -290,7 +285,7 @@ struct follow *follow_new(struct server *server)
         if (f) {
                 f->server = server;
                 pthread_mutex_init(&f->mutex, NULL);
-                pthread_cond_init(&f->empty, NULL);
+                wait_init(&f->empty);
         }
         return f;
 }
@@ -307,7 +302,7 @@ static struct followed *followed_get(struct follow *all, const char *project, co
         f->all = all;
         f->project = strdup(project);
         f->run = strdup(run_id);
-        pthread_cond_init(&f->wake, NULL);
+        wait_init(&f->wake);
         if (!f->project || !f->run) {
                 followed_free(f);
                 return NULL;

@@ -26,9 +26,7 @@
 
 int64_t http_now_us(void)
 {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+        return time_monotonic_us();
 }
 
 int64_t http_now_ms(void)

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "http/server_core.h"
 #include "http/follow.h"
 
@@ -63,7 +63,7 @@ struct runner *runner_new(struct server *server, struct session *session)
         chat->server = server;
         chat->session = session;
         pthread_mutex_init(&chat->mutex, NULL);
-        pthread_cond_init(&chat->changed, NULL);
+        wait_init(&chat->changed);
         toolset_init(&chat->public_tools);
         for (size_t i = 0; i < session->tools.count; i++)
                 if (session->tools.list[i].flags & TOOL_PUBLIC)
@@ -108,12 +108,7 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 
 static void wait_a_moment(struct runner *chat)
 {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 100000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&chat->changed, &chat->mutex, &until);
+        wait_for(&chat->changed, &chat->mutex, 100);
 }
 
 /* Waits for an answer of somebody who watches. */

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/file_url.h"
+#include "base/wait.h"
 #include "http/buckets.h"
 #include "http/runner.h"
 #include "http/server_core.h"
@@ -104,8 +104,7 @@ static void *tick(void *arg)
         struct server *s = arg;
         uint64_t quarantined = 0;
         while (!atomic_load(&s->stopping)) {
-                struct timespec t = {.tv_nsec = 250000000};
-                nanosleep(&t, NULL);
+                wait_sleep(250);
                 streams_tick(s->streams);
                 http_reap(s);
                 log_quarantined(s, &quarantined);
@@ -225,10 +224,8 @@ int server_port(const struct server *s)
 /* Lets what was accepted come to its end, for a while. */
 static void wait_for_requests(struct server *s)
 {
-        for (int i = 0; i < SERVER_DRAIN_MS / 20 && atomic_load(&s->under_way); i++) {
-                struct timespec t = {.tv_nsec = 20000000};
-                nanosleep(&t, NULL);
-        }
+        for (int i = 0; i < SERVER_DRAIN_MS / 20 && atomic_load(&s->under_way); i++)
+                wait_sleep(20);
 }
 
 void server_stop(struct server *s)

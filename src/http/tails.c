@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 
 #define POLL_MS 100
 
@@ -90,14 +90,9 @@ static void send_new(struct tailing *t, bool *moved)
 /* Takes in who joined; with nobody there, waits for one. False: it is over. */
 static bool gather(struct tails *all, bool rest)
 {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += POLL_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
         pthread_mutex_lock(&all->mutex);
         if (rest && !all->stopping && !all->joining && all->list)
-                pthread_cond_timedwait(&all->wake, &all->mutex, &until);
+                wait_for(&all->wake, &all->mutex, POLL_MS);
         while (!all->stopping && !all->joining && !all->list)
                 pthread_cond_wait(&all->wake, &all->mutex);
         while (all->joining) {
@@ -144,7 +139,7 @@ struct tails *tails_new(void)
         struct tails *all = calloc(1, sizeof *all);
         if (all) {
                 pthread_mutex_init(&all->mutex, NULL);
-                pthread_cond_init(&all->wake, NULL);
+                wait_init(&all->wake);
         }
         return all;
 }

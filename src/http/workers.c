@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/wait.h"
 #include "http/server_core.h"
 #include "http/http_limits.h"
 #include "http/replies.h"
@@ -65,7 +66,7 @@ struct workers *workers_new(unsigned count)
         w->max = count;
         w->end = &w->first;
         pthread_mutex_init(&w->mutex, NULL);
-        pthread_cond_init(&w->work, NULL);
+        wait_init(&w->work);
         return w;
 }
 

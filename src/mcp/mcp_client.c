@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 #include "tool/tool.h"
 
 #define MODERN "2026-07-28"
@@ -287,7 +288,7 @@ int mcp_client_open(const struct mcp_server *server, const struct mcp_host *host
         c->start_ms = start_ms ? start_ms : START_MS;
         atomic_init(&c->next_id, 1);
         pthread_mutex_init(&c->lock, NULL);
-        pthread_cond_init(&c->free, NULL);
+        wait_init(&c->free);
         int rc = connect_server(c, stop, &c->transport, err);
         if (rc < 0) {
                 mcp_client_close(c);

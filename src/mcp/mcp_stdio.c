@@ -17,10 +17,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 #include "exec/exec.h"
 #include "tool/tool.h"
 
@@ -389,14 +389,7 @@ static struct letter *next_letter(struct stdio *s, struct waiter *w, const struc
                         *rc = out_of_time(x->deadline, x->stop, err);
                 if (*rc < 0)
                         break;
-                struct timespec until;
-                clock_gettime(CLOCK_MONOTONIC, &until);
-                until.tv_nsec += TICK_MS * 1000000L;
-                if (until.tv_nsec >= 1000000000L) {
-                        until.tv_nsec -= 1000000000L;
-                        until.tv_sec++;
-                }
-                pthread_cond_timedwait(&s->change, &s->lock, &until);
+                wait_for(&s->change, &s->lock, TICK_MS);
         }
         if (l) {
                 w->first = l->next;
@@ -520,7 +513,6 @@ static const struct mcp_transport_ops stdio_ops = {
 static struct stdio *stdio_new(const char *name)
 {
         struct stdio *s = calloc(1, sizeof(*s));
-        pthread_condattr_t attr;
 
         if (!s)
                 return NULL;
@@ -532,10 +524,7 @@ static struct stdio *stdio_new(const char *name)
         buf_init(&s->stderr_tail, 4 * STDERR_TAIL);
         pthread_mutex_init(&s->write_lock, NULL);
         pthread_mutex_init(&s->lock, NULL);
-        pthread_condattr_init(&attr);
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        pthread_cond_init(&s->change, &attr);
-        pthread_condattr_destroy(&attr);
+        wait_init(&s->change);
         if (s->name)
                 return s;
         stdio_close(&s->base);

@@ -86,7 +86,7 @@ static void read_retry_after(struct transfer *t, struct str value, double unit_m
                 return;
         }
         time_t at = libcurl.getdate(z, NULL);
-        time_t now = time(NULL);
+        time_t now = (time_t)(env_real()->now(env_real()) / 1000);
         if (at != (time_t)-1)
                 t->retry_after_ms = at > now ? (long)(at - now) * 1000 : 0;
 }

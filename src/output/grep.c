@@ -16,8 +16,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "output/grep_engine.h"
@@ -45,7 +45,7 @@ struct search {
         int wide; /* index of the above for the block at hand */
         size_t candidates;
         /* time */
-        struct timespec began;
+        int64_t began; /* time_monotonic_us() */
         size_t unchecked;
         uint32_t deadline_ms;
         /* what was found */
@@ -64,10 +64,7 @@ struct search {
 
 static uint64_t elapsed_us(const struct search *s)
 {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)(now.tv_sec - s->began.tv_sec) * 1000000 +
-               (uint64_t)((now.tv_nsec - s->began.tv_nsec) / 1000);
+        return (uint64_t)(time_monotonic_us() - s->began);
 }
 
 /* Called with the place that was reached, after `work` bytes of engine time. */
@@ -445,7 +442,7 @@ static void prepare(struct search *s)
         s->context = s->opt->context_lines < CONTEXT_GREP_CONTEXT_MAX ? s->opt->context_lines
                                                                       : CONTEXT_GREP_CONTEXT_MAX;
         s->deadline_ms = s->opt->deadline_ms ? s->opt->deadline_ms : CONTEXT_GREP_DEADLINE_MS;
-        clock_gettime(CLOCK_MONOTONIC, &s->began);
+        s->began = time_monotonic_us();
 }
 
 int grep_run(const char *text, size_t n, const struct grep_options *opt, struct grep_result *out,

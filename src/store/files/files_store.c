@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mount.h"
+#include "base/wait.h"
 
 /* Magic numbers of statfs for file systems whose locks or syncs end at this machine. */
 static const struct {
@@ -86,16 +87,6 @@ static unsigned descriptor_budget(void)
         return max < 16 ? 16 : max;
 }
 
-/* Waited on by a clock that nobody sets back: a sync would come an hour late. */
-static void init_wake(pthread_cond_t *wake)
-{
-        pthread_condattr_t attr;
-        pthread_condattr_init(&attr);
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        pthread_cond_init(wake, &attr);
-        pthread_condattr_destroy(&attr);
-}
-
 /* How many forks lie between the first store and this process: cheaper to ask than the system. */
 static unsigned forks;
 
@@ -131,7 +122,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         pthread_mutex_init(&s->recent_mutex, NULL);
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
-        init_wake(&s->wake);
+        wait_init(&s->wake);
         s->path = strdup(path);
         if (!s->path) {
                 rc = error_nomem(err);
@@ -383,7 +374,7 @@ static struct files_conv *conv_new(
         c->queue_end = &c->queue;
         snprintf(c->folder, sizeof c->folder, "%s", folder);
         pthread_mutex_init(&c->mutex, NULL);
-        pthread_cond_init(&c->turn, NULL);
+        wait_init(&c->turn);
         return c;
 }
 

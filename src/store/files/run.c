@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
 
@@ -43,7 +44,7 @@ static struct run_log *log_new(const struct env *env, int fd)
         log->env = env;
         log->fd = fd;
         pthread_mutex_init(&log->mutex, NULL);
-        pthread_cond_init(&log->synced_more, NULL);
+        wait_init(&log->synced_more);
         buf_init(&log->line, 0);
         return log;
 }

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 
 #define SYNC_EVERY_MS 200
 
@@ -71,12 +71,7 @@ static void *run(void *arg)
         struct files_store *s = arg;
         pthread_mutex_lock(&s->mutex);
         while (!s->closing) {
-                struct timespec until;
-                clock_gettime(CLOCK_MONOTONIC, &until); /* as `wake` does, see files_open */
-                until.tv_nsec += SYNC_EVERY_MS * 1000000L;
-                until.tv_sec += until.tv_nsec / 1000000000L;
-                until.tv_nsec %= 1000000000L;
-                pthread_cond_timedwait(&s->wake, &s->mutex, &until);
+                wait_for(&s->wake, &s->mutex, SYNC_EVERY_MS);
                 pthread_mutex_unlock(&s->mutex);
                 files_sync(s);
                 pthread_mutex_lock(&s->mutex);

@@ -4,25 +4,18 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/env.h"
 
 #define LOOK_EVERY_MS 100
 /* A bound on how long one lost event can matter. */
 #define WAIT_AT_MOST_MS 60000
 
-/* Not the time of day, which may be set back. */
-static int64_t now_ms(void)
-{
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void watch_begin(struct watch *w, int fd, int timeout_ms)
 {
         char path[64];
-        w->deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+        w->deadline = timeout_ms < 0 ? -1 : time_monotonic_ms() + timeout_ms;
         w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         if (w->fd >= 0 && inotify_add_watch(w->fd, path, IN_MODIFY | IN_MOVED_TO | IN_CREATE) < 0)
@@ -33,7 +26,7 @@ bool watch_wait(struct watch *w)
 {
         int64_t left = w->fd < 0 ? LOOK_EVERY_MS : WAIT_AT_MOST_MS;
         if (w->deadline >= 0) {
-                int64_t rest = w->deadline - now_ms();
+                int64_t rest = w->deadline - time_monotonic_ms();
                 if (rest <= 0)
                         return false;
                 left = rest < left ? rest : left;
