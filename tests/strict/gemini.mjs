@@ -97,10 +97,18 @@ function checkTurns(f, contents) {
     if (!answers.length) return;
     const open = callsOf(before);
     if (!open.length) f.add("result_without_call", i, "a response that follows no call turn");
-    else if (open.length === answers.length) for (const r of answers) {
-      const at = open.findIndex((o) => o.name === r.name && (o.id ?? r.id) === (r.id ?? o.id));
-      if (at < 0) f.add("response_name", i, `no call of this name and id is open: ${r.name}`, r.id);
-      else open.splice(at, 1);
-    }
+    else if (open.length === answers.length) checkMatch(f, open, answers, i);
   });
+}
+
+// Each response takes the call of its name and id; what has no id takes what is left of its name.
+function checkMatch(f, open, answers, i) {
+  const take = (r, fits) => {
+    const at = open.findIndex((o) => o.name === r.name && fits(o));
+    if (at >= 0) open.splice(at, 1);
+    return at >= 0;
+  };
+  const rest = answers.filter((r) => !take(r, (o) => o.id === r.id));
+  for (const r of rest)
+    if (!take(r, (o) => o.id === undefined || r.id === undefined)) f.add("response_name", i, `no call of this name and id is open: ${r.name}`, r.id);
 }
