@@ -20,25 +20,7 @@
  *   4. The run's last event is run_finished{reason}.
  *
  *
- * EVENTS  (steno_run_read, on_event; data is a JSON object that carries runId, and messageId
- *          where there is a message)
- *
- *   run_started        mode, model, conversation
- *   message            text: a piece of the reply, merged over at most 50 ms
- *   thinking           text: the same for reasoning
- *   message_dropped    reason: the reply named by messageId was streamed and not kept
- *   model_retry        attempt, waitMs, code, message: a model call that failed before its first
- *                      token and is made again
- *   tool_call_start    toolCallId, toolName, serverName?, arguments (a string, byte for byte)
- *   tool_call_step     toolCallId, text, progress?, total?
- *   tool_call_approval toolCallId, toolName, arguments, approval (hash of the exact call), state
- *                      ("pending", "allowed", "denied")
- *   tool_call_complete toolCallId, toolName, serverName?, content, ref?, exitCode?, duration,
- *                      resultId (the tool message's id)
- *   tool_call_error    the same, and error: the call was denied, failed or could not be run
- *   final_message      text, toolCalls: [{id,name,arguments,result,isError,duration}] of the run
- *   run_error          code, message, retryable
- *   run_finished       reason, turns, usage
+ * EVENTS  steno_events.h has the table: names, members, meaning.
  *
  * REASONS  stop, length, content_filter (the model's), required_tool, error, interrupted,
  *          max_turns, max_time, max_tokens, repeated_calls, died (the process was killed; written
@@ -58,6 +40,7 @@
 #define STENO_LOOP_H
 
 #include "steno.h"
+#include "steno_events.h"
 
 #ifdef __cplusplus
 extern "C" {

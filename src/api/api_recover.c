@@ -110,12 +110,9 @@ static int end_run(struct recovery *r)
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
         jsonw_field_cstr(&w, "runId", r->run);
-        jsonw_key(&w, "error");
-        jsonw_object(&w);
-        jsonw_field_cstr(&w, "code", "DIED");
+        jsonw_field_cstr(&w, "code", "RUN_DIED");
         jsonw_field_cstr(&w, "message", SAYS);
         jsonw_field_bool(&w, "retryable", true);
-        jsonw_object_end(&w);
         jsonw_object_end(&w);
         int rc = buf_check(&b, r->err);
         if (rc == 0)

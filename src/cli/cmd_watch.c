@@ -9,6 +9,7 @@
 #include "cli/events.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
+#include "loop/event.h"
 
 #define WAIT_MS 500 /* how long Ctrl-C may have to wait */
 
@@ -29,10 +30,10 @@ static int show(
         struct watching *w = ctx;
         (void)at;
         w->seen = seq;
-        if (strcmp(type, "dispatch") == 0 || strcmp(type, "outcome") == 0)
-                return 0; /* the life of a call, for recovery; its events tell the same */
+        if (!event_is_shown(type))
+                return 0;
         events_print(&w->events, seq, type, data, n);
-        w->finished = strcmp(type, "run_finished") == 0;
+        w->finished = event_find(type) == STENO_EVENT_RUN_FINISHED;
         return w->c->out.sys != 0 || interrupt_pending() ? STENO_EINTERRUPTED : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/callview.h"
 #include "cli/term.h"
+#include "loop/event.h"
 
 static void end_text(struct events *e)
 {
@@ -100,7 +101,7 @@ static void put_step(const struct events *e, struct buf *b, const struct json *j
         buf_putc(b, '\n');
 }
 
-static void put_result(const struct events *e, struct buf *b, const struct json *j, bool failed)
+static void put_end(const struct events *e, struct buf *b, const struct json *j, bool failed)
 {
         double ms = 0;
         int64_t code = 0;
@@ -124,61 +125,87 @@ static void put_result(const struct events *e, struct buf *b, const struct json 
         buf_release(&content);
 }
 
-/* One row: words of ours, then members. */
-static void put_notice(const struct events *e, struct buf *b, const struct json *j, const char *sgr,
-    const char *words, const char *code, const char *text)
+static void put_complete(const struct events *e, struct buf *b, const struct json *j)
 {
-        style(e, b, sgr);
-        buf_puts(b, words);
-        if (code) {
-                put_member(b, j, code, 40);
+        put_end(e, b, j, false);
+}
+
+static void put_failed(const struct events *e, struct buf *b, const struct json *j)
+{
+        put_end(e, b, j, true);
+}
+
+/* One row: the lead and a member, or the member `code` before it. */
+struct notice {
+        const char *sgr;
+        const char *lead;
+        const char *code; /* NULL: none */
+        const char *text;
+};
+
+static void put_notice(
+    const struct events *e, struct buf *b, const struct json *j, const struct notice *n)
+{
+        style(e, b, n->sgr);
+        buf_puts(b, n->lead);
+        if (n->code) {
+                put_member(b, j, n->code, 40);
                 buf_puts(b, ": ");
         }
-        put_member(b, j, text, 400);
+        put_member(b, j, n->text, 400);
         style(e, b, "0");
         buf_putc(b, '\n');
 }
 
-/* Other ends have had their run_error. */
-static bool ends_oddly(const struct json *j)
+static void put_dropped(const struct events *e, struct buf *b, const struct json *j)
+{
+        put_notice(e, b, j, &(struct notice){"33", "! this reply was dropped: ", NULL, "reason"});
+}
+
+static void put_retry(const struct events *e, struct buf *b, const struct json *j)
+{
+        put_notice(e, b, j,
+            &(struct notice){"33", "! the model is asked again after ", "code", "message"});
+}
+
+static void put_error(const struct events *e, struct buf *b, const struct json *j)
+{
+        put_notice(e, b, j, &(struct notice){"31", "✗ ", "code", "message"});
+}
+
+/* Only ends that had no run_error before them. */
+static void put_finished(const struct events *e, struct buf *b, const struct json *j)
 {
         json_ref reason = json_get(j, 0, "reason");
-        return json_is(j, reason, "length") || json_is(j, reason, "content_filter");
+        if (json_is(j, reason, "length") || json_is(j, reason, "content_filter"))
+                put_notice(e, b, j, &(struct notice){"33", "! the run ended: ", NULL, "reason"});
 }
 
-/* The remark that an event is worth; nothing for some. */
-static void put_remark(
-    const struct events *e, struct buf *b, const char *type, const struct json *j)
-{
-        if (strcmp(type, "tool_call_start") == 0)
-                put_start(e, b, j);
-        else if (strcmp(type, "tool_call_step") == 0)
-                put_step(e, b, j);
-        else if (strcmp(type, "tool_call_complete") == 0)
-                put_result(e, b, j, false);
-        else if (strcmp(type, "tool_call_error") == 0)
-                put_result(e, b, j, true);
-        else if (strcmp(type, "message_dropped") == 0)
-                put_notice(e, b, j, "33", "! this reply was dropped: ", NULL, "reason");
-        else if (strcmp(type, "model_retry") == 0)
-                put_notice(e, b, j, "33", "! asked again after ", "code", "message");
-        else if (strcmp(type, "run_error") == 0)
-                put_notice(e, b, j, "31", "✗ ", "code", "message");
-        else if (strcmp(type, "run_finished") == 0 && ends_oddly(j))
-                put_notice(e, b, j, "33", "! the run ended: ", NULL, "reason");
-}
+/* The remark that an event is worth. An event without a row is worth none. */
+static void (*const remarks[STENO_EVENT_COUNT + 1])(
+    const struct events *e, struct buf *b, const struct json *j) = {
+    [STENO_EVENT_TOOL_CALL_START] = put_start,
+    [STENO_EVENT_TOOL_CALL_STEP] = put_step,
+    [STENO_EVENT_TOOL_CALL_COMPLETE] = put_complete,
+    [STENO_EVENT_TOOL_CALL_ERROR] = put_failed,
+    [STENO_EVENT_MESSAGE_DROPPED] = put_dropped,
+    [STENO_EVENT_MODEL_RETRY] = put_retry,
+    [STENO_EVENT_RUN_ERROR] = put_error,
+    [STENO_EVENT_RUN_FINISHED] = put_finished,
+};
 
-static void put_for_person(struct events *e, const char *type, const struct json *j)
+static void put_for_person(struct events *e, enum steno_event type, const struct json *j)
 {
-        bool text = strcmp(type, "message") == 0;
-        if (text || strcmp(type, "thinking") == 0) {
+        bool text = type == STENO_EVENT_MESSAGE;
+        if (text || type == STENO_EVENT_THINKING) {
                 if (text || e->out->tty)
                         put_text(e, j, !text);
                 return;
         }
         struct buf line;
         buf_init(&line, 0);
-        put_remark(e, &line, type, j);
+        if (remarks[type])
+                remarks[type](e, &line, j);
         end_text(e);
         if (line.n && !e->quiet) {
                 if (e->remarks_out)
@@ -212,7 +239,7 @@ void events_print(struct events *e, uint64_t seq, const char *type, const char *
         if (e->json)
                 put_json(e, seq, type, str_span(data, n));
         else if (json_parse(&j, data, n, NULL, NULL) == 0)
-                put_for_person(e, type, &j);
+                put_for_person(e, event_find(type), &j);
         json_release(&j);
         out_flush(e->out);
 }

@@ -17,6 +17,7 @@
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/http_limits.h"
+#include "loop/event.h"
 
 #define POLL_MIN_MS 20
 #define POLL_MAX_MS 250
@@ -63,8 +64,7 @@ static bool project_default(
 {
         struct buf out;
         char id[300];
-        /* The journal's tool lifecycle is not for readers. */
-        if (strcmp(type, "dispatch") == 0 || strcmp(type, "outcome") == 0)
+        if (!event_is_shown(type))
                 return true;
         buf_init(&out, 0);
         buf_printf(&out, "{\"seq\":%llu", (unsigned long long)seq);
@@ -116,7 +116,7 @@ static int hand_out(
                         r->over = true;
                 r->after = seq;
                 f->handed = true;
-                if (strcmp(type, "run_finished") == 0) {
+                if (event_find(type) == STENO_EVENT_RUN_FINISHED) {
                         stream_end(r->stream);
                         r->over = true;
                 }

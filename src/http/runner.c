@@ -11,6 +11,7 @@
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/follow.h"
+#include "loop/event.h"
 
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
 #define UNWATCHED_MS 15000
@@ -93,10 +94,11 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 {
         struct live *l = ctx;
         (void)seq;
-        if (!l->begun || strcmp(type, "final_message") == 0) {
+        bool final = event_find(type) == STENO_EVENT_FINAL_MESSAGE;
+        if (!l->begun || final) {
                 pthread_mutex_lock(&l->chat->mutex);
                 l->begun = true;
-                if (strcmp(type, "final_message") == 0) {
+                if (final) {
                         free(l->final);
                         l->final = strndup(data, n);
                 }

@@ -108,7 +108,7 @@ static int job_step(struct steno_tool_call *call, const char *text, uint64_t don
                 rc = error_set(err, STENO_EINTERRUPTED, "the call is over");
         } else {
                 struct event e;
-                journal_event_begin(&e, job->journal, "tool_call_step", job->message_id);
+                journal_event_begin(&e, job->journal, STENO_EVENT_TOOL_CALL_STEP, job->message_id);
                 jsonw_field_cstr(&e.w, "toolCallId", job->id);
                 put_step(&e.w, text, done, total);
                 rc = journal_event_end(&e, job->journal);

@@ -23,20 +23,21 @@ void journal_release(struct journal *j)
 }
 
 /* With the lock held. */
-static int store(struct journal *j, const char *type, struct buf *data, int durability)
+static int store(struct journal *j, enum steno_event type, struct buf *data, int durability)
 {
         if (j->failed.code)
                 return j->failed.code;
         uint64_t seq = 0;
         const char *z = buf_cstr(data);
-        int rc = z ? steno_run_event(j->run, type, z, data->n, durability, &seq, &j->failed)
-                   : error_nomem(&j->failed);
+        int rc =
+            z ? steno_run_event(j->run, event_name(type), z, data->n, durability, &seq, &j->failed)
+              : error_nomem(&j->failed);
         if (rc) {
                 j->failed.code = rc;
                 return rc;
         }
         if (j->on_event)
-                j->on_event(j->ctx, seq, type, z, data->n);
+                j->on_event(j->ctx, seq, event_name(type), z, data->n);
         return 0;
 }
 
@@ -55,7 +56,8 @@ static int flush_locked(struct journal *j)
 {
         if (j->text.n == 0)
                 return 0;
-        struct event e = {.type = j->kind == REPLY_TEXT ? "message" : "thinking"};
+        struct event e = {
+            .type = j->kind == REPLY_TEXT ? STENO_EVENT_MESSAGE : STENO_EVENT_THINKING};
         begin(&e, j, j->message_id);
         jsonw_field_str(&e.w, "text", buf_str(&j->text));
         jsonw_object_end(&e.w);
@@ -66,7 +68,7 @@ static int flush_locked(struct journal *j)
 }
 
 void journal_event_begin(
-    struct event *e, const struct journal *j, const char *type, const char *message_id)
+    struct event *e, const struct journal *j, enum steno_event type, const char *message_id)
 {
         e->type = type;
         begin(e, j, message_id);

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "loop/event.h"
 #include "provider/reply.h"
 #include "steno_loop.h"
 
@@ -41,13 +42,13 @@ void journal_release(struct journal *j);
 
 /* An event under construction: `{"runId":...,"messageId":...` is there, members may follow. */
 struct event {
-        const char *type;
+        enum steno_event type;
         struct buf data;
         struct jsonw w;
 };
 /* `message_id` may be NULL. */
 void journal_event_begin(
-    struct event *e, const struct journal *j, const char *type, const char *message_id);
+    struct event *e, const struct journal *j, enum steno_event type, const char *message_id);
 /* Closes, stores, tells and releases it. 0 or the store's failure. */
 int journal_event_end(struct event *e, struct journal *j);
 

@@ -160,7 +160,7 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
 {
         buf_put_str(&c->final_text, buf_str(&reply->text));
         struct event e;
-        journal_event_begin(&e, &c->journal, "final_message", c->message_id);
+        journal_event_begin(&e, &c->journal, STENO_EVENT_FINAL_MESSAGE, c->message_id);
         jsonw_field_str(&e.w, "text", buf_str(&reply->text));
         jsonw_key(&e.w, "toolCalls");
         jsonw_array(&e.w);
@@ -177,7 +177,7 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
                 else
                         reply_fault_set(&c->fault, "REQUIRED_TOOL", false,
                             "the model did not call the required tool \"%s\"", c->opt.require_tool);
-                journal_event_begin(&e, &c->journal, "run_error", c->message_id);
+                journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_ERROR, c->message_id);
                 jsonw_field_cstr(&e.w, "code", c->fault.code);
                 jsonw_field_cstr(&e.w, "message", c->fault.message);
                 jsonw_field_bool(&e.w, "retryable", false);
@@ -220,7 +220,7 @@ static int begin_run(struct loop *c, struct steno_error *err)
         c->journal.ctx = c->opt.ctx;
         c->deadline = c->opt.max_ms ? time_monotonic_ms() + c->opt.max_ms : 0;
         struct event e;
-        journal_event_begin(&e, &c->journal, "run_started", NULL);
+        journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_STARTED, NULL);
         jsonw_field_cstr(&e.w, "mode", c->opt.mode);
         jsonw_field_cstr(&e.w, "model", c->opt.model);
         jsonw_field_cstr(&e.w, "conversation", steno_conv_id(c->opt.conv));
@@ -245,13 +245,13 @@ static int finish(struct loop *c, int rc, struct steno_error *err)
         if (rc) {
                 c->reason = "error";
                 reply_fault_set(&c->fault, "STORE_ERROR", false, "%s", err->msg);
-                journal_event_begin(&e, &c->journal, "run_error", NULL);
+                journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_ERROR, NULL);
                 jsonw_field_cstr(&e.w, "code", c->fault.code);
                 jsonw_field_cstr(&e.w, "message", c->fault.message);
                 jsonw_field_bool(&e.w, "retryable", false);
                 journal_event_end(&e, &c->journal);
         }
-        journal_event_begin(&e, &c->journal, "run_finished", NULL);
+        journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_FINISHED, NULL);
         put_end(&e.w, c);
         journal_event_end(&e, &c->journal);
         return rc ? rc : journal_check(&c->journal, err);

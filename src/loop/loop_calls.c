@@ -120,7 +120,7 @@ static int tell_approval(struct work *w, struct slot *s,
 {
         struct journal *j = &w->c->journal;
         struct event e;
-        journal_event_begin(&e, j, "tool_call_approval", w->c->message_id);
+        journal_event_begin(&e, j, STENO_EVENT_TOOL_CALL_APPROVAL, w->c->message_id);
         jsonw_field_cstr(&e.w, "toolCallId", s->call->id);
         jsonw_field_cstr(&e.w, "toolName", s->tool->name);
         jsonw_field_str(&e.w, "arguments", str_span(request->args, request->args_n));
@@ -416,7 +416,7 @@ static int tell_start(struct work *w, struct slot *s, struct steno_error *err)
 {
         struct journal *j = &w->c->journal;
         struct event e;
-        journal_event_begin(&e, j, "tool_call_start", w->c->message_id);
+        journal_event_begin(&e, j, STENO_EVENT_TOOL_CALL_START, w->c->message_id);
         jsonw_field_cstr(&e.w, "toolCallId", s->call->id);
         jsonw_field_cstr(&e.w, "toolName", s->call->name);
         if (s->tool && s->tool->server) {

@@ -218,7 +218,7 @@ int loop_store_fault(struct loop *c, const char *reason, const struct reply_faul
         if (rc == 0) {
                 tell_assistant(c, &json);
                 struct event e;
-                journal_event_begin(&e, &c->journal, "run_error", c->message_id);
+                journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_ERROR, c->message_id);
                 put_error(&e.w, fault);
                 journal_event_end(&e, &c->journal);
                 rc = journal_check(&c->journal, err);
@@ -380,8 +380,8 @@ static int tell_result(struct loop *c, const struct reply_call *call, const stru
                 goto out;
         bool is_error = json_bool(&j, json_get(&j, 0, "isError"), false);
         struct event e;
-        journal_event_begin(
-            &e, &c->journal, is_error ? "tool_call_error" : "tool_call_complete", c->message_id);
+        journal_event_begin(&e, &c->journal,
+            is_error ? STENO_EVENT_TOOL_CALL_ERROR : STENO_EVENT_TOOL_CALL_COMPLETE, c->message_id);
         jsonw_field_cstr(&e.w, "toolCallId", call->id);
         jsonw_field_cstr(&e.w, "toolName", call->name);
         if (tool && tool->server) {

@@ -38,9 +38,10 @@ static int take_event(
         (void)seq;
         (void)at;
         struct pieces *p = ctx;
-        bool text = strcmp(type, "message") == 0;
-        bool thinking = strcmp(type, "thinking") == 0;
-        bool dropped = strcmp(type, "message_dropped") == 0;
+        enum steno_event kind = event_find(type);
+        bool text = kind == STENO_EVENT_MESSAGE;
+        bool thinking = kind == STENO_EVENT_THINKING;
+        bool dropped = kind == STENO_EVENT_MESSAGE_DROPPED;
         if (!text && !thinking && !dropped)
                 return 0;
         struct json j;

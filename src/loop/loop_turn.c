@@ -52,7 +52,7 @@ static void on_retry(void *ctx, const struct reply_fault *fault, unsigned attemp
 {
         struct loop *c = ctx;
         struct event e;
-        journal_event_begin(&e, &c->journal, "model_retry", c->message_id);
+        journal_event_begin(&e, &c->journal, STENO_EVENT_MODEL_RETRY, c->message_id);
         jsonw_field_u64(&e.w, "attempt", attempt);
         jsonw_field_i64(&e.w, "waitMs", wait_ms);
         jsonw_field_cstr(&e.w, "code", fault->code);
@@ -153,7 +153,7 @@ static bool satisfies(const struct loop *c, const struct reply *reply)
 static int drop(struct loop *c, struct steno_error *err)
 {
         struct event e;
-        journal_event_begin(&e, &c->journal, "message_dropped", c->message_id);
+        journal_event_begin(&e, &c->journal, STENO_EVENT_MESSAGE_DROPPED, c->message_id);
         jsonw_field_cstr(&e.w, "reason", "the required tool was not called");
         jsonw_field_cstr(&e.w, "tool", c->opt.require_tool);
         journal_event_end(&e, &c->journal);

@@ -1,6 +1,7 @@
 // A run as it goes on, built from its events; it lies over what is stored until that has it all.
 import { signal } from "@preact/signals";
 import { ApiError, follow, send, type ServerEvent } from "./api";
+import type { EventName } from "./events";
 import type { Call, Message, Ref, Step } from "./history";
 
 export class Run {
@@ -70,13 +71,13 @@ export class Run {
   private take(e: ServerEvent): boolean {
     let d: Record<string, unknown>;
     try { d = JSON.parse(e.data); } catch { return false; }
-    this.apply(e.type, d);
+    this.apply(e.type as EventName, d);
     this.touch();
     if (e.type === "run_started" || e.type === "run_finished" || e.type === "tool_call_approval") this.told(e.type);
     return e.type === "run_finished";
   }
 
-  private apply(type: string, d: Record<string, unknown>) {
+  private apply(type: EventName, d: Record<string, unknown>) {
     const text = typeof d.text === "string" ? d.text : "";
     switch (type) {
       case "run_started": this.model = String(d.model ?? ""); break;
@@ -95,7 +96,7 @@ export class Run {
       case "tool_call_error": this.end(this.call(d), d, true); break;
       case "final_message": if (text) this.message(String(d.messageId)).text = text; break;
       case "run_error": {
-        const e = (d.error && typeof d.error === "object" ? d.error : d) as Record<string, unknown>;
+        const e = (d.error && typeof d.error === "object" ? d.error : d) as Record<string, unknown>; // logs of 0.1 have it inside
         this.error = { code: String(e.code ?? "ERROR"), message: String(e.message ?? "") };
         break;
       }

@@ -16,6 +16,7 @@
 #include "http/server_core.h"
 #include "http/follow.h"
 #include "http/http_limits.h"
+#include "loop/event.h"
 
 struct turn {
         struct loop_turn chat;
@@ -182,9 +183,10 @@ static int keep_last(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
 {
         struct last_events *e = ctx;
-        char **to = strcmp(type, "final_message") == 0  ? &e->final
-                    : strcmp(type, "run_finished") == 0 ? &e->finished
-                                                        : NULL;
+        enum steno_event kind = event_find(type);
+        char **to = kind == STENO_EVENT_FINAL_MESSAGE  ? &e->final
+                    : kind == STENO_EVENT_RUN_FINISHED ? &e->finished
+                                                       : NULL;
         (void)seq;
         (void)at;
         if (to) {

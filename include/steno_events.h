@@ -1,0 +1,56 @@
+/*
+ * steno_events.h - the events of a run: the one table that the loop, the programs, the page and
+ * the docs share.
+ *
+ * An event is a name and a JSON object (steno_run_read, on_event). The object always has `runId`,
+ * and `messageId` where the event belongs to a message of the model; the members below come
+ * beside them, and `?` marks one that may be absent. A reader ignores events and members that it
+ * does not know.
+ *
+ * To add an event, add a row and run tools/event-tables, which writes the table into docs/api.md
+ * and into the page; tests/events.test fails until that is done.
+ */
+#ifndef STENO_EVENTS_H
+#define STENO_EVENTS_H
+
+/* ROW(identifier, name, is it for readers?, members, meaning). A row that is not for readers is
+ * the store's own bookkeeping, from which a run that died is completed. */
+#define STENO_EVENTS(ROW)                                                                          \
+        ROW(RUN_STARTED, "run_started", 1, "mode, model, conversation",                            \
+            "the run has begun; always the first")                                                 \
+        ROW(MESSAGE, "message", 1, "text",                                                         \
+            "a piece of the reply; pieces are merged over at most 50 ms")                          \
+        ROW(THINKING, "thinking", 1, "text", "the same for reasoning")                             \
+        ROW(MESSAGE_DROPPED, "message_dropped", 1, "reason, tool",                                 \
+            "the reply was streamed and is not kept, because it did not call the required tool")   \
+        ROW(MODEL_RETRY, "model_retry", 1, "attempt, waitMs, code, message",                       \
+            "a model call failed before its first token and is made again")                        \
+        ROW(TOOL_CALL_START, "tool_call_start", 1, "toolCallId, toolName, serverName?, arguments", \
+            "the model calls a tool; arguments is a string, byte for byte")                        \
+        ROW(TOOL_CALL_STEP, "tool_call_step", 1, "toolCallId, text, progress?, total?",            \
+            "the tool reports progress")                                                           \
+        ROW(TOOL_CALL_APPROVAL, "tool_call_approval", 1,                                           \
+            "toolCallId, toolName, arguments, approval, state",                                    \
+            "the call waits for permission or was decided: state is pending, allowed or denied, "  \
+            "approval is the hash of the exact call")                                              \
+        ROW(TOOL_CALL_COMPLETE, "tool_call_complete", 1,                                           \
+            "toolCallId, toolName, serverName?, content, ref?, exitCode?, duration, resultId",     \
+            "the tool's result is stored; resultId is the id of its message")                      \
+        ROW(TOOL_CALL_ERROR, "tool_call_error", 1,                                                 \
+            "toolCallId, toolName, serverName?, content, error, ref?, exitCode?, duration, "       \
+            "resultId",                                                                            \
+            "the same for a call that was denied, failed or could not be run")                     \
+        ROW(FINAL_MESSAGE, "final_message", 1, "text, toolCalls",                                  \
+            "the last reply, whole; toolCalls has each call of the run: id, name, arguments, "     \
+            "result, isError, duration")                                                           \
+        ROW(RUN_ERROR, "run_error", 1, "code, message, retryable", "why the run did not succeed")  \
+        ROW(RUN_FINISHED, "run_finished", 1, "reason, turns?, usage?", "always the last")          \
+        ROW(DISPATCH, "dispatch", 0, "request, call, tool, sha256, after",                         \
+            "a tool is about to be run")                                                           \
+        ROW(OUTCOME, "outcome", 0, "request, call, message", "what a tool came to")
+
+#define STENO_EVENT_ROW(id, name, shown, members, meaning) STENO_EVENT_##id,
+enum steno_event { STENO_EVENTS(STENO_EVENT_ROW) STENO_EVENT_COUNT };
+#undef STENO_EVENT_ROW
+
+#endif
