@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "format/kinds.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -302,11 +303,23 @@ static bool lacks_id(const struct arrange *a, const struct part *p)
         return p->given_id && a->w->valid && !(a->flags & FORMAT_NAMELESS);
 }
 
+/* A kind of call that the target does not have is written as a function call. */
+static void tell_kind(const struct arrange *a, const struct message *m, const struct part *p)
+{
+        const struct format *f = a->w->format;
+        bool copied = m->origin == f && !a->w->valid;
+        struct message at = *m;
+        if (p->seq)
+                at.seq = p->seq;
+        if (p->call != CALL_FUNCTION && !(f->kinds & FORMAT_KIND(p->call)) && !copied)
+                writing_lose(a->w, &at, kinds_name(p->call), "written as a function call");
+}
+
 static int name_calls(struct arrange *a, struct message *m)
 {
         size_t n = 0;
         uint64_t seq = 0;
-        bool touched = false;
+        bool touched = false, own = m->origin == a->w->format;
         if (m->role != ROLE_ASSISTANT)
                 end_turn(a);
         for (size_t i = 0; i < m->count; i++) {
@@ -316,9 +329,10 @@ static int name_calls(struct arrange *a, struct message *m)
                 uint64_t of = m->parts[i].seq ? m->parts[i].seq : m->seq;
                 n = of == seq ? n + 1 : 0;
                 seq = of;
+                tell_kind(a, m, &m->parts[i]);
                 struct str id = m->parts[i].id;
                 struct str better = id;
-                if (!id.n && !(a->flags & FORMAT_NAMELESS))
+                if (!id.n && !(a->flags & FORMAT_NAMELESS) && (a->w->valid || !own))
                         better = message_derived_id(seq, n, a->arena);
                 if (is_taken(a, better)) {
                         tell_renamed(a, m, better);
@@ -339,16 +353,21 @@ static int name_calls(struct arrange *a, struct message *m)
         return 0;
 }
 
-static bool is_other(struct str own, struct str of_call)
+/* Another id, not only another spelling of the same one. */
+static bool is_other(const struct arrange *a, struct str own, struct str of_call)
 {
-        return of_call.n && !(own.p && str_eq(own, of_call));
+        if (!of_call.n || (own.p && str_eq(own, of_call)))
+                return false;
+        if (!own.p)
+                return true;
+        return !str_eq(token_decode(own, a->arena, NULL), token_decode(of_call, a->arena, NULL));
 }
 
 /* Where results are known by their tool they say the name that was called. */
 static bool has_other_name(const struct arrange *a, const struct part *p)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
-               p->name.p && is_other(p->name, p->peer->name);
+               p->name.p && is_other(a, p->name, p->peer->name);
 }
 
 /* A result has the id of its call, which may have got another one. */
@@ -359,7 +378,7 @@ static int name_results(struct arrange *a, struct message *m)
                 struct part *p = &m->parts[i];
                 if (p->kind != PART_RESULT || !p->peer)
                         continue;
-                bool id = is_other(p->id, p->peer->id) || lacks_id(a, p);
+                bool id = is_other(a, p->id, p->peer->id) || lacks_id(a, p);
                 bool name = has_other_name(a, p);
                 if (!id && !name)
                         continue;
@@ -432,7 +451,7 @@ static bool embeds(const struct arrange *a, const struct message *m)
 {
         if (m->role != ROLE_ASSISTANT || (a->flags & FORMAT_EMBEDS))
                 return false;
-        if (m->origin == a->w->format && !a->w->valid)
+        if (m->origin == a->w->format && (!a->w->valid || (a->flags & FORMAT_ITEMS)))
                 return false;
         return message_has(m, PART_RESULT);
 }

@@ -2,7 +2,8 @@
  * chat.c - what a chat page shows:
  *
  *   {id, role, content, thinking?, attachments?, toolCalls?:[{id, name, arguments, state, result?,
- *    error?, invokedAt?, duration?, steps?, ref?}], createdAt?, partType?, error?}
+ *    error?, invokedAt?, duration?, steps?, ref?, display?:{returnDisplay?, displayName?,
+ *    description?}}], createdAt?, partType?, error?}
  *
  * content is one text; attachments are blocks (blocks.h). A tool call holds its result; there are
  * no tool messages. state is
@@ -111,6 +112,19 @@ static struct str figure(struct str of_result, struct str of_call)
         return of_result.p ? of_result : of_call;
 }
 
+static void write_display(struct writer *w, const struct part *call, const struct part *result)
+{
+        struct str shown = figure(result->display, call->display);
+        if (!shown.p && !call->display_name.p && !call->description.p)
+                return;
+        jsonw_key(&w->json, "display");
+        jsonw_object(&w->json);
+        writing_raw(w, "returnDisplay", shown);
+        writing_raw(w, "displayName", call->display_name);
+        writing_raw(w, "description", call->description);
+        jsonw_object_end(&w->json);
+}
+
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct part none = {0};
@@ -141,6 +155,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         writing_raw(w, "duration", figure(r->duration, p->duration));
         writing_raw(w, "steps", figure(r->steps, p->steps));
         writing_raw(w, "ref", figure(r->ref, p->ref));
+        write_display(w, p, r);
         writing_extras(w, m, "tool_calls", p->extras, false);
         jsonw_object_end(&w->json);
         if (own)
@@ -156,8 +171,6 @@ static void report_result(struct writer *w, const struct message *m, const struc
         if (!p->peer)
                 writing_lose(w, m, "result", "a result without a call");
         writing_lose_extras(w, m, "result", p->extras);
-        if (p->display.p)
-                writing_lose(w, m, "returnDisplay", "the format has no place for it");
         if (p->name.p && p->peer && !str_eq(p->name, p->peer->name))
                 writing_lose(w, m, "name", "the format has no place for it");
         if (p->output_kind == OUTPUT_NONE)

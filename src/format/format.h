@@ -68,9 +68,14 @@ enum format_flags {
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
+/* A set of kinds of calls. */
+#define FORMAT_KIND(kind) (1u << (kind))
+
 struct format {
         const char *name;
         uint32_t flags;
+        uint32_t
+            kinds; /* of calls that it has beside function calls; what it has not becomes one */
         /*
          * Checks one message of this format (a JSON object at `msg`) and says what it is: role,
          * calls, answers, own id, marks. 0, or STENO_EPROTO with what is wrong with it ("role

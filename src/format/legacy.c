@@ -262,9 +262,12 @@ static void write_json(struct writer *w, const struct message *m, const struct p
         writing_extras(w, m, "tool_calls", p->extras, true);
         if (p->signature.p)
                 writing_lose(w, m, "signature", "the format has no place for it");
-        if (!result)
-                writing_lose_figures(w, m, p);
-        else if (result->interrupted)
+        bool held = result >= m->parts && result < m->parts + m->count;
+        struct part shown = {.display = held ? result->display : (struct str){0},
+            .display_name = p->display_name,
+            .description = p->description};
+        writing_lose_figures(w, m, result ? &shown : p);
+        if (result && result->interrupted)
                 writing_lose(w, m, "state", "the format has no place for it");
 }
 

@@ -81,23 +81,44 @@ static int describe_calls(struct describe *d, json_ref list)
         return 0;
 }
 
+/* The older way to call: {"function_call":{"name","arguments"}}, answered by role "function". It
+ * has no ids: the name pairs them. */
+static bool is_legacy_call(const struct json *j, json_ref v)
+{
+        return json_type(j, json_get(j, v, "name")) == JSON_STRING;
+}
+
+static int describe_legacy_answer(struct describe *d, json_ref name)
+{
+        if (!describe_is_id(d->j, name))
+                return describe_refuse(d, "the name of a function message is missing");
+        return describe_answer_text(d, token_text(d->j, name, d->arena));
+}
+
 static int openai_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
 {
         static const char *const roles[] = {
-            "system", "developer", "user", "assistant", "tool", NULL};
+            "system", "developer", "user", "assistant", "tool", "function", NULL};
+        static const char *const as[] = {
+            "system", "developer", "user", "assistant", "tool", "tool"};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
         if (json_type(j, msg) != JSON_OBJECT)
                 return describe_refuse(&d, "a message is not an object");
         json_ref f[MEMBER_COUNT];
         find_members(j, msg, f, &a.own_fields);
-        int rc = describe_role(&d, f[MEMBER_ROLE], roles, NULL);
+        int rc = describe_role(&d, f[MEMBER_ROLE], roles, as);
         if (!rc)
                 rc = describe_id(&d, f[MEMBER_ID]);
         if (!rc && str_is(a.role, "assistant"))
                 rc = describe_calls(&d, f[MEMBER_TOOL_CALLS]);
-        if (!rc && str_is(a.role, "tool"))
+        if (!rc && str_is(a.role, "assistant") && is_legacy_call(j, f[MEMBER_FUNCTION_CALL]))
+                rc = describe_call_text(
+                    &d, token_text(j, json_get(j, f[MEMBER_FUNCTION_CALL], "name"), arena));
+        if (!rc && json_is(j, f[MEMBER_ROLE], "function"))
+                rc = describe_legacy_answer(&d, json_get(j, msg, "name"));
+        else if (!rc && str_is(a.role, "tool"))
                 rc = describe_answer(
                     &d, f[MEMBER_TOOL_CALL_ID], f[MEMBER_TOOL_NAME], "tool_call_id");
         if (rc)
@@ -214,6 +235,7 @@ enum {
         R_CALLS,
         R_REASONING,
         R_REFUSAL,
+        R_FUNCTION,
         R_CALL_ID,
         R_TOOL_NAME,
         R_IS_ERROR,
@@ -223,6 +245,29 @@ enum {
         R_REF,
         R_COUNT
 };
+
+static void read_legacy_call(struct reading *r, json_ref v)
+{
+        static const char *const keys[] = {"name", "arguments", NULL};
+        json_ref g[2];
+        struct part p = {.kind = PART_CALL, .call = CALL_LEGACY, .raw = reading_raw(r, v)};
+        reading_members(r, v, keys, g, &p.extras, true);
+        p.name = reading_string(r, g[0]);
+        p.arguments_text = json_type(r->j, g[1]) == JSON_STRING;
+        p.arguments = p.arguments_text ? reading_string(r, g[1]) : reading_raw(r, g[1]);
+        *reading_part(r, PART_CALL, v) = p;
+}
+
+/* {"role":"function","name","content"}: the name is the tool's, not the speaker's. */
+static void read_legacy_result(struct message *m)
+{
+        struct part *p = m->count ? &m->parts[0] : NULL;
+        if (!p || !str_is(m->native_role, "function"))
+                return;
+        p->call = CALL_LEGACY;
+        p->name = m->name;
+        m->name = (struct str){0};
+}
 
 static void read_assistant(struct reading *r, json_ref *f)
 {
@@ -237,6 +282,11 @@ static void read_assistant(struct reading *r, json_ref *f)
         else
                 reading_keep(r, &r->m->extras, "refusal", f[R_REFUSAL], false);
         reading_idle(r->m->extras, "refusal", "null");
+        if (is_legacy_call(j, f[R_FUNCTION]))
+                read_legacy_call(r, f[R_FUNCTION]);
+        else
+                reading_keep(r, &r->m->extras, "function_call", f[R_FUNCTION], false);
+        reading_idle(r->m->extras, "function_call", "null");
         if (json_type(j, f[R_CALLS]) != JSON_ARRAY || !json_count(j, f[R_CALLS])) {
                 reading_keep(r, &r->m->extras, "tool_calls", f[R_CALLS], false);
                 reading_idle(r->m->extras, "tool_calls", "null");
@@ -266,21 +316,22 @@ static bool has_own_fields(const struct message *m)
                 if (openai_is_own_token(x->key))
                         return true;
         const struct part *p = m->role == ROLE_TOOL && m->count ? &m->parts[0] : NULL;
-        return p && (p->name.p || p->error || p->duration.p || p->steps.p || p->invoked_at.p ||
-                        p->ref.p);
+        bool named = p && p->name.p && p->call != CALL_LEGACY;
+        return p &&
+               (named || p->error || p->duration.p || p->steps.p || p->invoked_at.p || p->ref.p);
 }
 
 static int openai_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
 {
         static const char *const all[] = {"role", "content", "name", "id", "createdAt",
-            "tool_calls", "reasoning_content", "refusal", "tool_call_id", "toolName", "isError",
-            "duration", "steps", "invokedAt", "ref", NULL};
+            "tool_calls", "reasoning_content", "refusal", "function_call", "tool_call_id",
+            "toolName", "isError", "duration", "steps", "invokedAt", "ref", NULL};
         static const int result[] = {
             R_CALL_ID, R_TOOL_NAME, R_IS_ERROR, R_DURATION, R_STEPS, R_INVOKED, R_REF, R_CONTENT};
         struct reading r = {.j = j, .arena = arena, .m = m};
         json_ref f[R_COUNT];
         reading_members(&r, msg, all, f, &m->extras, false);
-        m->role = openai_role(j, f[R_ROLE]);
+        m->role = json_is(j, f[R_ROLE], "function") ? ROLE_TOOL : openai_role(j, f[R_ROLE]);
         m->native_role = reading_string(&r, f[R_ROLE]);
         static const int strings[] = {R_NAME, R_ID, R_CREATED};
         struct str *to[] = {&m->name, &m->id, &m->created_at};
@@ -296,6 +347,7 @@ static int openai_read(const struct json *j, json_ref msg, struct arena *arena, 
                 until = R_CALL_ID;
                 if (!m->parts || !m->parts[0].name.p)
                         reading_keep(&r, &m->extras, "toolName", f[R_TOOL_NAME], false);
+                read_legacy_result(m);
         } else {
                 openai_read_content(&r, f[R_CONTENT]);
         }
@@ -309,9 +361,12 @@ static int openai_read(const struct json *j, json_ref msg, struct arena *arena, 
 
 static int openai_detect(const struct json *j, json_ref msg)
 {
+        if (json_is(j, json_get(j, msg, "role"), "function"))
+                return 95;
         if (openai_role(j, json_get(j, msg, "role")) == ROLE_NONE)
                 return 0;
         if (json_get(j, msg, "tool_calls") != JSON_NONE ||
+            json_get(j, msg, "function_call") != JSON_NONE ||
             json_get(j, msg, "tool_call_id") != JSON_NONE)
                 return 95;
         return openai_detect_content(j, json_get(j, msg, "content"));
@@ -320,6 +375,7 @@ static int openai_detect(const struct json *j, json_ref msg)
 const struct format format_openai = {
     .name = "openai",
     .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS | FORMAT_TEXT_ARGUMENTS,
+    .kinds = FORMAT_KIND(CALL_CUSTOM),
     .describe = openai_describe,
     .read = openai_read,
     .write = openai_write,

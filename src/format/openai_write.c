@@ -128,11 +128,11 @@ static void write_call_extras(
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct extra *type = writing_own(w, m) ? odd_type(p) : NULL;
-        bool custom = type && str_is(type->value, "\"custom\"");
+        bool custom = p->call == CALL_CUSTOM;
         jsonw_object(&w->json);
         writing_string(w, "id", p->id.p ? p->id : STR(""));
         if (!type || (w->valid && !custom))
-                writing_text(w, "type", "function");
+                writing_text(w, "type", custom ? "custom" : "function");
         jsonw_key(&w->json, custom ? "custom" : "function");
         jsonw_object(&w->json);
         writing_string(w, "name", p->name.p ? p->name : STR(""));
@@ -157,27 +157,6 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                 writing_lose_figures(w, m, p);
 }
 
-/* An app's own entry, as reading_entry took it apart. */
-static void write_entry(
-    struct writer *w, const struct message *m, const struct part *p, const struct part *result)
-{
-        jsonw_object(&w->json);
-        writing_string(w, "id", p->id);
-        writing_string(w, "name", p->name);
-        if (p->arguments_text)
-                writing_string(w, "arguments", p->arguments);
-        else
-                writing_raw(w, "arguments", p->arguments);
-        if (result)
-                blocks_write_output(w, m, result->error ? "error" : "result", result);
-        writing_raw(w, "steps", p->steps);
-        writing_raw(w, "invokedAt", p->invoked_at);
-        writing_raw(w, "duration", p->duration);
-        writing_raw(w, "ref", p->ref);
-        writing_extras(w, m, "tool_calls", p->extras, false);
-        jsonw_object_end(&w->json);
-}
-
 static bool is_entry(const struct part *p)
 {
         struct json j;
@@ -187,6 +166,29 @@ static bool is_entry(const struct part *p)
                      json_type(&j, json_get(&j, 0, "custom")) != JSON_OBJECT;
         json_release(&j);
         return entry;
+}
+
+/* An app's own entry, as reading_entry took it apart. */
+static void write_entry(
+    struct writer *w, const struct message *m, const struct part *p, const struct part *result)
+{
+        jsonw_object(&w->json);
+        writing_string(w, "id", p->id);
+        if (is_entry(p)) {
+                writing_string(w, "name", p->name);
+                if (p->arguments_text)
+                        writing_string(w, "arguments", p->arguments);
+                else
+                        writing_raw(w, "arguments", p->arguments);
+        }
+        if (result)
+                blocks_write_output(w, m, result->error ? "error" : "result", result);
+        writing_raw(w, "steps", p->steps);
+        writing_raw(w, "invokedAt", p->invoked_at);
+        writing_raw(w, "duration", p->duration);
+        writing_raw(w, "ref", p->ref);
+        writing_extras(w, m, "tool_calls", p->extras, false);
+        jsonw_object_end(&w->json);
 }
 
 /* {"type":"function","function":{}} or the same with custom */
@@ -204,15 +206,48 @@ static bool is_regular(const struct part *p)
         return regular;
 }
 
+/* The older way to call, which no provider has to take any more: only its own bytes. */
+static bool is_legacy(const struct writer *w, const struct message *m, const struct part *p)
+{
+        return p->call == CALL_LEGACY && writing_own(w, m) && !w->valid;
+}
+
+static bool has_calls(const struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL && !is_legacy(w, m, &m->parts[i]))
+                        return true;
+        return false;
+}
+
+static void write_legacy(struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind != PART_CALL || !is_legacy(w, m, p))
+                        continue;
+                jsonw_key(&w->json, "function_call");
+                jsonw_object(&w->json);
+                writing_string(w, "name", p->name);
+                if (p->arguments_text)
+                        writing_string(w, "arguments", p->arguments);
+                else
+                        writing_raw(w, "arguments", p->arguments);
+                writing_extras(w, m, "function_call", p->extras, true);
+                jsonw_object_end(&w->json);
+        }
+}
+
 static void write_calls(struct writer *w, const struct message *m)
 {
-        if (!message_has(m, PART_CALL))
+        write_legacy(w, m);
+        if (!has_calls(w, m))
                 return;
         jsonw_key(&w->json, "tool_calls");
         jsonw_array(&w->json);
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
-                if (p->kind != PART_CALL)
+                if (p->kind != PART_CALL || is_legacy(w, m, p))
                         continue;
                 const struct part *next = i + 1 < m->count ? p + 1 : NULL;
                 if (next && next->kind != PART_RESULT)
@@ -247,11 +282,18 @@ static void write_assistant(struct writer *w, const struct message *m)
 static void write_result(struct writer *w, const struct message *m, const struct part *p)
 {
         bool alone = m->role == ROLE_TOOL && m->count == 1;
+        bool legacy = is_legacy(w, m, p);
         jsonw_object(&w->json);
-        writing_text(w, "role", "tool");
-        writing_string(w, "tool_call_id", p->id.p ? p->id : STR(""));
+        writing_text(w, "role", legacy ? "function" : "tool");
+        if (legacy)
+                writing_string(w, "name", p->name);
+        else
+                writing_string(w, "tool_call_id", p->id.p ? p->id : STR(""));
         openai_write_output(w, m, p);
-        if (!w->strip_own) {
+        if (legacy) {
+                if (p->error)
+                        writing_raw(w, "isError", STR("true"));
+        } else if (!w->strip_own) {
                 writing_string(w, "toolName", p->name);
                 if (p->error)
                         writing_raw(w, "isError", STR("true"));

@@ -17,6 +17,14 @@ static void add_extra(
         *list = x;
 }
 
+static void drop_extra(struct extra **list, const char *key)
+{
+        while (*list && !str_is((*list)->key, key))
+                list = &(*list)->next;
+        if (*list)
+                *list = (*list)->next;
+}
+
 static int find_key(const struct json *j, json_ref key, const char *const *keys)
 {
         struct str k = json_inner(j, key);
@@ -175,6 +183,40 @@ static const char *derived_state(bool answered, bool failed, bool stopped)
         return stopped ? "interrupted" : failed ? "error" : "complete";
 }
 
+/* What is called, beside the id or in an inner object as OpenAI has it. That object stays among
+ * the extras. */
+static void read_called(
+    struct reading *r, json_ref entry, json_ref name, json_ref arguments, struct part *call)
+{
+        const struct json *j = r->j;
+        json_ref in = json_get(j, entry, "function");
+        if (name == JSON_NONE && json_type(j, in) == JSON_OBJECT) {
+                name = json_get(j, in, "name");
+                arguments = json_get(j, in, "arguments");
+        }
+        call->name = reading_string(r, name);
+        call->arguments_text = json_type(j, arguments) == JSON_STRING;
+        call->arguments =
+            call->arguments_text ? reading_string(r, arguments) : reading_raw(r, arguments);
+}
+
+/* {returnDisplay, displayName, description}; anything else stays an extra. */
+static void read_display(struct reading *r, struct part *call, json_ref display)
+{
+        static const char *const keys[] = {"returnDisplay", "displayName", "description", NULL};
+        json_ref f[3];
+        struct extra *others = NULL;
+        if (json_type(r->j, display) != JSON_OBJECT || !json_count(r->j, display))
+                return;
+        reading_members(r, display, keys, f, &others, false);
+        if (others)
+                return;
+        call->display = reading_raw(r, f[0]);
+        call->display_name = reading_raw(r, f[1]);
+        call->description = reading_raw(r, f[2]);
+        drop_extra(&call->extras, "\"display\"");
+}
+
 void reading_entry(struct reading *r, json_ref entry, bool derived)
 {
         enum { ID, NAME, ARGUMENTS, STATE, RESULT, ERROR, STEPS, INVOKED, DURATION, REF, COUNT };
@@ -184,10 +226,9 @@ void reading_entry(struct reading *r, json_ref entry, bool derived)
         struct part call = {.kind = PART_CALL, .raw = reading_raw(r, entry)};
         reading_members(r, entry, keys, f, &call.extras, false);
         call.id = reading_string(r, f[ID]);
-        call.name = reading_string(r, f[NAME]);
-        call.arguments_text = json_type(r->j, f[ARGUMENTS]) == JSON_STRING;
-        call.arguments =
-            call.arguments_text ? reading_string(r, f[ARGUMENTS]) : reading_raw(r, f[ARGUMENTS]);
+        read_called(r, entry, f[NAME], f[ARGUMENTS], &call);
+        if (derived)
+                read_display(r, &call, json_get(r->j, entry, "display"));
         call.steps = reading_raw(r, f[STEPS]);
         call.invoked_at = reading_raw(r, f[INVOKED]);
         call.duration = reading_raw(r, f[DURATION]);
@@ -211,5 +252,6 @@ void reading_entry(struct reading *r, json_ref entry, bool derived)
         p->name = call.name;
         p->error = failed;
         p->interrupted = stopped;
+        p->display = call.display;
         blocks_read_output(r, p, out);
 }

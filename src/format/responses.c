@@ -1,6 +1,6 @@
 /*
- * responses.c - OpenAI Responses and Conversations items: message, function_call,
- * function_call_output, reasoning, and any other type verbatim.
+ * responses.c - OpenAI Responses and Conversations items: message, calls and outputs of every kind
+ * (kinds.h), reasoning, and any other type verbatim.
  *
  * An item is one message of the hub (`item`); arrange.c joins those of a turn for the formats
  * that want whole turns. An item without a type is a message.
@@ -9,23 +9,27 @@
 
 #include "base/error.h"
 #include "format/describe.h"
+#include "format/kinds.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
 #include "format/writing.h"
 #include "model/token.h"
 
-enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_REASONING, ITEM_OTHER };
-
-static enum item item_of(const struct json *j, json_ref msg)
+static bool is_message(const struct json *j, json_ref type)
 {
-        json_ref type = json_get(j, msg, "type");
-        if (type == JSON_NONE || json_is(j, type, "message"))
-                return ITEM_MESSAGE;
-        if (json_is(j, type, "function_call"))
-                return ITEM_CALL;
-        if (json_is(j, type, "function_call_output"))
-                return ITEM_RESULT;
-        return json_is(j, type, "reasoning") ? ITEM_REASONING : ITEM_OTHER;
+        return type == JSON_NONE || json_is(j, type, "message");
+}
+
+static int describe_item(struct describe *d, json_ref msg, const struct kinds_row *k, bool answer)
+{
+        json_ref id = kinds_id(d->j, msg, k);
+        d->out->role = answer ? STR("tool") : STR("assistant");
+        if (answer)
+                return describe_answer(d, id, JSON_NONE, k->id);
+        int rc = describe_call(d, id, json_get(d->j, msg, "name"), k->id);
+        if (!rc && !k->answer)
+                rc = describe_answer(d, id, json_get(d->j, msg, "name"), k->id);
+        return rc;
 }
 
 static int responses_describe(const struct json *j, json_ref msg, struct arena *arena,
@@ -39,24 +43,15 @@ static int responses_describe(const struct json *j, json_ref msg, struct arena *
         int rc = describe_id(&d, json_get(j, msg, "id"));
         if (rc)
                 return rc;
-        switch (item_of(j, msg)) {
-        case ITEM_MESSAGE:
+        json_ref type = json_get(j, msg, "type");
+        bool answer;
+        const struct kinds_row *k = kinds_find(j, msg, &answer);
+        if (k)
+                rc = describe_item(&d, msg, k, answer);
+        else if (is_message(j, type))
                 rc = describe_role(&d, json_get(j, msg, "role"), roles, NULL);
-                break;
-        case ITEM_CALL:
-                a.role = STR("assistant");
-                rc = describe_call(
-                    &d, json_get(j, msg, "call_id"), json_get(j, msg, "name"), "call_id");
-                break;
-        case ITEM_RESULT:
-                a.role = STR("tool");
-                rc = describe_answer(&d, json_get(j, msg, "call_id"), JSON_NONE, "call_id");
-                break;
-        case ITEM_REASONING:
-        case ITEM_OTHER:
-                if (json_type(j, json_get(j, msg, "type")) != JSON_STRING)
-                        rc = describe_refuse(&d, "type is not a string");
-        }
+        else if (json_type(j, type) != JSON_STRING)
+                rc = describe_refuse(&d, "type is not a string");
         if (rc)
                 return rc;
         *out = a;
@@ -144,63 +139,22 @@ static void read_message(struct reading *r, json_ref msg)
         openai_read_content(r, f[2]);
 }
 
-static void read_call(struct reading *r, json_ref msg)
-{
-        static const char *const keys[] = {"type", "id", "call_id", "name", "arguments", NULL};
-        json_ref f[5];
-        reading_members(r, msg, keys, f, &r->m->extras, false);
-        r->m->role = ROLE_ASSISTANT;
-        r->m->id = reading_string(r, f[1]);
-        struct part *p = reading_part(r, PART_CALL, msg);
-        p->id = reading_string(r, f[2]);
-        p->name = reading_string(r, f[3]);
-        p->arguments_text = json_type(r->j, f[4]) == JSON_STRING;
-        p->arguments = p->arguments_text ? reading_string(r, f[4]) : reading_raw(r, f[4]);
-}
-
-static void read_result(struct reading *r, json_ref msg)
-{
-        static const char *const keys[] = {"type", "id", "call_id", "output", NULL};
-        json_ref f[4];
-        reading_members(r, msg, keys, f, &r->m->extras, false);
-        r->m->role = ROLE_TOOL;
-        r->m->id = reading_string(r, f[1]);
-        struct part *p = reading_part(r, PART_RESULT, msg);
-        p->id = reading_string(r, f[2]);
-        p->output_raw = reading_raw(r, f[3]);
-        if (json_type(r->j, f[3]) == JSON_ARRAY) {
-                reading_children(r, p, f[3], read_block);
-        } else if (json_type(r->j, f[3]) == JSON_STRING) {
-                p->output_kind = OUTPUT_TEXT;
-                p->output = reading_string(r, f[3]);
-        } else if (f[3] != JSON_NONE) {
-                p->output_kind = OUTPUT_DATA;
-                p->output = reading_raw(r, f[3]);
-        }
-}
-
 static int responses_read(
     const struct json *j, json_ref msg, struct arena *arena, struct message *m)
 {
         struct reading r = {.j = j, .arena = arena, .m = m};
         m->item = true;
-        switch (item_of(j, msg)) {
-        case ITEM_MESSAGE:
+        json_ref type = json_get(j, msg, "type");
+        bool answer;
+        const struct kinds_row *k = kinds_find(j, msg, &answer);
+        if (k)
+                kinds_read(&r, msg, k, answer, read_block);
+        else if (is_message(j, type))
                 read_message(&r, msg);
-                break;
-        case ITEM_CALL:
-                read_call(&r, msg);
-                break;
-        case ITEM_RESULT:
-                read_result(&r, msg);
-                break;
-        case ITEM_REASONING:
+        else
+                reading_opaque(&r, msg);
+        if (json_is(j, type, "reasoning"))
                 m->role = ROLE_ASSISTANT;
-                reading_opaque(&r, msg);
-                break;
-        case ITEM_OTHER:
-                reading_opaque(&r, msg);
-        }
         reading_idle(m->extras, "status", "\"completed\"");
         return arena->failed;
 }
@@ -264,10 +218,28 @@ static void write_block(struct writer *w, const struct message *m, const struct 
         jsonw_object_end(&w->json);
 }
 
+/* Is it written as the kind of call that it is? A custom call may come from anywhere. */
+static bool is_native(const struct writer *w, const struct message *m, const struct part *p)
+{
+        if (p->kind != PART_CALL && p->kind != PART_RESULT)
+                return false;
+        if (writing_own(w, m) && !w->valid)
+                return p->call != CALL_FUNCTION && p->raw.p;
+        return (writing_own(w, m) || p->call == CALL_CUSTOM) && kinds_is_native(p);
+}
+
+/* The item's own id is the one that pairs it. */
+static bool has_own_id(const struct part *p)
+{
+        const struct kinds_row *k = kinds_of(p->call);
+        return !k->answer || (p->call == CALL_LOCAL_SHELL && p->kind == PART_RESULT);
+}
+
 static void write_members(struct writer *w, const struct message *m, bool first)
 {
         if (writing_own(w, m)) {
-                writing_string(w, "id", m->id);
+                bool there = m->count && is_native(w, m, &m->parts[0]) && has_own_id(&m->parts[0]);
+                writing_string(w, "id", there ? (struct str){0} : m->id);
                 writing_extras(w, m, "", m->extras, false);
         } else if (first) {
                 writing_lose_members(w, m, NULL);
@@ -277,17 +249,28 @@ static void write_members(struct writer *w, const struct message *m, bool first)
 
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
 {
+        bool native = is_native(w, m, p);
         jsonw_object(&w->json);
-        writing_text(w, "type", "function_call");
-        writing_string(w, "call_id", p->id.p ? p->id : STR(""));
-        writing_string(w, "name", p->name.p ? p->name : STR(""));
-        if (writing_own(w, m) && !p->arguments_text && p->raw.p)
-                writing_raw(w, "arguments", p->arguments);
-        else
-                writing_arguments_text(w, m, "arguments", p);
-        if (writing_own(w, m)) {
+        if (native) {
+                kinds_write(w, m, p);
+        } else {
+                if (writing_own(w, m) && p->call != CALL_FUNCTION)
+                        writing_lose(w, m, kinds_name(p->call), "written as a function call");
+                writing_text(w, "type", "function_call");
+                writing_string(w, "call_id", p->id.p ? p->id : STR(""));
+                writing_string(w, "name", p->name.p ? p->name : STR(""));
+                if (writing_own(w, m) && !p->arguments_text && p->raw.p && !w->valid)
+                        writing_raw(w, "arguments", p->arguments);
+                else
+                        writing_arguments_text(w, m, "arguments", p);
+        }
+        if (native && writing_own(w, m)) {
+                write_members(w, m, true);
+        } else if (writing_own(w, m) && p->call == CALL_FUNCTION) {
                 write_members(w, m, true);
         } else {
+                if (writing_own(w, m))
+                        writing_lose_extras(w, m, "", m->extras);
                 writing_lose_extras(w, m, "tool_calls", p->extras);
                 writing_lose_figures(w, m, p);
                 if (p->signature.p)
@@ -296,26 +279,41 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         jsonw_object_end(&w->json);
 }
 
-static void write_result(struct writer *w, const struct message *m, const struct part *p)
+static void write_output(struct writer *w, const struct message *m, const struct part *p)
 {
-        bool own = writing_own(w, m);
-        jsonw_object(&w->json);
-        writing_text(w, "type", "function_call_output");
-        writing_string(w, "call_id", p->id.p ? p->id : STR(""));
+        bool own = writing_own(w, m) && p->call == CALL_FUNCTION;
         if (p->output_kind == OUTPUT_PARTS) {
                 jsonw_key(&w->json, "output");
                 jsonw_array(&w->json);
                 for (size_t i = 0; i < p->child_count; i++)
                         write_block(w, m, &p->children[i]);
                 jsonw_array_end(&w->json);
-        } else if (own && p->output_kind == OUTPUT_DATA) {
+        } else if (own && p->output_kind == OUTPUT_DATA && !w->valid) {
                 writing_raw(w, "output", p->output);
-        } else if (!own || p->output_kind == OUTPUT_TEXT) {
+        } else if (!own || w->valid || p->output_kind == OUTPUT_TEXT) {
                 writing_string(w, "output", writing_output(w, m, p));
+        }
+}
+
+static void write_result(struct writer *w, const struct message *m, const struct part *p)
+{
+        bool native = is_native(w, m, p);
+        bool custom = p->call == CALL_CUSTOM || (p->peer && p->peer->call == CALL_CUSTOM);
+        bool own = writing_own(w, m) && (native || custom || p->call == CALL_FUNCTION);
+        jsonw_object(&w->json);
+        if (native && !custom) {
+                kinds_write(w, m, p);
+        } else {
+                writing_text(
+                    w, "type", custom ? "custom_tool_call_output" : "function_call_output");
+                writing_string(w, "call_id", p->id.p ? p->id : STR(""));
+                write_output(w, m, p);
         }
         if (own) {
                 write_members(w, m, true);
         } else {
+                if (writing_own(w, m) && m->role == ROLE_TOOL)
+                        writing_lose_extras(w, m, "", m->extras);
                 writing_lose_extras(w, m, "result", p->extras);
                 writing_lose_figures(w, m, p);
                 if (p->error)
@@ -370,6 +368,24 @@ static size_t write_message(struct writer *w, const struct message *m, size_t i,
         return end;
 }
 
+static bool is_held(const struct writer *w, const struct message *m, const struct part *p)
+{
+        return p->provider_run && is_native(w, m, p);
+}
+
+/* A call of a kind of its own whose output was changed is written anew, as a function call. */
+static bool is_changed(const struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; w->valid && i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                bool call = p->kind == PART_CALL || p->kind == PART_RESULT;
+                if (call && p->call != CALL_FUNCTION && p->call != CALL_CUSTOM &&
+                    !is_native(w, m, p))
+                        return true;
+        }
+        return false;
+}
+
 static void write_items(struct writer *w, const struct message *m)
 {
         bool spoken = false;
@@ -396,6 +412,8 @@ static void write_items(struct writer *w, const struct message *m)
                 i++;
                 if (p->kind == PART_CALL)
                         write_call(w, m, p);
+                else if (p->kind == PART_RESULT && is_held(w, m, p))
+                        continue; /* the item of the call holds it */
                 else if (p->kind == PART_RESULT)
                         write_result(w, m, p);
                 else if (p->kind == PART_OPAQUE)
@@ -413,7 +431,7 @@ static int responses_write(struct writer *w, const struct history *h)
 {
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
-                if (writing_same(w, m))
+                if (!is_changed(w, m) && writing_same(w, m))
                         continue;
                 /* Items of one turn are told from those of the next by what they are. */
                 if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&
@@ -445,6 +463,11 @@ static int responses_detect(const struct json *j, json_ref msg)
 const struct format format_responses = {
     .name = "responses",
     .flags = FORMAT_PROVIDER | FORMAT_ITEMS | FORMAT_USER_MEDIA | FORMAT_TEXT_ARGUMENTS,
+    .kinds = FORMAT_KIND(CALL_CUSTOM) | FORMAT_KIND(CALL_MCP) | FORMAT_KIND(CALL_SHELL) |
+             FORMAT_KIND(CALL_LOCAL_SHELL) | FORMAT_KIND(CALL_COMPUTER) |
+             FORMAT_KIND(CALL_APPLY_PATCH) | FORMAT_KIND(CALL_WEB_SEARCH) |
+             FORMAT_KIND(CALL_CODE_INTERPRETER) | FORMAT_KIND(CALL_FILE_SEARCH) |
+             FORMAT_KIND(CALL_IMAGE_GENERATION),
     .describe = responses_describe,
     .read = responses_read,
     .write = responses_write,

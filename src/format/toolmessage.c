@@ -72,13 +72,16 @@ static int toolmessage_describe(const struct json *j, json_ref msg, struct arena
 
 static void read_use(struct reading *r, json_ref b)
 {
-        static const char *const keys[] = {"type", "id", "name", "input", NULL};
-        json_ref f[4];
+        static const char *const keys[] = {
+            "type", "id", "name", "input", "displayName", "description", NULL};
+        json_ref f[6];
         struct part p = {.kind = PART_CALL, .raw = reading_raw(r, b)};
         reading_members(r, b, keys, f, &p.extras, false);
         p.id = reading_string(r, f[1]);
         p.name = reading_string(r, f[2]);
         reading_input(r, &p, f[3]);
+        p.display_name = reading_raw(r, f[4]);
+        p.description = reading_raw(r, f[5]);
         *reading_part(r, PART_CALL, b) = p;
 }
 
@@ -226,12 +229,16 @@ static void write_use(struct writer *w, const struct message *m, const struct pa
         writing_string(w, "name", p->name.p ? p->name : STR(""));
         if (p->arguments.p || !writing_own(w, m))
                 writing_arguments_value(w, m, "input", p);
+        writing_raw(w, "displayName", p->display_name);
+        writing_raw(w, "description", p->description);
         writing_extras(w, m, "tool_calls", p->extras, false);
         jsonw_object_end(&w->json);
         if (writing_own(w, m))
                 return;
         writing_extras(w, m, "tool_calls", p->extras, true);
-        writing_lose_figures(w, m, p);
+        struct part rest = *p;
+        rest.display_name = rest.description = (struct str){0};
+        writing_lose_figures(w, m, &rest);
         if (p->signature.p)
                 writing_lose(w, m, "signature", "the format has no place for it");
 }

@@ -179,7 +179,8 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
                 const char *name;
                 struct str value;
         } figures[] = {{"duration", p->duration}, {"steps", p->steps}, {"invokedAt", p->invoked_at},
-            {"ref", p->ref}, {"returnDisplay", p->display}};
+            {"ref", p->ref}, {"returnDisplay", p->display}, {"displayName", p->display_name},
+            {"description", p->description}};
         for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
                 if (figures[i].value.p)
                         lose_of(w, m, p, figures[i].name, no_place);

@@ -31,6 +31,7 @@ enum members_rule {
         ROW(ROLE, "role", MEMBER_BY_OUTPUT)                               /* all */                \
         ROW(CONTENT, "content", MEMBER_BY_OUTPUT)                         /* all */                \
         ROW(TOOL_CALLS, "tool_calls", 0)                                  /* assistant */          \
+        ROW(FUNCTION_CALL, "function_call", 0)                            /* assistant */          \
         ROW(TOOL_CALL_ID, "tool_call_id", MEMBER_BY_OUTPUT)               /* tool */               \
         ROW(ID, "id", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* all */                \
         ROW(CREATED_AT, "createdAt", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* all */ \
@@ -49,6 +50,7 @@ enum members_rule {
         ROW(INVOKED_AT, "invokedAt", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */              \
         ROW(EXIT_CODE, "exitCode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)       /* tool */              \
         ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)            /* tool */              \
+        ROW(TIMED_OUT, "timedOut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)       /* tool */              \
         ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                /* tool */              \
         ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */
 

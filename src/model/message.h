@@ -93,7 +93,6 @@ enum call_kind {
         CALL_CODE_INTERPRETER,
         CALL_FILE_SEARCH,
         CALL_IMAGE_GENERATION,
-        CALL_TOOL_SEARCH,
         CALL_LEGACY, /* openai's function_call with role "function": it has no id */
         CALL_SERVER, /* a tool of another provider that ran it itself */
 };
@@ -127,7 +126,9 @@ struct part {
         size_t child_count;
 
         /* what Steno and chat pages know of a call; raw values, mostly absent */
-        struct str duration, steps, invoked_at, ref, display;
+        struct str duration, steps, invoked_at, ref;
+        /* how a page shows it: of a result returnDisplay, of a call the other two */
+        struct str display, display_name, description;
 
         struct extra *extras;
         uint64_t seq; /* of the message it came in, once it was paired or joined; else 0 */

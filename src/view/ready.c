@@ -216,6 +216,14 @@ static enum content walk_content(struct walk *w)
         }
 }
 
+/* Members that cannot go out as they stand: the older way to call, and figures that only newer
+ * records are marked for (about.own_fields). */
+static bool is_refused(struct str key)
+{
+        return str_is(key, "function_call") || str_is(key, "exitCode") || str_is(key, "signal") ||
+               str_is(key, "timedOut");
+}
+
 bool ready_openai(struct str m)
 {
         struct walk w = {m.p, m.p + m.n};
@@ -234,6 +242,8 @@ bool ready_openai(struct str m)
                         right = calls = walk_calls(&w);
                 else if (str_is(key, "tool_call_id"))
                         right = take_string(&w, &answers);
+                else if (is_refused(key))
+                        right = false;
                 else if (str_is(key, "name") || (str_is(key, "refusal") && peek(&w) != 'n'))
                         right = take_string(&w, &other);
                 else

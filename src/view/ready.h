@@ -15,7 +15,7 @@
 
 /* The number of the rule, which stands in records that were found ready when they came
  * (about.plain). It grows when the rule becomes stricter, so that no older yes is believed. */
-#define READY_RULE 1
+#define READY_RULE 2
 
 /* `m` is valid JSON on one line, as logs hold it. */
 bool ready_openai(struct str m);

@@ -370,8 +370,12 @@ static void put_call_part(struct gen *g, unsigned turn, unsigned i, bool ids)
 static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
 {
         sep(g);
-        PUT(g, "{\"id\":\"%s\",\"name\":\"%s\",\"arguments\":", call_id(g, turn, i), tool_name(i));
+        bool inner = is(g, "openai") && answered && one_in(g, 3);
+        PUT(g, "{\"id\":\"%s\",%s\"name\":\"%s\",\"arguments\":", call_id(g, turn, i),
+            inner ? "\"type\":\"function\",\"function\":{" : "", tool_name(i));
         put_arguments(g);
+        if (inner)
+                PUT(g, "}");
         bool failed = answered && one_in(g, 4);
         if (is(g, "chat"))
                 PUT(g, ",\"state\":\"%s\"", !answered ? "pending" : failed ? "error" : "complete");
@@ -379,6 +383,9 @@ static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
                 PUT(g, ",\"%s\":", failed ? "error" : "result");
                 put_text(g, true);
                 PUT(g, ",\"duration\":12,\"steps\":[],\"invokedAt\":\"2026-01-01T00:00:00.000Z\"");
+                if (is(g, "chat") && one_in(g, 3))
+                        PUT(g,
+                            ",\"display\":{\"returnDisplay\":\"**d**\",\"displayName\":\"Read\"}");
         }
         put_extras(g);
         PUT(g, "}");
@@ -616,6 +623,92 @@ static void put_tools(struct gen *g, unsigned turn)
         put_results(g, turn, order, n, ids);
 }
 
+/* A call of another kind than function, with what came of it. */
+static void put_kind(struct gen *g, unsigned turn)
+{
+        static const struct {
+                const char *call;
+                const char *answer;
+        } kinds[] = {
+            {"\"type\":\"web_search_call\",\"id\":\"ws_%u\",\"status\":\"completed\",\"action\":{"
+             "\"type\":\"search\",\"query\":\"q\"}",
+                NULL},
+            {"\"type\":\"custom_tool_call\",\"call_id\":\"cu_%u\",\"name\":\"patch\",\"input\":\"a "
+             "\\\"b\\\"\"",
+                "\"type\":\"custom_tool_call_output\",\"call_id\":\"cu_%u\",\"output\":\"done \""},
+            {"\"type\":\"mcp_call\",\"id\":\"mcp_%u\",\"server_label\":\"s\",\"name\":\"look\","
+             "\"arguments\":\"{}\",\"output\":\"seen\"",
+                NULL},
+            {"\"type\":\"mcp_call\",\"id\":\"mcf_%u\",\"server_label\":\"s\",\"name\":\"look\","
+             "\"arguments\":\"{\\\"a\\\":1}\",\"error\":\"no such page\"",
+                NULL},
+            {"\"type\":\"shell_call\",\"call_id\":\"sh_%u\",\"action\":{\"commands\":[\"ls\"],"
+             "\"timeout_ms\":1.0e3}",
+                "\"type\":\"shell_call_output\",\"call_id\":\"sh_%u\",\"output\":[{\"stdout\":"
+                "\"x\\n\","
+                "\"stderr\":\"\",\"outcome\":{\"type\":\"exit\",\"exit_code\":2}}]"},
+            {"\"type\":\"local_shell_call\",\"id\":\"ls_%u\",\"call_id\":\"lc\",\"action\":{"
+             "\"type\":"
+             "\"exec\",\"command\":[\"ls\"]},\"status\":\"completed\"",
+                "\"type\":\"local_shell_call_output\",\"id\":\"lc\",\"output\":\"{%u}\""},
+            {"\"type\":\"computer_call\",\"id\":\"cc_%u\",\"call_id\":\"comp\",\"action\":{"
+             "\"type\":"
+             "\"screenshot\"},\"pending_safety_checks\":[],\"status\":\"completed\"",
+                "\"type\":\"computer_call_output\",\"call_id\":\"comp\",\"id\":\"co_%u\","
+                "\"output\":{"
+                "\"type\":\"computer_screenshot\",\"image_url\":\"data:image/"
+                "png;base64,iVBORw0KGgo=\"}"},
+            {"\"type\":\"apply_patch_call\",\"call_id\":\"ap_%u\",\"status\":\"completed\","
+             "\"operation\":{\"type\":\"delete_file\",\"path\":\"a\"}",
+                "\"type\":\"apply_patch_call_output\",\"call_id\":\"ap_%u\",\"status\":\"failed\","
+                "\"output\":\"no file\""},
+            {"\"type\":\"code_interpreter_call\",\"id\":\"ci_%u\",\"container_id\":\"c\",\"code\":"
+             "\"1+"
+             "1\",\"outputs\":[{\"type\":\"logs\",\"logs\":\"2\"}]",
+                NULL},
+            {"\"type\":\"file_search_call\",\"id\":\"fs_%u\",\"queries\":[\"q\"],\"results\":[{"
+             "\"file_id\":\"f\",\"score\":0.50}]",
+                NULL},
+            {"\"type\":\"image_generation_call\",\"id\":\"ig_%u\",\"result\":\"iVBORw0KGgo=\"",
+                NULL},
+        };
+        unsigned k = gen_below(g, sizeof kinds / sizeof *kinds);
+        char text[400];
+        begin(g);
+        snprintf(text, sizeof text, kinds[k].call, turn);
+        PUT(g, "%s", text);
+        put_extras(g);
+        PUT(g, "}");
+        if (!kinds[k].answer || (g->damage && one_in(g, 3)))
+                return;
+        begin(g);
+        snprintf(text, sizeof text, kinds[k].answer, turn);
+        PUT(g, "%s", text);
+        put_extras(g);
+        PUT(g, "}");
+}
+
+/* OpenAI's way to call before there were ids. */
+static void put_older_call(struct gen *g, unsigned turn)
+{
+        begin(g);
+        PUT(g,
+            "\"role\":\"assistant\",\"content\":%s,\"function_call\":{\"name\":\"%s\","
+            "\"arguments\":",
+            one_in(g, 2) ? "null" : "\"so\"", tool_name(turn));
+        put_arguments(g);
+        PUT(g, "}");
+        put_extras(g);
+        PUT(g, "}");
+        if (g->damage && one_in(g, 3))
+                return;
+        begin(g);
+        PUT(g, "\"role\":\"function\",\"name\":\"%s\",\"content\":", tool_name(turn));
+        put_text(g, true);
+        put_extras(g);
+        PUT(g, "}");
+}
+
 void gen_history(struct gen *g)
 {
         unsigned turns = 1 + gen_below(g, 6);
@@ -626,11 +719,11 @@ void gen_history(struct gen *g)
         if (one_in(g, 6))
                 put_user(g, "developer");
         for (unsigned i = 0; i < turns; i++, g->turn++) {
-                if (is(g, "responses") && !g->tame && one_in(g, 8)) {
-                        begin(g);
-                        PUT(g, "\"type\":\"web_search_call\",\"id\":\"ws_%u\",\"action\":[1.0]}",
-                            i);
-                }
+                if (is(g, "responses") && !g->tame)
+                        for (unsigned k = gen_below(g, 4); k > 2; k--)
+                                put_kind(g, i);
+                if (is(g, "openai") && !g->tame && one_in(g, 6))
+                        put_older_call(g, i);
                 if (!g->damage || !one_in(g, 4))
                         put_user(g, "user");
                 for (unsigned k = gen_below(g, 3); k > 0; k--)

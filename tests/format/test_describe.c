@@ -91,8 +91,9 @@ static void openai_mistakes_are_named(void **state)
         SAYS("openai", "[]", "!a message is not an object");
         SAYS("openai", "{}", "!no role");
         SAYS("openai", "{\"role\":1}", "!role is not a string");
-        SAYS("openai", "{\"role\":\"function\"}",
-            "!role \"function\" is not one of system, developer, user, assistant, tool");
+        SAYS("openai", "{\"role\":\"robot\"}",
+            "!role \"robot\" is not one of system, developer, user, assistant, tool, function");
+        SAYS("openai", "{\"role\":\"function\"}", "!the name of a function message is missing");
         SAYS("openai", "{\"role\":\"tool\"}",
             "{\"role\":\"tool\",\"answers\":[\"\"]} lacks tool_call_id");
         SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":null,\"toolName\":\"f\"}",
@@ -127,7 +128,19 @@ static void every_format_names_its_calls_and_answers(void **state)
             "{\"role\":\"assistant\",\"calls\":[\"a\"]}");
         SAYS("responses", "{\"type\":\"function_call_output\",\"call_id\":\"a\",\"output\":\"\"}",
             "{\"role\":\"tool\",\"answers\":[\"a\"]}");
-        SAYS("responses", "{\"type\":\"web_search_call\",\"id\":\"ws\"}", "{} id ws");
+        SAYS("openai",
+            "{\"role\":\"assistant\",\"function_call\":{\"name\":\"f\",\"arguments\":\"{}\"}}",
+            "{\"role\":\"assistant\",\"calls\":[\"f\"]}");
+        SAYS("openai", "{\"role\":\"function\",\"name\":\"f\",\"content\":\"x\"}",
+            "{\"role\":\"tool\",\"answers\":[\"f\"]}");
+        SAYS("responses", "{\"type\":\"shell_call\",\"call_id\":\"s\",\"action\":{}}",
+            "{\"role\":\"assistant\",\"calls\":[\"s\"]}");
+        SAYS("responses", "{\"type\":\"shell_call_output\",\"call_id\":\"s\",\"output\":[]}",
+            "{\"role\":\"tool\",\"answers\":[\"s\"]}");
+        SAYS("responses", "{\"type\":\"local_shell_call_output\",\"id\":\"l\",\"output\":\"\"}",
+            "{\"role\":\"tool\",\"answers\":[\"l\"]} id l");
+        SAYS("responses", "{\"type\":\"web_search_call\",\"id\":\"ws\"}",
+            "{\"role\":\"assistant\",\"calls\":[\"ws\"],\"answers\":[\"ws\"]} id ws");
         SAYS("responses", "{\"role\":\"user\",\"content\":\"\"}", "{\"role\":\"user\"}");
         SAYS("responses", "{\"type\":\"function_call\"}",
             "{\"role\":\"assistant\",\"calls\":[\"\"]} lacks call_id");

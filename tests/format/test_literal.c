@@ -208,7 +208,8 @@ static void mistakes_name_the_message(void **state)
 {
         (void)state;
         GIVES("openai", "chat", "[{'role':'user','content':'q'},{'role':'robot'}]",
-            "!message 2: role 'robot' is not one of system, developer, user, assistant, tool");
+            "!message 2: role 'robot' is not one of system, developer, user, assistant, tool, "
+            "function");
         GIVES("openai", "chat", "[{'role':'tool','tool_call_id':'z','content':''}]",
             "!message 1: result 'z' has no call");
         GIVES("openai", "klingon", "[]", "!no format 'klingon'");

@@ -272,7 +272,7 @@ static const struct row ROWS[] = {
     {"toolmessage",
         "[{'role':'assistant','content':[{'type':'tool_use','id':'k'}]},{'role':'user','content':[{"
         "'type':'tool_result','id':'k','result':{'llmContent':'1','returnDisplay':'*'}}]}]",
-        "chat", "2 returnDisplay"},
+        "chat", ""},
     {NULL, NULL, "legacy", "2 returnDisplay"},
     {"toolmessage2", "[{'role':'assistant','content':[{'type':'reasoning','text':'h'}]}]", "openai",
         "1 thinking"},
