@@ -11,13 +11,16 @@
 
 #define LIBMHD_CALLS(X)                                                                            \
         X(add_response_header)                                                                     \
+        X(create_post_processor)                                                                   \
         X(create_response_from_buffer)                                                             \
         X(create_response_from_callback)                                                           \
+        X(destroy_post_processor)                                                                  \
         X(destroy_response)                                                                        \
         X(get_connection_info)                                                                     \
         X(get_connection_values)                                                                   \
         X(get_daemon_info)                                                                         \
         X(lookup_connection_value)                                                                 \
+        X(post_process)                                                                            \
         X(queue_response)                                                                          \
         X(quiesce_daemon)                                                                          \
         X(resume_connection)                                                                       \

@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/hash.h"
+#include "http/form.h"
 #include "http/http_limits.h"
 
 struct kept {
@@ -43,10 +43,8 @@ void replies_free(struct replies *all)
 /* The hashes of what was asked. False: this request is not for keeping. */
 static bool describe(const struct request *r, char key[SHA256_HEX], char body[SHA256_HEX])
 {
-        const char *type = request_header(r, "Content-Type");
         /* A form has another boundary every time. */
-        bool form = type && strncasecmp(type, "multipart/", 10) == 0;
-        return strcmp(r->method, "POST") == 0 && r->who.known && !form &&
+        return strcmp(r->method, "POST") == 0 && r->who.known && !form_is(r) &&
                request_keyed(r, r->path, key) &&
                hash_sha256_hex(r->body.n ? r->body.p : "", r->body.n, body) == 0;
 }

@@ -21,7 +21,6 @@ enum route_scope {
 enum route_flags {
         ROUTE_MULTIPART = 1, /* takes multipart/form-data as well as JSON */
         ROUTE_STREAMS = 2,   /* may answer with a stream */
-        ROUTE_NO_BODY = 4,   /* a body is refused */
 };
 
 typedef void (*route_fn)(struct request *r);

@@ -17,7 +17,7 @@
 
 #include "base/env.h"
 #include "http/http_limits.h"
-#include "http/multipart.h"
+#include "http/form.h"
 #include "http/sign.h"
 
 #define MESSAGES_MAX 200
@@ -45,11 +45,11 @@ static void put_base64(struct buf *out, struct str bytes)
 }
 
 /* A part with a file: the file's bytes go into its meta. */
-static bool put_part_with_file(struct request *r, struct jsonw *w, const struct json *j, json_ref p,
-    const struct multipart *files)
+static bool put_part_with_file(
+    struct request *r, struct jsonw *w, const struct json *j, json_ref p, const struct form *files)
 {
         const char *field = request_member(r, j, p, "file_field");
-        const struct multipart_part *file = field && files ? multipart_find(files, field) : NULL;
+        const struct form_part *file = field && files ? form_find(files, field) : NULL;
         json_ref meta = json_get(j, p, "meta");
         if (field && !file) {
                 request_error(r, 400, "bad_request", "there is no file \"%.100s\"", field);
@@ -108,7 +108,7 @@ static const char *part_fault(const struct json *j, json_ref p)
 
 /* The blob of format acontext as it is stored: nulls left out, files put in. */
 static bool put_blob(struct request *r, const struct json *j, json_ref blob,
-    const struct multipart *files, struct buf *out)
+    const struct form *files, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         json_ref parts = json_get(j, blob, "parts");
@@ -213,50 +213,60 @@ static void store(struct request *r, struct steno_conv *conv, const char *format
         steno_receipt_free(receipt);
 }
 
+/* The request's JSON: its body, or the part "payload" of a form. False: it was answered. */
+static bool read_payload(struct request *r, struct form *form, struct json *j)
+{
+        if (!form)
+                return request_json(r, j);
+        const struct form_part *payload = form_read(form, r) ? form_find(form, "payload") : NULL;
+        if (payload && json_parse(j, payload->body.p, payload->body.n, NULL, NULL) == 0)
+                return true;
+        request_error(r, 400, "bad_request", "payload is missing or not JSON");
+        return false;
+}
+
+static void store_payload(
+    struct request *r, struct steno_conv *conv, const struct json *j, const struct form *files)
+{
+        const char *format = request_member(r, j, 0, "format");
+        format = format ? format : "openai";
+        json_ref b = json_get(j, 0, "blob");
+        json_ref meta = json_get(j, 0, "meta");
+        if (!known_format(r, format))
+                return;
+        const char *why = acontext_check(j, b, format);
+        if (why) {
+                request_error(r, 400, "bad_request", "%s", why);
+                return;
+        }
+        const char *user_meta =
+            json_type(j, meta) == JSON_OBJECT ? arena_dup(&r->arena, json_raw(j, meta)).p : NULL;
+        if (strcmp(format, "acontext") != 0) {
+                store(r, conv, format, json_raw(j, b), user_meta);
+                return;
+        }
+        struct buf blob;
+        buf_init(&blob, 0);
+        if (put_blob(r, j, b, files, &blob))
+                store(r, conv, format, buf_str(&blob), user_meta);
+        buf_release(&blob);
+}
+
 void acontext_message_store(struct request *r)
 {
-        struct json j;
-        struct buf blob;
-        struct multipart *files = NULL;
-        const char *type = request_header(r, "Content-Type");
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
+        struct json j;
         json_init(&j);
-        buf_init(&blob, 0);
-        bool multipart = type && strncasecmp(type, "multipart/", 10) == 0;
-        if (multipart) {
-                files = malloc(sizeof *files);
-                const struct multipart_part *payload = NULL;
-                if (files && multipart_parse(type, buf_str(&r->body), &r->arena, files))
-                        payload = multipart_find(files, "payload");
-                if (!payload || json_parse(&j, payload->body.p, payload->body.n, NULL, NULL)) {
-                        request_error(r, 400, "bad_request", "payload is missing or not JSON");
-                        goto out;
-                }
-        } else if (!request_json(r, &j)) {
-                goto out;
-        }
-        const char *format = request_member(r, &j, 0, "format");
-        format = format ? format : "openai";
-        json_ref b = json_get(&j, 0, "blob");
-        json_ref meta = json_get(&j, 0, "meta");
-        if (!known_format(r, format))
-                goto out;
-        const char *why = acontext_check(&j, b, format);
-        if (why) {
-                request_error(r, 400, "bad_request", "%s", why);
-                goto out;
-        }
-        const char *user_meta =
-            json_type(&j, meta) == JSON_OBJECT ? arena_dup(&r->arena, json_raw(&j, meta)).p : NULL;
-        if (strcmp(format, "acontext") != 0)
-                store(r, conv, format, json_raw(&j, b), user_meta);
-        else if (put_blob(r, &j, b, files, &blob))
-                store(r, conv, format, buf_str(&blob), user_meta);
-out:
-        free(files);
-        buf_release(&blob);
+        struct form *form = form_is(r) ? calloc(1, sizeof *form) : NULL;
+        if (form_is(r) && !form)
+                request_error(r, 500, "internal", "out of memory");
+        else if (read_payload(r, form, &j))
+                store_payload(r, conv, &j, form);
+        if (form)
+                form_release(form);
+        free(form);
         json_release(&j);
         steno_conv_close(conv);
 }
