@@ -11,6 +11,7 @@ import tempfile
 import traceback
 
 STENO = os.environ.get("STENO", "build/steno")
+PATIENCE = 300  # seconds; no machine is so slow, whoever waits longer waits for what never comes
 TMP = os.environ.get("STENO_TEST_TMP") or tempfile.mkdtemp(prefix="steno-cli-")
 CALL = {"role": "assistant", "content": None, "tool_calls": [
     {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]}
@@ -62,7 +63,7 @@ class Store:
             stdin = json.dumps(stdin).encode()
         process = subprocess.Popen([STENO, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.env(**(env or {})), **more)
-        out, err = process.communicate(stdin, timeout=60)
+        out, err = process.communicate(stdin, timeout=PATIENCE)
         self.last = Answer(process, out, err)
         if code is not None:
             assert self.last.code == code, "%s: exit %d expected\n%r" % (

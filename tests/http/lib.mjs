@@ -15,6 +15,9 @@ export const scratch = process.env.STENO_TEST_TMP || mkdtempSync(join(tmpdir(), 
 export const long = Boolean(process.env.STENO_TEST_LONG);
 export const seed = Number(process.env.STENO_TEST_SEED || (Date.now() ^ process.pid) >>> 0);
 export const rounds = (n) => (long ? n : Math.ceil(n / 20));
+export const sanitized = Boolean(process.env.STENO_TEST_SANITIZER); // memory is not what it would be
+// No machine is so slow: whoever waits that long waits for what never comes.
+export const PATIENCE = 300_000;
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 let chance = seed;
@@ -52,11 +55,11 @@ export function same(got, want, what) {
   const g = JSON.stringify(got), w = JSON.stringify(want);
   if (g !== w) throw new Error(`${what}\n  got  ${shown(g)}\n  want ${shown(w)}`);
 }
-export async function until(what, f, ms = 10000) {
-  for (const end = Date.now() + ms; ;) {
+export async function until(what, f) {
+  for (const end = Date.now() + PATIENCE; ;) {
     const v = await f();
     if (v) return v;
-    if (Date.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
+    if (Date.now() > end) throw new Error(`waited ${PATIENCE} ms for ${what}`);
     await sleep(20);
   }
 }
@@ -156,7 +159,7 @@ export class Server {
   // A token that the server knows already.
   async newToken(project) {
     const { token } = this.cli("--project", project, "token", "new");
-    await until("the new token", async () => (await this.ask("GET", "/api/routes", { token })).status === 200, 1000);
+    await until("the new token", async () => (await this.ask("GET", "/api/routes", { token })).status === 200);
     return token;
   }
   tokens() {
@@ -244,8 +247,8 @@ export class Events {
   last() {
     return this.list.filter((e) => e.id).at(-1)?.id;
   }
-  async wait(f, ms = 15000) {
-    const end = Date.now() + ms;
+  async wait(f) {
+    const end = Date.now() + PATIENCE;
     for (;;) {
       const v = f(this);
       if (v) return v;
@@ -265,8 +268,9 @@ export class Events {
 }
 
 // ---- raw sockets ----
-// Sends bytes (or pieces of them) and collects what comes until the server closes or `ms` pass.
-export function exchange(port, bytes, { ms = 1500, pause = 0, end = false } = {}) {
+// Sends bytes (or pieces of them) and collects what comes until the server closes, or `ms` pass.
+// With `await: true` each further piece waits for something to have come.
+export function exchange(port, bytes, { ms = PATIENCE, pause = 0, end = false, ...more } = {}) {
   return new Promise((done) => {
     const socket = connect(port, "127.0.0.1");
     let text = "", closed = false;
@@ -280,7 +284,9 @@ export function exchange(port, bytes, { ms = 1500, pause = 0, end = false } = {}
     socket.on("close", () => { closed = true; finish(); });
     socket.on("error", () => {});
     socket.on("connect", async () => {
-      for (const piece of Array.isArray(bytes) ? bytes : [bytes]) {
+      const pieces = Array.isArray(bytes) ? bytes : [bytes];
+      for (const [i, piece] of pieces.entries()) {
+        while (more.await && i && !text && !closed) await sleep(5);
         socket.write(typeof piece === "string" ? Buffer.from(piece, "latin1") : piece);
         if (pause) await sleep(pause);
       }
@@ -291,7 +297,8 @@ export function exchange(port, bytes, { ms = 1500, pause = 0, end = false } = {}
 
 // ---- a model ----
 // An OpenAI-compatible endpoint whose replies are made by `reply(messages, request)`:
-// {text?, calls?:[{id,name,arguments}], pieces?, pauseMs?}. Chat completions and responses.
+// {text?, calls?:[{id,name,arguments}], pieces?, pauseMs?, hold?}. Chat completions and responses.
+// A streamed reply does not end before `hold`, a promise, is kept.
 export class Model {
   constructor(reply) {
     this.reply = reply;
@@ -344,6 +351,7 @@ export class Model {
       if (said.pauseMs) await sleep(said.pauseMs);
     }
     for (const c of calls ?? []) send({ tool_calls: [c] });
+    await said.hold;
     send({}, finish);
     r.end("data: [DONE]\n\n");
   }

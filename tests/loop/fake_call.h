@@ -9,13 +9,15 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "support/patience.h"
 #include "tool/tool.h"
 
 struct fake_call {
         struct steno_tool_call call; /* first, so that the callbacks find the rest */
         struct steno_stop *stop;
         struct buf text;
-        struct buf steps; /* "text done/total;" each */
+        _Atomic bool wrote; /* something is in `text` */
+        struct buf steps;   /* "text done/total;" each */
         struct tool_result result;
         struct steno_error err;
 };
@@ -24,7 +26,9 @@ static int fake_write(
     struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err)
 {
         (void)err;
-        buf_put(&((struct fake_call *)call)->text, p, n);
+        struct fake_call *f = (struct fake_call *)call;
+        buf_put(&f->text, p, n);
+        f->wrote = true;
         return 0;
 }
 
@@ -56,7 +60,7 @@ static inline void fake_init(struct fake_call *f)
         f->call.run_id = "run_1";
         f->call.ops = &fake_ops;
         f->call.stop = f->stop;
-        f->call.deadline = time_monotonic_ms() + 20000;
+        f->call.deadline = time_monotonic_ms() + FOREVER_MS;
 }
 
 /* Calls by offered name; what the tool returned. */

@@ -47,6 +47,8 @@ static struct {
         unsigned writes;
         unsigned fail_at;
         unsigned next_id;
+        void (*told)(void *ctx, const char *type);
+        void *told_ctx;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int conv_thing, store_thing;
@@ -76,6 +78,7 @@ void fake_reset(void)
         buf_init(&fake.trace, 0);
         memset(fake.without, 0, sizeof(fake.without));
         fake.count = fake.run_count = 0;
+        fake.told = NULL;
         fake.writes = fake.fail_at = fake.next_id = 0;
 }
 
@@ -159,6 +162,12 @@ const char *fake_event(const char *type, size_t i)
                         if (strcmp(fake.runs[r]->events[k].type, type) == 0 && i-- == 0)
                                 return fake.runs[r]->events[k].data;
         return NULL;
+}
+
+void fake_on_event(void (*told)(void *ctx, const char *type), void *ctx)
+{
+        fake.told = told;
+        fake.told_ctx = ctx;
 }
 
 void fake_kill(size_t messages_kept)
@@ -473,6 +482,8 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         fake_trace("event %s%s", type,
             delta == (durability == STENO_PROCESS) ? "" : " with the wrong durability");
         add_event(run, type, data, n);
+        if (fake.told)
+                fake.told(fake.told_ctx, type);
         if (strcmp(type, "run_finished") == 0) {
                 char *z = strndup(data, n);
                 char *reason = member(z, "reason");

@@ -33,6 +33,9 @@ const char *fake_message(size_t i);
 bool fake_has(const char *json, size_t n);
 /* The data of the i-th event of this type over all runs, or NULL. */
 const char *fake_event(const char *type, size_t i);
+
+/* Is told the type of every event, once it is stored, by the thread that stores it. */
+void fake_on_event(void (*told)(void *ctx, const char *type), void *ctx);
 /* Forgets the end of the log and of the newest run, as a kill would: a dead run remains. */
 void fake_kill(size_t messages_kept);
 

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <pthread.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "fake_store.h"
 #include "base/json.h"
+#include "support/patience.h"
 #include "tool/tool.h"
 
 struct world {
@@ -40,6 +40,9 @@ static int echo(void *ctx, struct steno_tool_call *call, struct steno_error *err
         return steno_tool_call_write(call, "done", 4, err);
 }
 
+/* What `nap` does once it has written something; NULL: nothing. */
+static struct steno_stop *stop_in_nap;
+
 /* Sleeps for {"ms":n}, noticing a stop. */
 static int nap(void *ctx, struct steno_tool_call *call, struct steno_error *err)
 {
@@ -48,6 +51,8 @@ static int nap(void *ctx, struct steno_tool_call *call, struct steno_error *err)
         const char *args = steno_tool_call_args(call, &n);
         long ms = strtol(args + strcspn(args, "0123456789"), NULL, 10);
         steno_tool_call_write(call, "zzz", 3, err);
+        if (stop_in_nap)
+                steno_stop_request(stop_in_nap);
         for (long i = 0; i < ms; i++) {
                 if (steno_tool_call_stopped(call))
                         return steno_stop_requested(call->stop) ? STENO_EINTERRUPTED
@@ -58,14 +63,25 @@ static int nap(void *ctx, struct steno_tool_call *call, struct steno_error *err)
         return 0;
 }
 
-/* Never looks up. Its world ends with the test program. */
+/* Which of them the tool `deaf` has come to. */
+enum deaf_state { DEAF_NOT_CALLED, DEAF_ASLEEP, DEAF_WAKE, DEAF_GONE };
+static _Atomic enum deaf_state deaf_state;
+
+static void deaf_wait(enum deaf_state wanted)
+{
+        while (deaf_state != wanted)
+                usleep(1000);
+}
+
+/* Notices neither a stop nor a limit; sleeps until the test wakes it. */
 static int deaf(void *ctx, struct steno_tool_call *call, struct steno_error *err)
 {
         (void)ctx;
-        (void)call;
         (void)err;
-        usleep(3500000);
+        deaf_state = DEAF_ASLEEP;
+        deaf_wait(DEAF_WAKE);
         steno_tool_call_write(call, "too late", 8, NULL);
+        deaf_state = DEAF_GONE;
         return 0;
 }
 
@@ -362,7 +378,7 @@ static void limits(void **state)
         (void)state;
         struct world w;
         const char *script = SCRIPT(ONE(CALL("a", "nap", "{\"ms\":30}")) "," ONE(CALL(
-            "a", "nap", "{\"ms\":31}")) "," ONE(CALL("a", "nap", "{\"ms\":5000}")) "," SAY("ok"));
+            "a", "nap", "{\"ms\":31}")) "," ONE(CALL("a", "nap", "{\"ms\":600000}")) "," SAY("ok"));
         world_init(&w, script);
         w.opt.max_turns = 2;
         assert_int_equal(world_run(&w), 0);
@@ -371,7 +387,7 @@ static void limits(void **state)
         world_end(&w);
 
         world_init(&w, script);
-        w.opt.max_ms = 300;
+        w.opt.max_ms = 2000;
         assert_int_equal(world_run(&w), 0);
         assert_true(has(w.result, "\"reason\":\"max_time\""));
         assert_true(has(fake_message(fake_count() - 2), "zzz\\n[timed out]"));
@@ -385,24 +401,17 @@ static void limits(void **state)
         world_end(&w);
 }
 
-static void *stop_soon(void *ctx)
-{
-        usleep(100000);
-        steno_stop_request(ctx);
-        return NULL;
-}
-
 static void stop_in_tools(void **state)
 {
         (void)state;
         struct world w;
-        pthread_t t;
-        world_init(&w, SCRIPT(ONE(CALL("a", "nap", "{\"ms\":5000}") "," CALL("b", "echo", "{}"))));
-        assert_int_equal(pthread_create(&t, NULL, stop_soon, w.stop), 0);
+        world_init(
+            &w, SCRIPT(ONE(CALL("a", "nap", "{\"ms\":600000}") "," CALL("b", "echo", "{}"))));
         int64_t begun = time_monotonic_ms();
+        stop_in_nap = w.stop;
         assert_int_equal(world_run(&w), 0);
-        assert_true(time_monotonic_ms() - begun < 600);
-        pthread_join(t, NULL);
+        stop_in_nap = NULL;
+        assert_true(time_monotonic_ms() - begun < PATIENCE_MS);
         assert_true(has(w.result, "\"reason\":\"interrupted\""));
         assert_true(has(fake_message(2), "zzz\\n[interrupted]"));
         assert_true(has(fake_message(3), "[interrupted]"));
@@ -411,16 +420,22 @@ static void stop_in_tools(void **state)
         world_end(&w);
 }
 
+/* Three pieces of text are stored. */
+static void stop_after_three(void *ctx, const char *type)
+{
+        struct world *w = ctx;
+        if (strcmp(type, "message") == 0 && fake_event("message", 2))
+                steno_stop_request(w->stop);
+}
+
 static void stop_in_stream(void **state)
 {
         (void)state;
         struct world w;
-        pthread_t t;
         world_init(&w, "{\"pieceMs\":20,\"pieceChars\":1,\"replies\":[{\"text\":"
                        "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\"}]}");
-        assert_int_equal(pthread_create(&t, NULL, stop_soon, w.stop), 0);
+        fake_on_event(stop_after_three, &w);
         assert_int_equal(world_run(&w), 0);
-        pthread_join(t, NULL);
         assert_true(has(w.result, "\"reason\":\"interrupted\""));
         assert_true(has(fake_message(1), "\"content\":\"abc"));
         assert_true(has(fake_message(1), "\"partType\":\"error\""));
@@ -516,11 +531,12 @@ static void left_behind(void **state)
         w.opt.tool_ms = 200;
         int64_t begun = time_monotonic_ms();
         assert_int_equal(world_run(&w), 0);
-        int64_t took = time_monotonic_ms() - begun;
-        assert_true(took >= 2200 && took < 3000);
+        assert_true(time_monotonic_ms() - begun >= 2200);
+        assert_int_equal(deaf_state, DEAF_ASLEEP);
         assert_true(has(fake_message(2), "[timed out]"));
         assert_true(has(w.result, "went on"));
-        usleep(1800000); /* it wakes into a world that is gone, and must touch none of it */
+        deaf_state = DEAF_WAKE; /* into a world that is gone, of which it must touch nothing */
+        deaf_wait(DEAF_GONE);
         world_end(&w);
 }
 
@@ -530,11 +546,15 @@ static void merging(void **state)
         struct world w;
         world_init(&w, "{\"pieceMs\":10,\"pieceChars\":1,\"replies\":[{\"text\":"
                        "\"abcdefghijklmnopqrstuvwxyzabcd\"}]}");
+        int64_t begun = time_monotonic_ms();
         assert_int_equal(world_run(&w), 0);
+        int64_t took = time_monotonic_ms() - begun;
         int n = 0;
         while (fake_event("message", (size_t)n))
                 n++;
-        assert_in_range(n, 4, 12);
+        /* A piece comes after 10 ms or later, so at most six of them are one event; and there is
+         * no event within 50 ms of the one before, save the first and the last. */
+        assert_in_range(n, 30 / 6, took / 50 + 2);
         world_end(&w);
 }
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "provider/provider.h"
+#include "support/patience.h"
 #include "tool/tool.h"
 
 /* What the server does with one connection: reads the request, sends `bytes`, then waits. */
@@ -149,7 +150,7 @@ static void ask_port(struct ask *a, int port, uint32_t idle_ms, uint32_t retries
         snprintf(url, sizeof(url), "http://127.0.0.1:%d/v1/", port);
         struct provider_options opt = {.base_url = url,
             .api_key = "sk-test",
-            .connect_ms = 1000,
+            .connect_ms = FOREVER_MS,
             .idle_ms = idle_ms,
             .retries = retries};
         struct provider_client *p = NULL;
@@ -194,12 +195,12 @@ static void good_stream(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{GOOD, 5000, false, false}};
-        ask_answers(&a, &s, answers, 1, 3000, 0);
+        const struct answer answers[] = {{GOOD, FOREVER_MS, false, false}};
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 0);
         assert_int_equal(a.rc, 0);
         assert_null(a.reply.fault.code);
         assert_string_equal(buf_cstr(&a.text), "Hello");
-        assert_true(a.took < 2000); /* [DONE] ends it, not the close of the connection */
+        assert_true(a.took < PATIENCE_MS); /* [DONE] ends it, not the close of the connection */
         assert_non_null(strstr(s.request, "POST /v1/chat/completions "));
         assert_non_null(strstr(s.request, "Authorization: Bearer sk-test\r\n"));
         assert_non_null(
@@ -220,7 +221,8 @@ static void kept_connection(void **state)
         server_start(&s, answers, 2);
         char url[64];
         snprintf(url, sizeof(url), "http://127.0.0.1:%d/v1", s.port);
-        struct provider_options opt = {.base_url = url, .connect_ms = 1000, .idle_ms = 2000};
+        struct provider_options opt = {
+            .base_url = url, .connect_ms = FOREVER_MS, .idle_ms = FOREVER_MS};
         struct provider_client *p = NULL;
         assert_int_equal(provider_openai.open(&provider_openai, &opt, &p, NULL), 0);
         for (int i = 0; i < 2; i++) {
@@ -251,7 +253,7 @@ static void json_instead(void **state)
                                      "\"role\":\"assistant\",\"content\":\"whole\"},\"finish_"
                                      "reason\":\"stop\"}]}",
                 0, false, false}};
-        ask_answers(&a, &s, answers, 1, 3000, 0);
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 0);
         assert_null(a.reply.fault.code);
         assert_string_equal(buf_cstr(&a.text), "whole");
         ask_end(&a);
@@ -262,10 +264,10 @@ static void no_done_and_open(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{SSE_HEAD TEXT("x") STOP, 8000, false, false}};
-        ask_answers(&a, &s, answers, 1, 60000, 0);
+        const struct answer answers[] = {{SSE_HEAD TEXT("x") STOP, FOREVER_MS, false, false}};
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 0);
         assert_null(a.reply.fault.code);
-        assert_true(a.took < 4000);
+        assert_true(a.took < PATIENCE_MS);
         ask_end(&a);
 }
 
@@ -290,11 +292,11 @@ static void idle(void **state)
         (void)state;
         struct server s;
         struct ask a = {0};
-        const struct answer answers[] = {{SSE_HEAD TEXT("par"), 5000, false, false}};
-        ask_answers(&a, &s, answers, 1, 300, 3);
+        const struct answer answers[] = {{SSE_HEAD TEXT("par"), FOREVER_MS, false, false}};
+        ask_answers(&a, &s, answers, 1, 2000, 3);
         assert_string_equal(a.reply.fault.code, "LLM_TIMEOUT");
         assert_string_equal(buf_cstr(&a.reply.text), "par");
-        assert_true(a.took >= 250 && a.took < 2000);
+        assert_true(a.took >= 1000 && a.took < PATIENCE_MS);
         assert_int_equal(s.served, 1);
         ask_end(&a);
 }
@@ -309,7 +311,7 @@ static void unauthorized(void **state)
                  "application/json") "Connection: close\r\n\r\n"
                                      "{\"error\":{\"message\":\"Incorrect API key provided\"}}",
                 0, false, false}};
-        ask_answers(&a, &s, answers, 1, 3000, 3);
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 3);
         assert_string_equal(a.reply.fault.code, "LLM_AUTH");
         assert_non_null(strstr(a.reply.fault.message, "Incorrect API key"));
         assert_non_null(strstr(a.reply.fault.message, "OPENAI_API_KEY"));
@@ -327,12 +329,12 @@ static void rate_limited(void **state)
             {HEAD("429 Too Many", "text/plain") "Retry-After: 1\r\nConnection: close\r\n\r\nslow",
                 0, false, false},
             {GOOD, 0, false, false}};
-        ask_answers(&a, &s, answers, 2, 3000, 3);
+        ask_answers(&a, &s, answers, 2, FOREVER_MS, 3);
         assert_null(a.reply.fault.code);
         assert_string_equal(buf_cstr(&a.reply.text), "Hello");
         assert_int_equal(a.retries_told, 1);
         int64_t gap = s.at[1] - s.at[0];
-        assert_true(gap >= 1000 && gap < 2500);
+        assert_true(gap >= 1000 && gap < PATIENCE_MS);
         ask_end(&a);
 }
 
@@ -344,7 +346,7 @@ static void too_long_a_wait(void **state)
         const struct answer answers[] = {
             {HEAD("429 Too Many", "text/plain") "Retry-After: 3600\r\nConnection: close\r\n\r\n", 0,
                 false, false}};
-        ask_answers(&a, &s, answers, 1, 3000, 3);
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 3);
         assert_string_equal(a.reply.fault.code, "LLM_RATE_LIMIT");
         ask_end(&a);
 }
@@ -358,7 +360,7 @@ static void server_errors(void **state)
             {HEAD("500 Oops", "text/html") "Connection: close\r\n\r\n<html>", 0, false, false},
             {HEAD("503 Busy", "text/html") "Connection: close\r\n\r\n<html>", 0, false, false},
             {GOOD, 0, false, false}};
-        ask_answers(&a, &s, answers, 3, 3000, 3);
+        ask_answers(&a, &s, answers, 3, FOREVER_MS, 3);
         assert_null(a.reply.fault.code);
         assert_int_equal(s.served, 3);
         assert_string_equal(buf_cstr(&a.text), "Hello");
@@ -372,7 +374,7 @@ static void dies_before_a_token(void **state)
         struct ask a = {0};
         const struct answer answers[] = {
             {"", 0, false, false}, {SSE_HEAD, 0, true, false}, {GOOD, 0, false, false}};
-        ask_answers(&a, &s, answers, 3, 3000, 3);
+        ask_answers(&a, &s, answers, 3, FOREVER_MS, 3);
         assert_null(a.reply.fault.code);
         assert_int_equal(s.served, 3);
         ask_end(&a);
@@ -386,7 +388,7 @@ static void dies_in_the_middle(void **state)
                 struct ask a = {0};
                 const struct answer answers[] = {
                     {SSE_HEAD TEXT("half"), 50, reset == 1, false}, {GOOD, 0, false, false}};
-                ask_answers(&a, &s, answers, 2, 3000, 3);
+                ask_answers(&a, &s, answers, 2, FOREVER_MS, 3);
                 assert_string_equal(a.reply.fault.code, "LLM_NETWORK");
                 assert_string_equal(buf_cstr(&a.reply.text), "half");
                 assert_int_equal(a.retries_told, 0);
@@ -403,7 +405,7 @@ static void html(void **state)
             {HEAD(
                  "200 OK", "text/html") "Connection: close\r\n\r\n<html><body>Log in</body></html>",
                 0, false, false}};
-        ask_answers(&a, &s, answers, 1, 3000, 3);
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 3);
         assert_string_equal(a.reply.fault.code, "LLM_BAD_REPLY");
         assert_non_null(strstr(a.reply.fault.message, "Log in"));
         ask_end(&a);
@@ -415,11 +417,11 @@ static void stopped(void **state)
         struct server s;
         struct ask a = {.stop_at_text = true};
         assert_int_equal(steno_stop_new(&a.stop, NULL), 0);
-        const struct answer answers[] = {{SSE_HEAD TEXT("begun"), 5000, false, false}};
-        ask_answers(&a, &s, answers, 1, 60000, 3);
+        const struct answer answers[] = {{SSE_HEAD TEXT("begun"), FOREVER_MS, false, false}};
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 3);
         assert_int_equal(a.rc, STENO_EINTERRUPTED);
         assert_string_equal(buf_cstr(&a.reply.text), "begun");
-        assert_true(a.took < 500);
+        assert_true(a.took < PATIENCE_MS);
         ask_end(&a);
 }
 
@@ -437,12 +439,12 @@ static void stopped_while_silent(void **state)
         struct ask a = {0};
         pthread_t t;
         assert_int_equal(steno_stop_new(&a.stop, NULL), 0);
-        const struct answer answers[] = {{SSE_HEAD, 5000, false, false}};
+        const struct answer answers[] = {{SSE_HEAD, FOREVER_MS, false, false}};
         assert_int_equal(pthread_create(&t, NULL, stop_later, a.stop), 0);
-        ask_answers(&a, &s, answers, 1, 60000, 3);
+        ask_answers(&a, &s, answers, 1, FOREVER_MS, 3);
         pthread_join(t, NULL);
         assert_int_equal(a.rc, STENO_EINTERRUPTED);
-        assert_true(a.took < 400);
+        assert_true(a.took < PATIENCE_MS);
         ask_end(&a);
 }
 

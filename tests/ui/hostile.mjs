@@ -156,6 +156,7 @@ test("hostile addresses of the page do nothing", async () => {
   await begin();
   for (const path of ["/c/<img src=x onerror=alert(1)>", "/c/%00", "/c/..%2f..%2fetc", "/c/x/o/<svg onload=alert(1)>/L99999999999999999999/q/<script>", "javascript:alert(1)", "/c/%E0%A4%A", "/c/__proto__/m/constructor@NaN"]) {
     const w = await openWindow(server, { path });
+    await w.page.waitForSelector(".top");
     await sleep(150);
     equal(w.dialogs.join() + w.foreign.join(), "", path);
     equal(await w.page.evaluate(() => window.__pwned), undefined, path);

@@ -18,8 +18,10 @@ const require = createRequire(join(root, "tests/npm/package.json"));
 const chromiumPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
 
 export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
-export async function until(what, test, ms = 15_000) {
-  const end = Date.now() + ms;
+// No machine is so slow: whoever waits that long waits for what never comes.
+export const PATIENCE = 300_000;
+export async function until(what, test) {
+  const end = Date.now() + PATIENCE;
   for (let last; ; await sleep(40)) {
     try { last = await test(); if (last) return last; } catch (e) { last = e; }
     if (Date.now() > end) throw new Error(`never: ${what} (${last instanceof Error ? last.message : JSON.stringify(last)})`);
@@ -241,7 +243,7 @@ export async function adopt(context, server) {
   page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") w.complaints.push(m.text()); });
   page.on("pageerror", (e) => w.complaints.push(String(e)));
   page.on("dialog", (d) => { w.dialogs.push(d.message()); void d.dismiss(); });
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(PATIENCE);
   shown.push(w);
   if (shown.length > 4) shown.shift();
   return w;

@@ -1,5 +1,5 @@
 // A person at work with the page, in a real Chromium.
-import { adopt, assert, axeSource, equal, Model, note, openWindow, picture, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
+import { PATIENCE, adopt, assert, axeSource, equal, Model, note, openWindow, picture, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("work", model);
@@ -388,7 +388,7 @@ scenario("one types, the answer streams in, and it is stored", async () => {
 });
 scenario("a run is stopped, its words are kept, and it is continued", async () => {
   const id = await server.conversation("Stop and go", []);
-  model.play(async (_, r) => { await r.text("Words that were said before"); for (let i = 0; i < 200 && !r.gone(); i++) { await r.text("."); await sleep(50); } r.end(); });
+  model.play(async (_, r) => { await r.text("Words that were said before"); while (!r.gone()) { await r.text("."); await sleep(50); } r.end(); });
   const w = await openWindow(server, { path: talkPath(id) });
   await w.page.waitForSelector("#composer");
   await say(w, "Talk on and on");
@@ -468,7 +468,7 @@ async function midway(title) {
   let go;
   const gate = new Promise((r) => { go = r; });
   model.calls("execute_command", { argv: ["echo", "first tool"] }, "First.");
-  model.play(async (_, r) => { await r.text("Second part begins"); await Promise.race([gate, sleep(30_000)]); await r.text(" and ends."); r.end(); });
+  model.play(async (_, r) => { await r.text("Second part begins"); await Promise.race([gate, sleep(PATIENCE)]); await r.text(" and ends."); r.end(); });
   const w = await openWindow(server, { path: talkPath(id) });
   await w.page.waitForSelector("#composer");
   await say(w, "Go on");
@@ -524,9 +524,9 @@ scenario("offline is visible, and back online the stream goes on by itself", asy
 scenario("a connection that is cut in the middle goes on where it was, without a word twice", async () => {
   const id = await server.conversation("Cut", []);
   const wire = await new Wire(server).start();
-  let go;
-  const gate = new Promise((r) => { go = r; });
-  model.play(async (_, r) => { await r.text("One, two,"); await gate; await r.text(" three,"); await sleep(1500); await r.text(" four."); r.end(); });
+  let go, end;
+  const gate = new Promise((r) => { go = r; }), last = new Promise((r) => { end = r; });
+  model.play(async (_, r) => { await r.text("One, two,"); await gate; await r.text(" three,"); await last; await r.text(" four."); r.end(); });
   const w = await openWindow(wire, { path: talkPath(id) });
   await w.page.waitForSelector("#composer");
   await say(w, "Count");
@@ -537,6 +537,7 @@ scenario("a connection that is cut in the middle goes on where it was, without a
   await sleep(200);
   wire.mend();
   await until("three, while it still goes on", async () => (await lastText(w)) === "One, two, three,");
+  end();
   await until("four", async () => (await lastText(w)) === "One, two, three, four.");
   await w.close();
 });
@@ -593,7 +594,7 @@ scenario("a draft survives a reload", async () => {
 });
 scenario("a running tool shows its state, and its output can be followed while it runs", async () => {
   const { writeFileSync } = await import("node:fs");
-  writeFileSync(`${server.folder}/slow.sh`, 'i=0; while [ $i -lt 220 ]; do i=$((i+1)); echo "tick $i"; sleep 0.02; done\n');
+  writeFileSync(`${server.folder}/slow.sh`, 'i=0; while [ ! -e enough ]; do i=$((i+1)); echo "tick $i"; sleep 0.02; done\n');
   const id = await server.conversation("Long tool", []);
   model.calls("execute_command", { argv: ["sh", "slow.sh"] });
   model.says("It is over.");
@@ -608,6 +609,7 @@ scenario("a running tool shows its state, and its output can be followed while i
   const last = () => w.page.$$eval(".line-row .content", (all) => all.at(-1)?.textContent ?? "");
   const before = await until("some ticks", async () => /tick \d+/.test(await last()) && (await last()));
   await until("more ticks", async () => (await last()) !== before);
+  writeFileSync(`${server.folder}/enough`, "");
   await w.page.click("[data-act=back]");
   await w.page.waitForSelector("[data-status]");
   await until("it ends by itself", async () => (await statuses(w)).join() === "done" && (await lastText(w)) === "It is over.");

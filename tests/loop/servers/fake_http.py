@@ -109,7 +109,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             held["answer"] = text("resumed")
             return self.events([], ident="7", retry=30)
         if name == "slow":
-            time.sleep(5)
+            time.sleep(600)
             return self.reply(200, text("late"))
         if name == "lose":
             if counter[0] == 1:
