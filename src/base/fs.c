@@ -21,6 +21,7 @@
 /* Longer than any clock that stamps files takes for a step. */
 #define TICK_NS 100000000L
 #define COARSE_TICK_S 3
+#define COPY_BLOCK 65536
 
 int fs_write_all(const struct fs *fs, int fd, const void *p, size_t n)
 {
@@ -276,4 +277,75 @@ bool fs_stamp_is(struct fs_stamp stamp, struct timespec dir)
 {
         return stamp.changed.tv_sec && stamp.changed.tv_sec == dir.tv_sec &&
                stamp.changed.tv_nsec == dir.tv_nsec;
+}
+
+int fs_copy_out(const struct fs *fs, int fd, uint64_t at, uint64_t max,
+    int (*to)(void *ctx, const void *p, size_t n), void *ctx, uint64_t *n)
+{
+        char block[COPY_BLOCK];
+        uint64_t done = 0;
+        int rc = 0;
+        while (rc == 0 && done < max) {
+                size_t want = max - done < sizeof block ? (size_t)(max - done) : sizeof block;
+                ssize_t got = fs_pread_all(fs, fd, block, want, (off_t)(at + done));
+                if (got <= 0) {
+                        rc = (int)got;
+                        break;
+                }
+                rc = to(ctx, block, (size_t)got) ? 1 : 0;
+                done += (uint64_t)got;
+        }
+        if (n)
+                *n = done;
+        return rc;
+}
+
+struct copying {
+        const struct fs *fs;
+        int fd;
+        int failed;
+};
+
+static int copy_piece(void *ctx, const void *p, size_t n)
+{
+        struct copying *c = ctx;
+        c->failed = fs_write_all(c->fs, c->fd, p, n);
+        return c->failed;
+}
+
+/* A new file with all of `from`: by a clone, or else (`copy`) piece by piece. Synced. */
+static int fill_new(
+    const struct fs *fs, int from, int newdir, const char *newname, uint64_t size, bool copy)
+{
+        int to = fs->open(fs, newdir, newname, O_RDWR | O_CREAT | O_EXCL, 0600);
+        struct copying c = {.fs = fs, .fd = to};
+        if (to < 0)
+                return to;
+        int rc =
+            copy ? fs_copy_out(fs, from, 0, size, copy_piece, &c, NULL) : fs->clone(fs, from, to);
+        if (rc == 1)
+                rc = c.failed;
+        if (rc == 0)
+                rc = fs->fsync(fs, to);
+        fs->close(fs, to);
+        if (rc)
+                fs->unlink(fs, newdir, newname, 0);
+        return rc;
+}
+
+int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname,
+    uint64_t size)
+{
+        struct stat st;
+        int from = fs->open(fs, olddir, oldname, O_RDONLY, 0);
+        int rc = from < 0 ? from : fs->fstat(fs, from, &st);
+        bool done = false;
+        if (rc == 0 && (uint64_t)st.st_size == size)
+                done = fill_new(fs, from, newdir, newname, size, false) == 0 ||
+                       fs->link(fs, olddir, oldname, newdir, newname) == 0;
+        if (rc == 0 && !done)
+                rc = fill_new(fs, from, newdir, newname, size, true);
+        if (from >= 0)
+                fs->close(fs, from);
+        return rc;
 }

@@ -46,6 +46,12 @@ struct fs {
         /* With RENAME_NOREPLACE: -EEXIST when the new name is taken. */
         int (*rename_new)(const struct fs *self, int olddir, const char *oldpath, int newdir,
             const char *newpath);
+        /* A second name for a file. */
+        int (*link)(const struct fs *self, int olddir, const char *oldpath, int newdir,
+            const char *newpath);
+        /* The empty file `to` gets the bytes of `from` without copying them. A negative errno where
+         * the file system cannot do that. */
+        int (*clone)(const struct fs *self, int from, int to);
         int (*unlink)(const struct fs *self, int dir, const char *path, int flags);
         /* operation as for flock; LOCK_EX without LOCK_NB waits, through EINTR. */
         int (*flock)(const struct fs *self, int fd, int operation);
@@ -80,6 +86,18 @@ int fs_replace(const struct fs *fs, int dir, const char *name, const void *p, si
 /* Reads a small file whole into *out (NUL added, freed with free()), at most `max` bytes, else
  * -EFBIG. */
 int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **out, size_t *n);
+/* Hands all bytes of an open file from `at` on to `to`, which takes pieces as steno_sink does: 0,
+ * 1 when `to` wants no more, or a negative errno. At most `max` bytes; *n (may be NULL): how many.
+ */
+int fs_copy_out(const struct fs *fs, int fd, uint64_t at, uint64_t max,
+    int (*to)(void *ctx, const void *p, size_t n), void *ctx, uint64_t *n);
+/*
+ * A new file `newname` with the first `size` bytes of the file `oldname`, synced but for its name.
+ * The bytes are shared where the file system can, and where all of them are wanted: so this is for
+ * files that nobody writes to any more. 0 or a negative errno.
+ */
+int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname,
+    uint64_t size);
 /* mkdir that is content with an existing directory and syncs `dir` when it made one; returns an
  * open descriptor of it or negative errno. */
 int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create);

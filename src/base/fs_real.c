@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -353,6 +355,29 @@ static int real_rename_new(
         return rename_any(olddir, oldpath, newdir, newpath, true);
 }
 
+static int real_link(
+    const struct fs *self, int olddir, const char *oldpath, int newdir, const char *newpath)
+{
+        struct parent from;
+        struct parent to;
+
+        (void)self;
+        int rc = parent_open(olddir, oldpath, &from);
+        if (rc < 0)
+                return rc;
+        rc = parent_open(newdir, newpath, &to);
+        if (rc == 0)
+                rc = parent_close(&to, linkat(from.fd, from.name, to.fd, to.name, 0));
+        parent_close(&from, 0);
+        return rc;
+}
+
+static int real_clone(const struct fs *self, int from, int to)
+{
+        (void)self;
+        return ioctl(to, FICLONE, from) < 0 ? -errno : 0;
+}
+
 static int real_unlink(const struct fs *self, int dir, const char *path, int flags)
 {
         struct parent p;
@@ -437,6 +462,8 @@ const struct fs fs_real_table = {
     .mkdir = real_mkdir,
     .rename = real_rename,
     .rename_new = real_rename_new,
+    .link = real_link,
+    .clone = real_clone,
     .unlink = real_unlink,
     .flock = real_flock,
     .list = real_list,

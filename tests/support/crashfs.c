@@ -263,6 +263,20 @@ static int crash_rename_new(
         return rename_logged(of(self), olddir, oldpath, newdir, newpath, true);
 }
 
+/* As on a file system that cannot share: what a crash leaves of a second name is not modelled. */
+static int crash_link(
+    const struct fs *self, int olddir, const char *oldpath, int newdir, const char *newpath)
+{
+        (void)self, (void)olddir, (void)oldpath, (void)newdir, (void)newpath;
+        return -EOPNOTSUPP;
+}
+
+static int crash_clone(const struct fs *self, int from, int to)
+{
+        (void)self, (void)from, (void)to;
+        return -EOPNOTSUPP;
+}
+
 static int crash_unlink(const struct fs *self, int dir, const char *path, int flags)
 {
         struct crashfs *c = of(self);
@@ -416,6 +430,8 @@ struct crashfs *crashfs_new(const struct fs *under, const char *root)
             .mkdir = crash_mkdir,
             .rename = crash_rename,
             .rename_new = crash_rename_new,
+            .link = crash_link,
+            .clone = crash_clone,
             .unlink = crash_unlink,
             .flock = crash_flock,
             .list = crash_list,

@@ -256,6 +256,25 @@ static int fault_rename_new(
         return under->rename_new(under, olddir, oldpath, newdir, newpath);
 }
 
+static int fault_link(
+    const struct fs *self, int olddir, const char *oldpath, int newdir, const char *newpath)
+{
+        const struct fs *under = of(self)->under;
+
+        if (JUDGE(FAULT_RENAME, -1, newpath) != PASS)
+                return error_of(self);
+        return under->link(under, olddir, oldpath, newdir, newpath);
+}
+
+static int fault_clone(const struct fs *self, int from, int to)
+{
+        const struct fs *under = of(self)->under;
+
+        if (JUDGE(FAULT_WRITE, to, NULL) != PASS)
+                return error_of(self);
+        return under->clone(under, from, to);
+}
+
 static int fault_unlink(const struct fs *self, int dir, const char *path, int flags)
 {
         const struct fs *under = of(self)->under;
@@ -312,6 +331,8 @@ struct faultfs *faultfs_new(const struct fs *under)
             .mkdir = fault_mkdir,
             .rename = fault_rename,
             .rename_new = fault_rename_new,
+            .link = fault_link,
+            .clone = fault_clone,
             .unlink = fault_unlink,
             .flock = fault_flock,
             .list = fault_list,

@@ -32,7 +32,7 @@ enum {
         FAULT_FSTAT = 1 << 9,
         FAULT_STAT = 1 << 10,
         FAULT_MKDIR = 1 << 11,
-        FAULT_RENAME = 1 << 12, /* and rename_new */
+        FAULT_RENAME = 1 << 12, /* and rename_new, link */
         FAULT_UNLINK = 1 << 13,
         FAULT_FLOCK = 1 << 14,
         FAULT_LIST = 1 << 15,
