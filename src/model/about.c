@@ -253,6 +253,22 @@ bool about_key(struct str json, struct str *key)
         return true;
 }
 
+bool about_without_key(struct str json, struct buf *out)
+{
+        static const char MEMBER[] = ",\"key\":\"";
+        struct str key;
+        if (!about_key(json, &key))
+                return false;
+        /* It is never the first member: `kind` or `len` is. */
+        const char *from = key.p - (sizeof MEMBER - 1);
+        if (from <= json.p || memcmp(from, MEMBER, sizeof MEMBER - 1) != 0)
+                return false;
+        buf_put(out, json.p, (size_t)(from - json.p));
+        const char *behind = key.p + key.n + 1;
+        buf_put(out, behind, (size_t)(json.p + json.n - behind));
+        return true;
+}
+
 bool about_is_lost(struct str json)
 {
         static const char MEMBER[] = ",\"lost\":true";

@@ -68,6 +68,8 @@ int about_read(struct str json, struct arena *arena, struct about *out, struct s
 
 /* Only the idempotency key, as it stands (escaped), without parsing; false when there is none. */
 bool about_key(struct str json, struct str *key);
+/* Writes the same object without its idempotency key; false, and nothing written: it has none. */
+bool about_without_key(struct str json, struct buf *out);
 /* Only whether it is of a tombstone of what was damaged. */
 bool about_is_lost(struct str json);
 

@@ -138,6 +138,9 @@ void conv_settle(struct files_conv *conv);
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
 int recent_note(struct files_conv *conv, struct steno_error *err);
 
+/* The same for a folder that nobody has open. Best effort. */
+void recent_note_name(struct files_store *store, const char *project_folder, const char *folder);
+
 /* Is this the folder of that id? */
 bool conv_folder_is_of(const char *folder, struct str id);
 /* Fills id and project of a new handle. `project` and `id` are the caller's, or empty. */
@@ -173,6 +176,9 @@ bool conv_has_strange(const struct files_conv *conv, const char *name);
 
 /* Makes projects/ where it is missing. */
 int files_open_projects(struct files_store *store, struct steno_error *err);
+/* The folder of a project's conversations, made and synced where it is missing; a descriptor or a
+ * negative errno. */
+int files_open_conversations(struct files_store *store, const char *project_folder);
 /* STENO_ECORRUPT: it was opened for a repair, without that folder. */
 int files_lacks_projects(const struct files_store *store, struct steno_error *err);
 

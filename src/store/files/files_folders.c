@@ -29,6 +29,17 @@ int files_open_projects(struct files_store *s, struct steno_error *err)
         return s->projects_dir < 0 ? error_sys(err, s->projects_dir, "opening projects/") : 0;
 }
 
+int files_open_conversations(struct files_store *s, const char *project_folder)
+{
+        const struct fs *fs = s->env->fs;
+        int project = fs_open_dir(fs, s->projects_dir, project_folder, true);
+        if (project < 0)
+                return project;
+        int conversations = fs_open_dir(fs, project, "conversations", true);
+        fs->close(fs, project);
+        return conversations;
+}
+
 int files_lacks_projects(const struct files_store *s, struct steno_error *err)
 {
         return s->projects_dir >= 0 ? 0

@@ -14,16 +14,16 @@ struct amendment {
 };
 
 struct planning {
-        struct files_conv *conv;
+        const struct fs *fs;
+        int log;
+        uint64_t end;
         struct purge_plan *plan;
         struct amendment *list;
         size_t count;
         size_t cap;
         struct purge_names deleted;  /* targets */
         struct purge_names replaced; /* targets */
-        struct purge_names kept_refs;
-        struct purge_names kept_parts;
-        struct arena scratch; /* of one record */
+        struct arena scratch;        /* of one record */
 };
 
 /* ---- sets of names ---- */
@@ -61,7 +61,7 @@ static void names_sort(struct purge_names *n)
         n->count = out;
 }
 
-static bool names_have(const struct purge_names *n, struct str s)
+bool purge_names_have(const struct purge_names *n, struct str s)
 {
         return n->count && bsearch(&s, n->list, n->count, sizeof *n->list, compare);
 }
@@ -71,7 +71,7 @@ static void names_subtract(struct purge_names *n, const struct purge_names *othe
 {
         size_t out = 0;
         for (size_t i = 0; i < n->count; i++)
-                if (!names_have(other, n->list[i]))
+                if (!purge_names_have(other, n->list[i]))
                         n->list[out++] = n->list[i];
         n->count = out;
 }
@@ -82,14 +82,13 @@ static int walk(struct planning *p,
     int (*each)(struct planning *p, const struct record *rec, const struct about *about),
     struct steno_error *err)
 {
-        struct files_conv *c = p->conv;
         struct log_cursor cursor;
         struct log_line line;
         struct about about;
         uint64_t damage_at = UINT64_MAX;
         int rc;
         p->plan->damaged = 0;
-        log_cursor_init(&cursor, c->store->env->fs, c->log, 0, c->at.end);
+        log_cursor_init(&cursor, p->fs, p->log, 0, p->end);
         while ((rc = log_next(&cursor, &line, err)) == 1) {
                 if (line.damaged) {
                         damage_at = line.at;
@@ -106,7 +105,7 @@ static int walk(struct planning *p,
                 if (rc)
                         break;
         }
-        p->plan->damaged += damage_at < c->at.end;
+        p->plan->damaged += damage_at < p->end;
         log_cursor_release(&cursor);
         return rc == STENO_ENOMEM ? error_nomem(err) : rc;
 }
@@ -156,7 +155,7 @@ static int goes(struct planning *p, const struct record *rec, const struct about
         if (str_is(about->kind, "tombstone") || str_is(about->kind, "delete"))
                 return 0;
         if (about->kind.n) {
-                *yes = names_have(&p->deleted, about->target) ||
+                *yes = purge_names_have(&p->deleted, about->target) ||
                        (str_is(about->kind, "supersede") &&
                            !is_last_replacement(p, rec->seq, about->target));
                 return 0;
@@ -164,7 +163,8 @@ static int goes(struct planning *p, const struct record *rec, const struct about
         buf_init(&id, 0);
         json_unescape(rec->id, &id, NULL);
         int rc = id.failed;
-        *yes = names_have(&p->deleted, buf_str(&id)) || names_have(&p->replaced, buf_str(&id));
+        *yes = purge_names_have(&p->deleted, buf_str(&id)) ||
+               purge_names_have(&p->replaced, buf_str(&id));
         buf_release(&id);
         return rc;
 }
@@ -194,42 +194,52 @@ static int sort_out(struct planning *p, const struct record *rec, const struct a
                 rc = names_add(&plan->runs, &plan->arena, about->run);
         bool names_it = about->ref.n && !str_is(about->kind, "tombstone");
         if (rc == 0 && names_it)
-                rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->ref);
+                rc = names_add(gone ? &plan->refs : &plan->kept_refs, &plan->arena, about->ref);
         for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
-                rc = names_add(gone ? &plan->refs : &p->kept_refs, &plan->arena, about->refs[i]);
+                rc = names_add(gone ? &plan->refs : &plan->kept_refs, &plan->arena, about->refs[i]);
         for (size_t i = 0; rc == 0 && i < about->part_count; i++)
                 rc = names_add(
-                    gone ? &plan->parts : &p->kept_parts, &plan->arena, about->parts[i].name);
+                    gone ? &plan->parts : &plan->kept_parts, &plan->arena, about->parts[i].name);
         return rc;
 }
 
-int purge_plan_make(struct files_conv *conv, struct purge_plan *plan, struct steno_error *err)
+static int make(const struct fs *fs, int log, uint64_t end, bool all, struct purge_plan *plan,
+    struct steno_error *err)
 {
-        struct planning p = {.conv = conv, .plan = plan};
+        struct planning p = {.fs = fs, .log = log, .end = end, .plan = plan};
         *plan = (struct purge_plan){0};
         arena_init(&plan->arena);
         arena_init(&p.scratch);
         int rc = walk(&p, note_amendment, err);
         names_sort(&p.deleted);
         names_sort(&p.replaced);
-        if (rc == 0 && (p.deleted.count || p.replaced.count))
+        if (rc == 0 && (all || p.deleted.count || p.replaced.count))
                 rc = walk(&p, sort_out, err);
         names_sort(&plan->refs);
         names_sort(&plan->parts);
         names_sort(&plan->runs);
-        names_sort(&p.kept_refs);
-        names_sort(&p.kept_parts);
-        names_subtract(&plan->refs, &p.kept_refs);
-        names_subtract(&plan->parts, &p.kept_parts);
+        names_sort(&plan->kept_refs);
+        names_sort(&plan->kept_parts);
+        names_subtract(&plan->refs, &plan->kept_refs);
+        names_subtract(&plan->parts, &plan->kept_parts);
         free(p.list);
         free(p.deleted.list);
         free(p.replaced.list);
-        free(p.kept_refs.list);
-        free(p.kept_parts.list);
         arena_release(&p.scratch);
         if (rc)
                 purge_plan_release(plan);
         return rc;
+}
+
+int purge_plan_make(struct files_conv *conv, struct purge_plan *plan, struct steno_error *err)
+{
+        return make(conv->store->env->fs, conv->log, conv->at.end, false, plan, err);
+}
+
+int purge_plan_look(
+    const struct fs *fs, int log, uint64_t end, struct purge_plan *plan, struct steno_error *err)
+{
+        return make(fs, log, end, true, plan, err);
 }
 
 void purge_plan_release(struct purge_plan *plan)
@@ -238,6 +248,8 @@ void purge_plan_release(struct purge_plan *plan)
         free(plan->refs.list);
         free(plan->parts.list);
         free(plan->runs.list);
+        free(plan->kept_refs.list);
+        free(plan->kept_parts.list);
         arena_release(&plan->arena);
         *plan = (struct purge_plan){0};
 }

@@ -87,3 +87,15 @@ int recent_note(struct files_conv *c, struct steno_error *err)
                 rc = noted ? noted : tries > 100 ? -EBUSY : note(c);
         return rc ? error_sys(err, rc, "noting the change in recent") : 0;
 }
+
+void recent_note_name(struct files_store *s, const char *project_folder, const char *folder)
+{
+        const struct fs *fs = s->env->fs;
+        char line[160];
+        int fd = fs->open(fs, s->root, "recent", O_WRONLY | O_APPEND | O_CREAT, 0600);
+        if (fd < 0)
+                return;
+        int n = snprintf(line, sizeof line, "%s/%s\n", project_folder, folder);
+        fs_write_all(fs, fd, line, (size_t)n);
+        fs->close(fs, fd);
+}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -16,8 +17,13 @@
 
 struct rewriting {
         struct files_conv *conv;
-        const struct purge_plan *plan; /* NULL: damage is mended */
-        int fd;
+        const struct purge_plan *plan;   /* NULL: damage is mended */
+        const struct rewrite_copy *copy; /* NULL: for this conversation itself */
+        int log;
+        uint64_t end;
+        int fd;          /* the new log, */
+        steno_sink sink; /* or who gets it */
+        void *sink_ctx;
         struct buf out;
         uint64_t written;     /* before what is in `out` */
         uint64_t batch_start; /* of the batch at work, in the new log */
@@ -41,11 +47,15 @@ static int flush(struct rewriting *r, bool all)
                 return buf_check(&r->out, r->err);
         if (!all && r->out.n < FLUSH_AT)
                 return 0;
-        int sys =
-            fs_pwrite_all(r->conv->store->env->fs, r->fd, r->out.p, r->out.n, (off_t)r->written);
+        int rc = 0;
+        if (r->sink && r->out.n && r->sink(r->sink_ctx, r->out.p, r->out.n))
+                rc = error_set(r->err, STENO_EINTERRUPTED, "stopped by the caller");
+        int sys = r->sink ? 0
+                          : fs_pwrite_all(r->conv->store->env->fs, r->fd, r->out.p, r->out.n,
+                                (off_t)r->written);
         r->written += r->out.n;
         buf_clear(&r->out);
-        return sys ? failed(r, sys) : 0;
+        return sys ? failed(r, sys) : rc;
 }
 
 /* ---- records ---- */
@@ -67,7 +77,8 @@ static int put(struct rewriting *r, struct record rec, struct str id)
 }
 
 /* What stays of a record that goes. */
-static int put_tombstone(const struct record *rec, struct buf *x, struct arena *arena)
+static int put_tombstone(
+    const struct record *rec, bool drop_key, struct buf *x, struct arena *arena)
 {
         struct about old;
         int rc = about_read(rec->x, arena, &old, NULL);
@@ -82,7 +93,7 @@ static int put_tombstone(const struct record *rec, struct buf *x, struct arena *
             .answer_count = old.answer_count,
             .run = old.run,
             .ref = old.ref, /* by its path an output is found through this record */
-            .key = old.key,
+            .key = drop_key ? (struct str){0} : old.key,
             .prev = old.prev};
         about_write(&left, x);
         return x->failed;
@@ -98,9 +109,12 @@ static int put_record(struct rewriting *r, const struct record *rec)
         buf_init(&x, 0);
         buf_init(&id, 0);
         if (r->plan && purge_plan_has(r->plan, rec->seq)) {
-                rc = put_tombstone(rec, &x, &arena);
+                rc = put_tombstone(rec, r->copy && r->copy->drop_keys, &x, &arena);
                 copy.x = buf_str(&x);
                 copy.m = STR("null");
+        } else if (r->copy && r->copy->drop_keys && about_without_key(rec->x, &x)) {
+                copy.x = buf_str(&x);
+                rc = x.failed;
         }
         json_unescape(rec->id, &id, NULL);
         if (rc == 0)
@@ -127,7 +141,7 @@ static int copy_damage(struct rewriting *r, uint64_t to)
                 char *room = buf_reserve(&r->out, want);
                 if (!room)
                         return buf_check(&r->out, r->err);
-                ssize_t got = fs_pread_all(fs, r->conv->log, room, want, (off_t)at);
+                ssize_t got = fs_pread_all(fs, r->log, room, want, (off_t)at);
                 if (got <= 0)
                         return failed(r, got < 0 ? (int)got : -EIO);
                 r->out.n += (size_t)got;
@@ -144,7 +158,10 @@ static int put_lost(struct rewriting *r, uint64_t seq, uint32_t index, uint32_t 
         char id[40];
         buf_init(&x, 0);
         about_write(&about, &x);
-        id_make(r->conv->store->env, "msg_", id);
+        if (r->copy) /* the same damage gives the same bytes */
+                snprintf(id, sizeof id, "lost_%llu", (unsigned long long)seq);
+        else
+                id_make(r->conv->store->env, "msg_", id);
         struct record rec = {.seq = seq,
             .at = str_of(r->now),
             .fmt = STR("openai"),
@@ -183,6 +200,12 @@ static int end_damage(struct rewriting *r, uint64_t to, const struct record *nex
         if (!r->damaged)
                 return 0;
         r->damaged = false;
+        if (r->copy && r->copy->partial)
+                return r->damage.first_seq ? replace_damage(r, next) : 0;
+        if (r->copy)
+                return error_set(r->err, STENO_ECORRUPT,
+                    "the log is damaged at byte %llu; steno check says more",
+                    (unsigned long long)r->damage.at);
         if (r->plan)
                 return copy_damage(r, to);
         int rc = 0;
@@ -193,16 +216,16 @@ static int end_damage(struct rewriting *r, uint64_t to, const struct record *nex
 
 /* ---- the new log ---- */
 
-/* Writes all of it into r->fd, synced. */
+/* Writes all of it. */
 static int write_log(struct rewriting *r)
 {
         struct files_conv *c = r->conv;
         const struct fs *fs = c->store->env->fs;
-        uint64_t last_seq = r->plan ? 0 : c->at.last_seq;
+        uint64_t last_seq = r->plan || r->copy ? 0 : c->at.last_seq;
         struct log_cursor cursor;
         struct log_line line;
         int rc;
-        log_cursor_init(&cursor, fs, c->log, 0, c->at.end);
+        log_cursor_init(&cursor, fs, r->log, 0, r->end);
         while ((rc = log_next_upto(&cursor, last_seq, &line, r->err)) == 1) {
                 if (line.damaged) {
                         r->damaged = true;
@@ -217,11 +240,27 @@ static int write_log(struct rewriting *r)
         }
         log_cursor_release(&cursor);
         if (rc == 0)
-                rc = end_damage(r, c->at.end, NULL);
-        if (rc == 0)
-                rc = flush(r, true);
-        int sys = rc ? 0 : fs->fdatasync(fs, r->fd);
-        return sys ? failed(r, sys) : rc;
+                rc = end_damage(r, r->end, NULL);
+        return rc ? rc : flush(r, true);
+}
+
+int rewrite_copy(struct files_conv *conv, const struct rewrite_copy *copy, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        struct rewriting r = {.conv = conv,
+            .plan = copy->plan,
+            .copy = copy,
+            .log = copy->log,
+            .end = copy->end,
+            .fd = -1,
+            .sink = sink,
+            .sink_ctx = ctx,
+            .err = err};
+        time_format(0, r.now);
+        buf_init(&r.out, 0);
+        int rc = write_log(&r);
+        buf_release(&r.out);
+        return rc;
 }
 
 /* Gives the new log its name (W2), and knows it from then on. */
@@ -263,7 +302,11 @@ static int rewrite(struct rewriting *r)
                 return failed(r, r->fd);
         buf_init(&r->out, 0);
         time_format(env->now(env), r->now);
+        r->log = c->log;
+        r->end = c->at.end;
         int rc = write_log(r);
+        int sys = rc ? 0 : fs->fdatasync(fs, r->fd);
+        rc = sys ? failed(r, sys) : rc;
         buf_release(&r->out);
         fs->close(fs, r->fd);
         if (rc == 0)

@@ -2,7 +2,8 @@
  * rewrite.h - the log written anew: beside the old one, synced, and then under its name.
  *
  * A purge leaves tombstones of records that go, and damage as it is. A repair moves damage to the
- * quarantine and puts a tombstone, marked as lost, in the place of every record that was there.
+ * quarantine and puts a tombstone, marked as lost, in the place of every record that was there. A
+ * copy for another place (a fork, a bundle) goes to whoever wants it and changes nothing here.
  *
  *   W1  Whoever has the old log open reads it to its end; others notice the new one by its inode.
  *   W2  ids.idx, which has offsets of the old log, is gone before the new one takes its name.
@@ -21,5 +22,17 @@ int rewrite_purged(struct files_conv *conv, const struct purge_plan *plan, uint6
     struct steno_error *err);
 /* Without damage. False in *mended: there is none, or seqs jump so far that they are nonsense. */
 int rewrite_mended(struct files_conv *conv, bool *mended, struct steno_error *err);
+
+struct rewrite_copy {
+        int log;                       /* open */
+        uint64_t end;                  /* so many bytes of it */
+        const struct purge_plan *plan; /* its records become tombstones */
+        bool drop_keys;                /* idempotency keys, which are the original's alone */
+        bool partial; /* damage becomes tombstones of what was lost, else it is STENO_ECORRUPT */
+};
+
+/* Needs no lock while nobody cuts the log at `end`. The same log gives the same bytes. */
+int rewrite_copy(struct files_conv *conv, const struct rewrite_copy *copy, steno_sink sink,
+    void *ctx, struct steno_error *err);
 
 #endif

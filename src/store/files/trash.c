@@ -295,31 +295,6 @@ static int lock_item(const struct fs *fs, int trash, const char *name)
         return rc;
 }
 
-/* Tells the index. Unsynced and best effort, as recent.c says. */
-static void note_name(struct files_store *s, const char *project, const char *folder)
-{
-        const struct fs *fs = s->env->fs;
-        char line[160];
-        int fd = fs->open(fs, s->root, "recent", O_WRONLY | O_APPEND | O_CREAT, 0600);
-        if (fd < 0)
-                return;
-        int n = snprintf(line, sizeof line, "%s/%s\n", project, folder);
-        fs_write_all(fs, fd, line, (size_t)n);
-        fs->close(fs, fd);
-}
-
-/* The folder of a project's conversations, made and synced where it is missing. */
-static int open_conversations(struct files_store *s, const char *project_folder)
-{
-        const struct fs *fs = s->env->fs;
-        int project = fs_open_dir(fs, s->projects_dir, project_folder, true);
-        if (project < 0)
-                return project;
-        int conversations = fs_open_dir(fs, project, "conversations", true);
-        fs->close(fs, project);
-        return conversations;
-}
-
 /* Where it goes: the place of the id `as`, or where it came from, whatever its id is. */
 static int folder_to(const struct trash_item *item, const char *as, char out[PLAIN_NAME_MAX + 1])
 {
@@ -339,14 +314,14 @@ static int move_back(struct files_store *s, int trash, int dir, const struct tra
         struct stat st;
         if (id_file_name(str_of(item->project), project) || folder_to(item, as, folder))
                 return error_nomem(err);
-        int conversations = open_conversations(s, project);
+        int conversations = files_open_conversations(s, project);
         int rc = conversations < 0 ? conversations : 0;
         if (rc == 0 && fs->stat(fs, conversations, folder, &st) == 0)
                 rc = -EEXIST;
         if (rc == 0 && conv_folder_is_of(folder, str_of(id)))
                 rc = meta_set_names(fs, dir, id, item->project);
         if (rc == 0) {
-                note_name(s, project, folder);
+                recent_note_name(s, project, folder);
                 rc = fs->rename_new(fs, trash, item->name, conversations, folder); /* T1 */
         }
         if (rc == 0)
@@ -362,7 +337,7 @@ static int move_back(struct files_store *s, int trash, int dir, const struct tra
         if (rc)
                 return error_sys(err, rc, "restoring conversation \"%.100s\"", item->id);
         /* Once more: whoever read the first line before the rename found nothing. */
-        note_name(s, project, folder);
+        recent_note_name(s, project, folder);
         snprintf(note, sizeof note, "%s.json", item->name);
         fs->unlink(fs, trash, note, 0);
         return 0;
