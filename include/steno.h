@@ -503,6 +503,39 @@ STENO_API int steno_run_list(struct steno_conv *conv, char **json, struct steno_
  */
 STENO_API int steno_conv_recover(struct steno_conv *conv, char **report, struct steno_error *err);
 
+/* ------------------------------------------------------------------- forks */
+
+enum steno_fork_flags {
+        STENO_FORK_WHOLE_BATCH = 1, /* a cut inside a batch takes all of that batch */
+};
+
+struct steno_fork_options {
+        size_t size;
+        uint32_t flags;
+        uint64_t at_seq;     /* the last record to take; 0: see the next two */
+        const char *at;      /* the id of the last message to take; NULL: all of them */
+        const char *before;  /* the id of the first message not to take; NULL: as `at` says */
+        const char *id;      /* of the fork; NULL makes one up */
+        const char *project; /* of the fork; NULL: the same */
+};
+
+/*
+ * A new conversation with the history of this one up to a record. Its records have the same seqs,
+ * ids, times and bytes; messages that were deleted or superseded by then are tombstones, amendments
+ * behind the cut are left out, and idempotency keys do not come along. Outputs are shared, not
+ * copied, where the file system can share; purging or removing one conversation costs the other
+ * nothing. An output that is still being written comes as far as it is, and is closed. The fork's
+ * metadata is this one's, with "origin": {"project","conversation","uid","seq"}.
+ *
+ * To replace an earlier message, fork `before` it and append the new one.
+ *
+ * STENO_ECONFLICT  the cut is inside a batch (the message names its ends), or the id is taken
+ * STENO_ENOTFOUND  there is no such record or message
+ * STENO_ECORRUPT   the log is damaged before the cut
+ */
+STENO_API int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
+    struct steno_conv **out, struct steno_error *err);
+
 /* ------------------------------------------------------------- maintenance */
 
 /*

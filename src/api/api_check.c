@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/files_check.h"
+#include "store/files/incoming.h"
 #include "store/files/trash.h"
 
 struct checking {
@@ -256,6 +257,17 @@ static int check_index(struct checking *c)
         return tell_of_store(c, rc, "index.db", what);
 }
 
+/* Folders of imports and forks whose process died. */
+static int check_incoming(struct checking *c)
+{
+        uint64_t count = 0;
+        int rc = incoming_sweep(c->store->files, c->repair, &count, c->err);
+        return rc == 0 && count == 0
+                   ? 0
+                   : tell_of_store(c, rc, INCOMING_PREFIX,
+                         "an import or fork that was cut off left a folder behind");
+}
+
 static int check_all(struct checking *c, struct str project)
 {
         struct files_store *files = c->store->files;
@@ -263,6 +275,8 @@ static int check_all(struct checking *c, struct str project)
         int rc = check_places(c);
         if (rc == 0)
                 rc = check_settings(c);
+        if (rc == 0 && !c->only_project)
+                rc = check_incoming(c);
         if (rc == 0 && !c->only_folder && c->trash)
                 rc = trash_list_read(files, false, &list, c->err);
         c->total = list.count;

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-static int wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
+int api_conv_wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
     struct steno_error *err)
 {
         struct steno_conv *conv = malloc(sizeof *conv);
@@ -37,7 +37,8 @@ int api_conv_check_id(struct str id, struct steno_error *err)
 /* Members that Steno sets itself and a caller cannot change. */
 static bool is_fixed(const struct json *j, json_ref key)
 {
-        return json_is(j, key, "id") || json_is(j, key, "project") || json_is(j, key, "createdAt");
+        return json_is(j, key, "id") || json_is(j, key, "project") ||
+               json_is(j, key, "createdAt") || json_is(j, key, "uid") || json_is(j, key, "origin");
 }
 
 static int files_check_meta(const struct json *j, struct steno_error *err)
@@ -127,7 +128,7 @@ int steno_conv_create(struct steno_store *store, const char *project, const char
         if (rc == 0)
                 rc = files_conv_create(store->files, p, name, buf_str(&meta), &files, err);
         if (rc == 0)
-                rc = wrap(store, files, out, err);
+                rc = api_conv_wrap(store, files, out, err);
         buf_release(&meta);
         return rc;
 }
@@ -142,7 +143,7 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
                 rc = api_conv_check_id(str_of(id), err);
         if (rc == 0)
                 rc = files_conv_open(store->files, p, str_of(id), &files, err);
-        return rc ? rc : wrap(store, files, out, err);
+        return rc ? rc : api_conv_wrap(store, files, out, err);
 }
 
 void api_conv_keep(struct steno_conv *conv)

@@ -27,6 +27,8 @@ struct run_facts;
 struct api_run_knowledge {
         struct files_conv *conv; /* borrowed */
         struct run_facts *runs;
+        struct files_conv *origin; /* where the journals of a fork's earlier runs are */
+        bool looked;               /* for the origin */
 };
 
 void api_run_knowledge_init(struct api_run_knowledge *k, struct files_conv *conv);

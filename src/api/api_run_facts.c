@@ -48,6 +48,8 @@ void api_run_knowledge_release(struct api_run_knowledge *k)
                 free(f);
         }
         k->runs = NULL;
+        files_conv_release(k->origin);
+        k->origin = NULL;
 }
 
 /* ---- reading the lifecycle ---- */
@@ -119,6 +121,34 @@ static int take_event(void *ctx, const struct run_event *e)
         return rc;
 }
 
+/* The conversation that this one was forked from, which has the journals of earlier runs; NULL:
+ * there is none, or not any more. */
+static struct files_conv *origin_of(struct api_run_knowledge *k)
+{
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        if (k->origin || k->looked)
+                return k->origin;
+        k->looked = true;
+        json_init(&j);
+        if (files_conv_meta(k->conv, &text, &n, NULL) == 0 &&
+            json_parse(&j, text, n, NULL, NULL) == 0) {
+                json_ref origin = json_get(&j, 0, "origin");
+                char *project = json_dup_string(&j, json_get(&j, origin, "project"));
+                char *id = json_dup_string(&j, json_get(&j, origin, "conversation"));
+                if (project && id &&
+                    files_conv_open(
+                        files_conv_store(k->conv), str_of(project), str_of(id), &k->origin, NULL))
+                        k->origin = NULL;
+                free(project);
+                free(id);
+        }
+        json_release(&j);
+        free(text);
+        return k->origin;
+}
+
 static struct run_facts *load(struct api_run_knowledge *k, const char *name)
 {
         struct run_state state;
@@ -132,12 +162,17 @@ static struct run_facts *load(struct api_run_knowledge *k, const char *name)
         arena_init(&f->arena);
         f->next = k->runs;
         k->runs = f;
-        if (run_look(k->conv, name, &state, NULL))
+        struct files_conv *in = k->conv;
+        int rc = run_look(in, name, &state, NULL);
+        if (rc == STENO_ENOTFOUND && (in = origin_of(k)))
+                rc = run_look(in, name, &state, NULL);
+        if (rc)
                 return f;
-        f->held = state.held;
+        /* A run that lives in the origin will not write here. */
+        f->held = state.held && in == k->conv;
         f->finished = state.finished;
         run_state_release(&state);
-        f->there = run_read(k->conv, name, 0, take_event, f, NULL) == 0;
+        f->there = run_read(in, name, 0, take_event, f, NULL) == 0;
         return f;
 }
 

@@ -44,6 +44,10 @@ void api_store_hold(struct steno_store *store);
 void api_store_release(struct steno_store *store);
 void api_conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
 
+/* A handle that takes over a reference to `files`, also when it fails. */
+int api_conv_wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
+    struct steno_error *err);
+
 /* steno_open with a world of one's own: for tests. */
 int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);

@@ -333,19 +333,19 @@ static int fill_new(
         return rc;
 }
 
-int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname,
-    uint64_t size)
+int fs_copy_new(const struct fs *fs, int from, uint64_t size, int newdir, const char *newname)
 {
-        struct stat st;
+        return fill_new(fs, from, newdir, newname, size, true);
+}
+
+int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname)
+{
         int from = fs->open(fs, olddir, oldname, O_RDONLY, 0);
-        int rc = from < 0 ? from : fs->fstat(fs, from, &st);
-        bool done = false;
-        if (rc == 0 && (uint64_t)st.st_size == size)
-                done = fill_new(fs, from, newdir, newname, size, false) == 0 ||
-                       fs->link(fs, olddir, oldname, newdir, newname) == 0;
-        if (rc == 0 && !done)
-                rc = fill_new(fs, from, newdir, newname, size, true);
-        if (from >= 0)
-                fs->close(fs, from);
+        if (from < 0)
+                return from;
+        bool done = fill_new(fs, from, newdir, newname, 0, false) == 0 ||
+                    fs->link(fs, olddir, oldname, newdir, newname) == 0;
+        int rc = done ? 0 : fill_new(fs, from, newdir, newname, UINT64_MAX, true);
+        fs->close(fs, from);
         return rc;
 }

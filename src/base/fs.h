@@ -91,13 +91,13 @@ int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **
  */
 int fs_copy_out(const struct fs *fs, int fd, uint64_t at, uint64_t max,
     int (*to)(void *ctx, const void *p, size_t n), void *ctx, uint64_t *n);
+/* A new file with the first `size` bytes of an open one, synced but for its name. */
+int fs_copy_new(const struct fs *fs, int from, uint64_t size, int newdir, const char *newname);
 /*
- * A new file `newname` with the first `size` bytes of the file `oldname`, synced but for its name.
- * The bytes are shared where the file system can, and where all of them are wanted: so this is for
- * files that nobody writes to any more. 0 or a negative errno.
+ * A new file with the bytes of another that nobody writes to any more, synced but for its name.
+ * They are shared where the file system can: by a clone, or by a hard link. 0 or a negative errno.
  */
-int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname,
-    uint64_t size);
+int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname);
 /* mkdir that is content with an existing directory and syncs `dir` when it made one; returns an
  * open descriptor of it or negative errno. */
 int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create);

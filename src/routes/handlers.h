@@ -29,6 +29,9 @@ void own_run_events(struct request *r);
 void own_run_stop(struct request *r);
 void own_run_approve(struct request *r);
 
+/* own_fork.c */
+void own_session_fork(struct request *r);
+
 /* own_chatbot.c */
 void own_chatbot(struct request *r);
 void own_chatbot_public(struct request *r);

@@ -27,6 +27,8 @@ static const struct route ROUTES[] = {
         "to the trash"},
     {"POST", "/api/chat-sessions/:id/restore", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
         own_session_restore, "back from the trash"},
+    {"POST", "/api/chat-sessions/:id/fork", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO, own_session_fork,
+        "a new conversation with the history up to a record: at?, before?, message?, id?"},
     {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_messages_get,
         "a view: format, edit_strategies, budget, before, after, limit, last, outputs, facts"},
     {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,

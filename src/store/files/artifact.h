@@ -129,6 +129,11 @@ int relist_read(struct str m, struct str ref, struct artifact_info *out, struct 
 int relist(struct files_conv *conv, const struct artifact_info *said, struct str call, bool *done,
     struct steno_error *err);
 
+/* Reads an open file of info->size bytes and fills in what a closing line says of them: sha256,
+ * lines, utf8. STENO_ECORRUPT: its bytes have not the sha256 that is already there. */
+int relist_measure(
+    const struct fs *fs, int fd, struct artifact_info *info, struct steno_error *err);
+
 /* ---- parts: large tokens of messages, raw ---- */
 
 #define PART_NAME 65 /* sha256 in hex, and a NUL */

@@ -92,6 +92,14 @@ struct files_store {
         bool closing;
 };
 
+/*
+ * A conversation's folder that has not its place yet, below `parent`, which must stay open: for one
+ * who fills or checks it. It is in no table, so it is closed with files_conv_close_aside.
+ */
+int files_conv_open_aside(struct files_store *store, int parent, const char *folder,
+    struct str project, struct str id, struct files_conv **out, struct steno_error *err);
+void files_conv_close_aside(struct files_conv *conv);
+
 /* Another reference, given back with files_conv_release. Under the store's mutex. */
 void files_conv_hold(struct files_conv *conv);
 
@@ -152,8 +160,12 @@ int conv_take_names(
 
 /* Under flock, before a commit: meta.json says the names, if that is possible (meta.c). */
 void meta_refresh(struct files_conv *conv);
-/* The same for a folder that nobody has open; 0 or a negative errno. One that is not an object
- * stays. */
+/* The `uid` of meta.json, a ULID that no other conversation ever has, made where it is missing. The
+ * caller holds the lock. */
+#define META_UID 27
+int meta_uid(struct files_conv *conv, char out[META_UID], struct steno_error *err);
+/* The same as meta_refresh for a folder that nobody has open; 0 or a negative errno. One that is
+ * not an object stays. */
 int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project);
 
 /* Moves bytes [from, to) of the log aside, with a note (quarantine.c). Synced. */

@@ -471,6 +471,41 @@ int files_conv_open_trashed(struct files_store *s, const char *name, struct str 
         return open_place(s, &place, out, err);
 }
 
+int files_conv_open_aside(struct files_store *s, int parent, const char *folder,
+    struct str project_id, struct str id, struct files_conv **out, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        struct stat st;
+        struct files_project *project = calloc(1, sizeof *project);
+        int dir = fs->open(fs, parent, folder, O_RDONLY | O_DIRECTORY, 0);
+        struct files_conv *c = project && dir >= 0 ? conv_new(s, project, folder, dir) : NULL;
+        int rc = dir < 0 ? dir : c ? fs->fstat(fs, dir, &st) : -ENOMEM;
+        if (rc == 0 && conv_take_names(c, project_id, id, NULL))
+                rc = -ENOMEM;
+        if (rc) {
+                if (c)
+                        conv_destroy(c);
+                else if (dir >= 0)
+                        fs->close(fs, dir);
+                free(project);
+                return error_sys(err, rc, "opening what comes in");
+        }
+        project->conversations = parent;
+        c->dir_dev = st.st_dev;
+        c->dir_ino = st.st_ino;
+        *out = c;
+        return 0;
+}
+
+void files_conv_close_aside(struct files_conv *c)
+{
+        if (!c)
+                return;
+        struct files_project *project = c->project;
+        conv_destroy(c);
+        free(project);
+}
+
 int files_conv_open(struct files_store *s, struct str project, struct str id,
     struct files_conv **out, struct steno_error *err)
 {

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,52 @@ void meta_refresh(struct files_conv *c)
         if (c->meta_stale && c->named &&
             meta_set_names(c->store->env->fs, c->dir, c->id, c->project_id) == 0)
                 c->meta_stale = false;
+}
+
+static void put_with_uid(const struct json *j, const char *uid, struct buf *out)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        for (json_ref k = json_child(j, 0); k != JSON_NONE; k = json_next_key(j, 0, k))
+                if (!json_is(j, k, "uid"))
+                        jsonw_copy_member(&w, j, k);
+        jsonw_field_cstr(&w, "uid", uid);
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+}
+
+int meta_uid(struct files_conv *c, char out[META_UID], struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        struct buf b;
+        meta_refresh(c);
+        int rc = files_conv_meta(c, &text, &n, err);
+        if (rc)
+                return rc;
+        json_init(&j);
+        buf_init(&b, META_MAX);
+        rc = json_parse(&j, text, n, NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = STENO_EPROTO;
+        if (rc == STENO_EPROTO)
+                rc = error_set(err, STENO_ECORRUPT, "meta.json is not a JSON object");
+        struct str uid = json_inner(&j, json_get(&j, 0, "uid"));
+        if (rc == 0 && uid.n == META_UID - 1 && id_is_plain(uid)) {
+                snprintf(out, META_UID, "%.*s", (int)uid.n, uid.p);
+        } else if (rc == 0) {
+                id_make(c->store->env, "", out);
+                put_with_uid(&j, out, &b);
+                rc = buf_check(&b, err);
+                int sys = rc ? 0 : fs_replace(fs, c->dir, "meta.json", b.p, b.n);
+                rc = sys ? error_sys(err, sys, "writing meta.json") : rc;
+        }
+        json_release(&j);
+        buf_release(&b);
+        free(text);
+        return rc;
 }
 
 int files_conv_change_meta(struct files_conv *c,

@@ -140,7 +140,7 @@ static int look_at(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-static int measure(const struct fs *fs, int fd, struct artifact_info *info, struct steno_error *err)
+int relist_measure(const struct fs *fs, int fd, struct artifact_info *info, struct steno_error *err)
 {
         struct figures f = {.last = '\n'};
         unsigned char sum[SHA256_SIZE];
@@ -167,7 +167,7 @@ static int put_line(
         int rc = artifact_open(conv, info, &fd, &size, err);
         if (rc)
                 return rc;
-        rc = measure(fs, fd, info, err);
+        rc = relist_measure(fs, fd, info, err);
         fs->close(fs, fd);
         buf_init(&line, 64 * KIB);
         manifest_put(&line, info);
