@@ -40,6 +40,8 @@ bool time_parse(const char *p, size_t n, int64_t *ms);
 /* prefix + ULID (26 characters of Crockford's base 32, sorted by time; within one process and
  * millisecond they still grow). `out` needs strlen(prefix) + 27 bytes. */
 void id_make(const struct env *env, const char *prefix, char *out);
+/* When an id of that kind was made, in ms; 0 for any other. */
+int64_t id_time(struct str id);
 
 /*
  * The file name for an id from outside: the id itself while it matches [A-Za-z0-9_-]{1,64}, else

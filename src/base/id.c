@@ -72,9 +72,10 @@ static void ulid_step(const struct env *env, struct ulid *u)
                 ulid_draw(env, u->ms + 1, u);
 }
 
+static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
 static void ulid_text(const struct ulid *u, char *out)
 {
-        static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
         uint64_t low = u->low;
         uint64_t high = u->high | u->ms << 16; /* the upper 64 of the 128 bits */
 
@@ -84,6 +85,20 @@ static void ulid_text(const struct ulid *u, char *out)
                 high >>= 5;
         }
         out[26] = '\0';
+}
+
+int64_t id_time(struct str id)
+{
+        int64_t ms = 0;
+        if (id.n < 26)
+                return 0;
+        for (const char *p = id.p + id.n - 26; p < id.p + id.n - 16; p++) {
+                const char *d = *p ? strchr(digits, *p) : NULL;
+                if (!d)
+                        return 0;
+                ms = ms << 5 | (d - digits);
+        }
+        return ms;
 }
 
 void id_make(const struct env *env, const char *prefix, char *out)

@@ -58,6 +58,32 @@ static void put_parts(struct jsonw *w, const struct about *a)
         jsonw_array_end(w);
 }
 
+/* Numbers that are 0 and strings that are empty are left out. */
+static void put_outs(struct jsonw *w, const struct about *a)
+{
+        if (!a->out_count)
+                return;
+        jsonw_key(w, "outs");
+        jsonw_array(w);
+        for (size_t i = 0; i < a->out_count; i++) {
+                const struct about_out *o = &a->outs[i];
+                jsonw_object(w);
+                jsonw_field_u64(w, "at", o->at);
+                jsonw_field_u64(w, "len", o->len);
+                put_text(w, "ref", o->ref);
+                put_text(w, "sha", o->ref_sha);
+                put_number(w, "bytes", o->ref_size);
+                put_text(w, "call", o->call);
+                put_number(w, "from", o->from);
+                put_number(w, "size", o->size);
+                put_mark(w, "value", o->value);
+                put_text(w, "part", o->part);
+                put_number(w, "token", o->part_size);
+                jsonw_object_end(w);
+        }
+        jsonw_array_end(w);
+}
+
 void about_write(const struct about *a, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
@@ -75,6 +101,9 @@ void about_write(const struct about *a, struct buf *out)
         put_text(&w, "ref", a->ref);
         put_text(&w, "refsha", a->ref_sha);
         put_list(&w, "refs", a->refs, a->ref_count);
+        put_outs(&w, a);
+        put_number(&w, "of", a->of);
+        put_text(&w, "own_id", a->own_id);
         put_text(&w, "key", a->key);
         put_number(&w, "prev", a->prev);
         put_text(&w, "sha", a->sha);
@@ -85,6 +114,7 @@ void about_write(const struct about *a, struct buf *out)
         put_mark(&w, "orphan", a->orphan);
         put_mark(&w, "duplicate", a->duplicate);
         put_mark(&w, "keep", a->keep_output);
+        put_mark(&w, "inline", a->inlined);
         put_mark(&w, "lost", a->lost);
         jsonw_object_end(&w);
 }
@@ -144,6 +174,51 @@ static void get_parts(struct reader *r, json_ref v, struct about *out)
         out->part_count = n;
 }
 
+static void get_out(struct reader *r, json_ref e, struct about_out *to)
+{
+        const struct {
+                const char *key;
+                uint64_t *to;
+        } numbers[] = {{"at", &to->at}, {"len", &to->len}, {"bytes", &to->ref_size},
+            {"from", &to->from}, {"size", &to->size}, {"token", &to->part_size}};
+        const struct {
+                const char *key;
+                struct str *to;
+        } texts[] = {
+            {"ref", &to->ref}, {"sha", &to->ref_sha}, {"call", &to->call}, {"part", &to->part}};
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+                json_ref v = json_get(r->j, e, numbers[i].key);
+                if (v != JSON_NONE && !json_u64(r->j, v, numbers[i].to))
+                        r->bad = "outs";
+        }
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+                json_ref v = json_get(r->j, e, texts[i].key);
+                if (v != JSON_NONE)
+                        get_text(r, v, "outs", texts[i].to);
+        }
+        to->value = json_bool(r->j, json_get(r->j, e, "value"), false);
+}
+
+static void get_outs(struct reader *r, json_ref v, struct about *out)
+{
+        if (json_type(r->j, v) != JSON_ARRAY) {
+                r->bad = "outs";
+                return;
+        }
+        uint32_t n = json_count(r->j, v);
+        struct about_out *to = arena_zalloc(r->arena, n * sizeof *to);
+        if (!to)
+                return;
+        size_t i = 0;
+        for (json_ref e = json_child(r->j, v); e != JSON_NONE; e = json_next(r->j, v, e), i++) {
+                get_out(r, e, &to[i]);
+                if (i && to[i].at < to[i - 1].at + to[i - 1].len)
+                        r->bad = "outs";
+        }
+        out->outs = to;
+        out->out_count = n;
+}
+
 static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct about *out)
 {
         const struct {
@@ -151,7 +226,8 @@ static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct
                 struct str *to;
         } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode},
             {"run", &out->run}, {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target},
-            {"key", &out->key}, {"sha", &out->sha}, {"refsha", &out->ref_sha}};
+            {"key", &out->key}, {"sha", &out->sha}, {"refsha", &out->ref_sha},
+            {"own_id", &out->own_id}};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
                 if (!json_is(r->j, key, texts[i].key))
                         continue;
@@ -168,7 +244,7 @@ static void get_mark(struct reader *r, json_ref key, json_ref v, struct about *o
                 bool *to;
         } marks[] = {{"own", &out->own_fields}, {"off", &out->off_context}, {"error", &out->error},
             {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output},
-            {"lost", &out->lost}};
+            {"inline", &out->inlined}, {"lost", &out->lost}};
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
                 if (json_is(r->j, key, marks[i].key))
                         *marks[i].to = json_bool(r->j, v, false);
@@ -196,6 +272,10 @@ static void get_members(struct reader *r, struct about *out)
                         get_list(r, v, "refs", &out->refs, &out->ref_count);
                 else if (json_is(j, key, "parts"))
                         get_parts(r, v, out);
+                else if (json_is(j, key, "outs"))
+                        get_outs(r, v, out);
+                else if (json_is(j, key, "of"))
+                        json_u64(j, v, &out->of);
                 else if (json_is(j, key, "prev"))
                         json_u64(j, v, &out->prev);
                 else if (json_is(j, key, "len"))
@@ -274,4 +354,34 @@ bool about_is_lost(struct str json)
         static const char MEMBER[] = ",\"lost\":true";
         return str_starts(json, "{\"kind\":\"tombstone\"") &&
                memmem(json.p, json.n, MEMBER, sizeof MEMBER - 1);
+}
+
+/* ---- what it refers to ---- */
+
+const struct about_out *about_out_at(const struct about *a, size_t slot)
+{
+        size_t first = 1 + a->ref_count;
+        if (slot < first || slot - first >= a->out_count)
+                return NULL;
+        const struct about_out *o = &a->outs[slot - first];
+        for (const struct about_out *e = o; e-- > a->outs;)
+                if (str_eq(e->ref, o->ref))
+                        return NULL; /* another piece of the same artifact */
+        return o->ref.n && !str_eq(o->ref, a->ref) ? o : NULL;
+}
+
+struct str about_ref_at(const struct about *a, size_t slot)
+{
+        if (slot <= a->ref_count)
+                return slot ? a->refs[slot - 1] : a->ref;
+        const struct about_out *o = about_out_at(a, slot);
+        return o ? o->ref : (struct str){0};
+}
+
+struct about_part about_part_at(const struct about *a, size_t slot)
+{
+        if (slot < a->part_count)
+                return a->parts[slot];
+        const struct about_out *o = &a->outs[slot - a->part_count];
+        return (struct about_part){.size = o->part_size, .name = o->part};
 }

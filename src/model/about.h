@@ -25,6 +25,30 @@ struct about_part {
         struct str name;
 };
 
+/*
+ * A tool output that was taken out of the message: a stub stands for it, or a piece of one. `at`
+ * and `len` say where, in bytes of the message with its parts put back. What stood there is, by the
+ * first that holds:
+ *
+ *   part_size > 0   the raw token in artifacts/parts/<part>
+ *   !ref.n          nothing: the bytes were added (the `ref` of an openai tool message)
+ *   value           the bytes [from, from + size) of the artifact `ref`, as they stand
+ *   else            a string token: the same bytes, escaped
+ */
+struct about_out {
+        uint64_t at;
+        uint64_t len;
+        struct str ref;
+        struct str ref_sha; /* sha256 hex of the artifact's bytes */
+        uint64_t ref_size;
+        struct str call; /* id of the call that it answers, or "" */
+        uint64_t from;
+        uint64_t size;
+        bool value;
+        struct str part;
+        uint64_t part_size;
+};
+
 struct about {
         uint64_t length;   /* of the stored message in bytes, 0: not said */
         unsigned plain;    /* the rule (view/ready.h) by which it can be copied into the view of its
@@ -44,6 +68,10 @@ struct about {
         struct str ref_sha; /* sha256 hex of its bytes, where they were whole by then */
         struct str *refs;   /* of more outputs, where calls and responses stand in the text */
         size_t ref_count;
+        struct about_out *outs; /* outputs that were taken out, in order of `at` */
+        size_t out_count;
+        uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
+        struct str own_id; /* the id that the message carries, where its record has another */
         struct str key; /* idempotency key, on a batch's first record */
         uint64_t prev;  /* of an amendment: seq of the amendment before it, 0 for the first */
         struct str sha; /* sha256 hex of the message as it came, when parts were taken out */
@@ -57,8 +85,27 @@ struct about {
         bool orphan;       /* marks of a recording append: a result with no call, */
         bool duplicate;    /* or a second result */
         bool keep_output;  /* the client stored it in full: views give it back in full */
+        bool inlined;      /* its append said that outputs over the store's limits stay in line */
         bool lost;         /* a tombstone of what was damaged */
 };
+
+/*
+ * What a message refers to, whichever member names it: slots 0 to about_ref_slots - 1 hold the ids
+ * of its artifacts, each once and in order, or nothing; slots 0 to about_part_slots - 1 its parts.
+ */
+static inline size_t about_ref_slots(const struct about *a)
+{
+        return 1 + a->ref_count + a->out_count;
+}
+struct str about_ref_at(const struct about *a, size_t slot);
+/* What `outs` says of the artifact in a slot; NULL: it is named by `ref` or `refs`. */
+const struct about_out *about_out_at(const struct about *a, size_t slot);
+static inline size_t about_part_slots(const struct about *a)
+{
+        return a->part_count + a->out_count;
+}
+/* name.n is 0 where the slot holds nothing. */
+struct about_part about_part_at(const struct about *a, size_t slot);
 
 /* Writes the JSON object. Defaults are left out. */
 void about_write(const struct about *a, struct buf *out);

@@ -121,6 +121,8 @@ int artifact_delete(
 /* What the ref of a stored message `m` says of an artifact; its size is 0 when that has no ref of
  * this id. */
 int relist_read(struct str m, struct str ref, struct artifact_info *out, struct steno_error *err);
+/* The same from what a record's `outs` says. */
+void relist_take(const struct about_out *o, struct artifact_info *out);
 /*
  * Writes the closing line of an artifact anew, whose record has the call id `call` and a ref that
  * says `said`: when exactly one file can be its, and has the hash if that is known. *done says so.

@@ -119,9 +119,12 @@ static int check_parts(struct group *g, struct append_request *q)
         char path[128];
         for (size_t i = 0; i < q->batch->count; i++) {
                 const struct about *about = &q->batch->entries[i].about;
-                for (size_t k = 0; k < about->part_count; k++) {
-                        snprintf(path, sizeof path, "artifacts/parts/%.*s",
-                            (int)about->parts[k].name.n, about->parts[k].name.p);
+                for (size_t k = 0; k < about_part_slots(about); k++) {
+                        struct str name = about_part_at(about, k).name;
+                        if (!name.n)
+                                continue;
+                        snprintf(
+                            path, sizeof path, "artifacts/parts/%.*s", (int)name.n, name.p);
                         if (fs->stat(fs, g->conv->dir, path, &st))
                                 return error_set(&q->err, STENO_EIO,
                                     "message %zu: a large token was purged meanwhile; send it "

@@ -247,29 +247,43 @@ static int repair_ref(
 
 /* Both were written when the output was whole; a line that was made anew of a file may not. */
 static int compare_sums(
-    struct check *k, uint64_t seq, const struct about *about, const struct artifact_info *listed)
+    struct check *k, uint64_t seq, struct str sum, const struct artifact_info *listed)
 {
-        if (listed->state != ARTIFACT_CLOSED || !about->ref_sha.n ||
-            !str_is(about->ref, listed->id) || str_is(about->ref_sha, listed->sha256))
+        if (listed->state != ARTIFACT_CLOSED || !sum.n || str_is(sum, listed->sha256))
                 return 0;
         return files_check_tell(k, seq, CHECK_STAYS,
             "artifact %s (%s) has other bytes than the record says", listed->id, listed->name);
 }
 
+/* The record's own sum of an artifact, where it says one. */
+static struct str sum_of(const struct about *about, struct str ref)
+{
+        return str_eq(ref, about->ref) ? about->ref_sha : (struct str){0};
+}
+
 static int check_ref(
-    struct check *k, uint64_t seq, const struct about *about, struct str m, struct str ref)
+    struct check *k, uint64_t seq, const struct about *about, struct str m, size_t slot)
 {
         struct artifact_info said = {0};
+        struct str ref = about_ref_at(about, slot);
+        const struct about_out *o = about_out_at(about, slot);
         const struct artifact_info *listed = ref.n ? find_listed(k, ref) : NULL;
+        struct str call = o                     ? o->call
+                          : about->answer_count ? about->answers[0]
+                                                : (struct str){0};
         bool going = false, done = false;
+        int rc = 0;
         if (!ref.n || k->no_manifest)
                 return 0;
         if (listed && listed->state != ARTIFACT_OPEN)
-                return compare_sums(k, seq, about, listed);
-        int rc = relist_read(m, ref, &said, k->err);
-        if (rc == 0 && str_eq(ref, about->ref))
-                snprintf(said.sha256, sizeof said.sha256, "%.*s", (int)about->ref_sha.n,
-                    about->ref_sha.p);
+                return compare_sums(k, seq, o ? o->ref_sha : sum_of(about, ref), listed);
+        if (o)
+                relist_take(o, &said);
+        else
+                rc = relist_read(m, ref, &said, k->err);
+        if (rc == 0 && !o)
+                snprintf(said.sha256, sizeof said.sha256, "%.*s", (int)sum_of(about, ref).n,
+                    sum_of(about, ref).p);
         if (rc == 0)
                 rc = is_closed(k, ref, &said);
         if (rc)
@@ -278,9 +292,7 @@ static int check_ref(
         if (rc || going)
                 return rc;
         if (k->repair && said.size)
-                rc = files_check_wrote(
-                    k, repair_ref(k, &said,
-                           about->answer_count ? about->answers[0] : (struct str){0}, &done));
+                rc = files_check_wrote(k, repair_ref(k, &said, call, &done));
         return rc ? rc : tell_missing(k, seq, done, "artifact", ref);
 }
 
@@ -289,18 +301,19 @@ int files_check_refs(struct check *k, uint64_t seq, const struct about *about, s
         struct stat st;
         char path[128];
         bool going = false;
-        int rc = check_ref(k, seq, about, m, about->ref);
-        for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
-                rc = check_ref(k, seq, about, m, about->refs[i]);
-        for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
-                const struct about_part *p = &about->parts[i];
-                snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p->name.n, p->name.p);
-                if (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 && S_ISREG(st.st_mode) &&
-                    (uint64_t)st.st_size == p->size)
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < about_ref_slots(about); i++)
+                rc = check_ref(k, seq, about, m, i);
+        for (size_t i = 0; rc == 0 && i < about_part_slots(about); i++) {
+                struct about_part p = about_part_at(about, i);
+                snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p.name.n, p.name.p);
+                if (!p.name.n ||
+                    (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 && S_ISREG(st.st_mode) &&
+                        (uint64_t)st.st_size == p.size))
                         continue;
                 rc = is_going(k, seq, &going);
                 if (rc == 0 && !going)
-                        rc = tell_missing(k, seq, false, "part", p->name);
+                        rc = tell_missing(k, seq, false, "part", p.name);
         }
         return rc;
 }

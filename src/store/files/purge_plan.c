@@ -192,14 +192,18 @@ static int sort_out(struct planning *p, const struct record *rec, const struct a
                 rc = add_seq(plan, rec->seq);
         if (rc == 0 && gone && about->run.n)
                 rc = names_add(&plan->runs, &plan->arena, about->run);
-        bool names_it = about->ref.n && !str_is(about->kind, "tombstone");
-        if (rc == 0 && names_it)
-                rc = names_add(gone ? &plan->refs : &plan->kept_refs, &plan->arena, about->ref);
-        for (size_t i = 0; rc == 0 && i < about->ref_count; i++)
-                rc = names_add(gone ? &plan->refs : &plan->kept_refs, &plan->arena, about->refs[i]);
-        for (size_t i = 0; rc == 0 && i < about->part_count; i++)
-                rc = names_add(
-                    gone ? &plan->parts : &plan->kept_parts, &plan->arena, about->parts[i].name);
+        if (str_is(about->kind, "tombstone"))
+                return rc; /* its refs are only names: the bytes went with the message */
+        for (size_t i = 0; rc == 0 && i < about_ref_slots(about); i++) {
+                struct str ref = about_ref_at(about, i);
+                if (ref.n)
+                        rc = names_add(gone ? &plan->refs : &plan->kept_refs, &plan->arena, ref);
+        }
+        for (size_t i = 0; rc == 0 && i < about_part_slots(about); i++) {
+                struct str name = about_part_at(about, i).name;
+                if (name.n)
+                        rc = names_add(gone ? &plan->parts : &plan->kept_parts, &plan->arena, name);
+        }
         return rc;
 }
 

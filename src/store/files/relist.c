@@ -40,6 +40,16 @@ int relist_read(struct str m, struct str ref, struct artifact_info *out, struct 
         return rc == STENO_ENOMEM || failed ? error_nomem(err) : 0;
 }
 
+void relist_take(const struct about_out *o, struct artifact_info *out)
+{
+        *out = (struct artifact_info){.state = ARTIFACT_CLOSED, .size = o->ref_size};
+        out->created = id_time(o->ref);
+        snprintf(out->id, sizeof out->id, "%.*s", (int)o->ref.n, o->ref.p);
+        snprintf(out->sha256, sizeof out->sha256, "%.*s", (int)o->ref_sha.n, o->ref_sha.p);
+        snprintf(out->hint, sizeof out->hint, "call %.*s", (int)(o->call.n < 80 ? o->call.n : 80),
+            o->call.n ? o->call.p : "");
+}
+
 /* ---- its file ---- */
 
 struct search {
@@ -168,6 +178,11 @@ static int put_line(
         if (rc)
                 return rc;
         rc = relist_measure(fs, fd, info, err);
+        if (!info->mime[0]) /* a record's outs do not say it, but the name does */
+                snprintf(info->mime, sizeof info->mime, "%s",
+                    strstr(info->name, ".json") ? "application/json"
+                    : info->utf8                ? "text/plain"
+                                                : "application/octet-stream");
         fs->close(fs, fd);
         buf_init(&line, 64 * KIB);
         manifest_put(&line, info);

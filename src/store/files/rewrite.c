@@ -84,6 +84,14 @@ static int put_tombstone(
         int rc = about_read(rec->x, arena, &old, NULL);
         if (rc)
                 return rc;
+        /* Through this record an output is found by its path. */
+        struct str *refs = arena_alloc(arena, about_ref_slots(&old) * sizeof *refs);
+        size_t count = 0;
+        if (!refs)
+                return STENO_ENOMEM;
+        for (size_t i = 0; i < about_ref_slots(&old); i++)
+                if (about_ref_at(&old, i).n)
+                        refs[count++] = about_ref_at(&old, i);
         struct about left = {.kind = STR("tombstone"),
             /* What took a place and lost it made its calls there and nowhere else. */
             .target = str_is(old.kind, "supersede") ? old.target : (struct str){0},
@@ -92,7 +100,9 @@ static int put_tombstone(
             .answers = old.answers,
             .answer_count = old.answer_count,
             .run = old.run,
-            .ref = old.ref, /* by its path an output is found through this record */
+            .ref = count ? refs[0] : (struct str){0},
+            .refs = refs + 1,
+            .ref_count = count ? count - 1 : 0,
             .key = drop_key ? (struct str){0} : old.key,
             .prev = old.prev};
         about_write(&left, x);
