@@ -230,7 +230,9 @@ enum steno_durability {
 enum steno_append_flags {
         STENO_RECORD = 1,       /* take broken pairing, also without ids, and mark it */
         STENO_EXPECT_SEQ = 2,   /* expected_seq counts */
-        STENO_KEEP_OUTPUTS = 4, /* large tool outputs: out of line, but given back whole */
+        STENO_KEEP_OUTPUTS = 4, /* steno_record_message gives its outputs back whole, because the
+                                   client that sends it expects what it sent */
+        STENO_DECIDED = 8,      /* outputs stay as they are: steno_output_message has decided */
 };
 
 struct steno_append_options {
@@ -324,7 +326,7 @@ STENO_API int steno_read_id(struct steno_conv *conv, const char *id, steno_recor
 /* ------------------------------------------------------------------- views */
 
 enum steno_outputs {
-        STENO_OUTPUTS_DEFAULT = 0, /* stub, or full where the client stored it in full */
+        STENO_OUTPUTS_DEFAULT = 0, /* stub: views are what a model reads */
         STENO_OUTPUTS_STUB = 1,
         STENO_OUTPUTS_FULL = 2,
 };

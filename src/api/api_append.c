@@ -39,7 +39,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         json_init(&w->j);
         arena_init(&w->arena);
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
-        if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS))
+        if (w->flags &
+            ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS | STENO_DECIDED))
                 return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
@@ -57,11 +58,15 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
                 return error_set(err, STENO_EINVAL,
                     "an idempotency key is 1 to %d bytes of UTF-8 without control characters",
                     ID_MAX);
-        w->carry.materialize = !(w->flags & STENO_KEEP_OUTPUTS);
+        w->carry.decided = w->flags & STENO_DECIDED;
         w->carry.keep_output = w->flags & STENO_KEEP_OUTPUTS;
-        return carry_policy(conv->store, OPTION(opt, struct steno_append_options, profile, NULL),
-            OPTION(opt, struct steno_append_options, max_inline_chars, 0),
-            OPTION(opt, struct steno_append_options, max_inline_bytes, 0), &w->carry.policy, err);
+        int rc = carry_policy(conv->store, NULL, 0, 0, &w->carry.usual, err);
+        return rc ? rc
+                  : carry_policy(conv->store,
+                        OPTION(opt, struct steno_append_options, profile, NULL),
+                        OPTION(opt, struct steno_append_options, max_inline_chars, 0),
+                        OPTION(opt, struct steno_append_options, max_inline_bytes, 0),
+                        &w->carry.policy, err);
 }
 
 /* The artifacts that were made for a batch which did not go in belong to nobody. */
@@ -131,10 +136,39 @@ static int take_id(struct append_work *w, struct files_entry *e, struct steno_er
         return 0;
 }
 
+static int seen(void *ctx, const struct files_record *r)
+{
+        (void)r;
+        *(bool *)ctx = true;
+        return 0;
+}
+
+/* A message that is there already needs no files: the store compares it as it came. */
+static int is_stored(struct append_work *w, const struct files_entry *e, struct str raw,
+    bool *there, struct steno_error *err)
+{
+        if (!e->about.id.n || raw.n <= INLINE_BYTES_FLOOR)
+                return 0;
+        int rc = files_read_id(w->conv->files, e->id, seen, there, err);
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+static int carry(
+    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+{
+        struct carry_message message = {.format = w->format, .j = &w->j, .at = msg, .id = e->id};
+        struct carried to = {.arena = &w->arena, .about = &e->about};
+        int rc = carry_in(w->conv, &message, &w->carry, &to, err);
+        e->m = to.m;
+        w->made[e - w->batch.entries] = to.made;
+        return rc;
+}
+
 static int take_message(
     struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
 {
         struct str raw = json_raw(&w->j, msg);
+        bool there = false;
         if (json_type(&w->j, msg) != JSON_OBJECT)
                 return error_set(err, STENO_EPROTO, "a message must be an object");
         if (raw.n > MESSAGE_MAX)
@@ -148,9 +182,10 @@ static int take_message(
         if (rc)
                 return rc;
         e->fmt = str_of(w->format->name);
-        w->carry.message_id = e->id;
-        rc = carry_in(w->conv, &w->j, msg, &w->carry, &w->arena, &e->about, &e->m,
-            &w->made[e - w->batch.entries], err);
+        e->m = raw;
+        rc = is_stored(w, e, raw, &there, err);
+        if (rc == 0 && !there)
+                rc = carry(w, msg, e, err);
         if (rc == 0)
                 rc = carry_learn_ref(w->conv, &w->arena, &e->about, err);
         if (rc == 0 && w->format == format_find("openai") && ready_openai(e->m))
@@ -195,7 +230,8 @@ static int restore_files(struct append_work *w, uint64_t first_seq, struct steno
         int rc = 0;
         undo_files(w);
         for (size_t i = 0; rc == 0 && j->count && i < w->count; i++) {
-                rc = carry_restore(w->conv, j, msg, first_seq + i, err);
+                struct carry_message message = {.format = w->format, .j = j, .at = msg};
+                rc = carry_restore(w->conv, &message, first_seq + i, err);
                 if (rc && rc != STENO_ENOMEM)
                         rc = error_prefix(err, rc, "message %zu", i + 1);
                 msg = array ? json_next(j, 0, msg) : JSON_NONE;

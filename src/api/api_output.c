@@ -141,10 +141,10 @@ static void put_message(struct steno_output *o, struct str content, bool materia
         if (materialized) {
                 jsonw_key(&w, "ref");
                 spill_put_ref(&w, &o->info);
-                if (o->policy.profile == POLICY_RUNTIME_STORE && !o->terminal) {
+                if (o->policy.profile == POLICY_RUNTIME_STORE) {
                         struct buf path;
                         buf_init(&path, 4 * KIB);
-                        spill_put_path(&path, steno_conv_id(o->conv), str_of(o->message_id));
+                        spill_put_path(&path, steno_conv_id(o->conv), str_of(o->message_id), 1);
                         jsonw_field_str(&w, "fullOutputPath", buf_str(&path));
                         buf_release(&path);
                 }
@@ -235,12 +235,8 @@ int steno_output_finish(
         size_t n = 0;
         struct buf result;
         struct steno_receipt *receipt = NULL;
-        /* The limits were decided by here: what stayed inline must not be taken out again. */
-        struct steno_append_options opt = {.size = sizeof opt,
-            .flags = o->flags & STENO_RECORD,
-            .profile = policy_profile_name(o->policy.profile),
-            .max_inline_chars = o->policy.max_chars,
-            .max_inline_bytes = o->policy.max_bytes};
+        struct steno_append_options opt = {
+            .size = sizeof opt, .flags = (o->flags & STENO_RECORD) | STENO_DECIDED};
         int rc = steno_output_message(o, fields_json, &message, &n, err);
         if (rc)
                 return rc;

@@ -111,8 +111,9 @@ int steno_record_message(
                 return error_set(err, STENO_ECORRUPT, "the record at seq %llu cannot be read",
                     (unsigned long long)r->from->first_seq);
         buf_init(&b, 0);
-        int rc =
-            carry_out(r->conv, r->from->rec.m, &r->about, r->about.keep_output, to_buf, &b, err);
+        struct carry_out c = {
+            .conv = r->conv, .m = r->from->rec.m, .about = &r->about, .full = r->about.keep_output};
+        int rc = carry_out(&c, to_buf, &b, err);
         if (b.failed)
                 rc = buf_check(&b, err);
         char *text = rc ? NULL : buf_take(&b, n);

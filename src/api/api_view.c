@@ -55,11 +55,12 @@ static int source_seq_of(void *ctx, const char *id, uint64_t *seq, struct steno_
         return files_read_id(s->conv->files, str_of(id), take_seq, seq, err);
 }
 
-static int source_carry(void *ctx, struct str m, const struct about *about, bool full,
-    steno_sink sink, void *sink_ctx, struct steno_error *err)
+static int source_carry(
+    void *ctx, struct carry_out *c, steno_sink sink, void *sink_ctx, struct steno_error *err)
 {
         struct conv_source *s = ctx;
-        return carry_out(s->conv, m, about, full, sink, sink_ctx, err);
+        c->conv = s->conv;
+        return carry_out(c, sink, sink_ctx, err);
 }
 
 /* Is the output that the view would show whole? Of one that was deleted or is still being written
@@ -80,15 +81,16 @@ static bool has_output(struct steno_conv *conv, struct str ref)
 static enum view_lack source_lack(void *ctx, const struct about *about, bool full)
 {
         struct conv_source *s = ctx;
-        for (size_t i = 0; i < about->part_count; i++) {
-                const struct about_part *p = &about->parts[i];
-                if (part_get(s->conv->files, p->name, p->size, NULL, NULL, NULL))
-                        return VIEW_LACKS_PART;
+        size_t parts = full ? about_part_slots(about) : about->part_count;
+        for (size_t i = 0; i < parts; i++) {
+                struct about_part p = about_part_at(about, i);
+                if (p.name.n && part_get(s->conv->files, p.name, p.size, NULL, NULL, NULL))
+                        return i < about->part_count ? VIEW_LACKS_PART : VIEW_LACKS_OUTPUT;
         }
-        bool has = !full || has_output(s->conv, about->ref);
-        for (size_t i = 0; has && full && i < about->ref_count; i++)
-                has = has_output(s->conv, about->refs[i]);
-        return has ? VIEW_LACKS_NOTHING : VIEW_LACKS_OUTPUT;
+        for (size_t i = 0; full && i < about_ref_slots(about); i++)
+                if (!has_output(s->conv, about_ref_at(about, i)))
+                        return VIEW_LACKS_OUTPUT;
+        return VIEW_LACKS_NOTHING;
 }
 
 static enum repair_class source_classify(void *ctx, struct str run, uint64_t seq, struct str call)

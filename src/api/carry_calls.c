@@ -1,6 +1,8 @@
 /* carry_calls.c - see carry_calls.h */
 #include "api/carry_calls.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/limits.h"
 #include "output/legacy_carrier.h"
@@ -60,45 +62,34 @@ static json_ref next_text(const struct json *j, json_ref msg, json_ref *part)
         return JSON_NONE;
 }
 
-#define TEXTS_MAX 64
-
-/* Changes the calls in all texts of a message. 1: `out` (may be NULL) has the new message. */
-static int change_message(
-    const struct json *j, json_ref msg, change_fn change, void *ctx, struct buf *out)
+/* Changes the calls in all texts of a message: each text that changed becomes a swap. */
+static int change_message(const struct json *j, json_ref msg, change_fn change, void *ctx,
+    struct arena *arena, struct carry_swaps *swaps)
 {
-        struct json_edits edits;
-        struct buf texts[TEXTS_MAX];
-        size_t count = 0;
-        int rc = 0, changed = 0;
+        int rc = 0;
         json_ref part = JSON_NONE, t;
-        json_edits_init(&edits);
-        while (rc >= 0 && count < TEXTS_MAX && (t = next_text(j, msg, &part)) != JSON_NONE) {
-                struct buf text, made;
+        while (rc >= 0 && (t = next_text(j, msg, &part)) != JSON_NONE) {
+                struct buf text, made, token;
                 bool lossy = false;
                 buf_init(&text, 0);
                 buf_init(&made, 0);
-                buf_init(&texts[count], 0);
+                buf_init(&token, 0);
                 if (!json_string(j, t, &text, &lossy) || text.failed)
                         rc = STENO_ENOMEM;
                 else if (!lossy)
                         rc = change_text(buf_str(&text), change, ctx, &made);
                 if (rc == 1) {
-                        changed = 1;
-                        json_put_string(&texts[count], buf_str(&made));
-                        json_edit_replace(&edits, j, t, buf_str(&texts[count]));
-                        if (made.failed || texts[count].failed)
+                        json_put_string(&token, buf_str(&made));
+                        struct carry_swap w = {.span = json_raw(j, t)};
+                        w.with = token.failed ? (struct str){0} : arena_dup(arena, buf_str(&token));
+                        if (made.failed || !w.with.p || !carry_swaps_add(swaps, arena, &w))
                                 rc = STENO_ENOMEM;
                 }
-                count++;
                 buf_release(&text);
                 buf_release(&made);
+                buf_release(&token);
         }
-        if (rc >= 0 && changed && out && json_edits_apply(&edits, j, msg, out))
-                rc = STENO_ENOMEM;
-        json_edits_release(&edits);
-        while (count > 0)
-                buf_release(&texts[--count]);
-        return rc < 0 ? rc : changed;
+        return rc < 0 ? rc : 0;
 }
 
 /* ---- in ---- */
@@ -122,46 +113,41 @@ static bool response_text(const struct json *call, struct buf *out, bool *value)
         return !own && !lossy;
 }
 
-static int judge(void *ctx, const struct json *call, struct buf *out)
-{
-        struct buf text;
-        bool value;
-        (void)out;
-        buf_init(&text, 0);
-        int rc = response_text(call, &text, &value) && policy_is_large(ctx, buf_str(&text));
-        rc = text.failed ? STENO_ENOMEM : rc ? STENO_EINTERRUPTED : 0; /* one is enough */
-        buf_release(&text);
-        return rc;
-}
-
-int carry_calls_large(
-    const struct json *j, json_ref msg, const struct policy *policy, struct steno_error *err)
-{
-        struct policy copy = *policy;
-        struct str raw = json_raw(j, msg);
-        if (!memmem(raw.p, raw.n, "function_call", 13))
-                return 0;
-        int rc = change_message(j, msg, judge, &copy, NULL);
-        if (rc == STENO_EINTERRUPTED)
-                return 1;
-        return rc == STENO_ENOMEM ? error_nomem(err) : rc;
-}
-
 struct taking {
         struct steno_conv *conv;
+        const struct carry_message *msg;
         const struct carry_options *opt;
-        struct arena *arena;
-        struct str refs[TEXTS_MAX];
+        struct carried *to;
+        struct str *refs;
         size_t count;
+        size_t cap;
+        bool exact; /* carry_calls_out would give back what was there */
         struct steno_error *err;
 };
+
+static bool add_ref(struct taking *t, const struct artifact_info *info)
+{
+        struct arena *arena = t->to->arena;
+        if (t->count == t->cap) {
+                size_t cap = t->cap ? t->cap * 2 : 8;
+                struct str *refs = arena_alloc(arena, cap * sizeof *refs);
+                if (!refs)
+                        return false;
+                if (t->count)
+                        memcpy(refs, t->refs, t->count * sizeof *refs);
+                t->refs = refs;
+                t->cap = cap;
+        }
+        t->refs[t->count] = arena_dup(arena, str_of(info->id));
+        return t->refs[t->count++].p != NULL;
+}
 
 static struct str text_of(struct taking *t, const struct json *call, const char *key)
 {
         struct buf b;
         buf_init(&b, 0);
         json_string(call, json_get(call, 0, key), &b, NULL);
-        struct str s = b.n ? arena_dup(t->arena, buf_str(&b)) : (struct str){0};
+        struct str s = b.n ? arena_dup(t->to->arena, buf_str(&b)) : (struct str){0};
         buf_release(&b);
         return s;
 }
@@ -192,6 +178,34 @@ static int put_call(const struct json *call, struct str stub, const struct artif
         return rc ? STENO_ENOMEM : 1;
 }
 
+/* The call with its response as carry_calls_out will put it back. */
+static bool comes_back(const struct json *call, struct str text, bool value)
+{
+        struct buf token, again, tagged;
+        struct json_edits edits;
+        struct str raw = json_raw(call, 0);
+        json_edits_init(&edits);
+        buf_init(&token, 0);
+        buf_init(&again, 0);
+        buf_init(&tagged, 0);
+        if (value)
+                buf_put_str(&token, text);
+        else
+                json_put_string(&token, text);
+        json_edit_replace(&edits, call, json_get(call, 0, "response"), buf_str(&token));
+        bool same = !token.failed && json_edits_apply(&edits, call, 0, &again) == 0 &&
+                    legacy_put_call(&tagged, buf_str(&again)) && !tagged.failed;
+        /* Between the tags stands what stood there before. */
+        static const size_t OPEN = sizeof "<function_call>" - 1, CLOSE = OPEN + 1;
+        same =
+            same && tagged.n == raw.n + OPEN + CLOSE && memcmp(tagged.p + OPEN, raw.p, raw.n) == 0;
+        json_edits_release(&edits);
+        buf_release(&token);
+        buf_release(&again);
+        buf_release(&tagged);
+        return same;
+}
+
 static int take_out(void *ctx, const struct json *call, struct buf *out)
 {
         struct taking *t = ctx;
@@ -203,32 +217,28 @@ static int take_out(void *ctx, const struct json *call, struct buf *out)
         int rc = 0;
         buf_init(&text, 0);
         buf_init(&stub, 0);
-        if (t->count == TEXTS_MAX || json_get(call, 0, "ref") != JSON_NONE ||
-            !response_text(call, &text, &value) ||
+        if (json_get(call, 0, "ref") != JSON_NONE || !response_text(call, &text, &value) ||
             !policy_is_large(&t->opt->policy, buf_str(&text)))
                 goto out;
         struct spill_options so = {.policy = t->opt->policy,
             .tool = text_of(t, call, "name"),
             .call = text_of(t, call, "id"),
-            .message_id = t->opt->message_id,
+            .message_id = t->msg->id,
+            .output = t->count + 1,
             .context_tools = true};
         if (!so.tool.n)
                 so.tool = STR("tool");
         if (!so.call.n)
                 so.call = so.tool;
-        /* A path of the older rule names a message: only one of its outputs can have it. */
-        if (t->count)
-                so.policy.profile = POLICY_DEFAULT;
         rc = text.failed ? error_nomem(t->err) : spill_new(t->conv, &so, &spill, t->err);
         if (rc == 0)
                 rc = spill_write(spill, text.p, text.n, t->err);
         if (rc == 0)
                 rc = spill_finish(spill, &exit, &stub, &materialized, &info, t->err);
         if (rc == 0 && materialized) {
+                t->exact = t->exact && comes_back(call, buf_str(&text), value);
                 rc = put_call(call, buf_str(&stub), &info, value, out);
-                t->refs[t->count] = arena_dup(t->arena, str_of(info.id));
-                rc = rc == 1 && t->refs[t->count].p ? 1 : error_nomem(t->err);
-                t->count += rc == 1;
+                rc = rc == 1 && add_ref(t, &info) ? 1 : error_nomem(t->err);
         }
         if (rc < 0 && spill && spill_ref(spill))
                 artifact_undo(t->conv->files, spill_ref(spill));
@@ -239,27 +249,68 @@ out:
         return rc;
 }
 
-int carry_calls_in(struct steno_conv *conv, const struct json *j, json_ref msg,
-    const struct carry_options *opt, struct arena *arena, struct about *about, struct buf *out,
+/* Is the token what writing its text anew would give? */
+static bool is_canonical(struct str token)
+{
+        struct buf text, again;
+        bool lossy = false;
+        buf_init(&text, 0);
+        buf_init(&again, 0);
+        json_unescape(str_span(token.p + 1, token.n - 2), &text, &lossy);
+        json_put_string(&again, buf_str(&text));
+        bool same = !lossy && !text.failed && !again.failed && str_eq(buf_str(&again), token);
+        buf_release(&text);
+        buf_release(&again);
+        return same;
+}
+
+/* Where the calls cannot be put back to the byte, the texts that hold them are kept as they were.
+ */
+static int keep_texts(struct taking *t, struct carry_swaps *swaps)
+{
+        char name[PART_NAME];
+        bool exact = t->exact;
+        for (size_t i = 0; exact && i < swaps->count; i++)
+                exact = is_canonical(swaps->list[i].span);
+        for (size_t i = 0; i < swaps->count; i++) {
+                struct carry_swap *w = &swaps->list[i];
+                w->silent = exact;
+                if (exact)
+                        continue;
+                int rc = part_put(t->conv->files, w->span, name, t->err);
+                if (rc)
+                        return rc;
+                w->out.ref = t->refs[0];
+                w->out.part = arena_dup(t->to->arena, str_of(name));
+                w->out.part_size = w->span.n;
+        }
+        return t->to->arena->failed ? error_nomem(t->err) : 0;
+}
+
+int carry_calls_in(struct steno_conv *conv, const struct carry_message *msg,
+    const struct carry_options *opt, struct carried *to, struct carry_swaps *swaps,
     struct steno_error *err)
 {
-        struct taking t = {.conv = conv, .opt = opt, .arena = arena, .err = err};
-        int rc = change_message(j, msg, take_out, &t, out);
-        struct str *rest = NULL;
-        if (rc >= 0 && t.count > 1) {
-                rest = arena_alloc(arena, (t.count - 1) * sizeof *rest);
-                rc = rest ? rc : STENO_ENOMEM;
-        }
+        struct taking t = {
+            .conv = conv, .msg = msg, .opt = opt, .to = to, .exact = true, .err = err};
+        struct about *about = to->about;
+        struct str raw = json_raw(msg->j, msg->at);
+        if (!memmem(raw.p, raw.n, "function_call", 13))
+                return 0;
+        int rc = change_message(msg->j, msg->at, take_out, &t, to->arena, swaps);
+        if (rc == 0 && swaps->count)
+                rc = keep_texts(&t, swaps);
         if (rc < 0) {
                 for (size_t i = 0; i < t.count; i++)
                         artifact_undo(conv->files, t.refs[i].p);
+                swaps->count = 0;
                 return rc == STENO_ENOMEM ? error_nomem(err) : rc;
         }
-        about->ref = t.count ? t.refs[0] : about->ref;
-        about->refs = rest;
-        about->ref_count = t.count > 1 ? t.count - 1 : 0;
-        for (size_t i = 1; i < t.count; i++)
-                rest[i - 1] = t.refs[i];
+        if (t.count) {
+                about->ref = t.refs[0];
+                about->refs = t.refs + 1;
+                about->ref_count = t.count - 1;
+        }
         return 0;
 }
 
@@ -285,7 +336,8 @@ int carry_calls_texts(const struct json *j, json_ref msg, int (*each)(void *ctx,
     void *ctx, struct steno_error *err)
 {
         struct showing s = {each, ctx};
-        int rc = change_message(j, msg, show, &s, NULL);
+        struct carry_swaps none = {0};
+        int rc = change_message(j, msg, show, &s, NULL, &none);
         return rc == STENO_ENOMEM ? error_nomem(err) : rc;
 }
 
@@ -343,15 +395,20 @@ out:
 int carry_calls_out(struct steno_conv *conv, struct str m, struct buf *out, struct steno_error *err)
 {
         struct putting p = {conv, err};
+        struct carry_swaps swaps = {0};
+        struct about none = {0};
+        struct arena arena;
         struct json j;
         json_init(&j);
+        arena_init(&arena);
         int rc = json_parse(&j, m.p, m.n, NULL, err);
         if (rc == 0) {
-                rc = change_message(&j, 0, put_back, &p, out);
-                if (rc == 0)
-                        buf_put_str(out, m);
-                rc = rc == STENO_ENOMEM ? error_nomem(err) : rc < 0 ? rc : buf_check(out, err);
+                rc = change_message(&j, 0, put_back, &p, &arena, &swaps);
+                rc = rc == STENO_ENOMEM ? error_nomem(err) : rc;
         }
+        if (rc == 0)
+                rc = carry_swaps_apply(&swaps, m, &arena, &none, out, err);
         json_release(&j);
+        arena_release(&arena);
         return rc;
 }

@@ -9,15 +9,12 @@
 #ifndef API_CARRY_CALLS_H
 #define API_CARRY_CALLS_H
 
-#include "api/carry.h"
+#include "api/carry_outs.h"
 
-/* Has the message at `msg` a call with a response that the policy takes out? 1, 0 or a code. */
-int carry_calls_large(
-    const struct json *j, json_ref msg, const struct policy *policy, struct steno_error *err);
-
-/* Takes them out: `out` gets the message, about its refs. When it fails nothing is left behind. */
-int carry_calls_in(struct steno_conv *conv, const struct json *j, json_ref msg,
-    const struct carry_options *opt, struct arena *arena, struct about *about, struct buf *out,
+/* Takes them out: their texts become swaps, about gets the refs. When it fails nothing is left
+ * behind. */
+int carry_calls_in(struct steno_conv *conv, const struct carry_message *msg,
+    const struct carry_options *opt, struct carried *to, struct carry_swaps *swaps,
     struct steno_error *err);
 
 /* Hands out every response that could have been taken out, until `each` fails. */

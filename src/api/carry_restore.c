@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "output/lines.h"
 #include "api/carry_calls.h"
+#include "api/carry_outs.h"
 #include "store/files/artifact.h"
 
 /* ---- the record ---- */
@@ -68,11 +69,11 @@ static int restore_parts(struct steno_conv *conv, const struct json *j, json_ref
         char name[PART_NAME];
         struct str token;
         int rc = 0;
-        for (size_t i = 0; rc == 0 && i < about->part_count; i++) {
-                const struct about_part *p = &about->parts[i];
-                if (part_get(conv->files, p->name, p->size, NULL, NULL, NULL) == 0)
+        for (size_t i = 0; rc == 0 && i < about_part_slots(about); i++) {
+                struct about_part p = about_part_at(about, i);
+                if (!p.name.n || part_get(conv->files, p.name, p.size, NULL, NULL, NULL) == 0)
                         continue;
-                rc = find_token(j, msg, p, &token, err);
+                rc = find_token(j, msg, &p, &token, err);
                 if (rc == 0)
                         rc = part_put(conv->files, token, name, err);
         }
@@ -142,20 +143,26 @@ static int take_if_same(void *ctx, struct str text)
         return rc || o->taken ? rc : write_again(o, text);
 }
 
-static int offer_texts(
-    struct offering *o, const struct json *j, json_ref msg, const struct about *about)
+static int offer_result(void *ctx, const struct part *result, size_t index, struct str text)
 {
-        struct buf text;
-        bool lossy = false;
-        if (!str_is(about->role, "tool"))
-                return carry_calls_texts(j, msg, take_if_same, o, o->err);
-        buf_init(&text, 0);
-        bool has = carry_output_text(j, msg, &text, &lossy) && !lossy;
-        int rc = buf_check(&text, o->err);
-        if (rc == 0 && has)
-                rc = take_if_same(o, buf_str(&text));
-        buf_release(&text);
-        return rc;
+        (void)result;
+        (void)index;
+        return take_if_same(ctx, text);
+}
+
+static int offer_texts(
+    struct offering *o, const struct carry_message *msg, const struct about *about)
+{
+        int rc = 0;
+        if (str_is(about->role, "assistant"))
+                rc = carry_calls_texts(msg->j, msg->at, take_if_same, o, o->err);
+        return rc ? rc : carry_outs_each(msg, offer_result, o, o->err);
+}
+
+/* Is the output all that the message says? Then the text counts whatever the manifest says. */
+static bool is_all(const struct about *about)
+{
+        return str_is(about->role, "tool") && about->ref.n && !about->ref_count;
 }
 
 /* A ref that the message came with is to bytes that it never had. */
@@ -164,12 +171,29 @@ static bool is_own_ref(const struct json *j, json_ref msg, struct str ref)
         return json_is_str(j, json_get(j, json_get(j, msg, "ref"), "id"), ref);
 }
 
-static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref msg,
-    const struct stored *s, struct str ref, struct steno_error *err)
+/* The name that the file of an output should have, and what was said of it when it was whole. */
+static int describe_lost(const struct stored *s, size_t slot, struct artifact_info *info,
+    struct str *want, struct steno_error *err)
+{
+        struct str ref = about_ref_at(&s->about, slot);
+        const struct about_out *o = about_out_at(&s->about, slot);
+        int rc = 0;
+        if (o)
+                relist_take(o, info);
+        else
+                rc = relist_read(s->m, ref, info, err);
+        snprintf(info->kind, sizeof info->kind, "tool");
+        *want = o && o->call.n ? o->call : s->about.answer_count ? s->about.answers[0] : ref;
+        return rc;
+}
+
+static int restore_ref(struct steno_conv *conv, const struct carry_message *msg,
+    const struct stored *s, size_t slot, struct steno_error *err)
 {
         struct artifact_info info;
+        struct str ref = about_ref_at(&s->about, slot);
         struct offering o = {.conv = conv, .info = &info, .err = err};
-        if (!ref.n || is_own_ref(j, msg, ref))
+        if (!ref.n || is_own_ref(msg->j, msg->at, ref))
                 return 0;
         int rc = artifact_find(conv->files, ref, &info, err);
         if (rc && rc != STENO_ENOTFOUND)
@@ -178,31 +202,28 @@ static int restore_ref(struct steno_conv *conv, const struct json *j, json_ref m
                 return 0;
         o.whole = rc == 0 && info.state == ARTIFACT_CLOSED &&
                   artifact_verify(conv->files, &info, NULL) == 0;
-        if (o.whole && !str_is(s->about.role, "tool"))
+        if (o.whole && !is_all(&s->about))
                 return 0;
         if (rc == 0 && info.state == ARTIFACT_CLOSED) {
                 const char *dot = strrchr(info.name, '.');
                 o.want = str_span(info.name, dot ? (size_t)(dot - info.name) : strlen(info.name));
         } else {
-                /* Its last line is lost: the record knows what that had said. */
-                rc = relist_read(s->m, ref, &info, err);
+                rc = describe_lost(s, slot, &info, &o.want, err);
                 if (rc)
                         return rc;
-                snprintf(info.kind, sizeof info.kind, "tool");
-                o.want = s->about.answer_count ? s->about.answers[0] : ref;
         }
-        rc = offer_texts(&o, j, msg, &s->about);
+        rc = offer_texts(&o, msg, &s->about);
         return rc || o.taken || o.whole
                    ? rc
                    : error_set(err, STENO_ECORRUPT, "it is stored, but its output %.*s is lost",
                          (int)ref.n, ref.p);
 }
 
-int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, uint64_t seq,
-    struct steno_error *err)
+int carry_restore(
+    struct steno_conv *conv, const struct carry_message *msg, uint64_t seq, struct steno_error *err)
 {
         struct stored s = {.err = err};
-        if (json_raw(j, msg).n <= INLINE_BYTES_FLOOR)
+        if (json_raw(msg->j, msg->at).n <= INLINE_BYTES_FLOOR)
                 return 0;
         arena_init(&s.arena);
         int rc = files_read(conv->files, seq - 1, take_about, &s, err);
@@ -211,11 +232,9 @@ int carry_restore(struct steno_conv *conv, const struct json *j, json_ref msg, u
         if (rc == 0 && s.about.sha.n)
                 rc = files_conv_lock(conv->files, err);
         if (rc == 0 && s.about.sha.n) {
-                rc = restore_parts(conv, j, msg, &s.about, err);
-                if (rc == 0)
-                        rc = restore_ref(conv, j, msg, &s, s.about.ref, err);
-                for (size_t i = 0; rc == 0 && i < s.about.ref_count; i++)
-                        rc = restore_ref(conv, j, msg, &s, s.about.refs[i], err);
+                rc = restore_parts(conv, msg->j, msg->at, &s.about, err);
+                for (size_t i = 0; rc == 0 && i < about_ref_slots(&s.about); i++)
+                        rc = restore_ref(conv, msg, &s, i, err);
                 files_conv_unlock(conv->files);
         }
         arena_release(&s.arena);

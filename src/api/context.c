@@ -16,6 +16,7 @@
 /* ---- opening ---- */
 
 struct ref_of_message {
+        size_t output; /* which of the message's outputs, from 1 */
         char ref[64];
 };
 
@@ -25,13 +26,32 @@ static int take_ref(void *ctx, const struct files_record *r)
         struct arena arena;
         struct about about;
         arena_init(&arena);
-        if (about_read(r->rec.x, &arena, &about, NULL) == 0)
-                snprintf(m->ref, sizeof m->ref, "%.*s", (int)about.ref.n, about.ref.p);
+        size_t left = about_read(r->rec.x, &arena, &about, NULL) == 0 ? m->output : 0;
+        for (size_t i = 0; left && i < about_ref_slots(&about); i++) {
+                struct str ref = about_ref_at(&about, i);
+                if (ref.n && --left == 0)
+                        snprintf(m->ref, sizeof m->ref, "%.*s", (int)ref.n, ref.p);
+        }
         arena_release(&arena);
         return 0;
 }
 
-/* The ref behind "@state/logs/tool-results/<conversation>/<message>.json", of this one only. */
+/* "<message>-<n>": the n-th output of a message, where there is none of that id. */
+static bool split_output(struct str *message, size_t *output)
+{
+        size_t at = message->n, value = 0, place = 1;
+        while (at && message->p[at - 1] >= '0' && message->p[at - 1] <= '9' && place < 100000) {
+                value += place * (size_t)(message->p[--at] - '0');
+                place *= 10;
+        }
+        if (at == message->n || at < 2 || message->p[at - 1] != '-' || value < 2)
+                return false;
+        message->n = at - 1;
+        *output = value;
+        return true;
+}
+
+/* The ref behind a path of the runtime-store profile (spill.h), of this conversation only. */
 static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of_message *out)
 {
         static const char PREFIX[] = "@state/logs/tool-results/";
@@ -39,12 +59,16 @@ static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of
         const char *id = steno_conv_id(conv);
         size_t n = strlen(id);
         out->ref[0] = '\0';
+        out->output = 1;
         if (!str_starts(path, PREFIX) || path.n < prefix + n + 1 + 5 ||
             memcmp(path.p + prefix, id, n) != 0 || path.p[prefix + n] != '/' ||
             memcmp(path.p + path.n - 5, ".json", 5) != 0)
                 return false;
         struct str message = {path.p + prefix + n + 1, path.n - prefix - n - 1 - 5};
-        return files_read_id(conv->files, message, take_ref, out, NULL) == 0 && out->ref[0];
+        if (files_read_id(conv->files, message, take_ref, out, NULL) == STENO_ENOTFOUND &&
+            split_output(&message, &out->output))
+                files_read_id(conv->files, message, take_ref, out, NULL);
+        return out->ref[0];
 }
 
 int context_open(

@@ -175,10 +175,10 @@ static int put_stub(struct spill *s, const struct spill_exit *exit,
 {
         struct buf outline;
         int rc;
-        if (s->opt.policy.profile == POLICY_RUNTIME_STORE && !s->opt.terminal) {
+        if (s->opt.policy.profile == POLICY_RUNTIME_STORE) {
                 struct buf path;
                 buf_init(&path, 4 * KIB);
-                spill_put_path(&path, steno_conv_id(s->conv), s->opt.message_id);
+                spill_put_path(&path, steno_conv_id(s->conv), s->opt.message_id, s->opt.output);
                 rc = stub_build_runtime(
                     excerpt_first_bytes(s->excerpt), buf_str(&path), content, err);
                 buf_release(&path);
@@ -278,11 +278,13 @@ void spill_put_ref(struct jsonw *w, const struct artifact_info *info)
         jsonw_object_end(w);
 }
 
-void spill_put_path(struct buf *out, const char *conversation, struct str message_id)
+void spill_put_path(struct buf *out, const char *conversation, struct str message_id, size_t output)
 {
         buf_puts(out, "@state/logs/tool-results/");
         buf_puts(out, conversation);
         buf_putc(out, '/');
         buf_put_str(out, message_id);
+        if (output > 1)
+                buf_printf(out, "-%zu", output);
         buf_puts(out, ".json");
 }

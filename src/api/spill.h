@@ -21,7 +21,8 @@ struct spill_options {
         struct str tool;
         struct str server; /* may be empty */
         struct str call;
-        struct str message_id; /* for the path of the runtime-store profile */
+        struct str message_id; /* for the path of the runtime-store profile, */
+        size_t output;         /* and which output of that message it is, from 1; 0 is 1 */
         bool terminal;         /* always a file, under artifacts/terminal */
         bool context_tools;    /* the reader of the stub has the context_* tools */
 };
@@ -50,7 +51,9 @@ void spill_free(struct spill *s);
 
 /* The ref object of outputs.md. */
 void spill_put_ref(struct jsonw *w, const struct artifact_info *info);
-/* "@state/logs/tool-results/<conversation>/<message>.json" */
-void spill_put_path(struct buf *out, const char *conversation, struct str message_id);
+/* "@state/logs/tool-results/<conversation>/<message>.json"; of the second output of a message and
+ * those behind it ".../<message>-<n>.json". */
+void spill_put_path(
+    struct buf *out, const char *conversation, struct str message_id, size_t output);
 
 #endif

@@ -36,12 +36,6 @@ static void empty(struct view_hub *v)
         v->items = NULL;
 }
 
-bool view_hub_full(int outputs, const struct about *about)
-{
-        return outputs == STENO_OUTPUTS_DEFAULT ? about->keep_output
-                                                : outputs == STENO_OUTPUTS_FULL;
-}
-
 /* ---- in ---- */
 
 static bool make_room(struct view_hub *v)
@@ -72,33 +66,99 @@ static int to_buf(void *ctx, const void *p, size_t n)
 
 enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about)
 {
-        bool full = view_hub_full(v->outputs, about);
-        if (!v->source->lack || (!about->part_count && !(full && about->ref.n)))
+        bool full = v->outputs == STENO_OUTPUTS_FULL;
+        if (!v->source->lack || carry_is_plain(about, full))
                 return VIEW_LACKS_NOTHING;
         return v->source->lack(v->source->ctx, about, full);
 }
 
-/* The message with everything put back, in the arena. Damage to an output costs that output. */
-static int carry_whole(struct view_hub *v, const struct feed_item *item, struct str *out)
+/*
+ * The message with everything put back, in the arena. Damage to an output costs that output.
+ * c->places become where its outputs stand.
+ */
+static int carry_whole(
+    struct view_hub *v, const struct feed_item *item, struct carry_out *c, struct str *out)
 {
         const struct about *a = item->about;
-        bool full = view_hub_full(v->outputs, a);
-        if (full && view_hub_lack(v, a) == VIEW_LACKS_OUTPUT) {
+        *c = (struct carry_out){.m = item->m, .about = a, .full = v->outputs == STENO_OUTPUTS_FULL};
+        if (c->full && view_hub_lack(v, a) == VIEW_LACKS_OUTPUT) {
                 view_report_damage(v->report, item->seq, item->seq);
-                full = false;
+                c->full = false;
         }
-        if (!a->part_count && !(full && a->ref.n)) {
+        if (a->out_count) {
+                c->places = arena_zalloc(&v->arena, a->out_count * sizeof *c->places);
+                if (!c->places)
+                        return error_nomem(v->err);
+        }
+        if (carry_is_plain(a, c->full) && !a->out_count) {
                 *out = arena_dup(&v->arena, item->m);
                 return out->p ? 0 : error_nomem(v->err);
         }
         buf_clear(&v->text);
-        int rc = v->source->carry(v->source->ctx, item->m, a, full, to_buf, &v->text, v->err);
+        int rc = v->source->carry(v->source->ctx, c, to_buf, &v->text, v->err);
         if (v->text.failed)
                 rc = buf_check(&v->text, v->err);
         if (rc)
                 return rc;
         *out = arena_dup(&v->arena, buf_str(&v->text));
         return out->p ? 0 : error_nomem(v->err);
+}
+
+/* The ref object of an output, as a raw value. */
+static struct str ref_value(struct view_hub *v, const struct about_out *o)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_str(&w, "id", o->ref);
+        jsonw_field_cstr(&w, "kind", "artifact");
+        jsonw_field_str(&w, "mimeType", o->mime.n ? o->mime : STR("text/plain"));
+        jsonw_field_u64(&w, "byteSize", o->ref_size);
+        jsonw_field_i64(&w, "createdAt", id_time(o->ref));
+        jsonw_field_str(&w, "hint", o->hint);
+        jsonw_object_end(&w);
+        struct str s = b.failed ? (struct str){0} : arena_dup(&v->arena, buf_str(&b));
+        buf_release(&b);
+        return s;
+}
+
+/* Texts of an output that were emptied, because the stub stands in the first of them. */
+static void drop_emptied(struct message *m, struct part *result)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < result->child_count; i++)
+                if (result->children[i].kind != PART_TEXT || result->children[i].text.n)
+                        result->children[n++] = result->children[i];
+        if (n == result->child_count)
+                return;
+        result->child_count = n;
+        result->raw = (struct str){0};
+        message_touch(m);
+}
+
+/* Results whose output was taken out get their ref. `text` is what the message was read from. */
+static void give_refs(
+    struct view_hub *v, const struct carry_out *c, struct str text, struct message *m)
+{
+        const struct about *a = c->about;
+        for (size_t i = 0; a->out_count && i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                if (p->kind != PART_RESULT || !p->output_raw.p || p->output_raw.p < text.p ||
+                    p->output_raw.p >= text.p + text.n)
+                        continue;
+                uint64_t from = (uint64_t)(p->output_raw.p - text.p);
+                for (size_t k = 0; k < a->out_count; k++) {
+                        if (c->places[k] < from || c->places[k] >= from + p->output_raw.n ||
+                            !a->outs[k].ref.n)
+                                continue;
+                        if (!p->ref.p)
+                                p->ref = ref_value(v, &a->outs[k]);
+                        if (!c->full && p->output_kind == OUTPUT_PARTS)
+                                drop_emptied(m, p);
+                        break;
+                }
+        }
 }
 
 static void hide_results(struct message *m)
@@ -162,10 +222,43 @@ static void set_id(struct view_hub *v, const struct feed_item *item, struct mess
         m->id = escaped_id(v, item->id);
 }
 
+/* Earlier versions wrote the name of the tool where there was no id. */
+static struct str given_id(struct view_hub *v, const struct part *p, struct str said)
+{
+        struct str name = p->name.n ? token_decode(p->name, &v->arena, NULL) : (struct str){0};
+        return name.n && str_eq(name, said) ? (struct str){0} : said;
+}
+
+/* What came without an id has one in its record. */
+static int give_ids(struct view_hub *v, const struct about *a, struct message *m)
+{
+        size_t calls = 0, answers = 0, lacking = 0;
+        for (size_t i = 0; i < m->count; i++)
+                lacking += (m->parts[i].kind == PART_CALL || m->parts[i].kind == PART_RESULT) &&
+                           !m->parts[i].id.n;
+        if (!lacking)
+                return 0;
+        struct str *list = arena_zalloc(&v->arena, 2 * m->count * sizeof *list);
+        if (!list)
+                return STENO_ENOMEM;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_CALL && calls < a->call_count)
+                        list[calls] = given_id(v, p, a->calls[calls]), calls++;
+                else if (p->kind == PART_RESULT && answers < a->answer_count)
+                        list[m->count + answers] = given_id(v, p, a->answers[answers]), answers++;
+        }
+        struct message_ids ids = {.calls = list,
+            .call_count = calls,
+            .answers = list + m->count,
+            .answer_count = answers};
+        return message_give_ids(m, &ids, &v->arena);
+}
+
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
 {
-        char name[64];
-        struct str m;
+        struct carry_out carried;
+        struct str m = {0};
         if (item->damaged)
                 return add_damage(v, item);
         if (view_hub_lack(v, item->about) == VIEW_LACKS_PART) {
@@ -174,9 +267,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         }
         if (!make_room(v))
                 return error_nomem(v->err);
-        snprintf(name, sizeof name, "%.*s", (int)item->fmt.n, item->fmt.p);
-        const struct format *from = format_find(name);
-        int rc = carry_whole(v, item, &m);
+        const struct format *from = format_named(item->fmt);
+        int rc = carry_whole(v, item, &carried, &m);
         if (rc)
                 return rc;
         struct message *to = &v->h.list[v->h.count];
@@ -191,6 +283,9 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
                 view_report_damage(v->report, item->seq, item->seq);
                 return 0;
         }
+        if (give_ids(v, item->about, to))
+                return error_nomem(v->err);
+        give_refs(v, &carried, m, to);
         if (item->hidden)
                 hide_results(to);
         set_id(v, item, to);

@@ -43,8 +43,6 @@ struct view_hub {
 void view_hub_init(struct view_hub *v);
 void view_hub_release(struct view_hub *v);
 
-/* Is the output of this message given in full? */
-bool view_hub_full(int outputs, const struct about *about);
 /* Which files are not whole that this message needs? */
 enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about);
 

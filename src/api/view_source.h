@@ -4,6 +4,7 @@
 #ifndef API_VIEW_SOURCE_H
 #define API_VIEW_SOURCE_H
 
+#include "api/carry.h"
 #include "model/about.h"
 #include "model/repair.h"
 #include "steno.h"
@@ -26,9 +27,10 @@ struct view_source {
         int (*amendments)(void *ctx, files_record_fn each, void *each_ctx, struct steno_error *err);
         /* The seq of the message with this id; STENO_ENOTFOUND. */
         int (*seq_of)(void *ctx, const char *id, uint64_t *seq, struct steno_error *err);
-        /* Streams a message with what was taken out of it put back; `full`: its output too. */
-        int (*carry)(void *ctx, struct str m, const struct about *about, bool full, steno_sink sink,
-            void *sink_ctx, struct steno_error *err);
+        /* Streams a message with what was taken out of it put back (api/carry.h); c->conv is
+         * set by this call. */
+        int (*carry)(void *ctx, struct carry_out *c, steno_sink sink, void *sink_ctx,
+            struct steno_error *err);
         /* Which of the files that `carry` would need are not whole; may be NULL. */
         enum view_lack (*lack)(void *ctx, const struct about *about, bool full);
         /* What is known of a call that has no result; may be NULL. */

@@ -56,14 +56,14 @@ static int copy(struct view_stream *s, const struct feed_item *item)
 {
         struct view_hub *v = s->hub;
         const struct about *a = item->about;
-        bool full = view_hub_full(v->outputs, a);
+        struct carry_out c = {.m = item->m, .about = a, .full = v->outputs == STENO_OUTPUTS_FULL};
         int rc = view_out_next(s->out);
         view_report_id(v->report, item->id);
         if (rc)
                 return rc;
-        if (!a->part_count && !(full && a->ref.n))
+        if (carry_is_plain(a, c.full))
                 return view_out_put(s->out, item->m);
-        rc = v->source->carry(v->source->ctx, item->m, a, full, view_out_sink, s->out, v->err);
+        rc = v->source->carry(v->source->ctx, &c, view_out_sink, s->out, v->err);
         return rc > 0 ? STENO_EINTERRUPTED : rc;
 }
 
@@ -93,17 +93,31 @@ static void copy_parts(struct arena *arena, struct about *a)
         a->parts = to;
 }
 
+static void copy_outs(struct arena *arena, struct about *a)
+{
+        struct about_out *to = a->out_count ? arena_alloc(arena, a->out_count * sizeof *to) : NULL;
+        for (size_t i = 0; to && i < a->out_count; i++) {
+                to[i] = a->outs[i];
+                struct str *const texts[] = {
+                    &to[i].ref, &to[i].ref_sha, &to[i].mime, &to[i].hint, &to[i].call, &to[i].part};
+                for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+                        copy_text(arena, texts[k]);
+        }
+        a->outs = to;
+}
+
 /* All of it: what was read is gone with the next record. */
 static void copy_about(struct arena *arena, struct about *a)
 {
         struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
-            &a->ref, &a->ref_sha, &a->key, &a->sha};
+            &a->ref, &a->ref_sha, &a->own_id, &a->key, &a->sha};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                 copy_text(arena, texts[i]);
         copy_list(arena, &a->calls, a->call_count);
         copy_list(arena, &a->answers, a->answer_count);
         copy_list(arena, &a->refs, a->ref_count);
         copy_parts(arena, a);
+        copy_outs(arena, a);
 }
 
 static bool copy_held(struct arena *arena, struct held *h)

@@ -26,6 +26,14 @@ const struct format *format_find(const char *name)
         return NULL;
 }
 
+const struct format *format_named(struct str name)
+{
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+                if (str_is(name, table[i]->name))
+                        return table[i];
+        return NULL;
+}
+
 const struct format *format_at(size_t i)
 {
         return i < sizeof table / sizeof *table ? table[i] : NULL;

@@ -65,6 +65,7 @@ enum format_flags {
         FORMAT_TEXT_RESULTS = 64, /* results hold no images */
         FORMAT_TEXT_ARGUMENTS = 256, /* arguments are a string by nature, else an object */
         FORMAT_OBJECT_RESULTS = 512, /* results are objects by nature */
+        FORMAT_REF_MEMBER = 1024,    /* a tool message has the ref of its output as a member */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
@@ -97,6 +98,8 @@ struct format {
 
 /* NULL: no such format. */
 const struct format *format_find(const char *name);
+/* The same by a name that is not NUL-terminated. */
+const struct format *format_named(struct str name);
 /* The i-th format, NULL behind the last. */
 const struct format *format_at(size_t i);
 

@@ -374,7 +374,8 @@ static int openai_detect(const struct json *j, json_ref msg)
 
 const struct format format_openai = {
     .name = "openai",
-    .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS | FORMAT_TEXT_ARGUMENTS,
+    .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS | FORMAT_TEXT_ARGUMENTS |
+             FORMAT_REF_MEMBER,
     .kinds = FORMAT_KIND(CALL_CUSTOM),
     .describe = openai_describe,
     .read = openai_read,

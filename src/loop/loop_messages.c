@@ -406,8 +406,8 @@ out:
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
-        /* What is inline was decided when it was written; the note about its end counts no more. */
-        int rc = append(c, message, NULL, STENO_KEEP_OUTPUTS, err);
+        /* The output was judged when it was written; a note that was added to it changes nothing. */
+        int rc = append(c, message, NULL, STENO_DECIDED, err);
         if (rc)
                 return rc;
         if (c->opt.on_tool_message)

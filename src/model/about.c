@@ -73,6 +73,8 @@ static void put_outs(struct jsonw *w, const struct about *a)
                 put_text(w, "ref", o->ref);
                 put_text(w, "sha", o->ref_sha);
                 put_number(w, "bytes", o->ref_size);
+                put_text(w, "mime", o->mime);
+                put_text(w, "hint", o->hint);
                 put_text(w, "call", o->call);
                 put_number(w, "from", o->from);
                 put_number(w, "size", o->size);
@@ -184,8 +186,8 @@ static void get_out(struct reader *r, json_ref e, struct about_out *to)
         const struct {
                 const char *key;
                 struct str *to;
-        } texts[] = {
-            {"ref", &to->ref}, {"sha", &to->ref_sha}, {"call", &to->call}, {"part", &to->part}};
+        } texts[] = {{"ref", &to->ref}, {"sha", &to->ref_sha}, {"mime", &to->mime},
+            {"hint", &to->hint}, {"call", &to->call}, {"part", &to->part}};
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
                 json_ref v = json_get(r->j, e, numbers[i].key);
                 if (v != JSON_NONE && !json_u64(r->j, v, numbers[i].to))

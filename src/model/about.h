@@ -41,6 +41,8 @@ struct about_out {
         struct str ref;
         struct str ref_sha; /* sha256 hex of the artifact's bytes */
         uint64_t ref_size;
+        struct str mime; /* of the artifact, where it is not text/plain */
+        struct str hint; /* of the artifact */
         struct str call; /* id of the call that it answers, or "" */
         uint64_t from;
         uint64_t size;
@@ -72,9 +74,9 @@ struct about {
         size_t out_count;
         uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
         struct str own_id; /* the id that the message carries, where its record has another */
-        struct str key; /* idempotency key, on a batch's first record */
-        uint64_t prev;  /* of an amendment: seq of the amendment before it, 0 for the first */
-        struct str sha; /* sha256 hex of the message as it came, when parts were taken out */
+        struct str key;    /* idempotency key, on a batch's first record */
+        uint64_t prev;     /* of an amendment: seq of the amendment before it, 0 for the first */
+        struct str sha;    /* sha256 hex of the message as it came, when parts were taken out */
         struct about_part *parts;
         size_t part_count;
         const char *lacks; /* the id that it should have for a call or a result, and has not, by its

@@ -266,19 +266,35 @@ static void a_refused_append_leaves_no_file(void **state)
         buf_release(&m);
 }
 
+static int take_message(void *ctx, const struct steno_record *rec)
+{
+        char *json;
+        size_t n;
+        OK(steno_record_message(rec, &json, &n, &err));
+        buf_put(ctx, json, n);
+        steno_free(json);
+        return 0;
+}
+
 static void a_client_that_stores_in_full_gets_it_in_full(void **state)
 {
         struct rig *r = *state;
-        struct buf m, out;
+        struct buf m, out, again;
         buf_init(&m, 0);
         buf_init(&out, 0);
+        buf_init(&again, 0);
         rig_call_in(r->conv, "one");
         put_tool(&m, "m1", "one", 'x', 50000);
         struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_KEEP_OUTPUTS};
         OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err));
-        rig_last_content(r, STENO_OUTPUTS_DEFAULT, &out);
+        OK(steno_read_id(r->conv, "m1", take_message, &again, &err));
+        assert_same(buf_str(&m), buf_str(&again));
+        rig_last_content(r, STENO_OUTPUTS_DEFAULT, &out); /* what a model reads */
+        assert_true(out.n < 16384);
+        rig_last_content(r, STENO_OUTPUTS_FULL, &out);
         assert_int_equal(out.n, 50000);
-        assert_true(longest_line(r) < 4096);
+        assert_true(longest_line(r) < 16384);
+        buf_release(&again);
         buf_release(&m);
         buf_release(&out);
 }

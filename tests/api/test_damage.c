@@ -78,7 +78,7 @@ static void a_kept_output_that_was_changed_is_not_given_back(void **state)
         large_result(&m, "t1");
         OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err));
         assert_int_equal(read_record(r, "t1"), 0);
-        change_byte(r, PARTS, 500, 'X');
+        change_byte(r, TOOL, 500, 'X');
         assert_int_equal(read_record(r, "t1"), STENO_ECORRUPT);
         buf_release(&m);
 }

@@ -123,7 +123,7 @@ static void large_outputs_are_stubs_or_whole_as_asked(void **state)
         place_close(&p);
 }
 
-static void what_was_stored_in_full_comes_back_in_full(void **state)
+static void what_was_stored_in_full_is_a_stub_for_a_model_and_comes_back_in_full(void **state)
 {
         (void)state;
         struct place p;
@@ -133,6 +133,10 @@ static void what_was_stored_in_full_comes_back_in_full(void **state)
         append(&p, ASK("a"), 0);
         append(&p, whole, STENO_KEEP_OUTPUTS);
         char *given = view(&p, &opt, NULL);
+        assert_true(strlen(given) < 20000);
+        free(given);
+        opt.outputs = STENO_OUTPUTS_FULL;
+        given = view(&p, &opt, NULL);
         assert_non_null(strstr(given, whole));
         free(given);
         opt.format = "anthropic";
@@ -466,7 +470,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(large_outputs_are_stubs_or_whole_as_asked),
-            cmocka_unit_test(what_was_stored_in_full_comes_back_in_full),
+            cmocka_unit_test(what_was_stored_in_full_is_a_stub_for_a_model_and_comes_back_in_full),
             cmocka_unit_test(a_large_token_is_put_back_while_streaming),
             cmocka_unit_test(damage_is_left_out_and_named),
             cmocka_unit_test(neighbours_in_damage_are_one_range),

@@ -123,8 +123,7 @@ static int check_parts(struct group *g, struct append_request *q)
                         struct str name = about_part_at(about, k).name;
                         if (!name.n)
                                 continue;
-                        snprintf(
-                            path, sizeof path, "artifacts/parts/%.*s", (int)name.n, name.p);
+                        snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)name.n, name.p);
                         if (fs->stat(fs, g->conv->dir, path, &st))
                                 return error_set(&q->err, STENO_EIO,
                                     "message %zu: a large token was purged meanwhile; send it "

@@ -268,9 +268,7 @@ static int check_ref(
         struct str ref = about_ref_at(about, slot);
         const struct about_out *o = about_out_at(about, slot);
         const struct artifact_info *listed = ref.n ? find_listed(k, ref) : NULL;
-        struct str call = o                     ? o->call
-                          : about->answer_count ? about->answers[0]
-                                                : (struct str){0};
+        struct str call = o ? o->call : about->answer_count ? about->answers[0] : (struct str){0};
         bool going = false, done = false;
         int rc = 0;
         if (!ref.n || k->no_manifest)
@@ -307,9 +305,8 @@ int files_check_refs(struct check *k, uint64_t seq, const struct about *about, s
         for (size_t i = 0; rc == 0 && i < about_part_slots(about); i++) {
                 struct about_part p = about_part_at(about, i);
                 snprintf(path, sizeof path, "artifacts/parts/%.*s", (int)p.name.n, p.name.p);
-                if (!p.name.n ||
-                    (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 && S_ISREG(st.st_mode) &&
-                        (uint64_t)st.st_size == p.size))
+                if (!p.name.n || (k->fs->stat(k->fs, k->conv->dir, path, &st) == 0 &&
+                                     S_ISREG(st.st_mode) && (uint64_t)st.st_size == p.size))
                         continue;
                 rc = is_going(k, seq, &going);
                 if (rc == 0 && !going)

@@ -46,8 +46,10 @@ void relist_take(const struct about_out *o, struct artifact_info *out)
         out->created = id_time(o->ref);
         snprintf(out->id, sizeof out->id, "%.*s", (int)o->ref.n, o->ref.p);
         snprintf(out->sha256, sizeof out->sha256, "%.*s", (int)o->ref_sha.n, o->ref_sha.p);
-        snprintf(out->hint, sizeof out->hint, "call %.*s", (int)(o->call.n < 80 ? o->call.n : 80),
-            o->call.n ? o->call.p : "");
+        snprintf(out->mime, sizeof out->mime, "%.*s", (int)o->mime.n, o->mime.n ? o->mime.p : "");
+        snprintf(out->hint, sizeof out->hint, "%.*s", (int)o->hint.n, o->hint.n ? o->hint.p : "");
+        if (!o->mime.n)
+                snprintf(out->mime, sizeof out->mime, "text/plain");
 }
 
 /* ---- its file ---- */
@@ -178,11 +180,6 @@ static int put_line(
         if (rc)
                 return rc;
         rc = relist_measure(fs, fd, info, err);
-        if (!info->mime[0]) /* a record's outs do not say it, but the name does */
-                snprintf(info->mime, sizeof info->mime, "%s",
-                    strstr(info->name, ".json") ? "application/json"
-                    : info->utf8                ? "text/plain"
-                                                : "application/octet-stream");
         fs->close(fs, fd);
         buf_init(&line, 64 * KIB);
         manifest_put(&line, info);
