@@ -162,8 +162,8 @@ static size_t step(struct splicing *s, size_t n)
         if (!s->put && !s->keep) {
                 if (s->c->places)
                         s->c->places[s->next] = s->made;
-                s->keep = !s->c->full || (!o->part_size && (o->ref.n ? !has_text(s->c->conv, o->ref)
-                                                                    : s->kept));
+                s->keep = !s->c->full ||
+                          (!o->part_size && (o->ref.n ? !has_text(s->c->conv, o->ref) : s->kept));
                 s->kept |= s->keep;
                 s->put = !s->keep;
                 if (s->put)
@@ -198,8 +198,8 @@ static int splice(void *ctx, const void *p, size_t n)
 }
 
 /* *kept: an output could not be put back. */
-static int splice_outs(const struct carry_out *c, steno_sink sink, void *ctx, bool *kept,
-    struct steno_error *err)
+static int splice_outs(
+    const struct carry_out *c, steno_sink sink, void *ctx, bool *kept, struct steno_error *err)
 {
         struct splicing s = {.c = c, .sink = sink, .ctx = ctx, .err = err};
         int rc = splice_parts(c, splice, &s, err);

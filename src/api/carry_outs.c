@@ -173,8 +173,8 @@ struct caller {
 };
 
 /* The call that a message makes under this id. `index` is its place where it is known. */
-static void look_at_message(struct caller *c, const struct format *format, const struct json *j,
-    json_ref msg, size_t index)
+static void look_at_message(
+    struct caller *c, const struct format *format, const struct json *j, json_ref msg, size_t index)
 {
         struct message m;
         size_t n = 0;

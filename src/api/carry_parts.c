@@ -107,8 +107,8 @@ static int cut_tokens(struct steno_conv *conv, const struct json *j, json_ref ms
  * Strings over TOKEN_INLINE_MAX leave the line. Where many smaller tokens still make it too long,
  * shorter strings follow, then whole members, then the whole message. Cuts are in order.
  */
-int carry_parts_cut(struct steno_conv *conv, const struct json *j, json_ref msg,
-    struct carried *to, struct buf *out, struct steno_error *err)
+int carry_parts_cut(struct steno_conv *conv, const struct json *j, json_ref msg, struct carried *to,
+    struct buf *out, struct steno_error *err)
 {
         size_t nodes = j->nodes[msg].next - msg;
         json_ref *cuts = malloc((nodes + 1) * sizeof *cuts);

@@ -406,7 +406,8 @@ out:
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
-        /* The output was judged when it was written; a note that was added to it changes nothing. */
+        /* The output was judged when it was written; a note that was added to it changes nothing.
+         */
         int rc = append(c, message, NULL, STENO_DECIDED, err);
         if (rc)
                 return rc;
