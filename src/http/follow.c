@@ -310,6 +310,15 @@ static struct followed *followed_get(struct follow *all, const char *project, co
         return f;
 }
 
+/* Whether a thread has it. Under the mutex. */
+static bool is_listed(struct follow *all, struct followed *wanted)
+{
+        for (struct followed *f = all->list; f; f = f->next)
+                if (f == wanted)
+                        return true;
+        return false;
+}
+
 static bool begin(struct follow *all, struct followed *f)
 {
         pthread_t thread;
@@ -336,7 +345,6 @@ int follow_add(struct follow *all, const char *project, const char *run_id, uint
         *r = (struct reader){.stream = stream, .project = project_events, .after = after};
         pthread_mutex_lock(&all->mutex);
         struct followed *f = all->stopping ? NULL : followed_get(all, project, run_id);
-        bool fresh = f && !f->readers && !f->joining;
         if (f) {
                 r->next = f->joining;
                 f->joining = r;
@@ -344,15 +352,10 @@ int follow_add(struct follow *all, const char *project, const char *run_id, uint
         }
         if (!f) {
                 rc = error_nomem(err);
-        } else if (fresh) {
-                bool listed = false;
-                for (struct followed *k = all->list; k; k = k->next)
-                        listed = listed || k == f;
-                if (!listed && !begin(all, f)) {
-                        f->joining = NULL;
-                        followed_free(f);
-                        rc = error_nomem(err);
-                }
+        } else if (!is_listed(all, f) && !begin(all, f)) {
+                f->joining = NULL;
+                followed_free(f);
+                rc = error_nomem(err);
         }
         pthread_mutex_unlock(&all->mutex);
         if (rc)
