@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Ours stays known when the C library replaces the list to add a variable. */
+static char **hidden;
+
 static void free_list(char **list, size_t n)
 {
         while (n > 0)
@@ -30,7 +33,7 @@ void environment_hide(void)
                         return;
                 }
         }
-        environ = copy;
+        environ = hidden = copy;
         for (size_t i = 0; i < n; i++)
                 explicit_bzero(old[i], strlen(old[i]));
 }
