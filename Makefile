@@ -35,10 +35,13 @@ with-tests: deps-test $(BUILD)/build.ninja
 	@[ -e $(BUILD)/tests/list ] || meson configure $(BUILD) -Dtests=true
 	@ninja -C $(BUILD) --quiet
 
-# Everything with the release build; the compiled tests once more under ASan and UBSan; those
-# with threads under TSan.
-THREADED = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider
-SANITIZED = $(if $(filter release,$(MODE)),--also build-asan --also build-tsan:$(THREADED))
+# Everything with the release build. Everything that runs our code once more under ASan and UBSan,
+# save the page, whose time is the browser's, and what loads a library before the sanitizer's. What
+# has threads under TSan.
+ASAN = *,!layers.test,!support/run.test,!ui/*,!http/browser.test,!http/clock.test
+TSAN = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
+	http/*,!http/browser.test,loop/*
+SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'build-tsan:$(TSAN)')
 
 test: with-tests sanitized
 	@tests/run $(BUILD) $(SANITIZED)
