@@ -7,15 +7,15 @@
 // also through the command line, which must give the same views. Each history has a seed of its own,
 // printed when a view of it is refused; STENO_TEST_SEED repeats a run.
 //
-// known-failures.json names the rules that views are known to break still: by view, each with the seed
-// of a history that shows it. The list only shrinks: a rule that its history no longer breaks has to be
-// removed. It ends empty. With --list the test prints the failures of this run in that form.
+// What is known to fail still is in known-failures.json (known.mjs). With --list the test prints the
+// failures of this run in that form.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { history, kindsOfHistories } from "./histories.mjs";
 import { check, needTypes, providers } from "./judges.mjs";
-import { done, here, json, pooled, ram, report, rounds, run, seed, shown, steno, times } from "./tap.mjs";
+import { Failures, knownSeeds } from "./known.mjs";
+import { done, here, pooled, ram, report, rounds, run, seed, shown, steno, times } from "./tap.mjs";
 
 needTypes();
 const { Server } = await import("../http/lib.mjs");
@@ -24,8 +24,7 @@ server.store = join(ram, "strict-views");
 await server.start();
 process.on("exit", () => server.kill());
 
-const known = json("known-failures.json");
-const seeds = [...new Set([...Object.values(known).flatMap((rules) => Object.values(rules)), ...times(rounds(10000), (i) => (seed + i * 104729) >>> 0)])];
+const seeds = [...new Set([...knownSeeds("append", ...providers, "uimessage", "modelmessage", "langchain"), ...times(rounds(10000), (i) => (seed + i * 104729) >>> 0)])];
 console.log(`# seed ${seed}`);
 
 // ---- what judges a view ----
@@ -67,23 +66,13 @@ for (const [format, make] of Object.entries(others)) {
 }
 
 // ---- the histories ----
-const failures = new Map(); // "view rule" -> {count, seeds, size and seed and text of the smallest}
+const failures = new Failures();
 const tally = { views: 0, empty: 0, taken: 0 };
 await pooled(seeds, async (s) => {
   const h = history(s);
   const id = await store(h, s);
   for (const format of Object.keys(judges)) await judge(h, s, id, format);
 });
-
-function fail(view, rule, h, s, text) {
-  const key = `${view} ${rule}`;
-  const entry = failures.get(key) ?? { count: 0, seeds: new Set(), size: Infinity };
-  entry.count++;
-  entry.seeds.add(s);
-  const size = JSON.stringify(h.messages).length;
-  if (size < entry.size) Object.assign(entry, { size, seed: s, text: `seed ${s}, ${h.kind}: ${text}` });
-  failures.set(key, entry);
-}
 
 // A recording append takes whatever a client sent.
 async function store(h, s) {
@@ -97,7 +86,7 @@ async function store(h, s) {
     if (r.status < 300) tally.taken++;
     else {
       const why = String(r.json?.error?.message ?? r.text);
-      fail("append", `${h.format}: ${why.replace(/"[^"]*"/g, "*").replace(/\d+/g, "N")}`, h, s, `${why}\n  ${shown(m)}`);
+      failures.add("append", `${h.format}: ${why.replace(/"[^"]*"/g, "*").replace(/\d+/g, "N")}`, s, `${why}\n  ${shown(m)}`);
     }
   }
   return id;
@@ -109,21 +98,11 @@ async function judge(h, s, id, format) {
   if (r.status === 200 && r.json.messages.length === 0) return void tally.empty++;
   const found = r.status === 200 ? await judges[format](r.json.messages) : [{ rule: "no_view", text: `${r.status} ${r.text}` }];
   for (const v of new Map(found.map((f) => [f.rule, f])).values())
-    fail(format, v.rule, h, s, `${v.text}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`);
+    failures.add(format, v.rule, s, `${h.kind}: ${v.text}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`, JSON.stringify(h.messages).length);
 }
 
-const claims = { append: `a recording append takes every message of ${seeds.length} histories`,
-  ...Object.fromEntries(Object.keys(judges).map((format) => [format, `${format}: the judge accepts the views of ${seeds.length} histories`])) };
-for (const [format, claim] of Object.entries(claims)) {
-  const listed = known[format] ?? {};
-  const found = Object.fromEntries([...failures].filter(([key]) => key.startsWith(`${format} `)).map(([key, e]) => [key.slice(format.length + 1), e]));
-  const news = Object.entries(found).filter(([rule]) => !(rule in listed));
-  report(news.length === 0, claim + (Object.keys(listed).length ? `, but for ${Object.keys(listed).length} known rules` : ""),
-    news.map(([rule, e]) => `${rule}: ${e.count} times; ${e.text}`));
-  const stale = Object.entries(listed).filter(([rule, s]) => !found[rule]?.seeds.has(s));
-  report(stale.length === 0, `${format}: no known failure is out of date`, stale.map(([r]) => `remove from known-failures.json: ${format} ${r}`));
-  if (process.argv.includes("--list")) console.log(JSON.stringify({ [format]: Object.fromEntries(Object.entries(found).map(([rule, e]) => [rule, e.seed])) }));
-}
+failures.report("append", `a recording append takes every message of ${seeds.length} histories`);
+for (const format of Object.keys(judges)) failures.report(format, `${format}: the judge accepts the views of ${seeds.length} histories`);
 for (const format of missing) {
   // Not a silent gap: as soon as the format is there, its validators run.
   report(true, `${format}: the validators of its packages accept each view # SKIP there is no format ${format} yet`);
