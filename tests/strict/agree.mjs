@@ -3,8 +3,9 @@
 // corpus/PROVIDER.jsonl holds {name, verdict: "ok" | "refused", rule?, history} a line, in the
 // provider's own shape. disagreements.json names those histories about which check-history is known
 // to be wrong still, by provider. It only shrinks: an entry about which check-history is right by now
-// is an error here, and so is an entry that the corpus does not have. It ends empty.
-import { readFileSync } from "node:fs";
+// is an error here, and so is an entry that the corpus does not have. It ends empty. A run with --prune
+// removes what is out of date.
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { check, needTypes, providers, rules } from "./judges.mjs";
 import { done, here, json, pooled, report, run, steno } from "./tap.mjs";
@@ -37,8 +38,10 @@ for (const p of providers) {
     ` histories, and the other ${off.length} are known`,
     news.map((e) => `${e.name} (${e.rule ?? "ok"}): ${said(answers[corpus[p].indexOf(e)])}\n  ${JSON.stringify(e.history).slice(0, 300)}`));
   const stale = [...listed].filter((name) => !off.some((e) => e.name === name));
+  if (process.argv.includes("--prune")) known[p] = stale.splice(0) && [...listed].filter((name) => off.some((e) => e.name === name));
   report(stale.length === 0, `${p}: no known disagreement is out of date`, stale.map((s) => `remove from disagreements.json: ${s}`));
 }
+if (process.argv.includes("--prune")) writeFileSync(join(here, "disagreements.json"), JSON.stringify(known, null, 2) + "\n");
 done();
 
 function said({ status, stdout, stderr }) {

@@ -1,7 +1,12 @@
 // known-failures.json: what is known to fail still, by section and rule, each with the seed of a history
 // that shows it (0 where there is no chance in it). It only shrinks: a rule that its history no longer
 // breaks has to be removed, and one that is not listed is an error. It ends empty.
-import { json, report, shown } from "./tap.mjs";
+//
+// A test that is run with --prune removes what no longer fails from the list, and with --list prints all
+// that fails in the form of the list. Neither is for make test.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { here, json, report, shown } from "./tap.mjs";
 
 const known = json("known-failures.json");
 
@@ -30,8 +35,18 @@ export class Failures {
     const news = Object.entries(found).filter(([rule]) => !(rule in listed));
     const n = Object.keys(listed).length;
     report(news.length === 0, claim + (n ? `, but for ${n} known rules` : ""), news.map(([rule, e]) => `${rule}: ${e.count} times; ${shown(e.text, 4000)}`));
+    if (process.argv.includes("--prune")) this.prune(section, listed, found);
     const stale = Object.entries(listed).filter(([rule, seed]) => !found[rule]?.seeds.has(seed));
     report(stale.length === 0, `${section}: no known failure is out of date`, stale.map(([rule]) => `remove from known-failures.json: ${section}, ${rule}`));
     if (process.argv.includes("--list")) console.log(JSON.stringify({ [section]: Object.fromEntries(Object.entries(found).map(([rule, e]) => [rule, e.seed])) }));
+  }
+
+  prune(section, listed, found) {
+    for (const rule of Object.keys(listed)) {
+      if (!found[rule]) delete listed[rule];
+      else if (!found[rule].seeds.has(listed[rule])) listed[rule] = found[rule].seed;
+    }
+    if (Object.keys(listed).length === 0) delete known[section];
+    writeFileSync(join(here, "known-failures.json"), JSON.stringify(known, null, 2) + "\n");
   }
 }

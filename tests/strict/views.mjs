@@ -7,8 +7,7 @@
 // also through the command line, which must give the same views. Each history has a seed of its own,
 // printed when a view of it is refused; STENO_TEST_SEED repeats a run.
 //
-// What is known to fail still is in known-failures.json (known.mjs). With --list the test prints the
-// failures of this run in that form.
+// What is known to fail still is in known-failures.json (known.mjs).
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
