@@ -122,6 +122,41 @@ def joined(*texts_of):
     return rule
 
 
+def grown(but=r"(?!)"):
+    """A list has other elements, and every text that was in it is there, alone or as a part of
+    another text; but not what matches `but`."""
+    def texts(node):
+        if isinstance(node, dict):
+            return [t for v in node.values() for t in texts(v)]
+        if isinstance(node, list):
+            return [t for n in node for t in texts(n)]
+        return [node] if isinstance(node, str) else []
+
+    def rule(d):
+        if not (isinstance(d.old, list) and isinstance(d.new, list)):
+            return False
+        whole = "\0".join(texts(d.new))
+        return all(t in whole or re.fullmatch(but, t) for t in texts(d.old))
+    return rule
+
+
+def reported(*names):
+    """What the report says under these names: of losses, repairs and tokens, not of messages."""
+    return lambda d: d.path[:1] == ("data",) and d.path[1:2] and d.path[1] in names or (
+        d.path[:1] and d.path[0] in names and (len(d.path) > 1 or not isinstance(d.old, str)))
+
+
+def respelled():
+    """The same values; a string is spelled with other escapes."""
+    return lambda d: d.path == ("tokens",) and isinstance(d.old, str)
+
+
+def became(*pairs):
+    """One value became another, both of them named here."""
+    return lambda d: (d.path[-1:] and isinstance(d.path[-1], str)
+                      and (d.path[-1], d.old, d.new) in pairs)
+
+
 def any_of(*rules):
     return lambda d: any(rule(d) for rule in rules)
 
@@ -153,4 +188,40 @@ CHANGES = [
            questions=["messages --format anthropic *",
                       "GET /api/v1/session/:id/messages*format=anthropic"],
            rule=call_ids(r"call_0_\d+_\d+", r"call_0_\d+_\d+")),
+    Change("Custom, mcp, shell and other calls of Responses are calls and results in every view "
+           "(issue 13, found 7); the report says which shape was lost.",
+           cases=["*/default/*-responses", "*/default/*-responses-*", "formats/default/mixed",
+                  "formats/default/*-openai", "library/default/kept",
+                  "http_server/default/own", "http_server/default/conv_*",
+                  "http_server/default/15689451-d782-4bd5-8620-e017c895e0e9"],
+           questions=["messages *", "GET /api/*"],
+           rule=any_of(grown(but=r"call_0_\d+_\d+|refusal"), reported("losses", "repairs", "tokens", "this_time_tokens"))),
+    Change("OpenAI's custom call is one in Responses and the items of Conversations, too (issue 13, "
+           "found 7).",
+           cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
+                  "formats/default/*-openai"],
+           questions=["GET /v1/conversations/:id/items*", "messages --format responses *"],
+           rule=any_of(became(("type", "function_call", "custom_tool_call"),
+                              ("type", "function_call_output", "custom_tool_call_output"),
+                              ("arguments", "*** Begin", MISSING), ("input", MISSING, "*** Begin")),
+                       left_out("status"))),
+    Change("Spellings of an id that mean the same are left as they stand (issue 13, found 11).",
+           cases=["formats/default/*-openai", "http_server/default/*"],
+           questions=["messages *", "GET /api/v1/session/:id/messages*"], rule=respelled()),
+    Change("The display members of a call are shown by chat and the older form (issue 13, found 8), "
+           "and the report names them alike in every format.",
+           cases=["*/default/*toolmessage*", "formats/default/mixed", "library/default/kept",
+                  "http_server/default/own", "formats/default/strange-chat"],
+           questions=["messages *", "GET /api/chat-sessions/:id/messages*"],
+           rule=any_of(added("display", "displayName", "description"), reported("losses"))),
+    Change("A call without an id is given back without one in the format that it came in, as it "
+           "stands, and so is its message.",
+           cases=["http_server/default/2373c7be-4be2-4867-8c51-dce2c1a24262",
+                  "http_server/default/conv_01M7FYSE77MRXMFRTJTYE9W9KY", "formats/default/strange-*"],
+           questions=["messages --format acontext *", "messages --format chat *",
+                      "messages --format toolmessage2 *",
+                      "GET /api/v1/session/:id/messages*format=acontext",
+                      "GET /v1/conversations/:id/items*"],
+           rule=lambda d: d.new is MISSING and d.path[-1] in ("id", "call_id")
+           and str(d.old).startswith(("call_made_", "msg_"))),
 ]
