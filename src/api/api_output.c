@@ -141,7 +141,7 @@ static void put_message(struct steno_output *o, struct str content, bool materia
         if (materialized) {
                 jsonw_key(&w, "ref");
                 spill_put_ref(&w, &o->info);
-                if (o->policy.profile == POLICY_RUNTIME_STORE) {
+                if (policy_names_path(&o->policy)) {
                         struct buf path;
                         buf_init(&path, 4 * KIB);
                         spill_put_path(&path, steno_conv_id(o->conv), str_of(o->message_id), 1);

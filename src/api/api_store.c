@@ -13,8 +13,7 @@
 #include "base/file_url.h"
 #include "base/json.h"
 #include "base/limits.h"
-
-static const char *const PROFILES[] = {"default", "runtime-store"};
+#include "output/policy.h"
 
 const char *steno_version(void)
 {
@@ -79,12 +78,18 @@ static int path_of(const char *url, char **out, struct steno_error *err)
 
 static int known_profile(struct str name, struct steno_error *err)
 {
-        for (size_t i = 0; i < sizeof PROFILES / sizeof *PROFILES; i++)
-                if (str_is(name, PROFILES[i]))
-                        return 0;
-        return error_set(err, STENO_EINVAL,
-            "there is no profile \"%.*s\"; there are default and runtime-store",
-            (int)(name.n > 40 ? 40 : name.n), name.p);
+        enum policy_profile known;
+        if (name.n && policy_profile_parse(name, &known))
+                return 0;
+        struct buf names;
+        buf_init(&names, 4 * KIB);
+        for (int i = 0; i < POLICY_PROFILE_COUNT; i++)
+                buf_printf(&names, "%s%s", i ? " or " : "", policy_profile_name(i));
+        const char *list = buf_cstr(&names);
+        error_set(err, STENO_EINVAL, "unknown profile \"%.*s\": use %s",
+            (int)(name.n > 40 ? 40 : name.n), name.p, list ? list : "");
+        buf_release(&names);
+        return STENO_EINVAL;
 }
 
 /* Reads what is set in `json` over what is in `s`. */

@@ -450,7 +450,7 @@ static int take_out(
                 rc = spill_finish(spill, &exit, &stub, &materialized, &info, t->err);
         if (rc == 0 && materialized)
                 rc = swap_output(t, result, text, &info, so->call, buf_str(&stub));
-        if (rc == 0 && materialized && so->policy.profile == POLICY_RUNTIME_STORE)
+        if (rc == 0 && materialized && policy_names_path(&so->policy))
                 spill_put_path(&path, steno_conv_id(t->conv), so->message_id, so->output);
         if (rc == 0 && materialized)
                 rc = add_ref(t, result, &info, buf_str(&path));

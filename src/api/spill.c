@@ -175,7 +175,7 @@ static int put_stub(struct spill *s, const struct spill_exit *exit,
 {
         struct buf outline;
         int rc;
-        if (s->opt.policy.profile == POLICY_RUNTIME_STORE) {
+        if (policy_names_path(&s->opt.policy)) {
                 struct buf path;
                 buf_init(&path, 4 * KIB);
                 spill_put_path(&path, steno_conv_id(s->conv), s->opt.message_id, s->opt.output);

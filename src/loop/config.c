@@ -21,11 +21,52 @@
 #include "loop/trust.h"
 #include "provider/provider.h"
 
-static const char *const known[] = {"provider", "baseUrl", "apiKey", "model", "system", "params",
-    "mcpServers", "permissions", "environment", "limits", "$schema", NULL};
+/* Settings that are one value: a text, or a JSON object that is kept as it is. */
+static const struct setting {
+        const char *key;
+        size_t at;      /* where the config has it, a char * */
+        bool is_object; /* kept as JSON */
+        bool flag;      /* config_override() may set it */
+        bool trust;     /* ignored in a steno.json that is not trusted */
+} settings[] = {
+    {"provider", offsetof(struct config, provider), false, true, true},
+    {"baseUrl", offsetof(struct config, base_url), false, true, true},
+    {"apiKey", offsetof(struct config, api_key), false, true, true},
+    {"model", offsetof(struct config, model), false, true, false},
+    {"system", offsetof(struct config, system), false, true, false},
+    {"params", offsetof(struct config, params), true, false, false},
+};
 
-static const char *const known_limits[] = {"turns", "seconds", "tokens", "toolSeconds",
-    "commandSeconds", "commandMemoryMb", "commandCpuSeconds", NULL};
+/* Settings that have a reader of their own. "$schema" is for editors. */
+static const char *const lists[] = {
+    "mcpServers", "permissions", "environment", "limits", "$schema"};
+
+static const struct limit {
+        const char *key;
+        size_t at; /* in struct config_limits, a uint64_t */
+        uint64_t max;
+        uint64_t start; /* when no layer sets it */
+} limits[] = {
+    {"turns", offsetof(struct config_limits, turns), 1000000, 50},
+    {"seconds", offsetof(struct config_limits, seconds), 365 * 86400, 0},
+    {"tokens", offsetof(struct config_limits, tokens), UINT64_MAX / 2, 0},
+    {"toolSeconds", offsetof(struct config_limits, tool_seconds), 86400, 600},
+    {"commandSeconds", offsetof(struct config_limits, command_seconds), 86400, 600},
+    {"commandMemoryMb", offsetof(struct config_limits, command_memory_mb), 1 << 24, 4096},
+    {"commandCpuSeconds", offsetof(struct config_limits, command_cpu_seconds), 365 * 86400, 0},
+};
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+static char **setting_in(struct config *c, const struct setting *s)
+{
+        return (char **)((char *)c + s->at);
+}
+
+static uint64_t *limit_in(struct config_limits *l, const struct limit *row)
+{
+        return (uint64_t *)((char *)l + row->at);
+}
 
 int config_home(const char *const *env, char **path, struct steno_error *err)
 {
@@ -98,39 +139,39 @@ int config_slurp(const char *path, char **text, size_t *n, struct steno_error *e
 static int read_limits(struct config_limits *l, const struct json *j, json_ref obj,
     const char *where, struct steno_error *err)
 {
-        const struct {
-                const char *key;
-                uint64_t max;
-                uint64_t *out;
-        } members[] = {
-            {"turns", 1000000, &l->turns},
-            {"seconds", 365 * 86400, &l->seconds},
-            {"tokens", UINT64_MAX / 2, &l->tokens},
-            {"toolSeconds", 86400, &l->tool_seconds},
-            {"commandSeconds", 86400, &l->command_seconds},
-            {"commandMemoryMb", 1 << 24, &l->command_memory_mb},
-            {"commandCpuSeconds", 365 * 86400, &l->command_cpu_seconds},
-        };
-        int rc = json_keys_check(j, obj, known_limits, where, err);
-
-        for (size_t i = 0; rc == 0 && i < sizeof(members) / sizeof(*members); i++)
+        const char *known[COUNT(limits) + 1] = {0};
+        for (size_t i = 0; i < COUNT(limits); i++)
+                known[i] = limits[i].key;
+        int rc = json_keys_check(j, obj, known, where, err);
+        for (size_t i = 0; rc == 0 && i < COUNT(limits); i++)
                 rc = json_keys_number(
-                    j, obj, members[i].key, where, members[i].max, members[i].out, err);
+                    j, obj, limits[i].key, where, limits[i].max, limit_in(l, &limits[i]), err);
         return rc;
 }
 
-static int read_params(
-    struct config *c, const struct json *j, const char *where, struct steno_error *err)
+static int read_object(
+    const struct json *j, const char *key, const char *where, char **out, struct steno_error *err)
 {
-        json_ref r = json_get(j, 0, "params");
+        json_ref r = json_get(j, 0, key);
 
         if (r == JSON_NONE)
                 return 0;
         if (json_type(j, r) != JSON_OBJECT)
-                return error_set(err, STENO_EINVAL, "%s: \"params\" must be an object", where);
+                return error_set(err, STENO_EINVAL, "%s: \"%s\" must be an object", where, key);
         struct str raw = json_raw(j, r);
-        c->params = strndup(raw.p, raw.n);
-        return c->params ? 0 : error_nomem(err);
+        *out = strndup(raw.p, raw.n);
+        return *out ? 0 : error_nomem(err);
+}
+
+static int check_keys(const struct json *j, const char *path, struct steno_error *err)
+{
+        const char *known[COUNT(settings) + COUNT(lists) + 1] = {0};
+        size_t n = 0;
+        for (size_t i = 0; i < COUNT(settings); i++)
+                known[n++] = settings[i].key;
+        for (size_t i = 0; i < COUNT(lists); i++)
+                known[n++] = lists[i];
+        return json_keys_check(j, 0, known, path, err);
 }
 
 /* `env` NULL: do not expand variables. */
@@ -139,20 +180,14 @@ static int read_document(struct config *c, const struct json *j, const char *con
 {
         char where[160];
         json_ref r;
-        int rc = json_keys_check(j, 0, known, path, err);
+        int rc = check_keys(j, path, err);
 
-        if (rc == 0)
-                rc = json_keys_string(j, 0, "provider", path, &c->provider, err);
-        if (rc == 0)
-                rc = json_keys_string(j, 0, "baseUrl", path, &c->base_url, err);
-        if (rc == 0)
-                rc = json_keys_string(j, 0, "apiKey", path, &c->api_key, err);
-        if (rc == 0)
-                rc = json_keys_string(j, 0, "model", path, &c->model, err);
-        if (rc == 0)
-                rc = json_keys_string(j, 0, "system", path, &c->system, err);
-        if (rc == 0)
-                rc = read_params(c, j, path, err);
+        for (size_t i = 0; rc == 0 && i < COUNT(settings); i++) {
+                char **out = setting_in(c, &settings[i]);
+                rc = settings[i].is_object
+                         ? read_object(j, settings[i].key, path, out, err)
+                         : json_keys_string(j, 0, settings[i].key, path, out, err);
+        }
         if (rc == 0)
                 rc = json_keys_strings(j, 0, "environment", path, &c->environment, err);
         snprintf(where, sizeof(where), "%.120s: limits", path);
@@ -191,12 +226,6 @@ static void replace(char **into, char **from)
         free(*into);
         *into = *from;
         *from = NULL;
-}
-
-static void replace_number(uint64_t *into, uint64_t from)
-{
-        if (from != UINT64_MAX)
-                *into = from;
 }
 
 static int add_names(struct config *c, struct config *from, struct steno_error *err)
@@ -240,21 +269,13 @@ static int put_rules_first(struct config *c, struct config *from, struct steno_e
 
 static int lay_over(struct config *c, struct config *from, struct steno_error *err)
 {
-        const struct config_limits *l = &from->limits;
-
-        replace(&c->provider, &from->provider);
-        replace(&c->base_url, &from->base_url);
-        replace(&c->api_key, &from->api_key);
-        replace(&c->model, &from->model);
-        replace(&c->system, &from->system);
-        replace(&c->params, &from->params);
-        replace_number(&c->limits.turns, l->turns);
-        replace_number(&c->limits.seconds, l->seconds);
-        replace_number(&c->limits.tokens, l->tokens);
-        replace_number(&c->limits.tool_seconds, l->tool_seconds);
-        replace_number(&c->limits.command_seconds, l->command_seconds);
-        replace_number(&c->limits.command_memory_mb, l->command_memory_mb);
-        replace_number(&c->limits.command_cpu_seconds, l->command_cpu_seconds);
+        for (size_t i = 0; i < COUNT(settings); i++)
+                replace(setting_in(c, &settings[i]), setting_in(from, &settings[i]));
+        for (size_t i = 0; i < COUNT(limits); i++) {
+                uint64_t value = *limit_in(&from->limits, &limits[i]);
+                if (value != UINT64_MAX)
+                        *limit_in(&c->limits, &limits[i]) = value;
+        }
         int rc = add_names(c, from, err);
         if (rc == 0)
                 rc = put_rules_first(c, from, err);
@@ -263,6 +284,7 @@ static int lay_over(struct config *c, struct config *from, struct steno_error *e
         return rc;
 }
 
+/* A layer that sets nothing. */
 static void layer_init(struct config *c)
 {
         memset(c, 0, sizeof(*c));
@@ -298,9 +320,9 @@ static int disarm(struct config *layer, const char *path, char **warnings, struc
         struct buf names;
 
         buf_init(&names, 4096);
-        forget(&layer->provider, "provider", &names);
-        forget(&layer->base_url, "baseUrl", &names);
-        forget(&layer->api_key, "apiKey", &names);
+        for (size_t i = 0; i < COUNT(settings); i++)
+                if (settings[i].trust)
+                        forget(setting_in(layer, &settings[i]), settings[i].key, &names);
         if (layer->servers.count)
                 buf_printf(&names, "%smcpServers", names.n ? ", " : "");
         mcp_servers_release(&layer->servers);
@@ -396,15 +418,12 @@ static int add_environment(
 
 int config_load(struct config *c, const struct config_sources *from, struct steno_error *err)
 {
-        struct config loaded = {
-            .limits = {.turns = 50,
-                .tool_seconds = 600,
-                .command_seconds = 600,
-                .command_memory_mb = 4096},
-        };
+        struct config loaded = {0};
         char *home = NULL;
         int rc = config_home(from->env, &home, err);
 
+        for (size_t i = 0; i < COUNT(limits); i++)
+                *limit_in(&loaded.limits, &limits[i]) = limits[i].start;
         if (rc == STENO_ENOTFOUND)
                 rc = 0;
         if (rc == 0 && home)
@@ -423,20 +442,14 @@ int config_load(struct config *c, const struct config_sources *from, struct sten
 
 int config_override(struct config *c, const char *key, const char *value, struct steno_error *err)
 {
-        struct {
-                const char *key;
-                char **slot;
-        } slots[] = {{"provider", &c->provider}, {"baseUrl", &c->base_url}, {"apiKey", &c->api_key},
-            {"model", &c->model}, {"system", &c->system}};
-
-        for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
-                if (strcmp(key, slots[i].key) != 0)
+        for (size_t i = 0; i < COUNT(settings); i++) {
+                if (!settings[i].flag || strcmp(key, settings[i].key) != 0)
                         continue;
                 char *copy = strdup(value);
                 if (!copy)
                         return error_nomem(err);
-                free(*slots[i].slot);
-                *slots[i].slot = copy;
+                free(*setting_in(c, &settings[i]));
+                *setting_in(c, &settings[i]) = copy;
                 return 0;
         }
         return error_set(err, STENO_EINVAL, "%.60s cannot be set by a flag", key);
@@ -444,12 +457,8 @@ int config_override(struct config *c, const char *key, const char *value, struct
 
 void config_release(struct config *c)
 {
-        free(c->provider);
-        free(c->base_url);
-        free(c->api_key);
-        free(c->model);
-        free(c->system);
-        free(c->params);
+        for (size_t i = 0; i < COUNT(settings); i++)
+                free(*setting_in(c, &settings[i]));
         mcp_servers_release(&c->servers);
         permission_rules_release(&c->rules);
         json_keys_free_list(c->environment);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "output/stub.h"
 
@@ -14,30 +13,44 @@ static uint64_t limit_or(uint64_t given, uint64_t fallback)
         return given < INLINE_BYTES_FLOOR ? INLINE_BYTES_FLOOR : given;
 }
 
+static const struct {
+        const char *name;
+        uint64_t chars;
+        uint64_t bytes;
+        bool path;
+} profiles[] = {
+#define POLICY_ROW(id, name, chars, bytes, path) {name, chars, bytes, path},
+    POLICY_PROFILES(POLICY_ROW)
+#undef POLICY_ROW
+};
+
 void policy_init(
     struct policy *p, enum policy_profile profile, uint64_t max_chars, uint64_t max_bytes)
 {
-        bool runtime = profile == POLICY_RUNTIME_STORE;
         p->profile = profile;
-        p->max_chars = limit_or(max_chars, runtime ? UINT64_MAX : INLINE_CHARS_DEFAULT);
-        p->max_bytes =
-            limit_or(max_bytes, runtime ? POLICY_RUNTIME_STORE_BYTES : INLINE_BYTES_DEFAULT);
+        p->max_chars = limit_or(max_chars, profiles[profile].chars);
+        p->max_bytes = limit_or(max_bytes, profiles[profile].bytes);
 }
 
 bool policy_profile_parse(struct str name, enum policy_profile *out)
 {
-        if (name.n == 0 || str_is(name, "default"))
-                *out = POLICY_DEFAULT;
-        else if (str_is(name, "runtime-store"))
-                *out = POLICY_RUNTIME_STORE;
-        else
+        int i = name.n == 0 ? POLICY_DEFAULT : 0;
+        while (name.n && i < POLICY_PROFILE_COUNT && !str_is(name, profiles[i].name))
+                i++;
+        if (i == POLICY_PROFILE_COUNT)
                 return false;
+        *out = (enum policy_profile)i;
         return true;
 }
 
 const char *policy_profile_name(enum policy_profile profile)
 {
-        return profile == POLICY_RUNTIME_STORE ? "runtime-store" : "default";
+        return profiles[profile].name;
+}
+
+bool policy_names_path(const struct policy *p)
+{
+        return profiles[p->profile].path;
 }
 
 static size_t length_by_lead(unsigned char c)

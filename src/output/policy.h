@@ -25,14 +25,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "base/str.h"
 
-enum policy_profile {
-        POLICY_DEFAULT,       /* "default" */
-        POLICY_RUNTIME_STORE, /* "runtime-store" */
-};
+/*
+ * ROW(identifier, name, characters, bytes, does a stub name a path?). Adding a profile is adding a
+ * row. A stub names the ref of its output, or, as an older program of ours had it, a path.
+ */
+#define POLICY_PROFILES(ROW)                                                                       \
+        ROW(DEFAULT, "default", INLINE_CHARS_DEFAULT, INLINE_BYTES_DEFAULT, false)                 \
+        ROW(RUNTIME_STORE, "runtime-store", UINT64_MAX, 51200, true)
 
-#define POLICY_RUNTIME_STORE_BYTES 51200
+#define POLICY_ROW(id, name, chars, bytes, path) POLICY_##id,
+enum policy_profile { POLICY_PROFILES(POLICY_ROW) POLICY_PROFILE_COUNT };
+#undef POLICY_ROW
+
 #define POLICY_RUNTIME_STORE_PREVIEW 500 /* characters */
 
 struct policy {
@@ -46,9 +53,11 @@ struct policy {
 void policy_init(
     struct policy *p, enum policy_profile profile, uint64_t max_chars, uint64_t max_bytes);
 
-/* "default" (or "" or no name at all) and "runtime-store"; false for any other name. */
+/* A profile by name; "" or no name at all is "default". False for a name that no row has. */
 bool policy_profile_parse(struct str name, enum policy_profile *out);
 const char *policy_profile_name(enum policy_profile profile);
+/* Does a stub of this profile name a path instead of a ref? */
+bool policy_names_path(const struct policy *p);
 
 /*
  * Bytes and code points of a stream; all zero is the beginning. A byte that is not part of a
