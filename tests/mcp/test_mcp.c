@@ -50,7 +50,7 @@ static void old_revisions_are_accepted_and_unknown_ones_refused(void **state)
                 struct mcp_client *c = NULL;
                 struct steno_error err;
                 rig_init(&r, "fake", "python3");
-                r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+                r.args[0] = TESTS_DIR "/mcp/servers/fake.py";
                 r.args[1] = "legacy";
                 r.args[2] = (char *)good[i];
                 assert_int_equal(mcp_client_open(&r.server, &r.opt.host, 0, NULL, &c, &err), 0);
@@ -59,7 +59,7 @@ static void old_revisions_are_accepted_and_unknown_ones_refused(void **state)
                 rig_release(&r);
         }
         rig_init(&r, "fake", "python3");
-        r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r.args[0] = TESTS_DIR "/mcp/servers/fake.py";
         r.args[1] = "legacy";
         r.args[2] = "1999-01-01";
         rig_start(&r);
@@ -396,7 +396,7 @@ static void a_server_sees_no_canary(void **state)
 
         setenv("STENO_CANARY", "canary-1", 1);
         rig_init(&r, "fake", "python3");
-        r.args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r.args[0] = TESTS_DIR "/mcp/servers/fake.py";
         r.env[1] = "GIVEN=yes";
         rig_start(&r);
         fake_init(&f);

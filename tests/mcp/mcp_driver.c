@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fake_call.h"
+#include "support/fake_call.h"
 #include "mcp/mcp_tools.h"
 
 extern char **environ;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fake_call.h"
+#include "support/fake_call.h"
 #include "exec/exec.h"
 #include "mcp/mcp_tools.h"
 
@@ -62,7 +62,7 @@ static inline void rig_start(struct rig *r)
 static inline void rig_fake(struct rig *r, const char *mode)
 {
         rig_init(r, "fake", "python3");
-        r->args[0] = TESTS_DIR "/loop/servers/fake.py";
+        r->args[0] = TESTS_DIR "/mcp/servers/fake.py";
         r->args[1] = (char *)mode;
         rig_start(r);
         if (r->warnings.n)
@@ -123,7 +123,7 @@ struct web {
 
 static inline void web_start(struct web *w, const char *mode)
 {
-        const char *argv[] = {"python3", TESTS_DIR "/loop/servers/fake_http.py", mode, NULL};
+        const char *argv[] = {"python3", TESTS_DIR "/mcp/servers/fake_http.py", mode, NULL};
         int in[2], out[2];
         char port[16] = "";
 

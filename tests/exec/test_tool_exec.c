@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fake_call.h"
+#include "support/fake_call.h"
 #include "exec/exec_tool.h"
 #include "support/patience.h"
 
