@@ -125,8 +125,9 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                         err = r->err; /* storing the output failed: that is why it was ended */
         }
         if (rc && !r->err.code) {
-                /* It could not be started: that is its result. */
+                /* The command could not be started. That is its result then. */
                 steno_output_write(r->out, err.msg, strlen(err.msg), NULL);
+                cli_refuse(c, 127, "%s", err.msg);
                 result->exit_code = 127;
                 rc = 0;
         }
@@ -168,7 +169,8 @@ static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
         struct running r = {.c = c};
         struct exec_result result = {0};
         char call[48];
-        argv[argc] = NULL; /* what was moved to the front has its old place behind it */
+        argv[argc] = NULL; /* options_parse() moved the arguments to the front; their old places
+                              stand behind them */
         int rc = cli_open_conv(c, argv[0]);
         if (rc != 0)
                 return rc;

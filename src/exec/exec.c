@@ -98,13 +98,16 @@ static int describe(const struct exec_word *w, const struct exec_spec *spec, con
         int code = w->b == ENOENT || w->b == ENOTDIR ? STENO_ENOTFOUND
                    : w->b == EACCES || w->b == EPERM ? STENO_EDENIED
                                                      : STENO_EIO;
-        const char *what = program;
 
         if (w->a == EXEC_STAGE_DIRECTORY)
-                what = spec->directory ? spec->directory : "the working directory";
+                error_set(err, code, "cannot run \"%.80s\" in %.100s: %s", program,
+                    spec->directory ? spec->directory : "the working directory", strerror(w->b));
         else if (w->a != EXEC_STAGE_EXEC)
-                return error_sys(err, w->b, "cannot start %.100s", program);
-        error_set(err, code, "%.100s: %s", what, strerror(w->b));
+                return error_sys(err, w->b, "cannot run \"%.100s\"", program);
+        else if (w->b == ENOENT && !strchr(program, '/'))
+                error_set(err, code, "cannot run \"%.100s\": no such program in PATH", program);
+        else
+                error_set(err, code, "cannot run \"%.100s\": %s", program, strerror(w->b));
         if (err)
                 err->sys = w->b;
         return code;
@@ -354,8 +357,9 @@ static bool turn(struct run *r)
                 return true;
         if (r->out < 0)
                 return false;
-        /* The pipe is still held by something the command left behind: a short while for its
-         * last words, which counts from the exit so that a chatterer cannot hold us. */
+        /* A process that the command left behind still holds the pipe. We read what it writes for a
+         * short while, counted from the command's exit, so that a process that writes for ever
+         * cannot hold us up. */
         return p->gone ? moved : time_monotonic_ms() - r->exited < LINGER_MS;
 }
 

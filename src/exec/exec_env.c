@@ -1,6 +1,6 @@
 /*
- * exec_env.c - which environment variables a child may see. Nothing is passed on by default but
- * what programs need to find their way; keys and tokens stay here.
+ * exec_env.c - which environment variables a child may see. By default a child gets only the
+ * variables that programs usually need. Keys and tokens are not passed on.
  */
 #include "exec/exec.h"
 

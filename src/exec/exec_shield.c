@@ -1,8 +1,8 @@
 /*
  * exec_shield.c - Landlock rules and mount namespaces, by raw system calls.
  *
- * Owns the numbers of the Landlock ABI, so that old kernel headers do. Must not know what is
- * executed, nor why a directory is hidden.
+ * Defines the numbers of the Landlock ABI itself, so that it builds with old kernel headers. Must
+ * not know what is executed, nor why a directory is hidden.
  */
 #include "exec/exec_shield.h"
 

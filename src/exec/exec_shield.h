@@ -10,7 +10,7 @@
  *              they cannot be listed, and names that are made in them later cannot be used.
  *
  * Either way the child ends in a Landlock domain where the kernel has one: it can undo no mount,
- * trace no process outside, and read no /proc/<pid>/environ of one. Where neither is to be had,
+ * trace no process outside, and read no /proc/<pid>/environ of one. Where the machine has neither,
  * EXEC_SHIELD_NONE says so and only file modes protect.
  */
 #ifndef EXEC_EXEC_SHIELD_H
@@ -53,7 +53,7 @@ void exec_shield_release(struct exec_shield_plan *plan);
 
 /*
  * Done by the child between fork and exec: only system calls. Returns the shield that holds now,
- * or -1 when a namespace was entered and could not be furnished: the process is then of no use,
+ * or -1 when a namespace was entered and could not be set up: the process cannot be used then,
  * and the caller tries again in a new one with namespaces off.
  */
 int exec_shield_apply(const struct exec_shield_plan *plan, bool namespaces);

@@ -5,7 +5,8 @@
  *   1. Between fork and exec, and in the supervisor for ever, only async-signal-safe calls.
  *   2. The supervisor holds no descriptor of ours but the control socket, so that no lock or
  *      pipe of ours lives longer because of it.
- *   3. It ends only when it has no descendants left, or when they defy SIGKILL for 10 s.
+ *   3. It ends only when it has no descendants left, or when they are still there 10 s after
+ * SIGKILL.
  */
 #include "exec/exec_super.h"
 
@@ -48,7 +49,8 @@ static void close_span(unsigned first, unsigned last)
                 close((int)fd);
 }
 
-/* So that nothing we open is taken for stdout or stderr by code that prints where it should not. */
+/* Descriptors 0 to 2 are kept open, so that no file of ours gets one of these numbers and is
+ * written to by code that prints to stdout or stderr. */
 static void fill_standard(void)
 {
         int fd;
@@ -140,7 +142,8 @@ static bool limit_resources(const struct exec_launch *l)
         return setrlimit(RLIMIT_CORE, &core) == 0;
 }
 
-/* The errno that says most: a program that is there but not executable beats one that is not. */
+/* Which errno to report: that a program exists but is not executable says more than that another
+ * does not exist. */
 static int try_programs(const struct exec_launch *l)
 {
         int best = ENOENT;

@@ -89,8 +89,10 @@ static void mistakes_come_back_as_words(void **state)
             {"{\"argv\":[\"a\"],\"argv\":[\"b\"]}", "twice"},
             {"{\"command\":\"ls\"}", "unknown key \"command\""},
             {"{\"argv\":[\"ls\"],\"timeout\":3}", "unknown key \"timeout\""},
-            {"{\"argv\":[\"no-such-program-here\"]}", "no-such-program-here: No such file"},
-            {"{\"argv\":[\"ls\"],\"directory\":\"nowhere\"}", "/usr/nowhere: No such file"},
+            {"{\"argv\":[\"no-such-program-here\"]}",
+                "cannot run \"no-such-program-here\": no such program in PATH"},
+            {"{\"argv\":[\"ls\"],\"directory\":\"nowhere\"}",
+                "cannot run \"ls\" in /usr/nowhere: No such file"},
             {"{\"argv\":[\"/etc/passwd\"]}", "Permission denied"},
             {"not json", "arguments"},
         };
