@@ -14,9 +14,9 @@ struct check_opts {
 
 struct checking {
         struct cli *c;
-        uint64_t open;       /* findings that were not repaired, */
+        uint64_t open;       /* findings that were not repaired */
         uint64_t repairable; /* of which so many can be, */
-        uint64_t trashed;    /* and so many are in the trash, which is not repaired */
+        uint64_t trashed;    /* of them in the trash, where nothing is repaired */
 };
 
 static void put_finding(struct cli *c, const struct json *j)

@@ -1,7 +1,7 @@
 /*
- * cmd_demo.c - steno demo: the whole of it offline. A scripted model, a real command with a real
- * large output, a search in it, an error, and a run that is cut off and continued, in a store that
- * can be thrown away.
+ * cmd_demo.c - steno demo: all features without a network. A scripted model, a real command with a
+ * real large output, a search in it, an error, and a run that is cut off and continued, in a store
+ * that can be thrown away.
  */
 #include <errno.h>
 #include <stdio.h>

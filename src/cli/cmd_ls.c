@@ -138,7 +138,7 @@ static void put_table(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
-/* For a person, where a table would be empty; what was warned of may be why it is. */
+/* Printed for a person instead of an empty table. A warning before it may say why it is empty. */
 static void say_none(struct cli *c, const struct ls_opts *o)
 {
         if (o->query != NULL)

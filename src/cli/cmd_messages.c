@@ -81,7 +81,7 @@ static void say_damage(struct cli *c, const struct json *report)
         buf_release(&ranges);
 }
 
-/* An id that is not there pins nothing, as in Acontext; whoever typed it wants to know. */
+/* As in Acontext, an id that does not exist pins nothing. The person who typed it is told. */
 static void say_lost_pin(struct cli *c, const struct json *report, const char *pin)
 {
         json_ref at = json_get(report, 0, "edit_at_message_id");
@@ -102,7 +102,7 @@ static void say_what_matters(struct cli *c, const struct messages_opts *o, const
         json_release(&j);
 }
 
-/* The library takes a 0 for "not said"; who says it wants no messages. */
+/* The library takes 0 for "not given", but a person who types 0 wants no messages. */
 static bool wants_none(const struct opt_number *n)
 {
         return n->set && n->v == 0;

@@ -1,5 +1,5 @@
 /*
- * cmd_rm.c - steno rm, trash and purge: out of sight, back again, and gone.
+ * cmd_rm.c - steno rm, trash and purge: to the trash, back from it, and deleted for good.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static int remove_one(struct cli *c, const char *id)
         return EXIT_DONE;
 }
 
-/* One that is not there does not keep the others. */
+/* A conversation that does not exist does not keep the others from being removed. */
 static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
 {
         int rc = cli_open_store(c, CLI_MUST_EXIST);

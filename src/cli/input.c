@@ -47,7 +47,8 @@ ssize_t input_read(int fd, void *p, size_t n)
                 }
                 k = read(fd, p, n);
         } while (k < 0 && errno == EINTR);
-        /* Ctrl-C ends the writer of a pipe as well, and its end may be seen first. */
+        /* Ctrl-C also ends the program that writes into our pipe, and we may see the end of the
+         * pipe before the signal. */
         if (k == 0 && interrupt_pending()) {
                 errno = EINTR;
                 return -1;
@@ -181,7 +182,8 @@ enum input_next input_values_next(
                 }
                 if (v->eof)
                         return INPUT_END;
-                /* It would be refused when it is whole, and may never end: memory has an end. */
+                /* Such a value would be refused when it is complete, and it may never end. So it is
+                 * not collected any further. */
                 if (v->b.n - v->message > MESSAGE_MAX) {
                         *what = "a message has at most 67108864 bytes";
                         return INPUT_TOO_BIG;

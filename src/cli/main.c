@@ -138,7 +138,8 @@ static int finish_output(struct cli *c, int rc)
         int sys = out_flush(&c->out);
 
         if (sys == EPIPE) {
-                /* As any filter: the reader has seen enough, and nobody needs to be told. */
+                /* The reader closed the pipe because it has seen enough. As other filters do, we
+                 * end without a message. */
                 signal(SIGPIPE, SIG_DFL);
                 raise(SIGPIPE);
         }
@@ -149,7 +150,7 @@ static int finish_output(struct cli *c, int rc)
         return rc;
 }
 
-/* Nobody finds out by looking at the history that something at its end was moved aside. */
+/* The history does not show that a torn end was moved to quarantine, so a warning says it. */
 static void say_quarantined(struct cli *c)
 {
         unsigned long long n = steno_quarantined(c->store);

@@ -144,7 +144,7 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 {
         struct talk *t = ctx;
         events_print(&t->events, seq, type, data, n);
-        if (t->c->out.sys) /* nobody reads any more: as any filter, it ends */
+        if (t->c->out.sys) /* the reader closed the pipe: as any filter, we stop */
                 steno_stop_request(t->stop);
 }
 
@@ -192,7 +192,7 @@ int talk_stop_fd(struct talk *t)
         return renew_stop(t, NULL) == 0 ? steno_stop_fd(t->stop) : -1;
 }
 
-/* Of what broke off there is a rest; a reply that came to its end has none. */
+/* Did the run break off, so that it can be continued? A reply that came to its end cannot. */
 static bool broke_off(const struct json *j)
 {
         json_ref reason = json_get(j, 0, "reason");

@@ -41,7 +41,8 @@ bool buckets_take(struct buckets *all, const char *key, unsigned most)
 {
         int64_t minute = http_now_ms() / 60000;
         pthread_mutex_lock(&all->mutex);
-        /* Two keys in one place share what is there: never more than `most`. */
+        /* Two keys with the same place share its count, so that together they get at most `most`.
+         */
         struct bucket *b = &all->list[hash_64(key, strlen(key)) % BUCKETS];
         if (b->minute != minute)
                 *b = (struct bucket){.minute = minute};

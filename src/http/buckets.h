@@ -1,5 +1,6 @@
 /*
- * buckets.h - how often somebody may, a minute. In memory: a restart forgives.
+ * buckets.h - rate limits: how often a caller may do something in a minute. They are kept in
+ * memory, so a restart resets them.
  */
 #ifndef HTTP_BUCKETS_H
 #define HTTP_BUCKETS_H

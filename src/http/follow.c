@@ -124,7 +124,8 @@ static int hand_out(
         return waiting ? 0 : 1; /* nobody can take more in this round */
 }
 
-/* Who has no room has none of this round. Says whether one of them is just taking what it has. */
+/* Readers without room are left out of this round. Answers whether one of them is reading right
+ * now. */
 static bool mark_full(struct followed *f)
 {
         bool draining = false;

@@ -59,7 +59,8 @@ static enum MHD_Result count_header(
         else if (strcasecmp(key, "Authorization") == 0)
                 c->authorizations++;
         c->bad = c->bad || is_folded(key, value);
-        /* A name with white space in it, or a value with control characters, is a trick. */
+        /* A name with white space in it, or a value with control characters, is refused: only
+         * attacks send them. */
         for (const char *p = key; *p; p++)
                 c->bad = c->bad || *p <= ' ' || *p == 127 || *p == ':';
         for (const char *p = value ? value : ""; *p; p++)

@@ -278,7 +278,7 @@ int identities_add(struct identities *ids, const char *project, const char *sess
         char secret[65], id[40];
         id_make(ids->env, "tok_", id);
         random_hex(ids->env, secret, 24);
-        /* Acontext's clients insist on this beginning; nobody else minds. */
+        /* Acontext's clients accept only tokens that begin like this. Other clients accept any. */
         snprintf(token, TOKEN_TEXT, "sk-ac-%s", secret);
         return make(ids, project, session, id, token, err);
 }

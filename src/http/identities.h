@@ -1,5 +1,5 @@
 /*
- * identities.h - who may in: tokens, hosts, origins.
+ * identities.h - authentication: tokens, and the project or conversation that each of them reaches.
  *
  * tokens.json in the store's root holds only hashes: {"tokens":[{"id","project","hash","createdAt",
  * "session"?}]}. The server's own token, made at first start, stands in the clear in server.token

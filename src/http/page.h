@@ -2,7 +2,8 @@
  * page.h - the web page, from the binary.
  *
  * tools/embed-page builds ui/ and writes it down as a table of files: index.html, and assets whose
- * names hold a hash of their content. Open without a token: nothing in them is anybody's.
+ * names hold a hash of their content. They are open without a token, because they contain no user
+ * data.
  */
 #ifndef HTTP_PAGE_H
 #define HTTP_PAGE_H

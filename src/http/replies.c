@@ -40,7 +40,7 @@ void replies_free(struct replies *all)
         free(all);
 }
 
-/* The hashes of what was asked. False: this request is not for keeping. */
+/* The hashes of the request. False: its answer is not kept. */
 static bool describe(const struct request *r, char key[SHA256_HEX], char body[SHA256_HEX])
 {
         /* A form has another boundary every time. */

@@ -178,7 +178,7 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
         };
-        /* What the system denies to the server is not the caller's doing. */
+        /* A system error of the server is not the caller's fault: 500, not 403. */
         bool ours = rc == STENO_EDENIED && err->sys;
         for (size_t i = 0; i < sizeof MAP / sizeof *MAP && !ours; i++) {
                 if (MAP[i].rc == rc) {

@@ -16,7 +16,8 @@
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
 #define UNWATCHED_MS 15000
 #define APPROVAL_MS (10 * 60 * 1000)
-/* The event that asks is out a moment before the call waits; a quick answer must not miss it. */
+/* The event that asks is sent shortly before the call begins to wait. An answer that comes in
+ * between must not be lost. */
 #define ASKED_SOON_MS 1000
 
 struct live {

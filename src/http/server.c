@@ -123,7 +123,7 @@ static void raise_descriptor_limit(void)
         }
 }
 
-/* tokens.json and its like stand beside what the store opened. */
+/* tokens.json and similar files are in the store's folder. */
 static int open_identities(struct server *s, const char *url, struct steno_error *err)
 {
         char *path = NULL;
@@ -221,7 +221,7 @@ int server_port(const struct server *s)
         return s->port;
 }
 
-/* Lets what was accepted come to its end, for a while. */
+/* Waits for the requests that were accepted, up to a limit. */
 static void wait_for_requests(struct server *s)
 {
         for (int i = 0; i < SERVER_DRAIN_MS / 20 && atomic_load(&s->under_way); i++)
@@ -237,7 +237,7 @@ void server_stop(struct server *s)
                 http_quiesce(s);
         if (s->ticking)
                 pthread_join(s->ticker, NULL);
-        /* Runs first: their last events still reach those who watch. */
+        /* Runs are ended first, so that readers still get their last events. */
         runner_free(s->chat);
         s->chat = NULL;
         if (s->follow)

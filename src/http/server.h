@@ -1,11 +1,13 @@
 /*
  * server.h - steno serve: one store, one port, every API.
  *
- *   http.c      libmicrohttpd: headers, bodies, answers      route.c     the table
- *   identity.c  tokens                                       check.c     hosts, origins, lengths
- *   worker.c    threads that run handlers                    stream.c    answers that go on
- *   follow.c    runs and their readers                       metrics.c   figures
- *   api_*.c     Steno's own routes      openai_*.c, acontext_*.c   routes of others
+ *   http.c        libmicrohttpd: headers, bodies, answers
+ *   http_check.c  what is refused before a handler runs: hosts, origins, lengths
+ *   identities.c  tokens                     route.c    finding a route in the table
+ *   workers.c     threads that run handlers  streams.c  answers that go on
+ *   follow.c      runs and their readers     tails.c    outputs that grow and their readers
+ *   runner.c      runs of this server        form.c     multipart/form-data
+ *   metrics.c     figures                    page.c     the web page
  *
  * Only the public API and base/ are used below this.
  */

@@ -29,7 +29,7 @@ struct stream {
         bool suspended;
         bool ended;  /* nothing more comes */
         bool broken; /* end now, without a clean last chunk */
-        bool cut;    /* when what is queued has been sent, end like that */
+        bool cut;    /* end like that once what is queued has been sent */
         bool gone;   /* the connection is over */
         int64_t last_ms;
         int64_t taken_ms; /* when the reader last took something, or the queue was empty */

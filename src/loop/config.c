@@ -118,7 +118,7 @@ static int read_all(int fd, const char *path, char **text, size_t *n, struct ste
 int config_slurp(const char *path, char **text, size_t *n, struct steno_error *err)
 {
         struct stat st;
-        /* A pipe or a device in its place must not hold us up. */
+        /* A pipe or a device of that name must not block us. */
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
         if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -304,7 +304,7 @@ static int add_file(struct config *c, const char *path, struct str text, const c
         return rc;
 }
 
-/* ---- a file that nobody has vouched for ---- */
+/* ---- a file that is not trusted ---- */
 
 static void forget(char **text, const char *key, struct buf *names)
 {

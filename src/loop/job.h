@@ -23,9 +23,9 @@
 struct job_board {
         pthread_mutex_t lock;
         int refs;
-        int fd; /* eventfd: a job has returned */
-        struct steno_stop
-            *stop; /* what jobs see: it lives as long as they do, the caller's may not */
+        int fd;                  /* eventfd: a job has returned */
+        struct steno_stop *stop; /* the stop that jobs see: it lives as long as they do, which the
+                                    caller's may not */
 };
 
 struct job {

@@ -116,7 +116,7 @@ static int make_tools(struct loop *c, struct steno_error *err)
 
 /* ---- limits ---- */
 
-/* Stores the reason and ends the run when a limit is reached or someone said stop. */
+/* Stores the reason and ends the run when a limit is reached or a stop was requested. */
 static int check_limits(struct loop *c, struct steno_error *err)
 {
         char words[200];
@@ -164,7 +164,7 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
         jsonw_field_str(&e.w, "text", buf_str(&reply->text));
         jsonw_key(&e.w, "toolCalls");
         jsonw_array(&e.w);
-        if (!c->calls_json.failed) /* past its limit it would be half a list */
+        if (!c->calls_json.failed) /* past its size limit the list would be incomplete */
                 buf_put_str(&e.data, buf_str(&c->calls_json));
         jsonw_array_end(&e.w);
         journal_event_end(&e, &c->journal);
@@ -326,7 +326,8 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
 int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct steno_error *err)
 {
         struct steno_error own = {0};
-        struct steno_error *why = err ? err : &own; /* run_error tells it, whoever listens */
+        /* run_error needs the message also when the caller does not want it. */
+        struct steno_error *why = err ? err : &own;
         struct loop c = {0};
         toolset_init(&c.tools);
         buf_init(&c.calls_json, MESSAGE_MAX);

@@ -300,7 +300,7 @@ static void put_end(const struct work *w, const struct slot *s, bool left_behind
         if (rc == 0 && !job->result.signal)
                 return;
         bool stopped = steno_stop_requested(w->c->opt.stop);
-        if (rc == 0 && !stopped) /* killed by something else: the tool has told */
+        if (rc == 0 && !stopped) /* ended by something else, which the tool has reported */
                 return;
         if (stopped)
                 buf_printf(out,
@@ -442,7 +442,7 @@ static int decide(struct work *w, struct slot *s, struct steno_error *err)
         bool allowed;
         rc = permit(w, s, &allowed, reason, err);
         if (rc == 0 && !allowed)
-                object(w, s); /* a stop is no denial, though it ended the asking */
+                object(w, s); /* a stop that ended the question is not a denial */
         if (rc == 0 && !allowed && s->words.n == 0)
                 buf_printf(&s->words, "Permission denied: the call was not run.%s%s",
                     reason[0] ? " Reason: " : "", reason);
@@ -463,7 +463,7 @@ static int begin_call(struct work *w, struct slot *s, bool *alone, struct steno_
         int rc = 0;
         if (s->words.n == 0) {
                 rc = make_room(w, s, alone, err);
-                object(w, s); /* asking and waiting took time, a stop may have come */
+                object(w, s); /* a stop may have come while we asked and waited */
         }
         if (rc == 0)
                 rc = s->words.n ? refuse(w, s, err) : start(w, s, err);
@@ -500,7 +500,8 @@ int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error
                 s->tool = toolset_find(&c->tools, str_of(s->call->name));
                 buf_init(&s->words, 64 * KIB);
         }
-        /* All are decided before any starts: while a person thinks, nothing finishes unstored. */
+        /* All calls are decided before the first one starts. Otherwise a tool could finish while we
+         * wait for a person, and its result would not be stored meanwhile. */
         for (size_t i = 0; i < w.count && rc == 0; i++)
                 rc = decide(&w, &w.slots[i], err);
         for (size_t i = 0; i < w.count && rc == 0; i++)

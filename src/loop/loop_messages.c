@@ -165,7 +165,8 @@ int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_err
         put_time(&w, "createdAt");
         put_origin(&w, c);
         buf_putc(&json, ',');
-        buf_put(&json, came.p + 1, came.n - 1); /* less its brace; it has a role at least */
+        /* Without its opening brace; it always has a role. */
+        buf_put(&json, came.p + 1, came.n - 1);
         rc = buf_check(&json, err);
         if (rc == 0)
                 rc = append(c, buf_str(&json), c->provider->format, 0, err);

@@ -3,8 +3,8 @@
  *
  * steno_conv_recover completes tool calls and ends dead runs. What remains is text: pieces of a
  * reply that were shown to someone and whose message never came to be stored. They are in the
- * dead run's journal, and become an assistant message with partType "error" under the very id
- * the pieces were told with, so that doing this twice is doing it once.
+ * dead run's journal, and become an assistant message with partType "error" under the id that the
+ * pieces were sent with, so that doing this twice changes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "base/limits.h"
 #include "loop/loop.h"
 
-#define RESCUE_RUNS 3 /* newest runs looked at; older ones were looked at when they were new */
+/* How many of the newest runs are examined; older ones were examined when they were new. */
+#define RESCUE_RUNS 3
 
 /* ---- text of one dead run ---- */
 
@@ -167,7 +168,7 @@ int loop_recover(struct steno_store *store, struct steno_conv *conv, struct sten
 
 struct last {
         bool any;
-        bool final; /* the assistant's own, complete, last word */
+        bool final; /* it ends with a complete reply of the assistant */
 };
 
 static int look_at(void *ctx, const struct steno_record *r)

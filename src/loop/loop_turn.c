@@ -1,6 +1,7 @@
 /*
  * loop_turn.c - one model call: the stored history as the provider wants it, the reply streamed
- * into the journal, a required tool insisted on once. Stores failures, not replies.
+ * into the journal, a second attempt when the reply did not call the required tool. Stores
+ * failures, not replies.
  */
 #include "base/error.h"
 #include "base/limits.h"

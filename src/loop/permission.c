@@ -1,5 +1,5 @@
 /*
- * permission.c - rules, matched exactly. The numbered promises stand in permission.h.
+ * permission.c - rules, matched exactly. permission.h numbers the guarantees that are cited here.
  */
 #include "loop/permission.h"
 
@@ -142,7 +142,7 @@ struct call {
         struct exec_args args;
 };
 
-/* By its spelling: relative, and nowhere up. */
+/* Judged by its spelling: a relative path without "..". */
 static bool is_inside(const char *directory)
 {
         if (!directory)
@@ -202,7 +202,7 @@ static enum match match_command(const struct permission_rule *r, const struct ca
 {
         bool same;
 
-        /* A server may call a tool of its own execute_command. */
+        /* An MCP server may have a tool that is also called execute_command. */
         if (!c->is_execute)
                 return NO;
         if (!c->parsed)

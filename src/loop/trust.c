@@ -142,7 +142,7 @@ static int change(const char *home, const char *real, const char *hash, struct s
                 return dir;
         buf_init(&b, CONFIG_FILE_MAX);
         json_init(&l.j);
-        /* Two at once must not lose each other's entry. */
+        /* Two processes that record trust at the same time must not lose each other's entry. */
         int rc = fs_real()->flock(fs_real(), dir, LOCK_EX);
         rc = rc < 0 ? error_sys(err, rc, "%.160s", home) : list_read(&l, home, err);
         if (rc == 0) {

@@ -2,7 +2,8 @@
  * trust.h - which steno.json files a person has looked at.
  *
  * trusted.json in Steno's configuration directory (0600) holds {"files":{PATH:SHA256}}. Trust is in
- * these very bytes at this very path: a file that was changed, moved or copied is a stranger again.
+ * these very bytes at this very path: a file that was changed, moved or copied is not trusted any
+ * more.
  */
 #ifndef LOOP_TRUST_H
 #define LOOP_TRUST_H

@@ -173,7 +173,7 @@ static int64_t earlier(int64_t a, int64_t b)
         return a < b ? a : b;
 }
 
-/* 0: modern. STENO_EUNSUPPORTED: the older era. Else: the server cannot be spoken to. */
+/* 0: modern. STENO_EUNSUPPORTED: the older era. Else: the server cannot be used. */
 static int discover(struct mcp_client *c, struct mcp_transport *t, int64_t deadline,
     const struct steno_stop *stop, struct steno_error *err)
 {
@@ -254,7 +254,7 @@ static int connect_server(struct mcp_client *c, const struct steno_stop *stop,
         if (rc < 0)
                 return rc;
         rc = discover(c, t, deadline, stop, err);
-        /* Some old servers die of a method they do not know. */
+        /* Some old servers exit when they get a method that they do not know. */
         if (rc == STENO_EIO && c->server->command) {
                 t->ops->close(t);
                 t = NULL;
@@ -353,7 +353,7 @@ static int enter(struct mcp_client *c, const struct steno_stop *stop, struct mcp
         return rc;
 }
 
-/* STENO_EIO and a session that is gone: what is there now will serve nobody. */
+/* After STENO_EIO, or when the session is gone, this transport cannot be used any more. */
 static void leave(struct mcp_client *c, int rc)
 {
         pthread_mutex_lock(&c->lock);
@@ -376,7 +376,8 @@ static int request(
         leave(c, rc);
         if (rc != STENO_ENOTFOUND)
                 return rc;
-        /* The server refused it for the session's sake: nothing was done, so it may be sent again.
+        /* The server refused the request because its session had ended. It did nothing, so the
+         * request may be sent again.
          */
         rc = enter(c, r->stop, &t, err);
         if (rc < 0)

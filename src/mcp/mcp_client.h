@@ -21,7 +21,7 @@ struct mcp_tool {
 };
 
 /* `server` and what `host` points at must outlive the client. Connects and shakes hands;
- * `stop` may be NULL, start_ms is the patience with all of it (0: 30 s). */
+ * `stop` may be NULL, start_ms is the time limit for all of this (0: 30 s). */
 int mcp_client_open(const struct mcp_server *server, const struct mcp_host *host, uint64_t start_ms,
     const struct steno_stop *stop, struct mcp_client **out, struct steno_error *err);
 void mcp_client_close(struct mcp_client *c);

@@ -91,7 +91,7 @@ static void put_base64(struct buf *b, struct str s)
         }
 }
 
-/* A tool's name may hold what a header cannot. */
+/* A tool's name may hold characters that a header cannot. */
 static struct curl_slist *add_name(struct curl_slist *list, const char *name)
 {
         bool plain = *name && *name != ' ';
@@ -304,7 +304,7 @@ static void prepare(struct post *p, struct str body, struct curl_slist *headers)
         libcurl.easy_setopt(c, CURLOPT_ERRORBUFFER, p->error);
 }
 
-/* Until the answer is there, the transfer over, or patience at its end. */
+/* Waits until the answer is there, the transfer is over, or the time limit has passed. */
 static int drive(struct post *p, CURLM *multi, int64_t deadline, const struct steno_stop *stop,
     CURLcode *code, struct steno_error *err)
 {
@@ -483,7 +483,7 @@ static int http_exchange(struct mcp_transport *t, struct mcp_exchange *x, struct
         int rc = run(h, x, x->body, x->deadline, x->stop, err);
 
         pthread_mutex_lock(&h->lock);
-        /* In the modern era closing the stream has said it already. */
+        /* In the modern era closing the stream has already told the server. */
         bool legacy = !h->modern && h->version[0];
         pthread_mutex_unlock(&h->lock);
         if ((rc == STENO_EINTERRUPTED || rc == STENO_ETIMEOUT) && legacy) {
@@ -513,7 +513,7 @@ static void http_settle(struct mcp_transport *t, const char *version, bool moder
         pthread_mutex_unlock(&h->lock);
 }
 
-/* A server that gave a session likes to hear of its end. */
+/* A server that opened a session is told when it ends. */
 static void end_session(struct http *h)
 {
         struct curl_slist *headers = make_headers(h, NULL);

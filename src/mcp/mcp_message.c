@@ -1,5 +1,5 @@
 /*
- * mcp_message.c - telling JSON-RPC messages apart, and the ones that need no thought.
+ * mcp_message.c - telling JSON-RPC messages apart, and writing those that are always the same.
  */
 #include "mcp/mcp_transport.h"
 

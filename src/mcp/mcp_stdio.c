@@ -100,7 +100,8 @@ static int out_of_time(int64_t deadline, const struct steno_stop *stop, struct s
         return 0;
 }
 
-/* A line half written cannot be taken back: then the server is of no more use, and is let go. */
+/* A line that was written only in part cannot be taken back. The server can no longer be used then,
+ * and is ended. */
 static int send_line(struct stdio *s, struct str body, int64_t deadline,
     const struct steno_stop *stop, struct steno_error *err)
 {
@@ -370,7 +371,7 @@ static void delist(struct stdio *s, struct waiter *w)
         free_letters(w->first);
 }
 
-/* The next letter, or NULL with *rc set when there will be none. */
+/* The next message for this exchange, or NULL with *rc set when none will come. */
 static struct letter *next_letter(struct stdio *s, struct waiter *w, const struct mcp_exchange *x,
     int *rc, struct steno_error *err)
 {
@@ -441,7 +442,8 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
         enlist(s, &w, x->id);
         int rc = send_line(s, x->body, x->deadline, x->stop, err);
         bool sent = rc == 0;
-        /* Even when nothing could be sent: why it died says more than that it did. */
+        /* Also when nothing could be sent: the reason why it died says more than the failed write.
+         */
         if (sent || rc == STENO_EIO) {
                 struct mcp_exchange last = *x;
                 if (!sent)

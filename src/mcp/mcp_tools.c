@@ -125,7 +125,7 @@ static int add_tool(struct steno_tools *set, const struct opening *o, const stru
 {
         char name[MCP_NAME_MAX + 1];
 
-        /* The same name twice: the first is what the server will answer to. */
+        /* The same name twice: a call by this name reaches the first. */
         if (!mcp_name_offer(o->server->name, t->name, is_taken, set, name))
                 return 0;
         struct tool tool = {.name = toolset_strdup(set, str_of(name)),

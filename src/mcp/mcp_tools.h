@@ -11,7 +11,7 @@ struct mcp_tools_options {
         const struct mcp_server *servers;
         size_t count;
         struct mcp_host host;
-        uint64_t start_ms;             /* patience with a server that starts; 0: 30 s */
+        uint64_t start_ms;             /* time limit for a server to start; 0: 30 s */
         const struct steno_stop *stop; /* may be NULL */
 };
 

@@ -42,7 +42,7 @@ struct mcp_transport_ops {
         /*
          * Sends and waits. STENO_EINTERRUPTED, STENO_ETIMEOUT: the server was told that nobody
          * waits any more. STENO_EIO: it cannot be reached, or died; STENO_EPROTO: it answers
-         * something else; STENO_ELIMIT: more than it may.
+         * something else; STENO_ELIMIT: its answer is too large.
          */
         int (*exchange)(struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err);
         int (*notify)(struct mcp_transport *t, struct str body, struct steno_error *err);

@@ -13,8 +13,8 @@
 #include "net/libcurl.h"
 #include "base/env.h"
 
-/* How long to wait for the formal end of an answer that is complete: a connection can only be kept
- * when it was read to its end, and most endpoints send that in the same breath. */
+/* How long to wait for the end of an answer that is already complete. A connection can be reused
+ * only when the answer was read to its end, and most endpoints send that end at once. */
 #define LEAVE_MS 40
 
 struct transfer_pool {
@@ -174,7 +174,7 @@ static int finished(struct state *s, CURLM *multi, bool *is)
         return 0;
 }
 
-/* 0 while there is time and nobody said stop. */
+/* 0 while there is time left and no stop was requested. */
 static int check_time(struct state *s, int64_t now)
 {
         struct transfer *t = s->t;

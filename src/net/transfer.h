@@ -24,13 +24,13 @@ struct transfer {
         const char *const *headers; /* "Name: value", NULL-terminated */
         struct str body;
         uint32_t connect_ms;
-        uint32_t idle_ms; /* no byte for so long ends it */
+        uint32_t idle_ms; /* the transfer ends when no byte comes for so long */
         int64_t deadline; /* time_monotonic_ms(); 0: none */
         const struct steno_stop *stop;
         /* Bytes of the answer; status and type are known by then. Non-zero ends the transfer and
          * is returned. */
         int (*data)(void *ctx, struct transfer *t, const char *p, size_t n);
-        /* As of provider.h; may be NULL. */
+        /* As tick of struct provider_hooks; may be NULL. */
         int (*tick)(void *ctx);
         /* Asked after each piece: is the answer complete? May be NULL. */
         bool (*done)(void *ctx);
@@ -41,7 +41,7 @@ struct transfer {
         char type[80];       /* Content-Type */
         long retry_after_ms; /* -1: not told */
         bool timed_out;      /* the connect or idle limit passed */
-        char why[160];       /* what the network did, when it failed */
+        char why[160];       /* how the network failed */
 };
 
 /*

@@ -22,10 +22,11 @@
  *       on.
  *     - It returns within 100 ms after steno_stop_requested(call->stop), and kills what it
  *       started. steno_stop_fd(call->stop) can be polled next to other descriptors.
- *     - call->deadline (monotonic milliseconds, time_monotonic_ms()) is its time limit; passing it
- * is the tool's to notice: return STENO_ETIMEOUT. Both at once: tool_call_stopped(), and
- *       tool_call_left_ms() as a time-out for poll(). A tool that does neither is left behind two
- *       seconds later, its thread with it, and writes to a call that is over are refused.
+ *     - call->deadline (monotonic milliseconds, time_monotonic_ms()) is its time limit. The tool
+ * itself has to notice that it passed, and returns STENO_ETIMEOUT. Both at once:
+ * tool_call_stopped(), and tool_call_left_ms() as a time-out for poll(). A tool that does neither
+ * is left behind two seconds later, its thread with it, and writes to a call that is over are
+ * refused.
  *     - Nothing in `call` may be used after the return.
  *
  * THREADS  A toolset is built by one thread and only read afterwards. The functions on a call may
@@ -63,7 +64,7 @@ struct steno_tool_call {
         const struct tool_call_ops *ops;
 };
 
-/* How the loop (or a test) takes what a call gives. All slots are set. */
+/* Where a call's output and steps go: functions of the loop, or of a test. All slots are set. */
 struct tool_call_ops {
         int (*write)(
             struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);

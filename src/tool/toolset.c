@@ -1,7 +1,7 @@
 /*
- * toolset.c - what a model is offered: names, look-up, the "tools" array of a request, and the
- * callbacks a C program registers. Owns copies of strings and the sources handed to it. Knows
- * nothing of runs or of how a call is carried out.
+ * toolset.c - the tools that a model is offered: names, look-up, and the callbacks that a C program
+ * registers. Owns copies of strings and the sources handed to it. Knows nothing of runs or of how a
+ * call is carried out.
  */
 #include <stdlib.h>
 #include <string.h>

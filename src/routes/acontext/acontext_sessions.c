@@ -414,7 +414,7 @@ void acontext_observing(struct request *r)
         if (rc) {
                 request_failed(r, rc, &err);
         } else {
-                /* Nothing waits: what is stored is observed. */
+                /* Nothing is ever pending: what is stored counts as observed. */
                 time_format(env_real()->now(env_real()), at);
                 acontext_begin(r, &w);
                 jsonw_object(&w);

@@ -86,7 +86,7 @@ static int put_message(struct facts *f, const struct steno_record *r)
         }
         json_release(&j);
         steno_free(text);
-        return rc == STENO_ENOMEM ? rc : 0; /* what cannot be read is the view's to say */
+        return rc == STENO_ENOMEM ? rc : 0; /* damaged records are reported by the view */
 }
 
 static int put_fact(void *ctx, const struct steno_record *r)
