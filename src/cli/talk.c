@@ -148,24 +148,36 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
                 steno_stop_request(t->stop);
 }
 
-static int exit_of(const char *result)
+/* What the end of a run means for the caller; other reasons are limits that were reached. */
+static const struct ending {
+        const char *reason;
+        int code;
+        bool complete; /* there is nothing to continue */
+} endings[] = {
+    {"stop", EXIT_DONE, true},
+    {"length", EXIT_DONE, true},
+    {"content_filter", EXIT_DONE, true},
+    {"required_tool", EXIT_REFUSED, true},
+    {"interrupted", EXIT_INTERRUPTED, false},
+    {"error", EXIT_IO, false},
+};
+
+static struct ending ending_of(const char *result)
 {
+        struct ending end = {NULL, EXIT_REFUSED, false};
         struct json j;
         json_init(&j);
-        int code = EXIT_REFUSED;
         if (json_parse(&j, result, strlen(result), NULL, NULL) == 0) {
                 json_ref reason = json_get(&j, 0, "reason");
-                json_ref why = json_get(&j, json_get(&j, 0, "error"), "code");
-                if (json_is(&j, reason, "stop") || json_is(&j, reason, "length") ||
-                    json_is(&j, reason, "content_filter"))
-                        code = EXIT_DONE;
-                else if (json_is(&j, reason, "interrupted"))
-                        code = EXIT_INTERRUPTED;
-                else if (json_is(&j, reason, "error") && !json_is(&j, why, "LLM_AUTH"))
-                        code = EXIT_IO;
+                for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+                        if (json_is(&j, reason, endings[i].reason))
+                                end = endings[i];
+                /* A key that was refused will be refused again. */
+                if (json_is(&j, json_get(&j, json_get(&j, 0, "error"), "code"), "LLM_AUTH"))
+                        end.code = EXIT_REFUSED;
         }
         json_release(&j);
-        return code;
+        return end;
 }
 
 static uint32_t number(const struct opt_number *n, uint32_t scale)
@@ -192,25 +204,13 @@ int talk_stop_fd(struct talk *t)
         return renew_stop(t, NULL) == 0 ? steno_stop_fd(t->stop) : -1;
 }
 
-/* Did the run break off, so that it can be continued? A reply that came to its end cannot. */
-static bool broke_off(const struct json *j)
+static void say_how_to_go_on(struct talk *t)
 {
-        json_ref reason = json_get(j, 0, "reason");
-        return !json_is(j, reason, "stop") && !json_is(j, reason, "length") &&
-               !json_is(j, reason, "content_filter") && !json_is(j, reason, "required_tool");
-}
-
-static void say_how_to_go_on(struct talk *t, const char *result)
-{
-        struct json j;
         if (t->c->json || !t->go_on || t->c->out.sys)
                 return;
-        json_init(&j);
         bool command = t->go_on[0] != '/';
-        if (json_parse(&j, result, strlen(result), NULL, NULL) == 0 && broke_off(&j))
-                cli_say(t->c, "  %s%s%s goes on from here", t->go_on, command ? " " : "",
-                    command ? steno_conv_id(t->c->conv) : "");
-        json_release(&j);
+        cli_say(t->c, "  %s%s%s goes on from here", t->go_on, command ? " " : "",
+            command ? steno_conv_id(t->c->conv) : "");
 }
 
 int talk_run(struct talk *t, const struct talk_turn *turn)
@@ -244,8 +244,9 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
         session_fill(&t->session, &opt);
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
-        int code = exit_of(result);
-        say_how_to_go_on(t, result);
+        struct ending end = ending_of(result);
+        if (!end.complete)
+                say_how_to_go_on(t);
         steno_free(result);
-        return code;
+        return end.code;
 }

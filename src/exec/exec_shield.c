@@ -45,18 +45,6 @@ struct beneath_attr {
         int32_t parent_fd;
 } __attribute__((packed));
 
-const char *exec_shield_name(enum exec_shield shield)
-{
-        switch (shield) {
-        case EXEC_SHIELD_LANDLOCK:
-                return "landlock";
-        case EXEC_SHIELD_NAMESPACE:
-                return "namespace";
-        default:
-                return "none";
-        }
-}
-
 /* ---- Landlock rules, in the parent ---- */
 
 /* IOCTL_DEV and later rights stay unhandled: what is not handled is allowed. */

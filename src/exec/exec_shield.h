@@ -30,9 +30,6 @@ enum exec_shield {
         EXEC_SHIELD_NAMESPACE,
 };
 
-/* "none", "landlock", "namespace" */
-const char *exec_shield_name(enum exec_shield shield);
-
 struct exec_shield_plan {
         char hidden[EXEC_HIDDEN_MAX][PATH_MAX]; /* resolved */
         size_t count;

@@ -154,9 +154,13 @@ static int reply_stored(void *ctx, const struct history_item *item)
         json_init(&j);
         if (json_parse(&j, item->json, item->n, NULL, NULL) == 0) {
                 acontext_begin(s->r, &w);
-                acontext_put_message(&w, s->r, s->session, item->id, s->parent, item->at, &j,
-                    json_type(&j, 0) == JSON_ARRAY ? json_at(&j, 0, 0) : 0,
-                    s->meta ? s->meta : item->meta);
+                struct acontext_facts facts = {.session = s->session,
+                    .id = item->id,
+                    .parent = s->parent,
+                    .at = item->at,
+                    .meta = s->meta ? s->meta : item->meta};
+                acontext_put_message(
+                    &w, &facts, &j, json_type(&j, 0) == JSON_ARRAY ? json_at(&j, 0, 0) : 0);
                 acontext_end(s->r, &w, 201);
         }
         json_release(&j);
@@ -420,8 +424,12 @@ static void put_items(struct reading *d, struct jsonw *w, struct history *h, str
                 const char *name = text ? arena_dup(&d->r->arena, str_of(text)).p : "";
                 free(text);
                 history_find(h, name, "acontext", note_facts, &f, NULL);
-                acontext_put_message(
-                    w, d->r, urls->session, name, parent, f.at, &d->out, m, f.meta);
+                struct acontext_facts facts = {.session = urls->session,
+                    .id = name,
+                    .parent = parent,
+                    .at = f.at,
+                    .meta = f.meta};
+                acontext_put_message(w, &facts, &d->out, m);
                 put_urls(urls, &d->out, m, name);
                 parent = name;
                 id = json_next(&d->report, ids, id);

@@ -144,28 +144,27 @@ static void put_part(struct jsonw *w, const struct json *j, json_ref p, const ch
         jsonw_object_end(w);
 }
 
-void acontext_put_message(struct jsonw *w, struct request *r, const char *session, const char *id,
-    const char *parent, const char *at, const struct json *j, json_ref m, const char *meta)
+void acontext_put_message(
+    struct jsonw *w, const struct acontext_facts *facts, const struct json *j, json_ref m)
 {
         json_ref parts = json_get(j, m, "parts");
         json_ref role = json_get(j, m, "role");
         size_t k = 0;
-        (void)r;
         jsonw_object(w);
-        jsonw_field_cstr(w, "id", id);
-        jsonw_field_cstr(w, "session_id", session);
-        jsonw_field_cstr(w, "parent_id", parent);
+        jsonw_field_cstr(w, "id", facts->id);
+        jsonw_field_cstr(w, "session_id", facts->session);
+        jsonw_field_cstr(w, "parent_id", facts->parent);
         jsonw_field_raw(w, "role", role == JSON_NONE ? STR("\"user\"") : json_raw(j, role));
-        jsonw_field_raw(w, "meta", meta ? str_of(meta) : STR("{}"));
+        jsonw_field_raw(w, "meta", facts->meta ? str_of(facts->meta) : STR("{}"));
         jsonw_key(w, "parts");
         jsonw_array(w);
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p))
-                put_part(w, j, p, id, k++);
+                put_part(w, j, p, facts->id, k++);
         jsonw_array_end(w);
         jsonw_field_null(w, "task_id");
         jsonw_field_cstr(w, "session_task_process_status", "disable_tracking");
-        jsonw_field_cstr(w, "created_at", at);
-        jsonw_field_cstr(w, "updated_at", at);
+        jsonw_field_cstr(w, "created_at", facts->at);
+        jsonw_field_cstr(w, "updated_at", facts->at);
         jsonw_object_end(w);
 }
 

@@ -21,9 +21,18 @@ bool acontext_new_id(struct request *r, const char *purpose, char out[37]);
 void acontext_put_cursor(struct jsonw *w, uint64_t n);
 bool acontext_cursor(struct request *r, uint64_t *n);
 
-/* One message as Acontext shows it, with its parts. `parent` may be NULL. */
-void acontext_put_message(struct jsonw *w, struct request *r, const char *session, const char *id,
-    const char *parent, const char *at, const struct json *message, json_ref m, const char *meta);
+/* What Acontext tells of a message beside its role and its parts. */
+struct acontext_facts {
+        const char *session;
+        const char *id;
+        const char *parent; /* id of the message before it; may be NULL */
+        const char *at;
+        const char *meta; /* JSON; NULL: {} */
+};
+
+/* The message at `m` of `j` as Acontext shows it, with its parts. */
+void acontext_put_message(
+    struct jsonw *w, const struct acontext_facts *facts, const struct json *j, json_ref m);
 
 /* Shows media of a stored message as assets: {sha256: {...}} for public_urls. */
 struct asset {
