@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -316,6 +315,24 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
         return 0;
 }
 
+/* Searches the file as memory where that is possible. Memory that broke is read instead, which
+ * tells what is wrong. */
+static int search(struct context_file *f, const struct grep_options *opt, struct grep_result *out,
+    struct steno_error *err)
+{
+        struct map map = {0};
+        struct grep_source source = {.read = read_file, .ctx = f, .size = f->size};
+        if (f->size && f->size <= SIZE_MAX && f->fs->map(f->fs, f->fd, (size_t)f->size, &map) == 0)
+                source.map = &map;
+        int rc = grep_run(&source, opt, out, err);
+        if (rc < 0 && map_is_broken(&map)) {
+                source.map = NULL;
+                rc = grep_run(&source, opt, out, err);
+        }
+        map_close(&map);
+        return rc;
+}
+
 int context_grep(
     struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
 {
@@ -323,25 +340,15 @@ int context_grep(
         struct buf said, pattern;
         struct grep_options opt = {0};
         struct grep_result result;
-        void *map = NULL;
         int rc = open_ref(conv, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
         buf_init(&pattern, 64 * KIB);
         rc = take_options(args, &opt, &pattern, &said, err);
-        if (rc == 0 && f.size) {
-                map = mmap(NULL, (size_t)f.size, PROT_READ, MAP_SHARED, f.fd, 0);
-                if (map == MAP_FAILED) {
-                        map = NULL;
-                        rc = error_set(err, STENO_EIO, "mapping %s failed", f.info.id);
-                }
-        }
         if (rc == 0) {
-                if (map)
-                        madvise(map, (size_t)f.size, MADV_SEQUENTIAL);
                 opt.utf8 = f.info.state == ARTIFACT_OPEN || f.info.utf8;
-                rc = grep_run(map ? map : "", (size_t)f.size, &opt, &result, err);
+                rc = search(&f, &opt, &result, err);
         }
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
@@ -358,8 +365,6 @@ int context_grep(
                 jsonw_object_end(&w);
                 grep_release(&result);
         }
-        if (map)
-                munmap(map, (size_t)f.size);
         buf_release(&said);
         buf_release(&pattern);
         context_close(&f);

@@ -5,9 +5,9 @@
  *   literals   every match contains one of a few literals: find those at the speed of memory and
  *              run the engine on their lines only (or not at all, where the literal is the match)
  *   windows    no match can see a line feed: run the engine over many lines at once
- *   lines      anything else: each line alone
- * A text is taken in blocks of whole lines. Where a block is ASCII the engine runs on bytes, which
- * is faster and means the same.
+ *   lines      anything else: each line alone (grep_line.c)
+ * A text is read in blocks of whole lines (grep_text.c). Where a block is ASCII the engine runs on
+ * bytes, which is faster and means the same.
  *
  * Time: the engine bounds what a starting point may cost (grep_pcre2.c); a call is given few
  * enough of them to return soon, and the clock is looked at between calls.
@@ -20,58 +20,21 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "output/grep_engine.h"
-#include "output/grep_show.h"
-#include "output/lines.h"
-#include "output/pattern.h"
+#include "output/grep_search.h"
 
-#define BLOCK ((size_t)256 * 1024)
-#define WINDOW ((size_t)16 * 1024) /* starting points of one light call */
-#define SLICE ((size_t)1024)       /* the same in a long line, where each can cost more */
-#define HARD_SLICE 8
-#define LOOKBEHIND 256 /* bytes before a slice that assertions can see */
-#define DENSE 200      /* a candidate in so few bytes on average is no filter */
-
-struct search {
-        const char *text;
-        size_t n;
-        const struct grep_options *opt;
-        const struct grep_engine *engine;
-        struct grep_code *code[2];   /* bytes, characters; compiled when first needed */
-        struct pattern_info info[2]; /* text that is ASCII, text that may not be */
-        struct finder finder[2];
-        bool has_finder[2];
-        bool dense;
-        int wide; /* index of the above for the block at hand */
-        size_t candidates;
-        /* time */
-        int64_t began; /* time_monotonic_us() */
-        size_t unchecked;
-        uint32_t deadline_ms;
-        /* what was found */
-        struct grep_result *out;
-        size_t cap;
-        uint32_t max_results;
-        uint32_t context;
-        size_t bytes;
-        bool full;      /* no more are collected */
-        size_t counted; /* line feeds before this place are in `line` */
-        uint64_t line;
-        struct steno_error *err;
-};
+#define DENSE 200 /* a candidate in so few bytes on average is no filter */
 
 /* ---- time ---- */
 
-static uint64_t elapsed_us(const struct search *s)
+static uint64_t elapsed_us(const struct grep_search *s)
 {
         return (uint64_t)(time_monotonic_us() - s->began);
 }
 
-/* Called with the place that was reached, after `work` bytes of engine time. */
-static int check_time(struct search *s, size_t at, size_t work)
+int grep_check_time(struct grep_search *s, uint64_t at, size_t work)
 {
         s->unchecked += work;
-        if (s->unchecked < WINDOW)
+        if (s->unchecked < GREP_WINDOW)
                 return 0;
         s->unchecked = 0;
         uint64_t us = elapsed_us(s);
@@ -85,7 +48,7 @@ static int check_time(struct search *s, size_t at, size_t work)
 
 /* ---- results ---- */
 
-static int grow(struct search *s)
+static int grow(struct grep_search *s)
 {
         if (s->out->count < s->cap)
                 return 0;
@@ -113,32 +76,50 @@ static size_t context_bytes(const struct grep_line *list, uint32_t n)
         return sum;
 }
 
-/* A matching line [from, to), the match at [start, end). */
-static int collect(struct search *s, size_t from, size_t to, size_t start, size_t end)
+/* Counts the lines before an offset, while anybody wants to know. Text that is read must be counted
+ * before the window moves on; mapped text is counted when a match is found. */
+static void count_lines(struct grep_search *s, uint64_t to)
+{
+        const struct grep_text *t = &s->text;
+        if (!s->full && to > s->counted)
+                s->line += lines_count(
+                    t->source->map ? t->source->map->p + s->counted : t->p + (s->counted - t->at),
+                    (size_t)(to - s->counted));
+        s->counted = to;
+}
+
+static int show(struct grep_search *s, const struct grep_hit *hit, struct grep_match *m,
+    struct grep_line *around)
+{
+        struct grep_show how = {&s->text, &s->out->shown, s->opt->utf8};
+        int rc = grep_show_line(&how, hit, &m->content, s->err);
+        if (rc < 0 || !s->context)
+                return rc;
+        rc = grep_show_before(&how, hit->from, s->context, around, &m->before_count, s->err);
+        if (rc == 0)
+                rc = grep_show_after(
+                    &how, hit->to, s->context, around + s->context, &m->after_count, s->err);
+        return rc;
+}
+
+int grep_collect(struct grep_search *s, const struct grep_hit *hit)
 {
         s->out->total_matches++;
         if (s->full)
                 return 0;
+        count_lines(s, hit->from);
         int rc = grow(s);
         if (rc < 0)
                 return rc;
         struct grep_match *m = &s->out->matches[s->out->count];
         struct grep_line *around = s->out->context + s->out->count * 2 * s->context;
-        memset(m, 0, sizeof(*m));
-        s->line += lines_count(s->text + s->counted, from - s->counted);
-        s->counted = from;
-        m->line = s->line;
-        m->match_offset = start;
-        m->match_size = end - start;
-        grep_show_line(s->text, from, to, start, end, s->opt->utf8, &m->content);
-        size_t bytes = m->content.text.n;
-        if (s->context) {
-                m->before_count = grep_show_before(s->text, from, s->context, s->opt->utf8, around);
-                m->after_count = grep_show_after(
-                    s->text, s->n, to, s->context, s->opt->utf8, around + s->context);
-                bytes += context_bytes(around, m->before_count) +
-                         context_bytes(around + s->context, m->after_count);
-        }
+        *m = (struct grep_match){
+            .line = s->line, .match_offset = hit->start, .match_size = hit->end - hit->start};
+        rc = show(s, hit, m, around);
+        if (rc < 0)
+                return rc;
+        size_t bytes = m->content.text.n + context_bytes(around, m->before_count) +
+                       context_bytes(around + s->context, m->after_count);
         if (s->opt->max_bytes && s->out->count > 0 && s->bytes + bytes > s->opt->max_bytes) {
                 s->full = true;
                 return 0;
@@ -149,8 +130,16 @@ static int collect(struct search *s, size_t from, size_t to, size_t start, size_
         return 0;
 }
 
+/* A matching line [from, to) of the block, the match at [start, end). */
+static int collect(struct grep_search *s, size_t from, size_t to, size_t start, size_t end)
+{
+        uint64_t at = s->text.at;
+        struct grep_hit hit = {at + from, at + to, at + start, at + end};
+        return grep_collect(s, &hit);
+}
+
 /* Context moved while it grew; it is linked once it stands still. */
-static void link_context(struct search *s)
+static void link_context(struct grep_search *s)
 {
         for (size_t i = 0; i < s->out->count && s->context; i++) {
                 struct grep_match *m = &s->out->matches[i];
@@ -160,130 +149,23 @@ static void link_context(struct search *s)
         s->out->truncated = s->out->count < s->out->total_matches;
 }
 
-/* ---- one line ---- */
+/* ---- blocks: [from, to) of the block at hand, whole lines ---- */
 
-static int code_for(struct search *s, struct grep_code **code)
+static size_t line_end(const struct grep_search *s, size_t at)
 {
-        bool chars = s->opt->utf8 && (s->wide || !s->info[0].ascii);
-        struct grep_mode mode = {chars, s->opt->case_sensitive};
-        if (!s->code[chars]) {
-                int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[chars], s->err);
-                if (rc < 0)
-                        return rc;
-        }
-        *code = s->code[chars];
-        return 0;
+        const char *nl = memchr(s->p + at, '\n', s->n - at);
+        return nl ? (size_t)(nl - s->p) : s->n;
 }
 
-/* Slices begin with whole characters; that they overlap by some bytes does no harm. */
-static size_t char_floor(const char *p, size_t n, size_t at)
-{
-        for (int i = 0; i < 3 && at > 0 && at < n && ((unsigned char)p[at] & 0xC0) == 0x80; i++)
-                at--;
-        return at;
-}
-
-/* A match that reaches the end of a window may owe it to that end (\z): it is tried once more in
- * sight of the whole line. Where that costs too much it is believed. */
-static bool holds_in_line(struct search *s, struct grep_code *code, const char *line, size_t n,
-    size_t *start, size_t *end)
-{
-        struct steno_error unused;
-        struct grep_subject sub = {
-            .p = line, .n = n, .from = *start, .stop = *start + 1, .effort = GREP_HARD};
-        size_t from = 0;
-        size_t to = 0;
-        int rc = s->engine->next(code, &sub, &from, &to, &unused);
-        if (rc != 1)
-                return rc != 0;
-        *start = from;
-        *end = to;
-        return true;
-}
-
-/* Runs the engine over a line in slices of starting points, each seeing a part of it only. */
-static int match_sliced(struct search *s, struct grep_code *code, size_t from, size_t to,
-    enum grep_effort effort, size_t *start, size_t *end)
-{
-        const char *line = s->text + from;
-        size_t n = to - from;
-        size_t step = effort == GREP_HARD ? HARD_SLICE : SLICE;
-        for (size_t next = 0; next <= n;) {
-                size_t at = char_floor(line, n, next);
-                size_t base = at < LOOKBEHIND ? 0 : char_floor(line, n, at - LOOKBEHIND);
-                bool cut = n - at > step + GREP_LONG_SUBJECT;
-                size_t last = cut ? at + step + GREP_LONG_SUBJECT : n;
-                struct grep_subject sub = {.p = line + base,
-                    .n = last - base,
-                    .from = at - base,
-                    .stop = next - base + step,
-                    .cut_before = base > 0,
-                    .cut_after = cut,
-                    .effort = effort};
-                int rc = s->engine->next(code, &sub, start, end, s->err);
-                if (rc == STENO_ELIMIT && effort == GREP_LIGHT) {
-                        effort = GREP_HARD;
-                        step = HARD_SLICE;
-                        continue;
-                }
-                if (rc < 0)
-                        return rc;
-                *start += base;
-                *end += base;
-                next += step;
-                if (rc == 1 &&
-                    (!cut || *end < last || holds_in_line(s, code, line, n, start, end))) {
-                        *start += from;
-                        *end += from;
-                        return 1;
-                }
-                if (rc == 1)
-                        next = *start + 1;
-                rc = check_time(s, from + at, WINDOW);
-                if (rc < 0)
-                        return rc;
-        }
-        return 0;
-}
-
-/* Is there a match in the line [from, to)? */
-static int match_line(struct search *s, size_t from, size_t to, size_t *start, size_t *end)
-{
-        struct grep_code *code = NULL;
-        int rc = code_for(s, &code);
-        if (rc < 0)
-                return rc;
-        if (to > from && s->text[to - 1] == '\r')
-                to--;
-        if (to - from > WINDOW)
-                return match_sliced(s, code, from, to, GREP_LIGHT, start, end);
-        struct grep_subject sub = {.p = s->text + from, .n = to - from, .stop = to - from + 1};
-        rc = s->engine->next(code, &sub, start, end, s->err);
-        if (rc == STENO_ELIMIT)
-                return match_sliced(s, code, from, to, GREP_HARD, start, end);
-        *start += from;
-        *end += from;
-        int late = check_time(s, to, to - from + 64);
-        return late < 0 ? late : rc;
-}
-
-static size_t line_end(const struct search *s, size_t at)
-{
-        const char *nl = memchr(s->text + at, '\n', s->n - at);
-        return nl ? (size_t)(nl - s->text) : s->n;
-}
-
-static int search_line(struct search *s, size_t from, size_t to)
+static int search_line(struct grep_search *s, size_t from, size_t to)
 {
         size_t start = 0;
         size_t end = 0;
-        int rc = match_line(s, from, to, &start, &end);
+        int rc = grep_line_match(s, from, to, &start, &end);
         return rc == 1 ? collect(s, from, to, start, end) : rc;
 }
 
-/* ---- blocks: [from, to), whole lines, `to` behind an LF or at the text's end ---- */
-
-static int search_lines(struct search *s, size_t from, size_t to)
+static int search_lines(struct grep_search *s, size_t from, size_t to)
 {
         for (size_t at = from; at < to;) {
                 size_t end = line_end(s, at);
@@ -295,11 +177,11 @@ static int search_lines(struct search *s, size_t from, size_t to)
         return 0;
 }
 
-static int search_literals(struct search *s, size_t from, size_t to)
+static int search_literals(struct grep_search *s, size_t from, size_t to)
 {
         const struct finder *f = &s->finder[s->wide];
         bool exact = s->info[s->wide].exact;
-        const char *p = s->text;
+        const char *p = s->p;
         size_t which = 0;
         for (size_t at = from; (at = finder_next(f, p, to, at, &which)) < to;) {
                 const char *nl = at > from ? memrchr(p + from, '\n', at - from) : NULL;
@@ -317,10 +199,10 @@ static int search_literals(struct search *s, size_t from, size_t to)
 }
 
 /* Whole lines of a window at once. STENO_ELIMIT of the engine: the lines one by one. */
-static int search_window(struct search *s, struct grep_code *code, size_t from, size_t to)
+static int search_window(struct grep_search *s, struct grep_code *code, size_t from, size_t to)
 {
-        size_t n = to > from && s->text[to - 1] == '\n' ? to - 1 - from : to - from;
-        struct grep_subject sub = {.p = s->text + from, .n = n, .stop = n + 1};
+        size_t n = to > from && s->p[to - 1] == '\n' ? to - 1 - from : to - from;
+        struct grep_subject sub = {.p = s->p + from, .n = n, .stop = n + 1};
         while (sub.from <= n) {
                 size_t start = 0;
                 size_t end = 0;
@@ -340,20 +222,21 @@ static int search_window(struct search *s, struct grep_code *code, size_t from, 
         return 0;
 }
 
-static int search_windows(struct search *s, size_t from, size_t to)
+static int search_windows(struct grep_search *s, size_t from, size_t to)
 {
         struct grep_code *code = NULL;
-        int rc = code_for(s, &code);
+        int rc = grep_line_code(s, &code);
         for (size_t at = from; at < to && rc >= 0;) {
                 size_t end = to;
-                if (to - at > WINDOW) {
-                        const char *nl = memrchr(s->text + at, '\n', WINDOW);
-                        end = nl ? (size_t)(nl - s->text) + 1 : line_end(s, at) + 1;
+                if (to - at > GREP_WINDOW) {
+                        const char *nl = memrchr(s->p + at, '\n', GREP_WINDOW);
+                        end = nl ? (size_t)(nl - s->p) + 1 : line_end(s, at) + 1;
                         end = end > to ? to : end;
                 }
-                rc = end - at > WINDOW ? search_lines(s, at, end) : search_window(s, code, at, end);
+                rc = end - at > GREP_WINDOW ? search_lines(s, at, end)
+                                            : search_window(s, code, at, end);
                 if (rc >= 0)
-                        rc = check_time(s, end, end - at);
+                        rc = grep_check_time(s, s->text.at + end, end - at);
                 at = end;
         }
         return rc;
@@ -376,40 +259,50 @@ static bool is_ascii(const char *p, size_t n)
         return true;
 }
 
-static int search_block(struct search *s, size_t from, size_t to)
+void grep_look(struct grep_search *s, const char *text, size_t n)
 {
-        /* Only where it makes a difference is the block looked at. */
+        /* Only where it makes a difference is the text looked at. */
         bool same = s->has_finder[0] && s->info[0].exact && s->has_finder[1] && s->info[1].exact;
-        s->wide = s->opt->utf8 && (same || !is_ascii(s->text + from, to - from));
+        s->wide = s->opt->utf8 && (same || !is_ascii(text, n));
+}
+
+static int search_block(struct grep_search *s)
+{
+        grep_look(s, s->p, s->n);
         if (s->has_finder[s->wide] && !s->dense) {
                 size_t before = s->candidates;
-                int rc = search_literals(s, from, to);
-                if (!s->info[s->wide].exact && (s->candidates - before) * DENSE > to - from)
+                int rc = search_literals(s, 0, s->n);
+                if (!s->info[s->wide].exact && (s->candidates - before) * DENSE > s->n)
                         s->dense = true;
                 return rc;
         }
         /* A CR before the LF belongs to the line's end, which many lines at once do not show. */
-        if (s->info[s->wide].line_bound && !memchr(s->text + from, '\r', to - from))
-                return search_windows(s, from, to);
-        return search_lines(s, from, to);
+        if (s->info[s->wide].line_bound && !memchr(s->p, '\r', s->n))
+                return search_windows(s, 0, s->n);
+        return search_lines(s, 0, s->n);
 }
 
-static int search_text(struct search *s)
+static int search_text(struct grep_search *s)
 {
-        for (size_t at = 0; at < s->n;) {
-                size_t end = s->n;
-                if (s->n - at > BLOCK) {
-                        const char *nl = memrchr(s->text + at, '\n', BLOCK);
-                        end = nl ? (size_t)(nl - s->text) + 1 : line_end(s, at) + 1;
-                        end = end > s->n ? s->n : end;
+        uint64_t size = s->text.source->size;
+        for (uint64_t at = 0; at < size;) {
+                int rc = grep_text_lines(&s->text, at, &s->n, s->err);
+                s->p = s->text.p;
+                if (rc == 0 && s->n == 0) {
+                        count_lines(s, at);
+                        rc = grep_line_giant(s, at, &at);
+                        s->line++;
+                        s->counted = at;
+                } else if (rc == 0) {
+                        rc = search_block(s);
+                        at += s->n;
+                        if (!s->text.source->map)
+                                count_lines(s, at);
                 }
-                int rc = search_block(s, at, end);
+                if (rc == 0)
+                        rc = grep_check_time(s, at, GREP_WINDOW);
                 if (rc < 0)
                         return rc;
-                rc = check_time(s, end, WINDOW);
-                if (rc < 0)
-                        return rc;
-                at = end;
         }
         return 0;
 }
@@ -428,7 +321,7 @@ static int check_pattern(const struct grep_options *opt, struct steno_error *err
         return 0;
 }
 
-static void prepare(struct search *s)
+static void prepare(struct grep_search *s)
 {
         bool fold = !s->opt->case_sensitive;
         for (int wide = 0; wide < 2; wide++) {
@@ -445,32 +338,43 @@ static void prepare(struct search *s)
         s->began = time_monotonic_us();
 }
 
-int grep_run(const char *text, size_t n, const struct grep_options *opt, struct grep_result *out,
-    struct steno_error *err)
+static int run(struct grep_search *s, const struct grep_source *source)
+{
+        /* Compiled before anything else, so that a bad pattern is told whatever the text. */
+        struct grep_mode mode = {s->opt->utf8, s->opt->case_sensitive};
+        int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[mode.utf8], s->err);
+        if (rc == 0)
+                rc = grep_text_open(&s->text, source, s->err);
+        if (rc == 0)
+                rc = search_text(s);
+        /* The last look is behind the last byte that was read. */
+        if (rc == 0)
+                rc = grep_text_load(&s->text, source->size, 0, s->err);
+        if (rc == 0)
+                link_context(s);
+        grep_text_close(&s->text);
+        s->engine->free(s->code[0]);
+        s->engine->free(s->code[1]);
+        return rc;
+}
+
+int grep_run(const struct grep_source *source, const struct grep_options *opt,
+    struct grep_result *out, struct steno_error *err)
 {
         memset(out, 0, sizeof(*out));
+        arena_init(&out->shown);
         int rc = check_pattern(opt, err);
         if (rc < 0)
                 return rc;
-        struct search *s = calloc(1, sizeof(*s));
+        struct grep_search *s = calloc(1, sizeof(*s));
         if (!s)
                 return error_nomem(err);
-        s->text = text;
-        s->n = n;
         s->opt = opt;
         s->out = out;
         s->err = err;
         s->engine = grep_pcre2();
         prepare(s);
-        /* Compiled before anything else, so that a bad pattern is told whatever the text. */
-        struct grep_mode mode = {opt->utf8, opt->case_sensitive};
-        rc = s->engine->compile(opt->pattern, &mode, &s->code[opt->utf8], err);
-        if (rc == 0)
-                rc = search_text(s);
-        if (rc == 0)
-                link_context(s);
-        s->engine->free(s->code[0]);
-        s->engine->free(s->code[1]);
+        rc = run(s, source);
         free(s);
         if (rc < 0)
                 grep_release(out);
@@ -481,6 +385,7 @@ void grep_release(struct grep_result *r)
 {
         free(r->matches);
         free(r->context);
+        arena_release(&r->shown);
         memset(r, 0, sizeof(*r));
 }
 

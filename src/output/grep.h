@@ -9,9 +9,9 @@
  * without real progress the answer is STENO_ELIMIT "pattern too costly: ...". Over a large file a
  * pattern that does progress (GREP_RATE_FLOOR) may take longer than the deadline.
  *
- * The text may be a mapped file of any size; it is read once, front to back, nothing is copied
- * but what is shown. Lines of any length are searched; in a line longer than GREP_LONG_SUBJECT a
- * match is found as long as it spans less than that.
+ * The text may be a file of any size. It is read front to back in windows of at most a few MiB,
+ * and what is shown is copied. Lines of any length are searched; in a line longer than
+ * GREP_LONG_SUBJECT a match is found as long as it spans less than that.
  */
 #ifndef OUTPUT_GREP_H
 #define OUTPUT_GREP_H
@@ -20,8 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/arena.h"
+#include "base/map.h"
 #include "base/str.h"
+#include "output/lines.h"
 #include "steno.h"
 
 #define GREP_PATTERN_MAX 8192         /* bytes of a pattern */
@@ -39,7 +41,7 @@ struct grep_options {
                                    collected whatever its size */
 };
 
-/* A line, or a window of one. `text` lies in the searched text: valid as long as that is. */
+/* A line, or a window of one. `text` is a copy that lives as long as the result. */
 struct grep_line {
         struct str text;
         uint64_t byte_offset; /* of text's first byte in the searched text */
@@ -64,15 +66,27 @@ struct grep_result {
         uint64_t total_matches;    /* matching lines of the whole text */
         bool truncated;            /* count < total_matches */
         struct grep_line *context; /* storage of before and after */
+        struct arena shown;        /* and of the texts */
+};
+
+/* Where the text comes from. */
+struct grep_source {
+        lines_read read; /* its failures are passed on */
+        void *ctx;
+        uint64_t size;
+        size_t block; /* bytes to read at once; 0: as many as are fastest */
+        /* The whole text as memory, which is faster, or NULL. It is watched: STENO_EIO when it
+         * broke. */
+        const struct map *map;
 };
 
 /*
- * Searches text[0, n). 0, STENO_EPROTO (a bad pattern: the message has the position and the
- * reason), STENO_ELIMIT (too costly, or too long a pattern), STENO_ENOMEM. On success `out` is
- * released with grep_release; on failure it is empty.
+ * Searches a text. 0, STENO_EPROTO (a bad pattern: the message has the position and the reason),
+ * STENO_ELIMIT (too costly, or too long a pattern), STENO_ENOMEM, or what `read` answered. On
+ * success `out` is released with grep_release; on failure it is empty.
  */
-int grep_run(const char *text, size_t n, const struct grep_options *opt, struct grep_result *out,
-    struct steno_error *err);
+int grep_run(const struct grep_source *source, const struct grep_options *opt,
+    struct grep_result *out, struct steno_error *err);
 void grep_release(struct grep_result *r);
 
 /* Only: is it a pattern? 0, STENO_EPROTO or STENO_ELIMIT as above. */

@@ -359,6 +359,41 @@ static void what_was_given_up_stays_and_says_so(void **state)
         buf_release(&out);
 }
 
+/* An output that is large enough to be a file: this line, many times. */
+static void stream_lines(struct rig *r, const char *line, struct streamed *got)
+{
+        struct buf in;
+        buf_init(&in, 0);
+        for (int i = 0; i < 9000; i++)
+                buf_printf(&in, "%s\n", line);
+        struct steno_output_options opt = rig_options(rig_call(r));
+        rig_stream(r, &opt, in.p, in.n, NULL, got);
+        assert_int_not_equal(got->ref[0], 0);
+        buf_release(&in);
+}
+
+static void patterns_see_bytes_in_a_binary_output_and_characters_in_text(void **state)
+{
+        static const struct {
+                const char *line;
+                uint64_t matches;
+        } CASES[] = {
+            {"caf\xE9 x", 9000},     /* Latin-1: the dot is the byte */
+            {"caf\xC3\xA9 x", 9000}, /* UTF-8: the dot is the character */
+            {"caf\xC3\xA9 x\xFF", 0},
+        };
+        struct rig *r = *state;
+        for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+                struct streamed got;
+                stream_lines(r, CASES[i].line, &got);
+                char *json =
+                    rig_context(r, "grep", "{\"ref\":\"%s\",\"pattern\":\"^caf. \"}", got.ref);
+                assert_int_equal(rig_number(json, "total_matches"), CASES[i].matches);
+                steno_free(json);
+                streamed_release(&got);
+        }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -368,6 +403,7 @@ int main(void)
             TEST(names_are_taken_plain_and_dotted),
             TEST(nothing_of_another_conversation_is_reached),
             TEST(lines_are_found_by_number),
+            TEST(patterns_see_bytes_in_a_binary_output_and_characters_in_text),
             TEST(the_end_of_10_gb_costs_what_that_of_1_mb_does),
             TEST(an_output_is_read_while_it_grows),
             TEST(what_was_given_up_stays_and_says_so),

@@ -453,6 +453,48 @@ static void failing_calls_and_a_full_disk_are_refused_cleanly(void **state)
         assert_true(refused); /* with the code of a full disk */
 }
 
+/* Every read of a search fails in turn: the answer is an error, or all of it. */
+static void a_search_on_a_bad_disk_is_whole_or_an_error(void **state)
+{
+        struct rig r = {0};
+        struct streamed got;
+        struct buf in;
+        (void)state;
+        buf_init(&in, 0);
+        for (int i = 1; i <= 50000; i++)
+                buf_printf(&in, "line %d of the output\n", i);
+        assert_int_equal(scratch_make(&r.scratch), 0);
+        struct faultfs *f = faultfs_new(play_fs());
+        r.env = *env_real();
+        r.env.fs = faultfs_fs(f);
+        rig_open(&r);
+        struct steno_output_options opt = rig_options(rig_call(&r));
+        rig_stream(&r, &opt, in.p, in.n, NULL, &got);
+        struct faultfs_plan plan = {.calls = FAULT_PREAD};
+        long n = 1;
+        for (; plan.nth <= n; plan.nth++) {
+                char args[200];
+                char *json = NULL;
+                snprintf(args, sizeof args,
+                    "{\"ref\":\"%s\",\"pattern\":\"line 7 \",\"context_lines\":2}", got.ref);
+                faultfs_arm(f, &plan);
+                int rc = steno_context(r.conv, "grep", args, strlen(args), &json, NULL);
+                n = plan.nth ? n : faultfs_matched(f);
+                faultfs_arm(f, NULL);
+                if (rc == 0)
+                        assert_int_equal(rig_number(json, "total_matches"), 1);
+                else
+                        assert_int_equal(rc, STENO_EIO);
+                steno_free(json);
+        }
+        assert_true(n >= 5);
+        streamed_release(&got);
+        buf_release(&in);
+        rig_close(&r);
+        faultfs_free(f);
+        scratch_remove(&r.scratch);
+}
+
 /* ---- memory ---- */
 
 static void without_memory_an_output_is_whole_or_refused(void **state)
@@ -493,6 +535,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_power_cut_leaves_every_ref_readable),
             cmocka_unit_test(failing_calls_and_a_full_disk_are_refused_cleanly),
+            cmocka_unit_test(a_search_on_a_bad_disk_is_whole_or_an_error),
             cmocka_unit_test(without_memory_an_output_is_whole_or_refused),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

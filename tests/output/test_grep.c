@@ -4,7 +4,8 @@
 
 #include <pcre2.h>
 
-#include "output/grep.h"
+#include "base/error.h"
+#include "output/grep_play.h"
 #include "output/pattern.h"
 
 /* ---- against the plain way ---- */
@@ -109,7 +110,8 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
                     .case_sensitive = seed_below(&s, 2),
                     .max_results = 1000};
                 bool legal = naive(buf_str(&text), &o, &want);
-                int rc = grep_run(text.p, text.n, &o, &r, NULL);
+                int rc =
+                    play_grep_blocks(buf_str(&text), (size_t)seed_below(&s, 500), &o, &r, NULL);
                 /* Chance makes catastrophic patterns too. */
                 costly += rc == STENO_ELIMIT;
                 if (rc == STENO_ELIMIT)
@@ -131,6 +133,211 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
         buf_release(&want);
         buf_release(&pattern);
         buf_release(&text);
+}
+
+/* ---- windows ---- */
+
+static void put_line(struct buf *out, const struct grep_line *l)
+{
+        buf_printf(out, "[%llu %d%d %.*s]", (unsigned long long)l->byte_offset, l->cut_before,
+            l->cut_after, (int)l->text.n, l->text.p);
+}
+
+static void describe(const struct grep_result *r, struct buf *out)
+{
+        buf_clear(out);
+        buf_printf(out, "%llu %d\n", (unsigned long long)r->total_matches, r->truncated);
+        for (size_t i = 0; i < r->count; i++) {
+                const struct grep_match *m = &r->matches[i];
+                buf_printf(out, "%llu %llu+%llu ", (unsigned long long)m->line,
+                    (unsigned long long)m->match_offset, (unsigned long long)m->match_size);
+                put_line(out, &m->content);
+                for (uint32_t k = 0; k < m->before_count; k++)
+                        put_line(out, &m->before[k]);
+                buf_putc(out, '/');
+                for (uint32_t k = 0; k < m->after_count; k++)
+                        put_line(out, &m->after[k]);
+                buf_putc(out, '\n');
+        }
+}
+
+/* Blocks of these sizes must give what the text as memory gives; 0 stands for 256 KiB. */
+static const size_t blocks[] = {1, 2, 7, 64, 1000, 4096, 65536, 0};
+
+static void same_in_all_blocks(struct str text, const struct grep_options *o)
+{
+        struct buf want, got;
+        struct grep_result r;
+        buf_init(&want, 0);
+        buf_init(&got, 0);
+        assert_int_equal(play_grep(text.p, text.n, o, &r, NULL), 0);
+        describe(&r, &want);
+        grep_release(&r);
+        for (size_t i = 0; i < ITEMS(blocks); i++) {
+                assert_int_equal(play_grep_blocks(text, blocks[i], o, &r, NULL), 0);
+                describe(&r, &got);
+                grep_release(&r);
+                if (!str_eq(buf_str(&got), buf_str(&want)))
+                        fail_msg("pattern %.*s in %zu bytes, blocks of %zu:\n%.2000s\nnot\n%.2000s",
+                            (int)o->pattern.n, o->pattern.p, text.n, blocks[i], buf_cstr(&got),
+                            buf_cstr(&want));
+        }
+        buf_release(&got);
+        buf_release(&want);
+}
+
+static void answers_do_not_depend_on_the_size_of_the_blocks(void **state)
+{
+        struct seed s = seed_start();
+        static const char *const patterns[] = {"skid", "a", "k|foo", "^.*S", "[a-c]{3}$", "\\d\\b",
+            "x?1$", "(?i)ERROR", "^$", "\xC3\xA9.", "ab(?=k)", "\\A.\\z", "absent literal"};
+        struct buf text;
+        (void)state;
+        buf_init(&text, 0);
+        int rounds = seed_rounds(2000);
+        for (int i = 0; i < rounds; i++) {
+                struct grep_options o = {
+                    .pattern = str_of(patterns[seed_below(&s, ITEMS(patterns))]),
+                    .utf8 = seed_below(&s, 2),
+                    .case_sensitive = seed_below(&s, 2),
+                    .max_results = 1 + (uint32_t)seed_below(&s, 60),
+                    .context_lines = (uint32_t)seed_below(&s, 22),
+                    .max_bytes = seed_below(&s, 3) ? 0 : (size_t)seed_below(&s, 4000)};
+                buf_clear(&text);
+                random_subject(&s, &text, seed_below(&s, 2));
+                same_in_all_blocks(buf_str(&text), &o);
+        }
+        buf_release(&text);
+}
+
+static void fill(struct buf *b, const char *what, size_t n)
+{
+        for (size_t end = b->n + n; b->n < end;)
+                buf_puts(b, what);
+}
+
+/* Lines longer than any window, with a match in every place that could be forgotten. */
+static void lines_longer_than_the_window_are_searched_whole(void **state)
+{
+        static const size_t places[] = {0, 1, 70000, 196000, 260000, 262139, 262144, 330000, 524288,
+            983040, 1048575, 1048576, 1114112, 1500000, 2999990};
+        static const char *const patterns[] = {"NEEDLE", "N[E]+DLE", "(?<=ab )NEEDLE|^NEEDLE",
+            "NEED.{0,40000}(?:ab|\xC3\xA9)", "E(?=DLE)"};
+        static const char *const fillers[] = {"ab ", "\xC3\xA9"};
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        for (size_t f = 0; f < ITEMS(fillers); f++) {
+                for (size_t i = 0; i < ITEMS(places); i++) {
+                        buf_clear(&b);
+                        buf_puts(&b, "before\n");
+                        fill(&b, fillers[f], places[i]);
+                        size_t at = b.n;
+                        buf_puts(&b, "NEEDLE");
+                        fill(&b, fillers[f], 3000000 - places[i]);
+                        buf_puts(&b, i % 2 ? "\r\nafter NEEDLE\n" : "\nafter NEEDLE\n");
+                        struct grep_options o = {.pattern = str_of(patterns[i % ITEMS(patterns)]),
+                            .utf8 = true,
+                            .case_sensitive = true,
+                            .context_lines = 1};
+                        if (f && i % ITEMS(patterns) == 2)
+                                o.pattern = STR("NEE[D]LE");
+                        for (size_t k = 4; k < ITEMS(blocks); k++) {
+                                struct grep_result r;
+                                assert_int_equal(
+                                    play_grep_blocks(buf_str(&b), blocks[k], &o, &r, NULL), 0);
+                                if (r.count < 1)
+                                        fail_msg("%.*s at %zu in blocks of %zu: %llu",
+                                            (int)o.pattern.n, o.pattern.p, places[i], blocks[k],
+                                            (unsigned long long)r.total_matches);
+                                assert_int_equal(r.matches[0].line, 2);
+                                assert_in_range(r.matches[0].match_offset, at, at + 2);
+                                assert_true(str_is(r.matches[0].before[0].text, "before"));
+                                assert_true(str_is(r.matches[0].after[0].text, "after NEEDLE"));
+                                assert_int_equal(r.matches[0].content.cut_before, places[i] > 4000);
+                                assert_int_equal(
+                                    r.matches[0].content.cut_after, places[i] < 2990000);
+                                if (r.count > 1)
+                                        assert_int_equal(r.matches[1].line, 3);
+                                grep_release(&r);
+                        }
+                }
+        }
+        buf_release(&b);
+}
+
+static void the_ends_of_a_line_longer_than_the_window_are_its_own(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        buf_puts(&b, "START");
+        fill(&b, "filler ", 3000000);
+        buf_puts(&b, "STOP");
+        static const char *const found[] = {
+            "^START", "STOP$", "\\bSTOP\\z", "\\ASTART", "(?i)stop\\z", "\\AS.+", "STOP(?!.)"};
+        static const char *const absent[] = {"^filler", "filler$", "r\\z", "\\Af", "ler \\z", " $",
+            "filler STOP.", "[a-z]\\z", "fil[a-z ]{100,200}\\z"};
+        for (size_t i = 0; i < ITEMS(found) + ITEMS(absent); i++) {
+                bool match = i < ITEMS(found);
+                struct grep_options o = {
+                    .pattern = str_of(match ? found[i] : absent[i - ITEMS(found)]),
+                    .utf8 = true,
+                    .case_sensitive = true,
+                    .deadline_ms = 600000};
+                for (size_t k = 4; k < ITEMS(blocks); k++) {
+                        struct grep_result r;
+                        assert_int_equal(play_grep_blocks(buf_str(&b), blocks[k], &o, &r, NULL), 0);
+                        if (r.total_matches != match)
+                                fail_msg("%.*s in blocks of %zu: %llu", (int)o.pattern.n,
+                                    o.pattern.p, blocks[k], (unsigned long long)r.total_matches);
+                        grep_release(&r);
+                }
+        }
+        buf_release(&b);
+}
+
+/* ---- a text that cannot be read ---- */
+
+struct bad_disk {
+        struct str text;
+        int left; /* reads that succeed */
+};
+
+static int read_badly(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
+{
+        struct bad_disk *d = ctx;
+        if (d->left-- <= 0)
+                return error_set(err, STENO_EIO, "the disk is bad");
+        return play_read((void *)(uintptr_t)d->text.p, at, p, n, err);
+}
+
+static void a_read_that_fails_is_an_error_and_no_match(void **state)
+{
+        struct buf b;
+        int reads = 0;
+        (void)state;
+        buf_init(&b, 0);
+        fill(&b, "line with a NEEDLE\nand one without\n", 5000);
+        fill(&b, "long ", 600000);
+        fill(&b, "NEEDLE\n", 1000);
+        struct grep_options o = {.pattern = STR("NEEDLE"), .utf8 = true, .context_lines = 3};
+        for (int rc = -1; rc != 0; reads++) {
+                struct grep_result r;
+                struct steno_error err = {0};
+                struct bad_disk d = {buf_str(&b), reads};
+                struct grep_source source = {read_badly, &d, b.n, 1000, NULL};
+                rc = grep_run(&source, &o, &r, &err);
+                if (rc < 0) {
+                        assert_int_equal(rc, STENO_EIO);
+                        assert_string_equal(err.msg, "the disk is bad");
+                        assert_int_equal(r.total_matches, 0);
+                        assert_null(r.matches);
+                }
+                grep_release(&r);
+        }
+        assert_true(reads > 10);
+        buf_release(&b);
 }
 
 /* ---- what is known about a pattern ---- */
@@ -180,7 +387,7 @@ static struct grep_result run(struct str text, const char *pattern, uint32_t max
         struct steno_error err = {0};
         struct grep_options o = {
             .pattern = str_of(pattern), .utf8 = true, .max_results = max, .context_lines = context};
-        if (grep_run(text.p, text.n, &o, &r, &err) < 0)
+        if (play_grep(text.p, text.n, &o, &r, &err) < 0)
                 fail_msg("%s: %s", pattern, err.msg);
         return r;
 }
@@ -235,7 +442,7 @@ static void case_matters_only_when_asked(void **state)
         (void)state;
         assert_int_equal(r.total_matches, 3);
         grep_release(&r);
-        assert_int_equal(grep_run(text.p, text.n, &o, &r, NULL), 0);
+        assert_int_equal(play_grep(text.p, text.n, &o, &r, NULL), 0);
         assert_int_equal(r.total_matches, 1);
         assert_int_equal(r.matches[0].line, 3);
         grep_release(&r);
@@ -249,15 +456,15 @@ static void patterns_see_characters_or_bytes(void **state)
         struct grep_options o = {.pattern = STR("^.$"), .utf8 = true};
         struct grep_result r;
         (void)state;
-        assert_int_equal(grep_run("\xC3\xA9\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(play_grep("\xC3\xA9\n", 3, &o, &r, NULL), 0);
         assert_int_equal(r.total_matches, 1);
         grep_release(&r);
         o.utf8 = false;
-        assert_int_equal(grep_run("\xC3\xA9\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(play_grep("\xC3\xA9\n", 3, &o, &r, NULL), 0);
         assert_int_equal(r.total_matches, 0);
         grep_release(&r);
         o.pattern = STR("\\xff");
-        assert_int_equal(grep_run("a\xFF\n", 3, &o, &r, NULL), 0);
+        assert_int_equal(play_grep("a\xFF\n", 3, &o, &r, NULL), 0);
         assert_int_equal(r.total_matches, 1);
         grep_release(&r);
 }
@@ -285,7 +492,7 @@ static void a_long_line_is_shown_around_its_match(void **state)
                 assert_int_equal(text_count(c->text.p, c->text.n), 2000);
                 assert_true(text_is_utf8(c->text.p, c->text.n));
                 assert_true(c->cut_before && c->cut_after);
-                assert_true(c->text.p == b.p + c->byte_offset);
+                assert_memory_equal(c->text.p, b.p + c->byte_offset, c->text.n);
                 assert_non_null(memmem(c->text.p, c->text.n, "NEEDLE", 6));
                 assert_true(str_is(r.matches[0].before[0].text, "first"));
                 assert_true(str_is(r.matches[0].after[0].text, "last"));
@@ -328,13 +535,13 @@ static void content_is_bounded_when_asked(void **state)
         buf_init(&b, 0);
         for (int i = 0; i < 100; i++)
                 buf_puts(&b, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n");
-        assert_int_equal(grep_run(b.p, b.n, &o, &r, NULL), 0);
+        assert_int_equal(play_grep(b.p, b.n, &o, &r, NULL), 0);
         assert_int_equal(r.count, 10);
         assert_int_equal(r.total_matches, 100);
         assert_true(r.truncated);
         grep_release(&r);
         o.max_bytes = 10;
-        assert_int_equal(grep_run(b.p, b.n, &o, &r, NULL), 0);
+        assert_int_equal(play_grep(b.p, b.n, &o, &r, NULL), 0);
         assert_int_equal(r.count, 1);
         grep_release(&r);
         buf_release(&b);
@@ -359,6 +566,10 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(it_finds_what_the_engine_finds_line_by_line),
+            cmocka_unit_test(answers_do_not_depend_on_the_size_of_the_blocks),
+            cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
+            cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
+            cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),
             cmocka_unit_test(literals_are_read_out_of_patterns),
             cmocka_unit_test(matches_carry_line_offset_content_and_context),
             cmocka_unit_test(all_are_counted_and_the_first_collected),

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/limits.h"
-#include "output/grep.h"
+#include "output/grep_play.h"
 
 static double now_s(void)
 {
@@ -68,7 +68,7 @@ static void check_text(struct str text, const char *what)
                         struct steno_error err = {0};
                         struct grep_options o = {.pattern = str_of(table[i].pattern), .utf8 = utf8};
                         double began = now_s();
-                        int rc = grep_run(text.p, text.n, &o, &r, &err);
+                        int rc = play_grep(text.p, text.n, &o, &r, &err);
                         double took = now_s() - began;
                         if (took > 60.0) /* without a limit it would be hours */
                                 fail_msg("%s on %s: %.2f s", table[i].pattern, what, took);
@@ -118,7 +118,7 @@ static void a_costly_pattern_is_called_so(void **state)
         for (size_t i = 0; i < ITEMS(table); i++) {
                 o.pattern = str_of(table[i].pattern);
                 if (table[i].must_fail)
-                        assert_int_equal(grep_run(b.p, b.n, &o, &r, &err), STENO_ELIMIT);
+                        assert_int_equal(play_grep(b.p, b.n, &o, &r, &err), STENO_ELIMIT);
         }
         assert_int_equal(r.count, 0);
         assert_null(r.matches);
@@ -144,7 +144,7 @@ static void a_bad_pattern_is_told_where_and_why(void **state)
         (void)state;
         for (size_t i = 0; i < ITEMS(bad); i++) {
                 struct grep_options o = {.pattern = str_of(bad[i].pattern), .utf8 = true};
-                assert_int_equal(grep_run("", 0, &o, &r, &err), STENO_EPROTO);
+                assert_int_equal(play_grep("", 0, &o, &r, &err), STENO_EPROTO);
                 if (!str_starts(str_of(err.msg), bad[i].begin) || !strstr(err.msg, bad[i].word))
                         fail_msg("%s: %s", bad[i].pattern, err.msg);
                 assert_int_equal(grep_check(&o, &err), STENO_EPROTO);
@@ -193,7 +193,7 @@ static void a_line_of_100_megabytes_needs_no_memory_of_its_own(void **state)
         for (size_t i = 0; i < ITEMS(patterns); i++) {
                 struct grep_result r;
                 struct grep_options o = {.pattern = str_of(patterns[i]), .utf8 = true};
-                assert_int_equal(grep_run(p, n, &o, &r, NULL), 0);
+                assert_int_equal(play_grep(p, n, &o, &r, NULL), 0);
                 assert_int_equal(r.total_matches, 1);
                 assert_int_equal(r.matches[0].content.text.n, CONTEXT_LONG_LINE);
                 grep_release(&r);

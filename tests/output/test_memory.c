@@ -2,7 +2,7 @@
 #include "output/play.h"
 
 #include "support/failalloc.h"
-#include "output/grep.h"
+#include "output/grep_play.h"
 #include "output/lines.h"
 #include "output/outline.h"
 #include "output/stub.h"
@@ -56,7 +56,7 @@ static void grep_is_whole_or_an_error(void **state)
         do {
                 struct grep_result r;
                 failalloc_start(n++);
-                int rc = grep_run(text.p, text.n, &o, &r, NULL);
+                int rc = play_grep(text.p, text.n, &o, &r, NULL);
                 failed = failalloc_stop();
                 if (rc == 0)
                         assert_int_equal(r.total_matches, 40);

@@ -1,0 +1,226 @@
+/*
+ * grep_line.c - is there a match in this line, however long it is?
+ *
+ * The engine is given a whole line where that is short. A longer one is searched in slices: a
+ * slice is a few starting points, and the engine sees GREP_LONG_SUBJECT bytes behind them. A line
+ * that is longer than the window is searched in windows that overlap by as much.
+ */
+#include "output/grep_search.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define SLICE ((size_t)1024) /* starting points of a light call in a long line */
+#define HARD_SLICE 8         /* the same where each may cost much */
+#define LOOKBEHIND 256       /* bytes before a slice that assertions can see */
+
+/* A line, or the part of one that the window holds. */
+struct piece {
+        const char *p;
+        size_t n;
+        uint64_t offset; /* of p in the text */
+        bool cut_before; /* the line begins before p */
+        bool cut_after;  /* and goes on behind p + n */
+        size_t next;     /* the next starting point */
+        size_t limit;    /* the last one */
+        enum grep_effort effort;
+};
+
+int grep_line_code(struct grep_search *s, struct grep_code **code)
+{
+        bool chars = s->opt->utf8 && (s->wide || !s->info[0].ascii);
+        struct grep_mode mode = {chars, s->opt->case_sensitive};
+        if (!s->code[chars]) {
+                int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[chars], s->err);
+                if (rc < 0)
+                        return rc;
+        }
+        *code = s->code[chars];
+        return 0;
+}
+
+/* Slices begin with whole characters; that they overlap by some bytes does no harm. */
+static size_t char_floor(const char *p, size_t n, size_t at)
+{
+        for (int i = 0; i < 3 && at > 0 && at < n && ((unsigned char)p[at] & 0xC0) == 0x80; i++)
+                at--;
+        return at;
+}
+
+/* A match that reaches the end of what a slice sees may be one only because of that end (\z). It is
+ * tried once more in sight of the whole piece. Where that costs too much it is believed. */
+static bool holds_in_piece(struct grep_search *s, struct grep_code *code, const struct piece *line,
+    size_t *start, size_t *end)
+{
+        struct steno_error unused;
+        struct grep_subject sub = {.p = line->p,
+            .n = line->n,
+            .from = *start,
+            .stop = *start + 1,
+            .cut_before = line->cut_before,
+            .cut_after = line->cut_after,
+            .effort = GREP_HARD};
+        size_t from = 0;
+        size_t to = 0;
+        int rc = s->engine->next(code, &sub, &from, &to, &unused);
+        if (rc != 1)
+                return rc != 0;
+        *start = from;
+        *end = to;
+        return true;
+}
+
+/* Runs the engine over a piece in slices. 1: the match is [*start, *end) of the piece. */
+static int match_slices(
+    struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
+{
+        const char *p = line->p;
+        size_t n = line->n;
+        while (line->next <= line->limit) {
+                size_t step = line->effort == GREP_HARD ? HARD_SLICE : SLICE;
+                size_t at = char_floor(p, n, line->next);
+                size_t base = at < LOOKBEHIND ? 0 : char_floor(p, n, at - LOOKBEHIND);
+                bool cut = n - at > step + GREP_LONG_SUBJECT;
+                size_t last = cut ? at + step + GREP_LONG_SUBJECT : n;
+                struct grep_subject sub = {.p = p + base,
+                    .n = last - base,
+                    .from = at - base,
+                    .stop = line->next - base + step,
+                    .cut_before = base > 0 || line->cut_before,
+                    .cut_after = cut || line->cut_after,
+                    .effort = line->effort};
+                int rc = s->engine->next(code, &sub, start, end, s->err);
+                if (rc == STENO_ELIMIT && line->effort == GREP_LIGHT) {
+                        line->effort = GREP_HARD;
+                        continue;
+                }
+                if (rc < 0)
+                        return rc;
+                *start += base;
+                *end += base;
+                line->next += step;
+                if (rc == 1 && (!cut || *end < last || holds_in_piece(s, code, line, start, end)))
+                        return 1;
+                if (rc == 1)
+                        line->next = *start + 1;
+                rc = grep_check_time(s, line->offset + at, GREP_WINDOW);
+                if (rc < 0)
+                        return rc;
+        }
+        return 0;
+}
+
+static int match_sliced(struct grep_search *s, struct grep_code *code, size_t from, size_t to,
+    enum grep_effort effort, size_t *start, size_t *end)
+{
+        struct piece line = {.p = s->p + from,
+            .n = to - from,
+            .offset = s->text.at + from,
+            .limit = to - from,
+            .effort = effort};
+        int rc = match_slices(s, code, &line, start, end);
+        *start += from;
+        *end += from;
+        return rc;
+}
+
+int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start, size_t *end)
+{
+        struct grep_code *code = NULL;
+        int rc = grep_line_code(s, &code);
+        if (rc < 0)
+                return rc;
+        if (to > from && s->p[to - 1] == '\r')
+                to--;
+        if (to - from > GREP_WINDOW)
+                return match_sliced(s, code, from, to, GREP_LIGHT, start, end);
+        struct grep_subject sub = {.p = s->p + from, .n = to - from, .stop = to - from + 1};
+        rc = s->engine->next(code, &sub, start, end, s->err);
+        if (rc == STENO_ELIMIT)
+                return match_sliced(s, code, from, to, GREP_HARD, start, end);
+        *start += from;
+        *end += from;
+        int late = grep_check_time(s, s->text.at + to, to - from + 64);
+        return late < 0 ? late : rc;
+}
+
+/* ---- lines that are longer than the window ---- */
+
+/* Loads the part of the line from `from` on in which starting points from `at` on are tried. */
+static int load_piece(struct grep_search *s, uint64_t from, uint64_t at, struct piece *line)
+{
+        struct grep_text *t = &s->text;
+        uint64_t begin = at - from < LOOKBEHIND ? from : at - LOOKBEHIND;
+        int rc = grep_text_load(t, begin, t->most, s->err);
+        if (rc < 0)
+                return rc;
+        line->p = t->p;
+        line->offset = begin;
+        line->next = (size_t)(at - begin);
+        line->cut_before = begin > from;
+        const char *nl = memchr(t->p + line->next, '\n', t->n - line->next);
+        line->n = nl ? (size_t)(nl - t->p) : t->n;
+        line->cut_after = !nl && begin + t->n < t->source->size;
+        if (!line->cut_after && line->n && t->p[line->n - 1] == '\r')
+                line->n--;
+        /* Starting points near the end are for the next window, where they see more. */
+        line->limit = line->cut_after ? line->n - SLICE - GREP_LONG_SUBJECT : line->n;
+        return 0;
+}
+
+static int match_piece(struct grep_search *s, struct piece *line, size_t *start, size_t *end)
+{
+        struct grep_code *code = NULL;
+        size_t which = 0;
+        grep_look(s, line->p, line->n);
+        if (s->has_finder[s->wide]) {
+                const struct finder *f = &s->finder[s->wide];
+                size_t at = finder_next(f, line->p, line->n, line->next, &which);
+                if (at >= line->n)
+                        return 0;
+                if (s->info[s->wide].exact) {
+                        *start = at;
+                        *end = at + f->size[which];
+                        return 1;
+                }
+        }
+        int rc = grep_line_code(s, &code);
+        return rc < 0 ? rc : match_slices(s, code, line, start, end);
+}
+
+int grep_line_giant(struct grep_search *s, uint64_t from, uint64_t *next)
+{
+        struct grep_text *t = &s->text;
+        struct grep_hit hit = {.from = from};
+        struct piece line = {.effort = GREP_LIGHT};
+        bool found = false;
+        for (uint64_t at = from; !found; at = line.offset + line.limit + 1) {
+                size_t start = 0;
+                size_t end = 0;
+                int rc = load_piece(s, from, at, &line);
+                if (rc == 0)
+                        rc = match_piece(s, &line, &start, &end);
+                /* A match that reaches the end of the window is tried again with a window of its
+                 * own, and believed if it reaches the end of that as well. */
+                if (rc == 1 && line.cut_after && end == line.n && start > LOOKBEHIND) {
+                        rc = load_piece(s, from, line.offset + start, &line);
+                        if (rc == 0)
+                                rc = match_piece(s, &line, &start, &end);
+                }
+                if (rc == 0)
+                        rc = grep_check_time(s, line.offset + line.n, GREP_WINDOW);
+                if (rc < 0)
+                        return rc;
+                found = rc == 1;
+                hit.start = line.offset + start;
+                hit.end = line.offset + end;
+                if (!line.cut_after)
+                        break;
+        }
+        int rc = grep_text_line_end(t, line.offset + line.n, &hit.to, s->err);
+        if (rc == 0 && found)
+                rc = grep_collect(s, &hit);
+        *next = hit.to + 1;
+        return rc;
+}

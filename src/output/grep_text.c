@@ -1,0 +1,161 @@
+/* grep_text.c - see grep_text.h */
+#include "output/grep_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+/* Small enough for a processor's cache: a block is looked at several times. */
+#define BLOCK (256 * KIB)
+
+int grep_text_open(struct grep_text *t, const struct grep_source *source, struct steno_error *err)
+{
+        memset(t, 0, sizeof(*t));
+        t->source = source;
+        t->block = source->block ? source->block : BLOCK;
+        /* A long line is searched in pieces that overlap by GREP_LONG_SUBJECT; twice that much
+         * would already do. */
+        t->most = t->block < GREP_LONG_SUBJECT ? 4 * GREP_LONG_SUBJECT : 4 * t->block;
+        if (source->map)
+                return 0;
+        t->p = t->memory = malloc(t->most);
+        return t->p ? 0 : error_nomem(err);
+}
+
+void grep_text_close(struct grep_text *t)
+{
+        free(t->memory);
+        free(t->side);
+        memset(t, 0, sizeof(*t));
+}
+
+static int check_map(const struct grep_text *t, struct steno_error *err)
+{
+        return map_is_broken(t->source->map)
+                   ? error_set(err, STENO_EIO, "the text became shorter or cannot be read")
+                   : 0;
+}
+
+int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_error *err)
+{
+        uint64_t left = t->source->size - from;
+        size_t want = left < n ? (size_t)left : n;
+        if (t->source->map) {
+                t->at = from;
+                t->n = want;
+                t->p = t->source->map->p + from;
+                return check_map(t, err);
+        }
+        size_t keep = t->n && from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
+        if (keep && from > t->at)
+                memmove(t->memory, t->p + (from - t->at), keep);
+        t->at = from;
+        t->n = keep;
+        if (want <= keep)
+                return 0;
+        int rc = t->source->read(t->source->ctx, from + keep, t->memory + keep, want - keep, err);
+        if (rc == 0)
+                t->n = want;
+        return rc;
+}
+
+/* Bytes of whole lines in the window, of which the first `seen` hold no line feed. */
+static size_t whole_lines(const struct grep_text *t, size_t seen)
+{
+        if (t->at + t->n == t->source->size)
+                return t->n;
+        const char *nl = memrchr(t->p + seen, '\n', t->n - seen);
+        return nl ? (size_t)(nl - t->p) + 1 : 0;
+}
+
+int grep_text_lines(struct grep_text *t, uint64_t from, size_t *n, struct steno_error *err)
+{
+        /* The window's rest is the beginning of a line, and behind it comes a whole block. */
+        size_t seen = !t->source->map && from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
+        size_t have = seen + t->block;
+        int rc = grep_text_load(t, from, have < t->most ? have : t->most, err);
+        while (rc == 0 && (*n = whole_lines(t, seen)) == 0 && t->n < t->most) {
+                seen = t->n;
+                have = 2 * seen < t->most ? 2 * seen : t->most;
+                rc = grep_text_load(t, from, have, err);
+        }
+        return rc;
+}
+
+/* ---- beside the window ---- */
+
+static bool is_within(uint64_t from, uint64_t to, uint64_t at, size_t n)
+{
+        return from >= at && to <= at + n;
+}
+
+int grep_text_span(
+    struct grep_text *t, uint64_t from, uint64_t to, const char **p, struct steno_error *err)
+{
+        if (t->source->map) {
+                *p = t->source->map->p + from;
+                return check_map(t, err);
+        }
+        if (is_within(from, to, t->at, t->n)) {
+                *p = t->p + (from - t->at);
+                return 0;
+        }
+        if (!t->side && !(t->side = malloc(GREP_TEXT_SPAN)))
+                return error_nomem(err);
+        if (!is_within(from, to, t->side_at, t->side_n)) {
+                t->side_n = 0;
+                int rc = t->source->read(t->source->ctx, from, t->side, (size_t)(to - from), err);
+                if (rc < 0)
+                        return rc;
+                t->side_at = from;
+                t->side_n = (size_t)(to - from);
+        }
+        *p = t->side + (from - t->side_at);
+        return 0;
+}
+
+/* How far a look for a line feed goes at once: through the window, or a piece beside it. */
+#define LOOK (32 * KIB)
+
+int grep_text_line_start(struct grep_text *t, uint64_t to, uint64_t *start, struct steno_error *err)
+{
+        while (to > 0) {
+                bool inside = to > t->at && to <= t->at + t->n;
+                uint64_t from = inside ? t->at : to < LOOK ? 0 : to - LOOK;
+                const char *p = NULL;
+                int rc = grep_text_span(t, from, to, &p, err);
+                if (rc < 0)
+                        return rc;
+                const char *nl = memrchr(p, '\n', (size_t)(to - from));
+                if (nl) {
+                        *start = from + (uint64_t)(nl - p) + 1;
+                        return 0;
+                }
+                to = from;
+        }
+        *start = 0;
+        return 0;
+}
+
+int grep_text_line_end(struct grep_text *t, uint64_t from, uint64_t *end, struct steno_error *err)
+{
+        uint64_t size = t->source->size;
+        while (from < size) {
+                bool inside = from >= t->at && from < t->at + t->n;
+                uint64_t to = inside ? t->at + t->n : size - from < LOOK ? size : from + LOOK;
+                const char *p = NULL;
+                int rc = grep_text_span(t, from, to, &p, err);
+                if (rc < 0)
+                        return rc;
+                const char *nl = memchr(p, '\n', (size_t)(to - from));
+                if (nl) {
+                        *end = from + (uint64_t)(nl - p);
+                        return 0;
+                }
+                from = to;
+        }
+        *end = size;
+        return 0;
+}
