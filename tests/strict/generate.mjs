@@ -62,27 +62,52 @@ function versionOf(name) {
   }
 }
 
-export function generate() {
+// A program of one file that exists in memory only, beside node_modules.
+function compile(text) {
   const ts = createRequire(join(npm, "package.json"))("typescript");
   const options = {
     module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext,
     target: ts.ScriptTarget.ES2022, strict: true, noEmit: true, skipLibCheck: true, types: [],
   };
-  const rootFile = join(npm, "strict-roots.mts"); // Exists in memory only; beside node_modules.
+  const file = join(npm, "strict-roots.mts");
   const host = ts.createCompilerHost(options);
   const [read, exists] = [host.getSourceFile.bind(host), host.fileExists.bind(host)];
-  host.fileExists = (name) => name === rootFile || exists(name);
+  host.fileExists = (name) => name === file || exists(name);
   host.getSourceFile = (name, ...rest) =>
-    name === rootFile ? ts.createSourceFile(name, roots, options.target, true) : read(name, ...rest);
-  const program = ts.createProgram([rootFile], options, host);
-  const source = program.getSourceFile(rootFile);
+    name === file ? ts.createSourceFile(name, text, options.target, true) : read(name, ...rest);
+  const program = ts.createProgram([file], options, host);
+  const source = program.getSourceFile(file);
   const wrong = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+  return { ts, program, source, wrong };
+}
+
+export function generate() {
+  const { ts, program, source, wrong } = compile(roots);
   if (wrong.length) throw new Error(ts.flattenDiagnosticMessageText(wrong[0].messageText, "\n"));
   const writer = new Writer(ts, program.getTypeChecker());
   const made = {};
   for (const s of source.statements.filter(ts.isTypeAliasDeclaration))
     made[s.name.text] = writer.schemaOf(writer.checker.getTypeAtLocation(s.name));
   return { $schema: "https://json-schema.org/draft/2020-12/schema", ...made, $defs: writer.defs };
+}
+
+// A string enumeration of a declaration is its strings on the wire.
+const wire = `
+type Wire<T> = T extends string ? \`\${T}\` : T extends object ? { [K in keyof T]: Wire<T[K]> } : T;
+`;
+
+// The compiler itself on histories, written out as literals of their type: [{provider, index, text}] for
+// each that does not type-check. samples is {provider: [history]}.
+export function typeCheck(samples) {
+  const places = [];
+  let text = roots + wire, line = text.split("\n").length;
+  for (const [provider, histories] of Object.entries(samples))
+    histories.forEach((history, index) => {
+      text += `export const ${provider}${index}: Wire<${provider}>[] = ${JSON.stringify(history)};\n`;
+      places[line++] = { provider, index };
+    });
+  const { ts, source, wrong } = compile(text);
+  return wrong.map((d) => ({ ...places[source.getLineAndCharacterOfPosition(d.start).line + 1], text: ts.flattenDiagnosticMessageText(d.messageText, " ").slice(0, 500) }));
 }
 
 class Writer {
