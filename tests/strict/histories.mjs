@@ -57,7 +57,7 @@ function step() {
   return {
     thinking: chance(3) ? { text: pick([text(), "hmm", ""]), signature: pick(["c2lnbmF0dXJl", "c2lnbmF0dXJl", "", null, "claude#x"]), redacted: chance(8) } : null,
     text: chance(2) ? text() : null,
-    calls: times(pick([0, 1, 1, 2, 3]), call),
+    calls: chance(300) ? times(130, call) : times(pick([0, 1, 1, 2, 3]), call),
   };
 }
 function turn() {

@@ -65,12 +65,18 @@ for (const [format, make] of Object.entries(others)) {
 }
 
 // ---- the histories ----
+const edit = (...list) => `&edit_strategies=${encodeURIComponent(JSON.stringify(list.map(([type, params]) => ({ type, params }))))}`;
+const narrowings = ["&budget=40", "&budget=200", "&budget=1000", "&last=1", "&last=3", "&after=2", "&limit=3", "&before=5&limit=3", "&outputs=full", "&outputs=stub",
+  edit(["remove_tool_result", { keep_recent_n_tool_results: 0 }]), edit(["remove_tool_call_params", { keep_recent_n_tool_calls: 0 }]), edit(["token_limit", { limit_tokens: 100 }]),
+  edit(["middle_out", { token_reduce_to: 100 }]), edit(["remove_tool_result", { keep_recent_n_tool_results: 1 }], ["token_limit", { limit_tokens: 200 }])];
 const failures = new Failures();
 const tally = { views: 0, empty: 0, taken: 0 };
 await pooled(seeds, async (s) => {
   const h = history(s);
   const id = await store(h, s);
   for (const format of Object.keys(judges)) await judge(h, s, id, format);
+  // And one provider's view that is cut, edited or a page.
+  await judge(h, s, id, providers[s % providers.length], narrowings[(s >>> 3) % narrowings.length]);
 });
 
 // A recording append takes whatever a client sent.
@@ -91,13 +97,13 @@ async function store(h, s) {
   return id;
 }
 
-async function judge(h, s, id, format) {
-  const r = await server.ask("GET", `/api/chat-sessions/${id}/messages?format=${format}&strict=1&tokens=0`);
+async function judge(h, s, id, format, narrowing = "") {
+  const r = await server.ask("GET", `/api/chat-sessions/${id}/messages?format=${format}&strict=1${narrowing || "&tokens=0"}`);
   tally.views++;
-  if (r.status === 200 && r.json.messages.length === 0) return void tally.empty++;
+  if (r.status === 200 && r.json.messages.length === 0) return void (tally.empty += narrowing === "");
   const found = r.status === 200 ? await judges[format](r.json.messages) : [{ rule: "no_view", text: `${r.status} ${r.text}` }];
   for (const v of new Map(found.map((f) => [f.rule, f])).values())
-    failures.add(format, v.rule, s, `${h.kind}: ${v.text}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`, JSON.stringify(h.messages).length);
+    failures.add(format, v.rule, s, `${h.kind}: ${v.text}${narrowing && ` with ${narrowing}`}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`, JSON.stringify(h.messages).length);
 }
 
 failures.report("append", `a recording append takes every message of ${seeds.length} histories`);
