@@ -12,6 +12,7 @@
 #include "api/carry.h"
 #include "api/api_run.h"
 #include "api/api_store.h"
+#include "api/view_stored.h"
 #include "api/view_stream.h"
 #include "store/files/artifact.h"
 #include "view/strategies.h"
@@ -63,6 +64,14 @@ static int source_carry(
         return carry_out(c, sink, sink_ctx, err);
 }
 
+static int source_original(void *ctx, struct carry_out *c, steno_sink sink, void *sink_ctx,
+    bool *rendering, struct steno_error *err)
+{
+        struct conv_source *s = ctx;
+        c->conv = s->conv;
+        return carry_original(c, sink, sink_ctx, rendering, err);
+}
+
 /* Is the output that the view would show whole? Of one that was deleted or is still being written
  * the stub says so, and it stands for what is no text. */
 static bool has_output(struct steno_conv *conv, struct str ref)
@@ -108,6 +117,7 @@ struct view {
         struct view_report report;
         struct feed_options feed;
         bool stream;
+        bool stored; /* no format: the messages as they came */
         const char *pin;
         struct steno_error *err;
 };
@@ -117,7 +127,8 @@ struct view {
 static int read_options(struct view *v, const struct steno_view_options *opt)
 {
         const char *name = OPT(format, NULL);
-        const struct format *format = format_find(name ? name : "openai");
+        v->stored = name && strcmp(name, "stored") == 0;
+        const struct format *format = format_find(name && !v->stored ? name : "openai");
         int outputs = OPT(outputs, STENO_OUTPUTS_DEFAULT);
         if (!format)
                 return error_set(v->err, STENO_EINVAL, "there is no format \"%.60s\"", name);
@@ -139,6 +150,9 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         v->report.no_ids = OPT(no_ids, false);
         if (v->hub.edit_strategies && !*v->hub.edit_strategies)
                 v->hub.edit_strategies = NULL;
+        if (v->stored && (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
+                return error_set(v->err, STENO_EINVAL,
+                    "stored is every message as it came: it takes no edits, budget or stubs");
         v->stream =
             strcmp(format->name, "openai") == 0 && !v->hub.edit_strategies && !v->hub.budget;
         return 0;
@@ -190,6 +204,16 @@ static int write_page(struct view *v)
         struct str json;
         int rc = view_hub_write(&v->hub, &json);
         return rc ? rc : view_out_elements(v->out, json);
+}
+
+static int make_stored(struct view *v)
+{
+        int rc = view_out_put(v->out, STR("["));
+        if (!rc)
+                rc = view_stored_write(&v->source, &v->feed, v->out, &v->report, v->err);
+        if (!rc)
+                rc = view_out_put(v->out, STR("]"));
+        return rc ? rc : view_out_flush(v->out);
 }
 
 static int make(struct view *v, struct view_stream *stream)
@@ -256,6 +280,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
             .amendments = source_amendments,
             .seq_of = source_seq_of,
             .carry = source_carry,
+            .original = source_original,
             .lack = source_lack,
             .classify = source_classify};
         api_run_knowledge_init(&source.runs, conv->files);
@@ -274,7 +299,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
         if (!rc)
                 rc = find_pin(v);
         if (!rc)
-                rc = make(v, &stream);
+                rc = v->stored ? make_stored(v) : make(v, &stream);
         if (!rc && report)
                 rc = view_report_json(&v->report, report, err);
         view_stream_release(&stream);

@@ -1,5 +1,9 @@
 /*
  * view_amend.h - what amendments say about messages, for one view.
+ *
+ * The table holds a few bytes for each amendment, and the first of the messages that took the place
+ * of others; the rest is read from the log when it is asked for. So memory grows with the number of
+ * amendments, not with their contents, and very little.
  */
 #ifndef API_VIEW_AMEND_H
 #define API_VIEW_AMEND_H
@@ -8,7 +12,6 @@
 
 /* What became of a message. */
 struct amended {
-        struct str target; /* id, decoded */
         bool deleted;
         uint64_t by;    /* seq of the record that deleted or replaced it, 0: neither did */
         struct str fmt; /* of what replaces it */
@@ -18,16 +21,23 @@ struct amended {
 };
 
 struct amends {
-        struct arena arena;
-        struct amended *list; /* an open table */
-        size_t size;          /* a power of two, or 0 */
+        const struct view_source *source;
+        struct amend_entry *list; /* sorted by the hash of the target, newest first */
         size_t count;
+        size_t cap;
+        struct arena held; /* superseding messages, as many as AMENDS_HELD bytes */
+        size_t held_bytes;
+        struct arena scratch; /* of the last that was found */
+        struct amended found;
 };
 
 /* Reads all amendments of a conversation; most have none. */
 int view_amends_read(struct amends *a, const struct view_source *source, struct steno_error *err);
 void view_amends_release(struct amends *a);
-/* NULL: nothing happened to it. */
-const struct amended *view_amends_find(const struct amends *a, struct str id);
+/* *out becomes NULL where nothing happened to the message; else it is good until the next call. */
+int view_amends_find(
+    struct amends *a, struct str id, const struct amended **out, struct steno_error *err);
+/* The metadata of a message: an object, or nothing where no amendment gave it any. */
+int view_amends_meta(struct amends *a, struct str id, struct buf *out, struct steno_error *err);
 
 #endif

@@ -256,7 +256,10 @@ static int take_record(void *ctx, const struct files_record *r)
                 rc = read_id(f, r->rec.id, &item.id);
         if (rc)
                 return rc;
-        const struct amended *e = view_amends_find(&f->amends, item.id);
+        const struct amended *e;
+        rc = view_amends_find(&f->amends, item.id, &e, f->err);
+        if (rc)
+                return rc;
         /* What took the place of a message stands there also when its own bytes are purged. */
         if (about->kind.n && !(e && e->by && str_is(about->kind, "tombstone")))
                 return 0;

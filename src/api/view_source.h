@@ -31,6 +31,9 @@ struct view_source {
          * set by this call. */
         int (*carry)(void *ctx, struct carry_out *c, steno_sink sink, void *sink_ctx,
             struct steno_error *err);
+        /* The same of the message as it came (carry_original). `sink` NULL: only *rendering. */
+        int (*original)(void *ctx, struct carry_out *c, steno_sink sink, void *sink_ctx,
+            bool *rendering, struct steno_error *err);
         /* Which of the files that `carry` would need are not whole; may be NULL. */
         enum view_lack (*lack)(void *ctx, const struct about *about, bool full);
         /* What is known of a call that has no result; may be NULL. */

@@ -1,0 +1,161 @@
+/* view_stored.c - see view_stored.h */
+#include "api/view_stored.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "api/view_amend.h"
+
+struct storing {
+        const struct view_source *source;
+        struct feed_options opt;
+        struct view_out *out; /* NULL: only counts */
+        struct view_report *report;
+        struct steno_error *err;
+        struct amends amends;
+        struct arena arena;
+        struct buf id;
+        struct buf head;
+        struct buf meta;
+        uint64_t skip; /* messages before the last n */
+        uint64_t count;
+};
+
+static int put(struct storing *s, const struct files_record *r, const struct amended *e,
+    const struct about *about)
+{
+        struct carry_out c = {.m = e && e->by ? e->m : r->rec.m, .about = e && e->by ? &e->about : about};
+        struct str fmt = e && e->by ? e->fmt : r->rec.fmt;
+        bool rendering = false;
+        struct steno_error why = {0};
+        int rc = s->source->original(s->source->ctx, &c, NULL, NULL, &rendering, &why);
+        bool lost = rc == STENO_ECORRUPT ||
+                    s->source->lack(s->source->ctx, c.about, false) == VIEW_LACKS_PART;
+        if (rc && !lost) {
+                if (s->err)
+                        *s->err = why;
+                return rc;
+        }
+        buf_clear(&s->head);
+        buf_clear(&s->meta);
+        rc = view_amends_meta(&s->amends, buf_str(&s->id), &s->meta, s->err);
+        struct jsonw w = jsonw_to(&s->head);
+        jsonw_object(&w);
+        jsonw_field_u64(&w, "seq", r->rec.seq);
+        jsonw_field_str(&w, "id", buf_str(&s->id));
+        jsonw_field_str(&w, "at", r->rec.at);
+        jsonw_field_str(&w, "fmt", fmt);
+        jsonw_key(&w, lost ? "damaged" : "m");
+        if (lost)
+                jsonw_bool(&w, true);
+        if (rc == 0)
+                rc = buf_check(&s->head, s->err);
+        if (rc == 0)
+                rc = view_out_next(s->out);
+        if (rc == 0)
+                rc = view_out_put(s->out, buf_str(&s->head));
+        if (rc == 0 && lost)
+                view_report_damage(s->report, r->rec.seq, r->rec.seq);
+        if (rc == 0 && !lost)
+                rc = view_out_put(s->out, STR(":"));
+        if (rc == 0 && !lost)
+                rc = s->source->original(
+                    s->source->ctx, &c, view_out_sink, s->out, &rendering, s->err);
+        if (rc == 0 && s->meta.n)
+                rc = view_out_put(s->out, STR(",\"meta\":"));
+        if (rc == 0 && s->meta.n)
+                rc = view_out_put(s->out, buf_str(&s->meta));
+        if (rc == 0 && rendering)
+                rc = view_out_put(s->out, STR(",\"note\":\"rendering only\""));
+        return rc ? rc : view_out_put(s->out, STR("}"));
+}
+
+static int put_damage(struct storing *s, uint64_t first, uint64_t last)
+{
+        buf_clear(&s->head);
+        struct jsonw w = jsonw_to(&s->head);
+        jsonw_object(&w);
+        jsonw_field_u64(&w, "seq", first);
+        if (last > first)
+                jsonw_field_u64(&w, "last_seq", last);
+        jsonw_field_bool(&w, "damaged", true);
+        jsonw_object_end(&w);
+        view_report_damage(s->report, first, last);
+        int rc = buf_check(&s->head, s->err);
+        if (rc == 0)
+                rc = view_out_next(s->out);
+        return rc ? rc : view_out_put(s->out, buf_str(&s->head));
+}
+
+/* 1: the page is full. */
+static int take(void *ctx, const struct files_record *r)
+{
+        struct storing *s = ctx;
+        struct about about = {0};
+        const struct amended *e = NULL;
+        uint64_t seq = r->damaged ? r->first_seq : r->rec.seq;
+        bool lost = r->damaged;
+        int rc = 0;
+        if (s->opt.before && seq >= s->opt.before)
+                return 1;
+        if (r->damaged && !seq)
+                return 0;
+        arena_reset(&s->arena);
+        buf_clear(&s->id);
+        if (!lost) {
+                rc = about_read(r->rec.x, &s->arena, &about, s->err);
+                json_unescape(r->rec.id, &s->id, NULL);
+                if (rc == 0)
+                        rc = view_amends_find(&s->amends, buf_str(&s->id), &e, s->err);
+        }
+        if (rc)
+                return rc;
+        bool tombstone = str_is(about.kind, "tombstone");
+        lost = lost || (tombstone && about.lost);
+        if (!lost && ((e && e->deleted) || (about.kind.n && !(tombstone && e && e->by))))
+                return 0;
+        if (s->out && s->opt.limit && s->count - s->skip == s->opt.limit) {
+                s->report->has_more = true;
+                return 1;
+        }
+        if (s->count++ < s->skip || !s->out)
+                return 0;
+        view_report_seq(s->report, seq);
+        s->report->last_seq = lost && r->damaged ? r->last_seq : seq;
+        if (lost)
+                return put_damage(s, seq, s->report->last_seq);
+        view_report_id(s->report, buf_str(&s->id));
+        return put(s, r, e, &about);
+}
+
+static int walk(struct storing *s)
+{
+        s->count = 0;
+        int rc = s->source->read(s->source->ctx, s->opt.after, take, s, s->err);
+        return rc == 1 ? 0 : rc;
+}
+
+int view_stored_write(const struct view_source *source, const struct feed_options *opt,
+    struct view_out *out, struct view_report *report, struct steno_error *err)
+{
+        struct storing s = {.source = source, .opt = *opt, .report = report, .err = err};
+        arena_init(&s.arena);
+        buf_init(&s.id, 0);
+        buf_init(&s.head, 0);
+        buf_init(&s.meta, 0);
+        report->last_seq = opt->after;
+        int rc = view_amends_read(&s.amends, source, err);
+        if (rc == 0 && opt->last) {
+                rc = walk(&s);
+                s.skip = s.count > opt->last ? s.count - opt->last : 0;
+                report->has_more = s.skip > 0;
+        }
+        s.out = out;
+        if (rc == 0)
+                rc = walk(&s);
+        view_amends_release(&s.amends);
+        arena_release(&s.arena);
+        buf_release(&s.id);
+        buf_release(&s.head);
+        buf_release(&s.meta);
+        return rc;
+}
