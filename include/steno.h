@@ -334,7 +334,8 @@ enum steno_outputs {
 struct steno_view_options {
         size_t size;
         const char *format;          /* openai, responses, anthropic, gemini, acontext,
-                                        toolmessage2, toolmessage, chat, legacy */
+                                        toolmessage2, toolmessage, chat, legacy, or
+                                        stored: every message as it came, below */
         const char *edit_strategies; /* JSON array, or "auto" */
         const char *pin;             /* message id: strategies see nothing behind it */
         uint64_t budget;             /* tokens; 0: none */
@@ -354,6 +355,13 @@ struct steno_view_options {
  * "damaged_count":n,"tokens":n,"exact":bool,"edits":[...],"first_seq","last_seq","has_more",
  * "ids":[...]}. At most 1,000 damaged ranges are named; the count is of all damaged records. No
  * page, limit or budget ever splits a call from its result.
+ *
+ * The format "stored" is [{"seq","id","at","fmt","m","meta"?,"note"?}...] for every message: `m` is
+ * what its client sent, every member and token, with outputs and large tokens put back; `meta` is
+ * what amendments gave it; what superseded a message stands in its place. Nothing but deleted
+ * messages is left out; what cannot be read is {"seq","last_seq"?,"damaged":true}. `note` is
+ * "rendering only" where an earlier version did not keep the original. It takes no edits, no budget
+ * and no stubs, and needs constant memory.
  */
 STENO_API int steno_view(struct steno_conv *conv, const struct steno_view_options *opt,
     steno_sink sink, void *ctx, char **report, struct steno_error *err);

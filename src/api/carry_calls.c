@@ -70,13 +70,12 @@ static int change_message(const struct json *j, json_ref msg, change_fn change, 
         json_ref part = JSON_NONE, t;
         while (rc >= 0 && (t = next_text(j, msg, &part)) != JSON_NONE) {
                 struct buf text, made, token;
-                bool lossy = false;
                 buf_init(&text, 0);
                 buf_init(&made, 0);
                 buf_init(&token, 0);
-                if (!json_string(j, t, &text, &lossy) || text.failed)
+                if (!json_string(j, t, &text, NULL) || text.failed)
                         rc = STENO_ENOMEM;
-                else if (!lossy)
+                else
                         rc = change_text(buf_str(&text), change, ctx, &made);
                 if (rc == 1) {
                         json_put_string(&token, buf_str(&made));
@@ -98,7 +97,6 @@ static int change_message(const struct json *j, json_ref msg, change_fn change, 
 static bool response_text(const struct json *call, struct buf *out, bool *value)
 {
         struct buf name;
-        bool lossy = false;
         json_ref r = json_get(call, 0, "response");
         enum json_type type = json_type(call, r);
         buf_init(&name, 0);
@@ -108,9 +106,9 @@ static bool response_text(const struct json *call, struct buf *out, bool *value)
         *value = type == JSON_OBJECT || type == JSON_ARRAY;
         if (*value)
                 buf_put_str(out, json_raw(call, r));
-        else if (type != JSON_STRING || !json_string(call, r, out, &lossy))
+        else if (type != JSON_STRING || !json_string(call, r, out, NULL))
                 return false;
-        return !own && !lossy;
+        return !own;
 }
 
 struct taking {

@@ -23,7 +23,8 @@ struct storing {
 static int put(struct storing *s, const struct files_record *r, const struct amended *e,
     const struct about *about)
 {
-        struct carry_out c = {.m = e && e->by ? e->m : r->rec.m, .about = e && e->by ? &e->about : about};
+        struct carry_out c = {
+            .m = e && e->by ? e->m : r->rec.m, .about = e && e->by ? &e->about : about};
         struct str fmt = e && e->by ? e->fmt : r->rec.fmt;
         bool rendering = false;
         struct steno_error why = {0};
@@ -55,8 +56,6 @@ static int put(struct storing *s, const struct files_record *r, const struct ame
                 rc = view_out_put(s->out, buf_str(&s->head));
         if (rc == 0 && lost)
                 view_report_damage(s->report, r->rec.seq, r->rec.seq);
-        if (rc == 0 && !lost)
-                rc = view_out_put(s->out, STR(":"));
         if (rc == 0 && !lost)
                 rc = s->source->original(
                     s->source->ctx, &c, view_out_sink, s->out, &rendering, s->err);

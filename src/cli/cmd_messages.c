@@ -150,7 +150,8 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt messages_table[] = {
     {"format", 0, OPT_TEXT, "F", offsetof(struct messages_opts, format),
-        "openai (default), responses, anthropic, gemini, acontext, toolmessage2, chat, ..."},
+        "openai (default), responses, anthropic, gemini, acontext, toolmessage2, chat, stored, "
+        "..."},
     {"edit", 0, OPT_LIST, "JSON", offsetof(struct messages_opts, edit),
         "an edit strategy, an array of them, or auto; may be given again"},
     {"pin", 0, OPT_TEXT, "MSG", offsetof(struct messages_opts, pin),
@@ -178,7 +179,8 @@ const struct command cmd_messages = {
     .usage = "CONV",
     .summary = "prints a view of a conversation: a JSON array of messages",
     .detail = "A view is always valid for its format: each call has one result, each result a\n"
-              "call. What had to be repaired for that, --report says.",
+              "call. What had to be repaired for that, --report says. --format stored is no view\n"
+              "for a model: it is every message exactly as it was sent.",
     .example = "steno messages demo\n"
                "steno messages demo --format anthropic --budget 8000 --report",
     .opts = messages_table,
