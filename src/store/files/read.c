@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "store/files/watch.h"
+#include "base/watch.h"
 
 struct reader {
         const struct fs *fs;

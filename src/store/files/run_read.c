@@ -16,7 +16,7 @@
 #include "base/limits.h"
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
-#include "store/files/watch.h"
+#include "base/watch.h"
 
 #define PATH_SIZE (PLAIN_NAME_MAX + 16)
 #define SUFFIX ".jsonl"

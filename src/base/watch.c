@@ -1,5 +1,5 @@
 /* watch.c - see watch.h */
-#include "store/files/watch.h"
+#include "base/watch.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * watch.h - waiting until an open file or folder changes. Begin to watch, then look, then wait:
  * what changes in between is not missed.
  */
-#ifndef STORE_FILES_WATCH_H
-#define STORE_FILES_WATCH_H
+#ifndef BASE_WATCH_H
+#define BASE_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
