@@ -478,6 +478,100 @@ static void spans_nest_in_random_documents(void **state)
         buf_release(&b);
 }
 
+/* ---- writing ---- */
+
+static void a_writer_puts_every_comma_itself(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_str(&w, "s", STR("a\"b\n"));
+        jsonw_field_cstr(&w, "z", "text");
+        jsonw_field_cstr(&w, "none", NULL);
+        jsonw_field_u64(&w, "u", UINT64_MAX);
+        jsonw_field_i64(&w, "i", INT64_MIN);
+        jsonw_field_i64(&w, "p", 7);
+        jsonw_field_bool(&w, "t", true);
+        jsonw_field_bool(&w, "f", false);
+        jsonw_field_null(&w, "n");
+        jsonw_field_raw(&w, "r", STR("[1.0e5]"));
+        jsonw_key(&w, "list");
+        jsonw_array(&w);
+        jsonw_array_end(&w);
+        jsonw_key_str(&w, STR("\"key\""));
+        jsonw_object(&w);
+        jsonw_field_u64(&w, "inner", 0);
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        assert_string_equal(buf_cstr(&b),
+            "{\"s\":\"a\\\"b\\n\",\"z\":\"text\",\"none\":null,\"u\":18446744073709551615,"
+            "\"i\":-9223372036854775808,\"p\":7,\"t\":true,\"f\":false,\"n\":null,"
+            "\"r\":[1.0e5],\"list\":[],\"\\\"key\\\"\":{\"inner\":0}}");
+        buf_release(&b);
+}
+
+static void members_are_copied_byte_for_byte(void **state)
+{
+        static const char TEXT[] =
+            "{ \"a\" : 1.50 , \"\\u0062\":[ 1, 2 ],\"a\":{\"x\" :null},\"d\":\"\\/\"}";
+        struct buf b;
+        struct json j;
+        (void)state;
+        buf_init(&b, 0);
+        parse(&j, TEXT);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_bool(&w, "first", true);
+        for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                jsonw_copy_member(&w, &j, k);
+        jsonw_field_copy(&w, "again", &j, json_get(&j, 0, "b"));
+        jsonw_field_null(&w, "last");
+        jsonw_object_end(&w);
+        assert_string_equal(buf_cstr(&b),
+            "{\"first\":true,\"a\":1.50,\"\\u0062\":[ 1, 2 ],\"a\":{\"x\" :null},\"d\":\"\\/\","
+            "\"again\":[ 1, 2 ],\"last\":null}");
+        json_release(&j);
+        buf_release(&b);
+}
+
+static void a_value_can_be_written_by_someone_else(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_array(&w);
+        buf_puts(jsonw_value(&w), "{\"made\":1}");
+        buf_puts(jsonw_value(&w), "2");
+        jsonw_u64(&w, 3);
+        jsonw_array_end(&w);
+        assert_string_equal(buf_cstr(&b), "[{\"made\":1},2,3]");
+        buf_clear(&b);
+        w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "k");
+        buf_puts(jsonw_value(&w), "true");
+        jsonw_field_u64(&w, "n", 1);
+        jsonw_object_end(&w);
+        assert_string_equal(buf_cstr(&b), "{\"k\":true,\"n\":1}");
+        buf_release(&b);
+}
+
+static void a_writer_goes_on_behind_what_is_there(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        buf_puts(&b, "{\"a\":1");
+        struct jsonw w = jsonw_behind(&b);
+        jsonw_field_u64(&w, "b", 2);
+        jsonw_object_end(&w);
+        assert_string_equal(buf_cstr(&b), "{\"a\":1,\"b\":2}");
+        buf_release(&b);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -495,6 +589,10 @@ int main(void)
             cmocka_unit_test(strings_are_decoded_on_demand),
             cmocka_unit_test(numbers_keep_to_their_range),
             cmocka_unit_test(spans_nest_in_random_documents),
+            cmocka_unit_test(a_writer_puts_every_comma_itself),
+            cmocka_unit_test(members_are_copied_byte_for_byte),
+            cmocka_unit_test(a_value_can_be_written_by_someone_else),
+            cmocka_unit_test(a_writer_goes_on_behind_what_is_there),
         };
         return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
