@@ -66,6 +66,30 @@ static void a_chain_without_end_is_cut_after_all(void **state)
         buf_release(&b);
 }
 
+/* An e with so many accents, each of two bytes. */
+static void put_chain(struct buf *b, int accents)
+{
+        buf_clear(b);
+        buf_puts(b, "ab e");
+        for (int i = 0; i < accents; i++)
+                buf_puts(b, "\xCC\x81");
+        buf_puts(b, " cd");
+}
+
+static void a_chain_is_kept_whole_up_to_256_bytes_and_no_further(void **state)
+{
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        put_chain(&b, 120);
+        assert_int_equal(cut_before(b.p, b.n, 4 + 238), 3);
+        assert_int_equal(cut_after(b.p, b.n, 4 + 2), 4 + 240);
+        put_chain(&b, 1000);
+        assert_int_equal(cut_before(b.p, b.n, 4 + 1200), 4 + 1200);
+        assert_int_equal(cut_after(b.p, b.n, 4 + 200), 4 + 200);
+        buf_release(&b);
+}
+
 static void cleans_to(const char *raw, const char *expected)
 {
         struct buf b;
@@ -127,6 +151,7 @@ int main(void)
             cmocka_unit_test(a_cut_never_falls_inside_what_is_seen_as_one),
             cmocka_unit_test(what_stands_apart_may_be_parted),
             cmocka_unit_test(a_chain_without_end_is_cut_after_all),
+            cmocka_unit_test(a_chain_is_kept_whole_up_to_256_bytes_and_no_further),
             cmocka_unit_test(a_clean_line_is_one_line_of_plain_text),
             cmocka_unit_test(lines_of_the_frame_are_recognised_in_disguise),
             cmocka_unit_test(names_from_outside_are_quoted_unless_plain),

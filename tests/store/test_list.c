@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -148,6 +149,73 @@ static void shown_messages(void **state)
         }
 }
 
+static off_t log_path(struct world *w, const char *id, char path[600])
+{
+        struct stat st;
+        snprintf(
+            path, 600, "%s/projects/default/conversations/%s/messages.jsonl", w->scratch.path, id);
+        assert_int_equal(stat(path, &st), 0);
+        return st.st_size;
+}
+
+/* Appends a message whose record makes the log exactly `size` bytes long. */
+static void append_up_to(struct world *w, struct steno_conv *c, const char *id, off_t size)
+{
+        char path[600], json[1000], filler[600] = "";
+        off_t before = log_path(w, id, path);
+        append(c, "{\"id\":\"2\",\"role\":\"user\",\"content\":\"\"}");
+        off_t one = log_path(w, id, path) - before;
+        off_t left = size - before - 2 * one;
+        assert_true(left >= 0 && left < (off_t)sizeof filler);
+        memset(filler, 'x', (size_t)left);
+        snprintf(json, sizeof json, "{\"id\":\"3\",\"role\":\"user\",\"content\":\"%s\"}", filler);
+        append(c, json);
+        assert_int_equal(log_path(w, id, path), size);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+        char bytes[8192];
+        FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+        size_t n = fread(bytes, 1, sizeof bytes, in);
+        assert_true(n < sizeof bytes);
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+        fclose(in);
+        fclose(out);
+}
+
+/* A backup that was put back may be as long as the log that it replaces. */
+static void same_size(void **state)
+{
+        struct world *w = *state;
+        struct steno_conv *c;
+        char from[600], to[600];
+        assert_int_equal(steno_conv_open(w->play.store, NULL, "conv-0", &c, NULL), 0);
+        append(c, "{\"id\":\"1\",\"role\":\"user\",\"content\":\"\"}");
+        append(c, "{\"id\":\"2\",\"role\":\"user\",\"content\":\"with some more words in it\"}");
+        amend(c, "delete", "1", NULL);
+        steno_conv_close(c);
+        assert_int_equal(figure(w, "conv-0", "messages"), 1);
+        off_t size = log_path(w, "conv-0", to);
+        assert_int_equal(steno_conv_open(w->play.store, NULL, "conv-1", &c, NULL), 0);
+        append(c, "{\"id\":\"1\",\"role\":\"user\",\"content\":\"\"}");
+        append_up_to(w, c, "conv-1", size);
+        steno_conv_close(c);
+        assert_int_equal(figure(w, "conv-1", "messages"), 3);
+        log_path(w, "conv-1", from);
+        play_close(&w->play);
+        copy_file(from, to);
+        snprintf(
+            from, sizeof from, "%s/projects/default/conversations/conv-0/ids.idx", w->scratch.path);
+        unlink(from);
+        snprintf(from, sizeof from, "%s/recent", w->scratch.path);
+        FILE *recent = fopen(from, "ab");
+        fputs("default/conv-0\n", recent);
+        fclose(recent);
+        assert_int_equal(play_open(&w->play), 0);
+        assert_int_equal(figure(w, "conv-0", "messages"), 3);
+}
+
 static void removed_while_open(void **state)
 {
         struct world *w = *state;
@@ -180,6 +248,7 @@ int main(void)
             TEST("an index that is lost or damaged is made anew", lost_index),
             TEST("an index that is removed under our hands is made anew", removed_while_open),
             TEST("messages are those that can be seen", shown_messages),
+            TEST("a log that was replaced by another of the same size is counted anew", same_size),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
