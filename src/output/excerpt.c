@@ -220,9 +220,11 @@ static bool add_line(
 }
 
 /* Fills a report about the line at `own`; returns the end of the last line that went into it. */
-static size_t make_report(struct excerpt *e, struct report *r, struct buf *scratch, const char *p,
-    size_t n, struct span own, struct str text, uint64_t number)
+static size_t make_report(struct excerpt *e, struct report *r, struct buf *scratch,
+    struct str block, struct span own, struct str text, uint64_t number)
 {
+        const char *p = block.p;
+        size_t n = block.n;
         size_t whole = own.to - own.from;
         r->line = r->first_line = r->last_line = number;
         r->hash = hash_shape(text);
@@ -276,7 +278,7 @@ static void find_errors(struct excerpt *e, const char *p, size_t n, uint64_t num
                 }
                 number += lines_count(p + counted, own.from - counted);
                 counted = own.from;
-                at = make_report(e, &r, &scratch, p, n, own, text, number);
+                at = make_report(e, &r, &scratch, str_span(p, n), own, text, number);
                 keep_report(e, &r);
         }
         buf_release(&scratch);

@@ -82,7 +82,7 @@ __attribute__((target("avx2"))) static inline __m256i buckets_at(
         return _mm256_and_si256(lo, hi);
 }
 
-static bool many_check(const struct finder *f, const char *p, size_t n, size_t at,
+static bool many_check(const struct finder *f, struct str text, size_t at,
     const unsigned char *buckets, unsigned mask, size_t *from, size_t *which)
 {
         while (mask) {
@@ -90,7 +90,7 @@ static bool many_check(const struct finder *f, const char *p, size_t n, size_t a
                 uint64_t literals = 0;
                 for (unsigned b = buckets[k]; b; b &= b - 1)
                         literals |= f->bucket[__builtin_ctz(b)];
-                int i = finder_verify(f, p + at + k, n - at - k, literals);
+                int i = finder_verify(f, text.p + at + k, text.n - at - k, literals);
                 if (i >= 0) {
                         *from = at + k;
                         *which = (size_t)i;
@@ -123,7 +123,7 @@ __attribute__((target("avx2"))) bool finder_many_avx2(
                         continue;
                 unsigned char buckets[32];
                 _mm256_storeu_si256((__m256i *)buckets, r);
-                if (many_check(f, p, n, i, buckets, ~none, from, which))
+                if (many_check(f, str_span(p, n), i, buckets, ~none, from, which))
                         return true;
         }
         *from = i;

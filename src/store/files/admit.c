@@ -99,7 +99,7 @@ int admit_targets(struct group *g, struct append_request *q)
                 if (!e->about.kind.n)
                         continue;
                 if (others)
-                        return 2; /* what those do is not in the log yet */
+                        return ADMIT_LATER; /* what those do is not in the log yet */
                 int rc = look_for_target(g, e, &there, &q->err);
                 if (rc)
                         return rc;

@@ -57,14 +57,19 @@ void replay_candidate_release(struct candidate *c);
 /* 1: c->rec is the record; 0: there is none. */
 int replay_candidate_find(struct candidate *c);
 
-/*
- * replay.c: 0: new; 1: a replay, the receipt is filled; 2: meets a batch of this very group, so it
- * has to wait for the next one; negative: refused.
- */
+/* What becomes of a batch that is not refused. */
+enum admission {
+        ADMIT_NEW = 0, /* its records are to be written */
+        ADMIT_REPLAY,  /* it is in the log already, and its receipt is filled */
+        ADMIT_LATER,   /* it depends on a batch of this very group: it waits for the next group */
+};
+
+/* replay.c: an admission, or negative: refused. */
 int replay_admit_ids(struct group *g, struct append_request *q);
 /* admit.c: amendments know their targets by the ids that the log has for them. */
 int admit_names(struct group *g, struct append_request *q);
-/* admit.c: the targets of amendments can be seen. 2: another amendment goes first. */
+/* admit.c: the targets of amendments can be seen. ADMIT_NEW, ADMIT_LATER when another amendment
+ * goes first, or negative. */
 int admit_targets(struct group *g, struct append_request *q);
 /* admit.c: every result has its call; a recording append gets its marks. */
 int admit_pairing(struct group *g, struct append_request *q);

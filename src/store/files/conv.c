@@ -340,6 +340,44 @@ static bool has_spare_blocks(const struct stat *st)
         return (uint64_t)st->st_blocks * 512 > (uint64_t)st->st_size + 8 * KIB;
 }
 
+/* Makes the log end where its last whole batch does, and ids.idx with it. */
+static int mend_end(struct files_conv *c, struct log_end *e, struct steno_error *err)
+{
+        int rc = 0;
+        if (e->last_seq < c->highest_seq) { /* cut off, or replaced, under us */
+                e->last_seq = c->highest_seq;
+                e->lacks_end = true;
+        }
+        if (e->end < e->size)
+                rc = cut_tail(c, e, err);
+        if (rc == 0 && (e->inside_line || e->lacks_end))
+                rc = close_span(c, e, err);
+        if (rc == 0 && c->ids.mark.size > e->end) {
+                rc = ids_restart(&c->ids, (struct log_mark){e->end, e->last_seq});
+                if (rc)
+                        error_sys(err, rc, "writing ids.idx");
+        }
+        if (rc)
+                return rc;
+        if (ids_covered(&c->ids) > e->end)
+                ids_reset(&c->ids, true);
+        if (c->ids.mark.size < e->synced.size)
+                c->ids.mark = e->synced;
+        return 0;
+}
+
+/* Others appended behind `from`: their records may hold calls and results. 0: what was known is of
+ * no use any more. */
+static void mend_pairing(struct files_conv *c, uint64_t from, uint64_t end)
+{
+        if (!c->pairing)
+                return;
+        if (from == 0 || from > end || follow_pairing(c, from, end, NULL) != 0) {
+                pairing_free(c->pairing);
+                c->pairing = NULL;
+        }
+}
+
 static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
 {
         struct stat st;
@@ -355,38 +393,13 @@ static int refresh(struct files_conv *c, bool repair, struct steno_error *err)
         ids_close(&c->ids);
         struct ids known = c->ids;
         rc = conv_find_end(c, c->log, &known, &c->ids, &e, err);
+        if (rc == 0 && !repair)
+                rc = conv_refuse_changed(c, c->log, &c->ids, &e, err);
+        if (rc == 0)
+                rc = mend_end(c, &e, err);
         if (rc)
                 return rc;
-        rc = repair ? 0 : conv_refuse_changed(c, c->log, &c->ids, &e, err);
-        if (rc)
-                return rc;
-        if (e.last_seq < c->highest_seq) { /* cut off, or replaced, under us */
-                e.last_seq = c->highest_seq;
-                e.lacks_end = true;
-        }
-        if (e.end < e.size)
-                rc = cut_tail(c, &e, err);
-        if (rc == 0 && (e.inside_line || e.lacks_end))
-                rc = close_span(c, &e, err);
-        if (rc == 0 && c->ids.mark.size > e.end) {
-                rc = ids_restart(&c->ids, (struct log_mark){e.end, e.last_seq});
-                if (rc)
-                        error_sys(err, rc, "writing ids.idx");
-        }
-        if (rc)
-                return rc;
-        if (ids_covered(&c->ids) > e.end)
-                ids_reset(&c->ids, true);
-        if (c->ids.mark.size < e.synced.size)
-                c->ids.mark = e.synced;
-        if (c->pairing) {
-                /* Others appended: their records may hold calls and results. */
-                if (known_end == 0 || known_end > e.end ||
-                    follow_pairing(c, known_end, e.end, NULL) != 0) {
-                        pairing_free(c->pairing);
-                        c->pairing = NULL;
-                }
-        }
+        mend_pairing(c, known_end, e.end);
         c->at = e;
         c->known = true;
         c->highest_seq = e.last_seq;

@@ -134,7 +134,7 @@ static int check_parts(struct group *g, struct append_request *q)
         return 0;
 }
 
-/* 0 admitted or answered, 2 wait for the next group, negative refused. */
+/* An admission, or negative: refused. */
 static int admit(struct group *g, struct append_request *q)
 {
         struct files_batch *b = q->batch;
@@ -142,7 +142,7 @@ static int admit(struct group *g, struct append_request *q)
         if (rc == 0)
                 rc = replay_admit_ids(g, q);
         if (rc)
-                return rc == 1 ? 0 : rc;
+                return rc;
         if (b->expect && b->expected_seq != g->seq)
                 return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
                     (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
@@ -281,9 +281,9 @@ static struct append_request *admit_all(struct group *g, struct append_request *
         struct append_request *q = list;
         for (; q && g->out.n < GROUP_BYTES; q = q->next) {
                 int rc = admit(g, q);
-                if (rc == 2)
+                if (rc == ADMIT_LATER)
                         break;
-                q->rc = rc;
+                q->rc = rc == ADMIT_REPLAY ? 0 : rc;
                 /* What was known is gone: finish what was admitted before going on. */
                 if (!g->conv->known)
                         return q->next;

@@ -179,8 +179,71 @@ static int is_misplaced(struct log_cursor *c, uint64_t seq, bool *yes, struct st
         return rc < 0 ? rc : 0;
 }
 
+/* What the reader came to. */
+enum found { FOUND_END, FOUND_DAMAGE, FOUND_RECORD };
+
+static void note_damage(struct log_cursor *c, uint64_t at)
+{
+        if (!c->bad)
+                c->bad_at = at;
+        c->bad = true;
+}
+
+/* Reads a line. A record that is not in its place is damage. */
+static int find_next(struct log_cursor *c, struct record *rec, uint64_t *at, enum found *found,
+    struct steno_error *err)
+{
+        struct str line;
+        int rc = line_reader_next(&c->in, &line, at, err);
+        if (rc < 0)
+                return rc;
+        *found = rc == 1 ? FOUND_DAMAGE : FOUND_END;
+        if (rc == 0)
+                return 0;
+        if (!record_read(line, rec)) {
+                note_damage(c, *at);
+                if (!find_behind_damage(line, rec, at))
+                        return 0;
+        }
+        bool misplaced = c->seq_known && rec->seq <= c->seq;
+        if (!misplaced && c->seq_known && rec->seq > c->seq + 1) {
+                rc = is_misplaced(c, rec->seq, &misplaced, err);
+                if (rc < 0)
+                        return rc;
+        }
+        if (misplaced)
+                note_damage(c, *at);
+        else
+                *found = FOUND_RECORD;
+        return 0;
+}
+
+/* Damage up to the next good record, which is kept for the next call, or to the end (NULL). */
+static void hand_out_damage(
+    struct log_cursor *c, struct log_line *out, const struct record *next, uint64_t at)
+{
+        uint64_t last = next ? next->seq - 1 : c->seq + 1;
+        uint64_t first = c->seq_known ? c->seq + 1 : last;
+        *out = (struct log_line){.damaged = true, .at = c->bad ? c->bad_at : at};
+        if (first <= last && last > 0) {
+                out->first_seq = first;
+                out->last_seq = last;
+        }
+        c->bad = false;
+        if (next) {
+                c->held = *next;
+                c->held_at = at;
+                c->holding = true;
+        } else {
+                c->seq = last;
+        }
+}
+
 int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err)
 {
+        struct record rec;
+        uint64_t at = 0;
+        enum found found = FOUND_DAMAGE;
         if (c->holding) {
                 c->holding = false;
                 hand_out(c, out, &c->held, c->held_at);
@@ -188,58 +251,19 @@ int log_next(struct log_cursor *c, struct log_line *out, struct steno_error *err
         }
         if (next_plain(c, out))
                 return 1;
-        for (;;) {
-                struct str line;
-                struct record rec;
-                uint64_t at = 0;
-                int rc = line_reader_next(&c->in, &line, &at, err);
+        while (found == FOUND_DAMAGE) {
+                int rc = find_next(c, &rec, &at, &found, err);
                 if (rc < 0)
                         return rc;
-                bool read = rc == 1 && record_read(line, &rec);
-                if (rc == 1 && !read) {
-                        if (!c->bad)
-                                c->bad_at = at;
-                        c->bad = true;
-                        read = find_behind_damage(line, &rec, &at);
-                }
-                bool good = read && (!c->seq_known || rec.seq > c->seq);
-                if (good && c->seq_known && rec.seq > c->seq + 1) {
-                        bool misplaced;
-                        int failed = is_misplaced(c, rec.seq, &misplaced, err);
-                        if (failed)
-                                return failed;
-                        good = !misplaced;
-                }
-                if (good && !c->bad && (!c->seq_known || rec.seq == c->seq + 1)) {
-                        hand_out(c, out, &rec, at);
-                        return 1;
-                }
-                if (rc > 0 && !good) {
-                        if (!c->bad)
-                                c->bad_at = at;
-                        c->bad = true;
-                        continue;
-                }
-                if (!good && !c->bad)
-                        return 0;
-                /* Damage up to the next good record, or to the end. */
-                uint64_t last = good ? rec.seq - 1 : c->seq + 1;
-                uint64_t first = c->seq_known ? c->seq + 1 : last;
-                *out = (struct log_line){.damaged = true, .at = c->bad ? c->bad_at : at};
-                if (first <= last && last > 0) {
-                        out->first_seq = first;
-                        out->last_seq = last;
-                }
-                c->bad = false;
-                if (good) {
-                        c->held = rec;
-                        c->held_at = at;
-                        c->holding = true;
-                } else {
-                        c->seq = last;
-                }
-                return 1;
         }
+        bool good = found == FOUND_RECORD;
+        if (!good && !c->bad)
+                return 0;
+        if (good && !c->bad && (!c->seq_known || rec.seq == c->seq + 1))
+                hand_out(c, out, &rec, at);
+        else
+                hand_out_damage(c, out, good ? &rec : NULL, at);
+        return 1;
 }
 
 int log_next_seq(struct log_cursor *c, uint64_t seq, struct log_line *out, struct steno_error *err)

@@ -42,18 +42,23 @@ static int keep_whole_batches(const struct fs *fs, int fd, uint64_t at, uint64_t
         return rc < 0 ? rc : 0;
 }
 
-/* The last readable record before `limit` that ends behind `floor`; *at == limit: none. */
-static int last_readable(const struct fs *fs, int fd, uint64_t limit, uint64_t floor,
-    struct buf *line, struct record *rec, uint64_t *at, struct steno_error *err)
+struct part {
+        uint64_t from;
+        uint64_t to;
+};
+
+/* The last readable record of a part of the log; *at == part.to: there is none. */
+static int last_readable(const struct fs *fs, int fd, struct part part, struct buf *line,
+    struct record *rec, uint64_t *at, struct steno_error *err)
 {
-        uint64_t end = limit;
-        while (end > floor) {
+        uint64_t end = part.to;
+        while (end > part.from) {
                 uint64_t start;
                 int rc = log_seek_last(fs, fd, end, 1, &start, err);
                 if (rc)
                         return rc;
-                if (start < floor)
-                        start = floor; /* a line feed is missing there */
+                if (start < part.from)
+                        start = part.from; /* a line feed is missing there */
                 rc = log_read_at(fs, fd, end, start, line, rec, err);
                 if (rc == 0) {
                         *at = start;
@@ -63,7 +68,7 @@ static int last_readable(const struct fs *fs, int fd, uint64_t limit, uint64_t f
                         return rc;
                 end = start;
         }
-        *at = limit;
+        *at = part.to;
         return 0;
 }
 
@@ -73,7 +78,7 @@ static int seq_before(const struct fs *fs, int fd, uint64_t at, struct buf *line
 {
         struct record rec;
         uint64_t found;
-        int rc = last_readable(fs, fd, at, 0, line, &rec, &found, err);
+        int rc = last_readable(fs, fd, (struct part){0, at}, line, &rec, &found, err);
         if (rc == 0)
                 *seq = found == at ? 0 : rec.seq;
         return rc;
@@ -118,7 +123,7 @@ static int find_end_behind(const struct fs *fs, int fd, uint64_t feed, struct lo
         uint64_t at = 0, before = 0;
         e->end = mark.size;
         e->last_seq = mark.seq;
-        int rc = last_readable(fs, fd, feed, mark.size, line, &rec, &at, err);
+        int rc = last_readable(fs, fd, (struct part){mark.size, feed}, line, &rec, &at, err);
         if (rc || at == feed)
                 return rc;
         uint64_t from = rec.group <= at ? at - rec.group : 0;

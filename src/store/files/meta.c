@@ -23,16 +23,22 @@ static bool says(const struct json *j, const char *key, const char *text)
         return json_is(j, json_get(j, 0, key), text);
 }
 
+/* What a meta.json has to say. */
+struct names {
+        const char *id;
+        const char *project;
+        const char *created; /* added where it is missing; "": not known */
+};
+
 /* An object with these names and everything else that `old` (an object, or empty) has. */
-static void put_named(struct buf *out, const struct json *old, const char *id, const char *project,
-    const char *created)
+static void put_named(struct buf *out, const struct json *old, const struct names *names)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
-        jsonw_field_cstr(&w, "id", id);
-        jsonw_field_cstr(&w, "project", project);
-        if (created[0] && json_get(old, 0, "createdAt") == JSON_NONE) {
-                jsonw_field_cstr(&w, "createdAt", created);
+        jsonw_field_cstr(&w, "id", names->id);
+        jsonw_field_cstr(&w, "project", names->project);
+        if (names->created[0] && json_get(old, 0, "createdAt") == JSON_NONE) {
+                jsonw_field_cstr(&w, "createdAt", names->created);
         }
         for (json_ref k = json_child(old, 0); k != JSON_NONE; k = json_next_key(old, 0, k)) {
                 if (json_is(old, k, "id") || json_is(old, k, "project"))
@@ -47,8 +53,8 @@ static void put_named(struct buf *out, const struct json *old, const char *id, c
  * meta.json with the right names: 1 and `out`, when the file lacks them; 0 and *text, when it is
  * right or no object at all; or a negative errno.
  */
-static int read_named(const struct fs *fs, int dir, const char *id, const char *project,
-    const char *created, char **text, size_t *n, struct buf *out)
+static int read_named(const struct fs *fs, int dir, const struct names *names, char **text,
+    size_t *n, struct buf *out)
 {
         struct json j;
         int sys = fs_slurp(fs, dir, "meta.json", META_MAX, text, n);
@@ -57,9 +63,9 @@ static int read_named(const struct fs *fs, int dir, const char *id, const char *
         json_init(&j);
         int rc = sys ? json_parse(&j, "{}", 2, NULL, NULL) : json_parse(&j, *text, *n, NULL, NULL);
         bool wrong = rc == 0 && json_type(&j, 0) == JSON_OBJECT &&
-                     (!says(&j, "id", id) || !says(&j, "project", project));
+                     (!says(&j, "id", names->id) || !says(&j, "project", names->project));
         if (wrong)
-                put_named(out, &j, id, project, created);
+                put_named(out, &j, names);
         json_release(&j);
         return rc == STENO_ENOMEM || out->failed ? -ENOMEM : wrong;
 }
@@ -69,7 +75,8 @@ int files_conv_meta(struct files_conv *c, char **json, size_t *n, struct steno_e
         char *text = NULL;
         struct buf out;
         buf_init(&out, META_MAX);
-        int rc = read_named(c->store->env->fs, c->dir, c->id, c->project_id, "", &text, n, &out);
+        struct names names = {c->id, c->project_id, ""};
+        int rc = read_named(c->store->env->fs, c->dir, &names, &text, n, &out);
         if (rc == 1) {
                 free(text);
                 text = buf_take(&out, n);
@@ -100,7 +107,8 @@ int meta_set_names(const struct fs *fs, int dir, const char *id, const char *pro
                 memcpy(created, first.at.p, first.at.n);
         if (log >= 0)
                 fs->close(fs, log);
-        int rc = read_named(fs, dir, id, project, created, &text, &n, &out);
+        struct names names = {id, project, created};
+        int rc = read_named(fs, dir, &names, &text, &n, &out);
         if (rc == 1)
                 rc = fs_replace(fs, dir, "meta.json", out.p, out.n);
         free(text);

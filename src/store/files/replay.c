@@ -251,7 +251,7 @@ static int replay(struct group *g, struct append_request *q, const struct candid
         q->receipt.replayed = true;
         if (b->durability == STENO_FULL)
                 g->replay_sync = true;
-        return 1;
+        return ADMIT_REPLAY;
 }
 
 static bool in_group(const struct group *g, uint64_t hash)
@@ -283,7 +283,7 @@ int replay_admit_ids(struct group *g, struct append_request *q)
         for (size_t i = 0; i < b->count && !outside; i++)
                 outside = !b->entries[i].made_id;
         if (!outside)
-                return 0;
+                return ADMIT_NEW;
         int rc = repeated_inside(q);
         if (rc == 0)
                 rc = conv_cover_ids(g->conv, &q->err);
@@ -293,8 +293,9 @@ int replay_admit_ids(struct group *g, struct append_request *q)
         if (b->key.n) {
                 c.want = b->key;
                 c.key = true;
-                rc = in_group(g, ids_hash_key(b->key)) ? 2 : replay_candidate_find(&c);
-                if (rc == 1)
+                if (in_group(g, ids_hash_key(b->key)))
+                        rc = ADMIT_LATER;
+                else if ((rc = replay_candidate_find(&c)) == 1)
                         rc = replay(g, q, &c, 0, true);
                 c.key = false;
         }
@@ -302,8 +303,9 @@ int replay_admit_ids(struct group *g, struct append_request *q)
                 if (b->entries[i].made_id)
                         continue;
                 c.want = b->entries[i].id;
-                rc = in_group(g, ids_hash_id(c.want)) ? 2 : replay_candidate_find(&c);
-                if (rc == 1)
+                if (in_group(g, ids_hash_id(c.want)))
+                        rc = ADMIT_LATER;
+                else if ((rc = replay_candidate_find(&c)) == 1)
                         rc = c.rec.seq > i ? replay(g, q, &c, i, false)
                                            : conflict(q, i, "is there already");
         }
