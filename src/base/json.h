@@ -153,7 +153,6 @@ struct json_edits {
 
 void json_edits_init(struct json_edits *e);
 void json_edits_release(struct json_edits *e);
-void json_edits_clear(struct json_edits *e);
 /* `with` must live until json_edits_apply. */
 void json_edit_replace(struct json_edits *e, const struct json *j, json_ref r, struct str with);
 /* Removes every member whose key is in the NULL-terminated list `keys`, commas included. */

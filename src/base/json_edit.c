@@ -21,12 +21,6 @@ void json_edits_release(struct json_edits *e)
         json_edits_init(e);
 }
 
-void json_edits_clear(struct json_edits *e)
-{
-        e->count = 0;
-        e->failed = 0;
-}
-
 static void add(struct json_edits *e, size_t off, size_t len, struct str with)
 {
         if (e->failed)

@@ -51,7 +51,8 @@ static struct str without_underscores(struct str s, char *room)
         return str_span(room, n);
 }
 
-const char *json_keys_suggest(const char *const *known, struct str name)
+/* The known name nearest to `name`, or NULL when none is near. */
+static const char *suggest(const char *const *known, struct str name)
 {
         const char *best = NULL;
         size_t best_distance = 0;
@@ -107,7 +108,7 @@ int json_keys_check(const struct json *j, json_ref obj, const char *const *known
                 if (is_known(j, k, known))
                         continue;
                 struct str name = json_inner(j, k);
-                const char *near = json_keys_suggest(known, name);
+                const char *near = suggest(known, name);
                 int shown = name.n > 60 ? 60 : (int)name.n;
                 if (near)
                         return error_set(err, STENO_EINVAL,

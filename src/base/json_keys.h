@@ -8,9 +8,6 @@
 #include "base/json.h"
 #include "steno.h"
 
-/* The known name nearest to `name`, or NULL when none is near. `known` is NULL-terminated. */
-const char *json_keys_suggest(const char *const *known, struct str name);
-
 /* STENO_EINVAL when `obj` is not an object, or has a key twice or one that is not known; `where`
  * names the object in the message. */
 int json_keys_check(const struct json *j, json_ref obj, const char *const *known, const char *where,

@@ -62,7 +62,7 @@ static void check_tape(const struct json *j, const char *text, size_t n)
         }
         must(json_edits_apply(&e, j, 0, &out) == 0);
         must(json_valid(out.p, out.n, NULL));
-        json_edits_clear(&e);
+        json_edits_release(&e);
         buf_clear(&out);
         json_edit_remove_members(&e, j, 0, (const char *[]){"a", "b", NULL});
         must(json_edits_apply(&e, j, 0, &out) == 0);

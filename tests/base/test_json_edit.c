@@ -95,7 +95,7 @@ static void a_replaced_value_can_stand_before_an_added_member(void **state)
         json_edit_replace(&t.e, &t.j, json_get(&t.j, 0, "a"), STR("[1]"));
         json_edit_replace(&t.e, &t.j, JSON_NONE, STR("nothing"));
         gives(&t, 0, "{\"a\":[1],\"b\":\"two\",\"c\":3}");
-        json_edits_clear(&t.e);
+        json_edits_release(&t.e);
         gives(&t, 0, "{\"a\":1,\"b\":2}");
         finish(&t);
 }
@@ -109,7 +109,7 @@ static void overlapping_edits_are_refused(void **state)
         json_edit_replace(&t.e, &t.j, json_at(&t.j, json_get(&t.j, 0, "a"), 1), STR("3"));
         assert_int_equal(json_edits_apply(&t.e, &t.j, 0, &t.out), STENO_EINVAL);
         assert_int_equal(json_edits_apply(&t.e, &t.j, 0, &t.out), STENO_EINVAL);
-        json_edits_clear(&t.e);
+        json_edits_release(&t.e);
         assert_int_equal(json_edits_apply(&t.e, &t.j, JSON_NONE, &t.out), STENO_EINVAL);
         json_edit_replace(&t.e, &t.j, json_get(&t.j, 0, "a"), STR("0"));
         assert_int_equal(

@@ -24,7 +24,8 @@ void run_line_write(struct buf *out, const struct run_event *e)
         sealed_finish(out, start);
 }
 
-bool run_line_read(struct str line, struct run_event *out)
+/* Reads a line without its line feed and verifies its checksum. */
+static bool read_line(struct str line, struct run_event *out)
 {
         struct sealed s;
         struct run_event e = {0};
@@ -57,7 +58,7 @@ int run_next(struct run_cursor *c, struct run_event *out, struct steno_error *er
         uint64_t at;
         int rc;
         while ((rc = line_reader_next(&c->in, &line, &at, err)) > 0) {
-                if (rc == 1 && run_line_read(line, out))
+                if (rc == 1 && read_line(line, out))
                         return 1;
                 c->damaged++; /* J3 */
         }
@@ -85,7 +86,7 @@ int run_last_line(const struct fs *fs, int fd, uint64_t size, struct buf *line,
                 if (got < 0)
                         return error_sys(err, (int)got, "reading a run's journal");
                 line->n = (size_t)got;
-                if (line->n && run_line_read(str_span(line->p, line->n - 1), out)) {
+                if (line->n && read_line(str_span(line->p, line->n - 1), out)) {
                         *end = behind;
                         return 1;
                 }

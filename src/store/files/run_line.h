@@ -12,8 +12,6 @@
 
 /* Appends a line and its line feed. */
 void run_line_write(struct buf *out, const struct run_event *e);
-/* Reads a line without its line feed and verifies its checksum. */
-bool run_line_read(struct str line, struct run_event *out);
 
 /* A walk forward. */
 struct run_cursor {

@@ -126,7 +126,8 @@ static int add_bytes(void *ctx, const char *name, unsigned char type)
         return 0;
 }
 
-uint64_t trash_tree_bytes(const struct fs *fs, int dir, const char *name)
+/* Bytes of all files below a folder; what vanishes meanwhile is not counted. */
+static uint64_t tree_bytes(const struct fs *fs, int dir, const char *name)
 {
         struct tree t = {.fs = fs, .dir = dir};
         add_bytes(&t, name, 0);
@@ -210,7 +211,7 @@ static int take_folder(void *ctx, const char *name, unsigned char type)
                 return STENO_ENOMEM;
         }
         if (l->sizes)
-                item.bytes = trash_tree_bytes(fs, l->trash, name);
+                item.bytes = tree_bytes(fs, l->trash, name);
         l->out->items[l->out->count++] = item;
         return 0;
 }

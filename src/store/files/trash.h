@@ -55,7 +55,4 @@ int trash_destroy(
 /* Finishes what an earlier destruction left. */
 int trash_sweep(struct files_store *store, struct steno_error *err);
 
-/* Bytes of all files below a folder; what vanishes meanwhile is not counted. */
-uint64_t trash_tree_bytes(const struct fs *fs, int dir, const char *name);
-
 #endif
