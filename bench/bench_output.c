@@ -145,10 +145,10 @@ static double run_ours(const char *path, const struct trial *t, uint64_t *count)
         struct grep_options opt = {
             .pattern = str_of(t->pattern), .utf8 = true, .case_sensitive = !t->fold};
         int fd = open(path, O_RDONLY | O_CLOEXEC);
-        struct grep_source source = {.read = read_file, .ctx = &fd};
+        struct grep_source source = {.file = {.read = read_file, .ctx = &fd}};
         struct map map = {0};
-        source.size = (uint64_t)lseek(fd, 0, SEEK_END);
-        if (fs_real()->map(fs_real(), fd, (size_t)source.size, &map) == 0)
+        source.file.size = (uint64_t)lseek(fd, 0, SEEK_END);
+        if (fs_real()->map(fs_real(), fd, (size_t)source.file.size, &map) == 0)
                 source.map = &map;
         if (grep_run(&source, &opt, &r, &err) < 0) {
                 fprintf(stderr, "%s: %s\n", t->pattern, err.msg);

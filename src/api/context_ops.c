@@ -119,12 +119,13 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
                 rc = artifact_lines(conv->files, &f->info, &index, &n, err);
         if (rc)
                 return rc;
+        struct lines_file file = {read_file, f, f->size};
         const struct lines_index *known = n && lines_index_open(&x, index, n, f->size) ? &x : NULL;
-        rc = lines_seek(read_file, f, f->size, known, line, &out->offset, &found, err);
+        rc = lines_seek(&file, known, line, &out->offset, &found, err);
         if (rc == 0 && line > 1 && out->offset >= f->size)
                 buf_printf(said, "%sline was beyond the end", said->n ? "; " : "");
         if (rc == 0)
-                rc = lines_seek(read_file, f, f->size, known, line + count, &end, &more, err);
+                rc = lines_seek(&file, known, line + count, &end, &more, err);
         if (rc == 0)
                 out->limit =
                     end - out->offset < CONTEXT_READ_MAX ? end - out->offset : CONTEXT_READ_MAX;
@@ -235,8 +236,9 @@ int context_tail(
         buf_init(&said, 4 * KIB);
         rc = context_number(args, "lines", CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX,
             &said, &lines, err);
+        struct lines_file file = {read_file, &f, f.size};
         if (rc == 0)
-                rc = lines_tail(read_file, &f, f.size, lines, sizeof page, &span, err);
+                rc = lines_tail(&file, lines, sizeof page, &span, err);
         if (rc == 0)
                 rc = read_file(&f, span.offset, page, (size_t)span.size, err);
         if (rc == 0)
@@ -321,7 +323,7 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
     struct steno_error *err)
 {
         struct map map = {0};
-        struct grep_source source = {.read = read_file, .ctx = f, .size = f->size};
+        struct grep_source source = {.file = {read_file, f, f->size}};
         if (f->size && f->size <= SIZE_MAX && f->fs->map(f->fs, f->fd, (size_t)f->size, &map) == 0)
                 source.map = &map;
         int rc = grep_run(&source, opt, out, err);

@@ -33,7 +33,8 @@ static const struct range extenders[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x
     {0xFE20, 0xFE2F}, {0x1D165, 0x1D169}, {0x1D16D, 0x1D172}, {0x1F3FB, 0x1F3FF},
     {0xE0020, 0xE007F}, {0xE0100, 0xE01EF}};
 
-bool cut_extends(uint32_t cp)
+/* Does this code point belong to the one before it? */
+static bool extends(uint32_t cp)
 {
         size_t lo = 0;
         size_t hi = sizeof(extenders) / sizeof(extenders[0]);
@@ -88,7 +89,7 @@ static bool splits_grapheme(const char *p, size_t n, size_t at)
         text_decode(p + at, n - at, &next);
         if (next < 0x300)
                 return false;
-        if (cut_extends(next))
+        if (extends(next))
                 return true;
         uint32_t previous = code_before(p, at, &start);
         if (previous == 0x200D)

@@ -18,7 +18,4 @@ size_t cut_before(const char *p, size_t n, size_t at);
 /* The smallest legal place >= at (n when there is none nearby), for its beginning. */
 size_t cut_after(const char *p, size_t n, size_t at);
 
-/* Does this code point belong to the one before it? */
-bool cut_extends(uint32_t cp);
-
 #endif

@@ -284,7 +284,7 @@ static int search_block(struct grep_search *s)
 
 static int search_text(struct grep_search *s)
 {
-        uint64_t size = s->text.source->size;
+        uint64_t size = s->text.source->file.size;
         for (uint64_t at = 0; at < size;) {
                 int rc = grep_text_lines(&s->text, at, &s->n, s->err);
                 s->p = s->text.p;
@@ -349,7 +349,7 @@ static int run(struct grep_search *s, const struct grep_source *source)
                 rc = search_text(s);
         /* The last look is behind the last byte that was read. */
         if (rc == 0)
-                rc = grep_text_load(&s->text, source->size, 0, s->err);
+                rc = grep_text_load(&s->text, source->file.size, 0, s->err);
         if (rc == 0)
                 link_context(s);
         grep_text_close(&s->text);
@@ -387,15 +387,4 @@ void grep_release(struct grep_result *r)
         free(r->context);
         arena_release(&r->shown);
         memset(r, 0, sizeof(*r));
-}
-
-int grep_check(const struct grep_options *opt, struct steno_error *err)
-{
-        struct grep_code *code = NULL;
-        struct grep_mode mode = {opt->utf8, opt->case_sensitive};
-        int rc = check_pattern(opt, err);
-        if (rc == 0)
-                rc = grep_pcre2()->compile(opt->pattern, &mode, &code, err);
-        grep_pcre2()->free(code);
-        return rc;
 }

@@ -71,10 +71,8 @@ struct grep_result {
 
 /* Where the text comes from. */
 struct grep_source {
-        lines_read read; /* its failures are passed on */
-        void *ctx;
-        uint64_t size;
-        size_t block; /* bytes to read at once; 0: as many as are fastest */
+        struct lines_file file; /* failures of its `read` are passed on */
+        size_t block;           /* bytes to read at once; 0: as many as are fastest */
         /* The whole text as memory, which is faster, or NULL. It is watched: STENO_EIO when it
          * broke. */
         const struct map *map;
@@ -88,8 +86,5 @@ struct grep_source {
 int grep_run(const struct grep_source *source, const struct grep_options *opt,
     struct grep_result *out, struct steno_error *err);
 void grep_release(struct grep_result *r);
-
-/* Only: is it a pattern? 0, STENO_EPROTO or STENO_ELIMIT as above. */
-int grep_check(const struct grep_options *opt, struct steno_error *err);
 
 #endif

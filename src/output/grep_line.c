@@ -161,7 +161,7 @@ static int load_piece(struct grep_search *s, uint64_t from, uint64_t at, struct 
         line->cut_before = begin > from;
         const char *nl = memchr(t->p + line->next, '\n', t->n - line->next);
         line->n = nl ? (size_t)(nl - t->p) : t->n;
-        line->cut_after = !nl && begin + t->n < t->source->size;
+        line->cut_after = !nl && begin + t->n < t->source->file.size;
         if (!line->cut_after && line->n && t->p[line->n - 1] == '\r')
                 line->n--;
         /* Starting points near the end are for the next window, where they see more. */

@@ -131,7 +131,7 @@ int grep_show_after(const struct grep_show *s, uint64_t to, uint32_t count, stru
 {
         uint32_t k = 0;
         uint64_t at = to + 1;
-        for (; k < count && at < s->text->source->size; k++) {
+        for (; k < count && at < s->text->source->file.size; k++) {
                 uint64_t end = 0;
                 int rc = grep_text_line_end(s->text, at, &end, err);
                 if (rc == 0)

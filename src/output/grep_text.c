@@ -40,7 +40,7 @@ static int check_map(const struct grep_text *t, struct steno_error *err)
 
 int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_error *err)
 {
-        uint64_t left = t->source->size - from;
+        uint64_t left = t->source->file.size - from;
         size_t want = left < n ? (size_t)left : n;
         if (t->source->map) {
                 t->at = from;
@@ -55,7 +55,8 @@ int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_er
         t->n = keep;
         if (want <= keep)
                 return 0;
-        int rc = t->source->read(t->source->ctx, from + keep, t->memory + keep, want - keep, err);
+        int rc = t->source->file.read(
+            t->source->file.ctx, from + keep, t->memory + keep, want - keep, err);
         if (rc == 0)
                 t->n = want;
         return rc;
@@ -64,7 +65,7 @@ int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_er
 /* Bytes of whole lines in the window, of which the first `seen` hold no line feed. */
 static size_t whole_lines(const struct grep_text *t, size_t seen)
 {
-        if (t->at + t->n == t->source->size)
+        if (t->at + t->n == t->source->file.size)
                 return t->n;
         const char *nl = memrchr(t->p + seen, '\n', t->n - seen);
         return nl ? (size_t)(nl - t->p) + 1 : 0;
@@ -106,7 +107,8 @@ int grep_text_span(
                 return error_nomem(err);
         if (!is_within(from, to, t->side_at, t->side_n)) {
                 t->side_n = 0;
-                int rc = t->source->read(t->source->ctx, from, t->side, (size_t)(to - from), err);
+                int rc = t->source->file.read(
+                    t->source->file.ctx, from, t->side, (size_t)(to - from), err);
                 if (rc < 0)
                         return rc;
                 t->side_at = from;
@@ -141,7 +143,7 @@ int grep_text_line_start(struct grep_text *t, uint64_t to, uint64_t *start, stru
 
 int grep_text_line_end(struct grep_text *t, uint64_t from, uint64_t *end, struct steno_error *err)
 {
-        uint64_t size = t->source->size;
+        uint64_t size = t->source->file.size;
         while (from < size) {
                 bool inside = from >= t->at && from < t->at + t->n;
                 uint64_t to = inside ? t->at + t->n : size - from < LOOK ? size : from + LOOK;

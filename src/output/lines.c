@@ -48,13 +48,14 @@ static size_t skip_continuation(const char *p, size_t n)
 }
 
 /* Where max_bytes make the cut: at the next line's beginning, or else inside the last line. */
-static int cut_to_bytes(lines_read read, void *ctx, uint64_t size, uint64_t floor, char *block,
-    uint64_t *offset, bool *cut, struct steno_error *err)
+static int cut_to_bytes(const struct lines_file *f, uint64_t floor, char *block, uint64_t *offset,
+    bool *cut, struct steno_error *err)
 {
+        uint64_t size = f->size;
         bool first = true;
         for (uint64_t at = floor; at < size;) {
                 size_t n = size - at < BLOCK ? (size_t)(size - at) : BLOCK;
-                int rc = read(ctx, at, block, n, err);
+                int rc = f->read(f->ctx, at, block, n, err);
                 if (rc < 0)
                         return rc;
                 if (first)
@@ -72,14 +73,15 @@ static int cut_to_bytes(lines_read read, void *ctx, uint64_t size, uint64_t floo
         return 0;
 }
 
-static int count_span(lines_read read, void *ctx, uint64_t size, char *block, struct lines_span *s,
-    struct steno_error *err)
+static int count_span(
+    const struct lines_file *f, char *block, struct lines_span *s, struct steno_error *err)
 {
+        uint64_t size = f->size;
         char last = '\n';
         s->lines = 0;
         for (uint64_t at = s->offset; at < size;) {
                 size_t n = size - at < BLOCK ? (size_t)(size - at) : BLOCK;
-                int rc = read(ctx, at, block, n, err);
+                int rc = f->read(f->ctx, at, block, n, err);
                 if (rc < 0)
                         return rc;
                 s->lines += lines_count(block, n);
@@ -90,9 +92,10 @@ static int count_span(lines_read read, void *ctx, uint64_t size, char *block, st
         return 0;
 }
 
-int lines_tail(lines_read read, void *ctx, uint64_t size, uint64_t lines, uint64_t max_bytes,
+int lines_tail(const struct lines_file *f, uint64_t lines, uint64_t max_bytes,
     struct lines_span *out, struct steno_error *err)
 {
+        uint64_t size = f->size;
         struct lines_span s = {size, 0, 0, false};
         uint64_t floor = size > max_bytes ? size - max_bytes : 0;
         uint64_t want = lines;
@@ -105,7 +108,7 @@ int lines_tail(lines_read read, void *ctx, uint64_t size, uint64_t lines, uint64
         bool found = false;
         for (uint64_t end = size; end > floor && !found;) {
                 size_t n = end - floor < BLOCK ? (size_t)(end - floor) : BLOCK;
-                rc = read(ctx, end - n, block, n, err);
+                rc = f->read(f->ctx, end - n, block, n, err);
                 if (rc < 0)
                         goto out;
                 /* A file that does not end with LF has one line feed less than lines. */
@@ -119,12 +122,12 @@ int lines_tail(lines_read read, void *ctx, uint64_t size, uint64_t lines, uint64
         if (!found && floor > 0) {
                 /* The byte before the floor decides whether a line begins exactly there. */
                 char before;
-                rc = read(ctx, floor - 1, &before, 1, err);
+                rc = f->read(f->ctx, floor - 1, &before, 1, err);
                 if (rc == 0 && before != '\n')
-                        rc = cut_to_bytes(read, ctx, size, floor, block, &s.offset, &s.cut, err);
+                        rc = cut_to_bytes(f, floor, block, &s.offset, &s.cut, err);
         }
         if (rc == 0)
-                rc = count_span(read, ctx, size, block, &s, err);
+                rc = count_span(f, block, &s, err);
         if (rc < 0)
                 goto out;
 done:
@@ -222,7 +225,9 @@ bool lines_index_open(struct lines_index *x, const void *bytes, size_t n, uint64
         return !x->has_totals || x->total_lines >= x->count * (uint64_t)LINES_EVERY;
 }
 
-void lines_index_find(const struct lines_index *x, uint64_t line, uint64_t *at_line, uint64_t *at)
+/* The best known place at or before a line: *at is the offset of line *at_line. Without an index
+ * that is the beginning. */
+static void index_find(const struct lines_index *x, uint64_t line, uint64_t *at_line, uint64_t *at)
 {
         uint64_t k = line > 0 ? (line - 1) / LINES_EVERY : 0;
         if (!x || k == 0 || x->count == 0) {
@@ -236,27 +241,28 @@ void lines_index_find(const struct lines_index *x, uint64_t line, uint64_t *at_l
         *at = get_u64(x->p + (k - 1) * 8);
 }
 
-int lines_seek(lines_read read, void *ctx, uint64_t size, const struct lines_index *x,
-    uint64_t line, uint64_t *offset, bool *found, struct steno_error *err)
+int lines_seek(const struct lines_file *f, const struct lines_index *x, uint64_t line,
+    uint64_t *offset, bool *found, struct steno_error *err)
 {
+        uint64_t size = f->size;
         uint64_t at_line = 1;
         uint64_t at = 0;
         int rc = 0;
         char *block = malloc(BLOCK);
         if (!block)
                 return error_nomem(err);
-        lines_index_find(x, line, &at_line, &at);
+        index_find(x, line, &at_line, &at);
         if (at > 0) {
-                rc = read(ctx, at - 1, block, 1, err);
+                rc = f->read(f->ctx, at - 1, block, 1, err);
                 if (rc < 0)
                         goto out;
                 /* An index that names a place inside a line is of another file. */
                 if (block[0] != '\n')
-                        lines_index_find(NULL, line, &at_line, &at);
+                        index_find(NULL, line, &at_line, &at);
         }
         while (at < size && at_line < line) {
                 size_t n = size - at < BLOCK ? (size_t)(size - at) : BLOCK;
-                rc = read(ctx, at, block, n, err);
+                rc = f->read(f->ctx, at, block, n, err);
                 if (rc < 0)
                         goto out;
                 uint64_t here = lines_count(block, n);

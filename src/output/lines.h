@@ -23,6 +23,13 @@
  * which is passed on. */
 typedef int (*lines_read)(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err);
 
+/* A file of which lines are wanted. */
+struct lines_file {
+        lines_read read;
+        void *ctx;
+        uint64_t size;
+};
+
 /* Line feeds in a span; as fast as memory. */
 uint64_t lines_count(const char *p, size_t n);
 
@@ -34,11 +41,11 @@ struct lines_span {
 };
 
 /*
- * The last `lines` lines of a file of `size` bytes, in at most `max_bytes` bytes. Never begins
+ * The last `lines` lines of a file, in at most `max_bytes` bytes. Never begins
  * inside a UTF-8 sequence. A last line that alone is longer than max_bytes is cut at its front.
  * 0, STENO_ENOMEM, or what `read` answered.
  */
-int lines_tail(lines_read read, void *ctx, uint64_t size, uint64_t lines, uint64_t max_bytes,
+int lines_tail(const struct lines_file *f, uint64_t lines, uint64_t max_bytes,
     struct lines_span *out, struct steno_error *err);
 
 /* ---- the index ---- */
@@ -81,16 +88,10 @@ struct lines_index {
 bool lines_index_open(struct lines_index *x, const void *p, size_t n, uint64_t size);
 
 /*
- * The best known place at or before a line: *at is the offset of line *at_line. `x` may be NULL:
- * then that is offset 0, line 1.
- */
-void lines_index_find(const struct lines_index *x, uint64_t line, uint64_t *at_line, uint64_t *at);
-
-/*
  * The offset of a line: index first, then forward in blocks. *found is false (and *offset the
  * file's size) when the file has fewer lines.
  */
-int lines_seek(lines_read read, void *ctx, uint64_t size, const struct lines_index *x,
-    uint64_t line, uint64_t *offset, bool *found, struct steno_error *err);
+int lines_seek(const struct lines_file *f, const struct lines_index *x, uint64_t line,
+    uint64_t *offset, bool *found, struct steno_error *err);
 
 #endif

@@ -8,7 +8,5 @@
 
 /* "PNG image", "gzip data" ..., or NULL. */
 const char *magic_guess(struct str first);
-/* The media type that goes with it: "image/png" ...; "application/octet-stream" for the rest. */
-const char *magic_mime(struct str first);
 
 #endif

@@ -18,7 +18,7 @@ static inline int play_read(void *ctx, uint64_t at, void *p, size_t n, struct st
 static inline int play_grep_blocks(struct str text, size_t block, const struct grep_options *opt,
     struct grep_result *out, struct steno_error *err)
 {
-        struct grep_source source = {play_read, (void *)(uintptr_t)text.p, text.n, block, NULL};
+        struct grep_source source = {{play_read, (void *)(uintptr_t)text.p, text.n}, block, NULL};
         return grep_run(&source, opt, out, err);
 }
 
@@ -27,7 +27,7 @@ static inline int play_grep(const char *p, size_t n, const struct grep_options *
     struct grep_result *out, struct steno_error *err)
 {
         struct map map = {.p = p, .n = n};
-        struct grep_source source = {.size = n, .map = &map};
+        struct grep_source source = {.file = {.size = n}, .map = &map};
         return grep_run(&source, opt, out, err);
 }
 

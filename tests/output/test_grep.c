@@ -326,7 +326,7 @@ static void a_read_that_fails_is_an_error_and_no_match(void **state)
                 struct grep_result r;
                 struct steno_error err = {0};
                 struct bad_disk d = {buf_str(&b), reads};
-                struct grep_source source = {read_badly, &d, b.n, 1000, NULL};
+                struct grep_source source = {{read_badly, &d, b.n}, 1000, NULL};
                 rc = grep_run(&source, &o, &r, &err);
                 if (rc < 0) {
                         assert_int_equal(rc, STENO_EIO);

@@ -71,7 +71,9 @@ static void the_tail_is_the_last_lines(void **state)
                 uint64_t total = line_total(f.text);
                 bool found;
                 assert_int_equal(lines_count(b.p, b.n), naive_count(f.text));
-                assert_int_equal(lines_tail(read_file, &f, b.n, want, UINT64_MAX, &span, NULL), 0);
+                assert_int_equal(lines_tail(&(struct lines_file){read_file, &f, b.n}, want,
+                                     UINT64_MAX, &span, NULL),
+                    0);
                 assert_int_equal(span.lines, want < total ? want : total);
                 assert_int_equal(
                     span.offset, line_start(f.text, total > want ? total - want + 1 : 1, &found));
@@ -92,7 +94,9 @@ static void the_tail_keeps_to_its_bytes_and_to_characters(void **state)
                 random_lines(&s, &b, 1 + (size_t)seed_below(&s, 3000));
                 struct file f = {.text = buf_str(&b)};
                 uint64_t most = 1 + seed_below(&s, 500);
-                assert_int_equal(lines_tail(read_file, &f, b.n, 1000000, most, &span, NULL), 0);
+                assert_int_equal(lines_tail(&(struct lines_file){read_file, &f, b.n}, 1000000, most,
+                                     &span, NULL),
+                    0);
                 assert_true(span.size <= most);
                 assert_true(text_is_utf8(b.p + span.offset, span.size));
                 struct str rest = {b.p + span.offset, span.size};
@@ -114,11 +118,14 @@ static void the_tail_does_not_read_the_rest(void **state)
         while (b.n < 10000000)
                 buf_puts(&b, "a line of the log\n");
         struct file f = {.text = buf_str(&b)};
-        assert_int_equal(lines_tail(read_file, &f, b.n, 200, 12288, &span, NULL), 0);
+        assert_int_equal(
+            lines_tail(&(struct lines_file){read_file, &f, b.n}, 200, 12288, &span, NULL), 0);
         assert_int_equal(span.lines, 200);
         assert_true(f.read < 200000);
         f.fail = STENO_EIO;
-        assert_int_equal(lines_tail(read_file, &f, b.n, 200, 12288, &span, NULL), STENO_EIO);
+        assert_int_equal(
+            lines_tail(&(struct lines_file){read_file, &f, b.n}, 200, 12288, &span, NULL),
+            STENO_EIO);
         buf_release(&b);
 }
 
@@ -162,8 +169,8 @@ static void the_index_finds_any_line(void **state)
                         size_t expected = line_start(f.text, line, &want);
                         bool with = seed_below(&s, 4);
                         f.read = 0;
-                        assert_int_equal(lines_seek(read_file, &f, b.n, with ? &x : NULL, line, &at,
-                                             &found, NULL),
+                        assert_int_equal(lines_seek(&(struct lines_file){read_file, &f, b.n},
+                                             with ? &x : NULL, line, &at, &found, NULL),
                             0);
                         assert_int_equal(found, want);
                         assert_int_equal(at, expected);
@@ -198,7 +205,8 @@ static void a_damaged_index_is_refused_and_a_cut_one_still_serves(void **state)
         struct file f = {.text = buf_str(&b)};
         index.p[40] ^= 0x7F;
         assert_true(lines_index_open(&x, index.p, index.n, b.n));
-        assert_int_equal(lines_seek(read_file, &f, b.n, &x, 4097, &at, &found, NULL), 0);
+        assert_int_equal(
+            lines_seek(&(struct lines_file){read_file, &f, b.n}, &x, 4097, &at, &found, NULL), 0);
         assert_int_equal(at, 4096 * 8);
         index.p[42] ^= 0x7F;
         assert_false(lines_index_open(&x, index.p, index.n, b.n));
