@@ -1,11 +1,24 @@
-/* files_check.c - see files_check.h */
+/*
+ * files_check.c - see files_check.h. The order of a check, and the small files beside the log.
+ *
+ * meta.json: is it there, can it be read, and does it say which conversation this is
+ * (conv_names.c)? A repair writes the names where they are known; a file that cannot be read goes
+ * to the quarantine first.
+ */
 #include "store/files/files_check.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "store/files/files_check_work.h"
+
+/* ---- findings ---- */
 
 enum check_state files_check_repaired(const struct check *k, bool could)
 {
@@ -33,6 +46,159 @@ int files_check_tell(struct check *k, uint64_t seq, enum check_state state, cons
                                    .repaired = state == CHECK_REPAIRED,
                                    .repairable = state == CHECK_REPAIRABLE});
 }
+
+/* ---- what stands where a file should, and is none ---- */
+
+static enum files_check_entry look_at_entry(const struct check *k, const char *path)
+{
+        struct stat st;
+        if (k->fs->stat(k->fs, k->conv->dir, path, &st) || S_ISREG(st.st_mode))
+                return ENTRY_FINE;
+        return S_ISLNK(st.st_mode) ? ENTRY_LINK : ENTRY_STAYS;
+}
+
+/* It may have become a file since it was looked at: under the lock, once more. */
+static int move_aside(struct check *k, const char *path)
+{
+        int rc = files_conv_lock(k->conv, k->err);
+        if (rc)
+                return rc;
+        if (look_at_entry(k, path) == ENTRY_STAYS)
+                rc = quarantine_entry(k->conv, path, "not a file", k->err);
+        files_conv_unlock(k->conv);
+        return rc;
+}
+
+int files_check_entry(struct check *k, const char *path, enum files_check_entry *out)
+{
+        int rc = 0;
+        *out = look_at_entry(k, path);
+        if (*out == ENTRY_FINE)
+                return 0;
+        if (*out == ENTRY_LINK)
+                return files_check_tell(
+                    k, 0, CHECK_STAYS, "%s is a symbolic link, which is not followed", path);
+        if (k->repair)
+                rc = files_check_wrote(k, move_aside(k, path));
+        if (rc == 0 && k->repair)
+                *out = ENTRY_GONE;
+        return rc ? rc
+                  : files_check_tell(k, 0, files_check_repaired(k, true), "%s is not a file", path);
+}
+
+/* ---- meta.json and ids.idx ---- */
+
+struct meta_state {
+        bool unreadable;
+        char what[300]; /* "": it is in order */
+};
+
+static int look_at_names(struct check *k, const struct json *j, struct meta_state *out)
+{
+        struct files_conv *c = k->conv;
+        json_ref id = json_get(j, 0, "id"), project = json_get(j, 0, "project");
+        bool wrong = !json_is(j, id, c->id);
+        if (!wrong && json_is(j, project, c->project_id))
+                return 0;
+        if (json_type(j, wrong ? id : project) != JSON_STRING) {
+                snprintf(
+                    out->what, sizeof out->what, "meta.json has no %s", wrong ? "id" : "project");
+                return 0;
+        }
+        char *said = json_dup_string(j, wrong ? id : project);
+        if (!said)
+                return error_nomem(k->err);
+        snprintf(out->what, sizeof out->what,
+            "meta.json says \"%.100s\", which is not the %s of this folder", said,
+            wrong ? "id" : "project");
+        free(said);
+        return 0;
+}
+
+static int look_at_meta(struct check *k, struct meta_state *out)
+{
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        struct steno_error why = {0};
+        int sys = fs_slurp(k->fs, k->conv->dir, "meta.json", META_MAX, &text, &n);
+        *out = (struct meta_state){.unreadable = sys && sys != -ENOENT};
+        if (sys == -ENOMEM)
+                return error_nomem(k->err);
+        if (sys) {
+                error_sys(&why, sys, "meta.json");
+                snprintf(out->what, sizeof out->what, "%s",
+                    sys == -ENOENT ? "meta.json is missing" : why.msg);
+                return 0;
+        }
+        json_init(&j);
+        int rc = json_parse(&j, text, n, NULL, &why);
+        if (rc == STENO_ENOMEM) {
+                error_nomem(k->err);
+        } else if (rc || json_type(&j, 0) != JSON_OBJECT) {
+                out->unreadable = true;
+                snprintf(out->what, sizeof out->what, "meta.json is not a JSON object%s%s",
+                    rc ? ": " : "", rc ? why.msg : "");
+                rc = 0;
+        } else {
+                rc = look_at_names(k, &j, out);
+        }
+        json_release(&j);
+        free(text);
+        return rc;
+}
+
+static int repair_meta(struct check *k, struct meta_state *state, bool *repaired)
+{
+        struct files_conv *c = k->conv;
+        int rc = files_conv_lock(c, k->err);
+        if (rc)
+                return rc;
+        if (state->unreadable)
+                rc = quarantine_entry(c, "meta.json", state->what, k->err);
+        if (rc == 0)
+                rc = recent_note(c, k->err);
+        if (rc == 0) {
+                c->meta_stale = true;
+                meta_refresh(c);
+                *repaired = !c->meta_stale;
+        }
+        files_conv_unlock(c);
+        return rc;
+}
+
+int files_check_meta(struct check *k)
+{
+        struct meta_state state;
+        bool repaired = false;
+        int rc = look_at_meta(k, &state);
+        if (rc || !state.what[0])
+                return rc;
+        if (k->repair && k->conv->named)
+                rc = files_check_wrote(k, repair_meta(k, &state, &repaired));
+        return rc ? rc
+                  : files_check_tell(k, 0,
+                        k->conv->named ? files_check_repaired(k, repaired) : CHECK_STAYS, "%s%s",
+                        state.what, k->conv->named ? "" : "; a change under its id writes it anew");
+}
+
+int files_check_ids_file(struct check *k)
+{
+        struct files_conv *c = k->conv;
+        if (!conv_has_strange(c, "ids.idx"))
+                return 0;
+        int rc = k->repair ? files_conv_lock(c, k->err) : 0;
+        if (rc)
+                return rc;
+        if (k->repair) {
+                rc = files_check_wrote(k, quarantine_entry(c, "ids.idx", "not a file", k->err));
+                files_conv_unlock(c);
+        }
+        return rc ? rc
+                  : files_check_tell(k, 0, files_check_repaired(k, true), "ids.idx is not a file");
+}
+
+/* ---- all of it ---- */
 
 /* What cannot be looked at is a finding, and the rest is looked at all the same. A conversation
  * that was removed meanwhile, and a caller who wants no more, end it. */

@@ -51,7 +51,7 @@ enum files_check_entry {
         ENTRY_LINK, /* which is not followed, and not for a repair to judge */
 };
 /*
- * files_check_entry.c: is `path`, below the conversation's folder, a file? What else stands there
+ * files_check.c: is `path`, below the conversation's folder, a file? What else stands there
  * is told of. A folder in place of a file holds none of its bytes, so a repair moves it aside, and
  * the file is missing from then on: the caller says what was lost with it.
  */
@@ -59,10 +59,10 @@ int files_check_entry(struct check *k, const char *path, enum files_check_entry 
 
 /* files_check_log.c: the log, ids.idx, and what records refer to. */
 int files_check_log(struct check *k);
-/* files_check_meta.c: meta.json, and that ids.idx is a file. */
+/* files_check.c: meta.json, and that ids.idx is a file. */
 int files_check_meta(struct check *k);
 int files_check_ids_file(struct check *k);
-/* check_files.c: the manifest and all it names; parts; journals. */
+/* files_check_files.c: the manifest and all it names; parts; journals. */
 int files_check_artifacts(struct check *k);
 int files_check_runs(struct check *k);
 /* What a record refers to, which has the message `m`, is there. */
