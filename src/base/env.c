@@ -55,8 +55,8 @@ static void real_random(const struct env *self, void *p, size_t n)
         }
 }
 
-/* When the machine booted, to the minute: it may waver with the clock, which costs whoever
- * compares it a needless scan, never a missed one. */
+/* When the machine booted, to the minute. The value may change when the clock is set. Then the
+ * index is scanned without need; a scan that is needed is never missed. */
 static void boot_from_clock(char out[40])
 {
         struct timespec now;

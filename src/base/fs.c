@@ -18,7 +18,7 @@
 #define TREE_DEPTH_MAX 128
 /* Writers of one file that may overtake us before we give up. */
 #define REPLACE_TRIES 100
-/* Longer than any clock that stamps files takes for a step. */
+/* Longer than one step of any clock that file systems take their times from. */
 #define TICK_NS 100000000L
 #define COARSE_TICK_S 3
 #define COPY_BLOCK 65536
@@ -169,7 +169,7 @@ int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **
 {
         struct stat st;
 
-        /* O_NONBLOCK: a pipe somebody put there must not hold us. */
+        /* O_NONBLOCK: opening a FIFO that somebody put there must not block. */
         int fd = fs->open(fs, dir, name, O_RDONLY | O_NONBLOCK, 0);
         if (fd < 0)
                 return fd;
@@ -192,7 +192,8 @@ int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create)
                 int rc = fs->mkdir(fs, dir, name, 0700);
                 if (rc == 0) {
                         rc = fs->fsync(fs, dir);
-                        /* Else the next caller would find it, and trust an entry that may go. */
+                        /* Otherwise the next caller would find the directory and trust it, although
+                         * a crash could still take it away. */
                         if (rc < 0)
                                 fs->unlink(fs, dir, name, AT_REMOVEDIR);
                 }

@@ -27,7 +27,7 @@
 
 /* openat2 asks for a retry when a rename raced with it. */
 #define RESOLVE_TRIES 64
-/* Below this the blocks that one file would hold back are needed by others. */
+/* With less free space than this, blocks are not reserved: other files need them. */
 #define RESERVE_WHILE_FREE (256 * MIB)
 
 static bool is_one_name(const char *path)
@@ -203,7 +203,8 @@ static int real_open_root(const struct fs *self, const char *path, bool create)
         return fd < 0 ? -errno : fd;
 }
 
-/* Not waiting makes no difference to files and folders, and a FIFO in their place hangs nobody. */
+/* O_NONBLOCK changes nothing for files and folders, and keeps a FIFO in their place from blocking
+ * the caller. */
 static int real_open(const struct fs *self, int dir, const char *path, int flags, mode_t mode)
 {
         (void)self;

@@ -12,7 +12,7 @@ static bool is_inside(const char *p, size_t at, size_t end)
         return at < end && ((unsigned char)p[at] & 0xC0) == 0x80;
 }
 
-/* `chars` characters back from `at`, not before `floor`; *done is how many it were. */
+/* `chars` characters back from `at`, not before `floor`. *done is the number of characters. */
 static size_t step_back(
     const char *p, size_t floor, size_t at, size_t chars, bool utf8, size_t *done)
 {

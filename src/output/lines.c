@@ -23,8 +23,8 @@ uint64_t lines_count(const char *p, size_t n)
 
 /* ---- from the end ---- */
 
-/* The LF before which `want` line feeds of p[0, n) lie behind, counted from the end; *want falls
- * by those that were passed. NULL when they all were. */
+/* Searches p[0, n) backwards for the line feed that has *want line feeds behind it. NULL when there
+ * are too few; then *want is how many are still to be found. */
 static const char *feed_from_end(const char *p, size_t n, uint64_t *want)
 {
         while (n) {

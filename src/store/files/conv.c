@@ -57,7 +57,7 @@ void conv_leave(struct files_conv *c)
         pthread_mutex_unlock(&c->mutex);
 }
 
-/* A lock that stays would hold up every other process: one that did not go is tried again. */
+/* A lock that is not released would block every other process, so releasing is tried again. */
 void conv_funlock(struct files_conv *c)
 {
         const struct fs *fs = c->store->env->fs;
@@ -334,7 +334,7 @@ static int close_span(struct files_conv *c, struct log_end *e, struct steno_erro
         return 0;
 }
 
-/* Whoever asked for them may have been killed before they went back. */
+/* A process that reserved blocks may have been killed before it gave them back. */
 static bool has_spare_blocks(const struct stat *st)
 {
         return (uint64_t)st->st_blocks * 512 > (uint64_t)st->st_size + 8 * KIB;

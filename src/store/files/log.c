@@ -162,8 +162,8 @@ static bool next_plain(struct log_cursor *c, struct log_line *out)
         return true;
 }
 
-/* Does the record with this seq stand too early, before others that go on from where we are? Then
- * it is the one in the wrong place, and not those. */
+/* Does the record with this seq stand too early, before a record with a smaller seq that would
+ * continue the log? Then this record is the misplaced one. */
 static int is_misplaced(struct log_cursor *c, uint64_t seq, bool *yes, struct steno_error *err)
 {
         struct lines behind;
@@ -281,12 +281,12 @@ int log_next_upto(
         int rc = log_next(c, out, err);
         if (rc < 0 || (rc == 1 && !(out->damaged && !c->holding)))
                 return rc;
-        /* Behind the last good record: what is known to have been there has no other witness. */
+        /* Behind the last good record. That more records were there is known only from last_seq. */
         uint64_t seq = rc == 1 && out->first_seq ? out->first_seq - 1 : c->seq;
         if (!c->seq_known)
                 seq = last_seq ? last_seq - 1 : 0;
         if (seq >= last_seq) {
-                /* Bytes that no seq is missing for: whatever they were, they had none. */
+                /* No seq is missing, so these bytes were no record. */
                 if (rc == 1 && last_seq) {
                         out->first_seq = out->last_seq = 0;
                         c->seq = seq;

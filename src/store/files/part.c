@@ -52,7 +52,7 @@ static int read_part(const struct fs *fs, int fd, const char *name, uint64_t siz
             fs, fd, &(struct whole){.what = what, .size = size, .sha256 = name}, sink, ctx, err);
 }
 
-/* Wrong bytes are moved aside, never overwritten: nobody knows what they are worth. */
+/* Wrong bytes are moved to the quarantine and never overwritten: somebody may still need them. */
 static int set_aside(
     struct files_conv *conv, int fd, const char *name, const char *why, struct steno_error *err)
 {

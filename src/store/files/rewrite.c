@@ -93,7 +93,8 @@ static int put_tombstone(
                 if (about_ref_at(&old, i).n)
                         refs[count++] = about_ref_at(&old, i);
         struct about left = {.kind = STR("tombstone"),
-            /* What took a place and lost it made its calls there and nowhere else. */
+            /* A message that replaced another and was replaced itself has its calls in this place
+               only. */
             .target = str_is(old.kind, "supersede") ? old.target : (struct str){0},
             .calls = old.calls,
             .call_count = old.call_count,
@@ -140,7 +141,7 @@ static int put_record(struct rewriting *r, const struct record *rec)
 
 /* ---- damage ---- */
 
-/* Damaged bytes stay as they are: what they were is for check to say. */
+/* Damaged bytes stay as they are; a check reports them. */
 static int copy_damage(struct rewriting *r, uint64_t to)
 {
         const struct fs *fs = r->conv->store->env->fs;

@@ -165,7 +165,8 @@ int run_look(
         int fd = open_journal(conv, name, &size, err);
         if (fd < 0)
                 return fd;
-        /* First the lock, then the size: a writer that ended in between has written its last. */
+        /* First the lock, then the size: a writer that ended in between has written its last line
+         * by the time the size is read. */
         s.held = fs->flock(fs, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
         int rc = fs->fstat(fs, fd, &st);
         if (rc)

@@ -1,8 +1,9 @@
 /*
  * settings.c - store.json: the version of a store and its settings.
  *
- * Without it a store is known by its conversations, and has the defaults. One that cannot be used
- * is for a repair to put aside, never to be written over: what was set is in it.
+ * A store without it is recognised by its conversations, and has the default settings. A store.json
+ * that cannot be used is moved aside by a repair and never overwritten, because the settings that
+ * somebody made are in it.
  */
 #include "store/files/conv.h"
 

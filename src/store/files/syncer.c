@@ -25,7 +25,8 @@ int syncer_sync(struct files_conv *c, struct steno_error *err)
                         c->poisoned = true;
                         rc = error_sys(err, sys, "syncing messages.jsonl");
                 } else {
-                        /* Written at once: readers walk from the mark, and here there is time. */
+                        /* Written at once: readers start at the mark, and nobody waits for this
+                         * thread. */
                         ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
                         ids_flush(&c->ids);
                 }
@@ -80,8 +81,8 @@ static void *run(void *arg)
         return NULL;
 }
 
-/* A program that waits for its signals blocks them in the threads that it knows of: this one must
- * not be where they kill it. */
+/* A program that handles signals in one thread blocks them in all others that it knows of. It does
+ * not know of this thread, so this thread blocks them itself. */
 static bool start(struct files_store *s)
 {
         sigset_t all, old;

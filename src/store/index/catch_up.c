@@ -143,7 +143,7 @@ static bool looks_same(const struct project *p)
                p->now.links == p->then.links && p->now.size == p->then.size;
 }
 
-/* One link tells nothing: the file system does not count them. */
+/* A link count of 1 says nothing: this file system does not count links. */
 static bool is_explained(const struct project *p)
 {
         return p->there && p->known && p->changes && !p->unsure && p->now.links > 1 &&
@@ -385,7 +385,7 @@ static int take_recent(struct catch_up *c, struct buf *list)
         /* recent.old is there when an earlier catch-up died: it is read first. */
         if (fs->stat(fs, root, "recent.old", &st) == -ENOENT) {
                 int sys = fs->rename(fs, root, "recent", root, "recent.old");
-                /* Without it nothing that is kept would be true for long. */
+                /* Without a list of changes, what is kept here would soon be wrong. */
                 c->x->failed = sys && sys != -ENOENT;
                 if (c->x->failed)
                         return error_sys(c->err, sys, "taking the list of changes");

@@ -178,7 +178,8 @@ static int read_facts(struct row_writer *w, struct files_conv *conv, const struc
     struct facts *f, struct steno_error *err)
 {
         int rc = read_meta(conv, f, err);
-        /* Before the log is read: what comes meanwhile makes another time. */
+        /* Taken before the log is read: a write that comes meanwhile changes the time, and the log
+         * is read again next time. */
         f->log_changed = log_changed(w, conv);
         if (rc == 0)
                 rc = files_last(conv, &f->seq, &f->bytes, err);
