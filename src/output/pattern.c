@@ -199,35 +199,37 @@ static bool read_posix(struct reader *r)
         return false;
 }
 
-/* One member of a class. 0: a set of characters; 1: one character, in *out; -1: not understood. */
-static int class_member(struct reader *r, char *out)
+enum member { MEMBER_UNKNOWN, MEMBER_SET, MEMBER_CHARACTER };
+
+/* One member of a class; a character goes to *out. */
+static enum member class_member(struct reader *r, char *out)
 {
         char c = *r->p++;
         if (c == '[' && r->p < r->end && *r->p == ':') {
                 r->p++;
-                return read_posix(r) ? 0 : -1;
+                return read_posix(r) ? MEMBER_SET : MEMBER_UNKNOWN;
         }
         if (c == '[' && r->p < r->end && (*r->p == '.' || *r->p == '='))
-                return -1;
+                return MEMBER_UNKNOWN;
         *out = c;
         if ((unsigned char)c >= 0x80) {
                 r->ascii = false;
-                return 0;
+                return MEMBER_SET;
         }
         if (c == '\n')
-                return -1;
+                return MEMBER_UNKNOWN;
         if (c != '\\')
-                return 1;
+                return MEMBER_CHARACTER;
         if (r->p >= r->end)
-                return -1;
+                return MEMBER_UNKNOWN;
         c = *r->p++;
         if (c && strchr("dwSVh", c))
-                return 0;
+                return MEMBER_SET;
         if (c && strchr("DWsHv", c)) {
                 r->line_bound = false;
-                return 0;
+                return MEMBER_SET;
         }
-        return escaped_char(r, c, out) ? 1 : -1;
+        return escaped_char(r, c, out) ? MEMBER_CHARACTER : MEMBER_UNKNOWN;
 }
 
 static bool class_range(struct reader *r, char from)
@@ -236,7 +238,7 @@ static bool class_range(struct reader *r, char from)
         r->p++;
         if (from <= '\n')
                 r->line_bound = false;
-        return class_member(r, &to) >= 0;
+        return class_member(r, &to) != MEMBER_UNKNOWN;
 }
 
 static void read_class(struct reader *r, struct part *t)
@@ -251,19 +253,20 @@ static void read_class(struct reader *r, struct part *t)
         }
         for (; r->p < r->end && (first || *r->p != ']'); first = false) {
                 char c = 0;
-                int kind = class_member(r, &c);
+                enum member kind = class_member(r, &c);
                 struct part one;
-                if (kind < 0) {
+                if (kind == MEMBER_UNKNOWN) {
                         r->opaque = true;
                         return;
                 }
-                if (kind == 1 && r->end - r->p >= 2 && r->p[0] == '-' && r->p[1] != ']') {
+                if (kind == MEMBER_CHARACTER && r->end - r->p >= 2 && r->p[0] == '-' &&
+                    r->p[1] != ']') {
                         small = false;
                         if (!class_range(r, c))
                                 r->opaque = true;
                         continue;
                 }
-                if (kind != 1) {
+                if (kind != MEMBER_CHARACTER) {
                         small = false;
                         continue;
                 }
@@ -284,41 +287,43 @@ static void read_class(struct reader *r, struct part *t)
 
 static void read_alternatives(struct reader *r, unsigned depth, struct part *out);
 
-/* Behind "(?": what kind of group. 1: like a plain one, 2: an assertion, 0: not understood. */
-static int group_kind(struct reader *r)
+enum group { GROUP_UNKNOWN, GROUP_PLAIN, GROUP_ASSERTION };
+
+/* What kind of group begins behind "(?". */
+static enum group group_kind(struct reader *r)
 {
         struct str rest = {r->p, (size_t)(r->end - r->p)};
         if (str_starts(rest, ":") || str_starts(rest, ">")) {
                 r->p++;
-                return 1;
+                return GROUP_PLAIN;
         }
         if (str_starts(rest, "=") || str_starts(rest, "!")) {
                 r->p++;
-                return 2;
+                return GROUP_ASSERTION;
         }
         if (str_starts(rest, "<=") || str_starts(rest, "<!")) {
                 r->p += 2;
-                return 2;
+                return GROUP_ASSERTION;
         }
         if (str_starts(rest, "<") || str_starts(rest, "P<")) {
                 const char *close = memchr(r->p, '>', rest.n);
                 r->p = close ? close + 1 : r->end;
-                return close ? 1 : 0;
+                return close ? GROUP_PLAIN : GROUP_UNKNOWN;
         }
-        return 0;
+        return GROUP_UNKNOWN;
 }
 
 static void read_group(struct reader *r, unsigned depth, struct part *t)
 {
-        int kind = 1;
+        enum group kind = GROUP_PLAIN;
         part_unknown(t);
         if (r->p < r->end && *r->p == '?') {
                 r->p++;
                 kind = group_kind(r);
         } else if (r->p < r->end && *r->p == '*') {
-                kind = 0;
+                kind = GROUP_UNKNOWN;
         }
-        if (kind == 0 || depth >= NESTING) {
+        if (kind == GROUP_UNKNOWN || depth >= NESTING) {
                 r->opaque = true;
                 return;
         }
@@ -328,7 +333,7 @@ static void read_group(struct reader *r, unsigned depth, struct part *t)
                 return;
         }
         r->p++;
-        if (kind == 2)
+        if (kind == GROUP_ASSERTION)
                 part_zero(r, t);
 }
 
