@@ -25,7 +25,7 @@ export const rules = {
     "immediately after\"",
   result_without_call: "github.com/tghamm/Anthropic.SDK/issues/184: \"unexpected `tool_use_id` found in `tool_result` blocks\"; " +
     "server tools: github.com/anthropics/claude-code/issues/65726",
-  duplicate_result: "Messages API: \"each tool_use must have a single result. Found multiple `tool_result` blocks with id\"",
+  duplicate_result: "github.com/anthropics/claude-code/issues/14110: \"each tool_use must have a single result. Found multiple `tool_result` blocks with id\"",
   results_first: "github.com/anthropics/anthropic-sdk-typescript/issues/653: \"Messages following tool_use blocks must begin " +
     "with a matching number of tool_result blocks\"",
   block_role: "github.com/tghamm/Anthropic.SDK/issues/128: \"`tool_result` blocks can only be in `user` messages\", and " +

@@ -14,7 +14,8 @@ needTypes();
 const { Server } = await import("../http/lib.mjs");
 const help = (await run(steno, ["run", "--help"])).stdout;
 const spoken = /whose API the endpoint speaks: ([a-z, ]+)/.exec(help)[1].split(/, */).map((s) => s.trim());
-const strict = /--strict\b/.test(help) ? ["--strict"] : [];
+const strictly = (text) => (/--strict\b/.test(text) ? ["--strict"] : []);
+const strict = strictly(help), strictServer = strictly((await run(steno, ["serve", "--help"])).stdout);
 const baseUrl = (p, url) => (p === "openai" || p === "responses" ? `${url}/v1` : url);
 console.log(`# seed ${seed}`);
 
@@ -87,7 +88,7 @@ async function random(p) {
   const section = `loop ${p}`;
   const seeds = [...new Set([...knownSeeds(section), ...times(rounds(10000), (i) => (seed + i * 15485863) >>> 0)])];
   const e = await new Endpoint(p, () => ({ text: "Yes." })).start();
-  const server = new Server({ args: ["--no-tools", "--provider", p, "--base-url", baseUrl(p, e.url), "--model", "m", ...strict] });
+  const server = new Server({ args: ["--no-tools", "--provider", p, "--base-url", baseUrl(p, e.url), "--model", "m", ...strictServer] });
   server.store = join(ram, `strict-loop-${p}`);
   await server.start();
   process.on("exit", () => server.kill());

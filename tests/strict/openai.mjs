@@ -4,7 +4,7 @@ import { Findings, dataUrl, imageType, isBase64, isBlank, isWebUrl, loneSurrogat
 // Each rule with its source. Endpoints that speak this protocol in front of other models count too.
 export const rules = {
   ...typeRules,
-  no_messages: "github.com/JetBrains/koog/issues/786 (\"[] is too short\"), the same check on 'messages'",
+  no_messages: "github.com/sashabaranov/go-openai/issues/605, github.com/CopilotKit/CopilotKit/issues/529: \"[] is too short - 'messages'\"",
   empty_tool_calls: "github.com/openai/openai-node/pull/1341: \"Invalid 'messages[1].tool_calls': empty array\"",
   too_many_calls: "github.com/openai/openai-dotnet/issues/317, github.com/github/copilot-cli/issues/669: " +
     "\"Invalid 'messages[2].tool_calls': array too long. Expected an array with maximum length 128\"",
@@ -27,7 +27,7 @@ export const rules = {
     "string, got null\"; the type says it is required unless tool_calls or function_call is specified",
   empty_assistant: "github.com/anomalyco/opencode/issues/31259: a whitespace-only assistant message through " +
     "/chat/completions is refused with \"text content blocks must contain non-whitespace text\"",
-  empty_content: "github.com/JetBrains/koog/issues/786: arrays that must not be empty (\"[] is too short\")",
+  empty_content: "github.com/openai/openai-python/issues/1812: the published OpenAPI document asks for at least one part",
   empty_text: "github.com/BiFangKNT/mtga/pull/68: \"text content blocks must be non-empty\" through the OpenAI protocol",
   refusal_part: "API reference of the assistant message: one or more parts of type text, or exactly one refusal",
   image_url: "github.com/mkht/PSOpenAI/issues/43, github.com/anomalyco/opencode/issues/23983: \"Expected a " +

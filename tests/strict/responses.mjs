@@ -5,7 +5,7 @@ import { Findings, dataUrl, isBase64, isBlank, isWebUrl, loneSurrogates, typeRul
 
 export const rules = {
   ...typeRules,
-  no_items: "API reference of input: an empty list is no input; github.com/JetBrains/koog/issues/786 for the check",
+  no_items: "API reference of input: an empty list is no input, as in chat completions",
   unanswered_call: "github.com/router-for-me/CLIProxyAPI/issues/2368: \"No tool output found for function call " +
     "call_...\"; custom tools: github.com/diegosouzapw/OmniRoute/issues/8946",
   result_without_call: "github.com/continuedev/continue/issues/10092: \"No tool call found for function call output " +
