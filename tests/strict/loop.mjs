@@ -13,7 +13,8 @@ import { done, pooled, ram, report, rounds, run, scratch, seed, shown, steno, ti
 needTypes();
 const { Server } = await import("../http/lib.mjs");
 const help = (await run(steno, ["run", "--help"])).stdout;
-const spoken = /whose API the endpoint speaks: ([a-z, ]+)/.exec(help)[1].split(/, */).map((s) => s.trim());
+// The providers that the help of --provider names.
+const spoken = /--provider NAME([^]*?)\n +--/.exec(help)[1].match(/[a-z]+/g);
 const strictly = (text) => (/--strict\b/.test(text) ? ["--strict"] : []);
 const strict = strictly(help), strictServer = strictly((await run(steno, ["serve", "--help"])).stdout);
 const baseUrl = (p, url) => (p === "openai" || p === "responses" ? `${url}/v1` : url);
