@@ -11,7 +11,8 @@ import tempfile
 import traceback
 
 STENO = os.environ.get("STENO", "build/steno")
-PATIENCE = 300  # seconds; no machine is so slow, whoever waits longer waits for what never comes
+# Seconds. No machine is so slow: whoever waits longer waits for what never comes.
+PATIENCE = int(os.environ.get("STENO_TEST_PATIENCE") or 300)
 TMP = os.environ.get("STENO_TEST_TMP") or tempfile.mkdtemp(prefix="steno-cli-")
 CALL = {"role": "assistant", "content": None, "tool_calls": [
     {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]}

@@ -17,7 +17,7 @@ export const seed = Number(process.env.STENO_TEST_SEED || (Date.now() ^ process.
 export const rounds = (n) => (long ? n : Math.ceil(n / 20));
 export const sanitized = Boolean(process.env.STENO_TEST_SANITIZER); // memory is not what it would be
 // No machine is so slow: whoever waits that long waits for what never comes.
-export const PATIENCE = 300_000;
+export const PATIENCE = 1000 * Number(process.env.STENO_TEST_PATIENCE || 300);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 let chance = seed;

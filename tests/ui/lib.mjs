@@ -19,7 +19,7 @@ const chromiumPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(exi
 
 export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 // No machine is so slow: whoever waits that long waits for what never comes.
-export const PATIENCE = 300_000;
+export const PATIENCE = 1000 * Number(process.env.STENO_TEST_PATIENCE || 300);
 export async function until(what, test) {
   const end = Date.now() + PATIENCE;
   for (let last; ; await sleep(40)) {
