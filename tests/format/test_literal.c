@@ -204,6 +204,35 @@ static void images_survive_in_results(void **state)
             "'data:image/png;base64,AAAA'}}]}]");
 }
 
+static void an_error_of_a_tool_stays_an_error(void **state)
+{
+        (void)state;
+        static const char *const ANTHROPIC =
+            "[{'role':'user','content':[{'type':'text','text':'q'}]},{'role':'assistant','content':"
+            "["
+            "{'type':'tool_use','id':'a','name':'f','input':{}}]},{'role':'user','content':["
+            "{'type':'tool_result','tool_use_id':'a','content':'no','is_error':true}]}]";
+        static const char *const GEMINI =
+            "[{'role':'user','parts':[{'text':'q'}]},{'role':'model','parts':[{'functionCall':"
+            "{'id':'a','name':'f','args':{}}}]},{'role':'user','parts':[{'functionResponse':"
+            "{'id':'a','name':'f','response':{'error':'no'}}}]}]";
+        GIVES("anthropic", "gemini", ANTHROPIC, GEMINI);
+        GIVES("gemini", "anthropic", GEMINI, ANTHROPIC);
+}
+
+static void a_picture_stays_a_picture_with_its_name(void **state)
+{
+        (void)state;
+        static const char *const GEMINI =
+            "[{'role':'user','parts':[{'inlineData':{'mimeType':'image/png','data':'aGk=',"
+            "'displayName':'n'}}]}]";
+        static const char *const ANTHROPIC =
+            "[{'role':'user','content':[{'type':'image','source':{'type':'base64','media_type':"
+            "'image/png','data':'aGk='},'title':'n'}]}]";
+        GIVES("gemini", "anthropic", GEMINI, ANTHROPIC);
+        GIVES("anthropic", "gemini", ANTHROPIC, GEMINI);
+}
+
 static void mistakes_name_the_message(void **state)
 {
         (void)state;
@@ -269,6 +298,8 @@ int main(void)
             cmocka_unit_test(reused_ids_become_unique_where_they_must),
             cmocka_unit_test(a_made_id_is_none_that_is_there),
             cmocka_unit_test(images_survive_in_results),
+            cmocka_unit_test(an_error_of_a_tool_stays_an_error),
+            cmocka_unit_test(a_picture_stays_a_picture_with_its_name),
             cmocka_unit_test(mistakes_name_the_message),
             cmocka_unit_test(formats_are_told_apart),
         };

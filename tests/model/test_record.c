@@ -142,12 +142,36 @@ static void quick_reading_agrees_with_parsing(void **state)
         buf_release(&m.x);
 }
 
+static void a_place_beyond_its_batch_is_no_record(void **state)
+{
+        struct buf text;
+        struct record out;
+        (void)state;
+        buf_init(&text, 0);
+        for (uint32_t index = 0; index < 4; index++) {
+                struct record r = {.seq = 7,
+                    .at = STR("2026-11-15T04:20:00.000Z"),
+                    .fmt = STR("openai"),
+                    .batch_index = index,
+                    .batch_count = 2,
+                    .x = STR("{\"len\":2}"),
+                    .m = STR("{}")};
+                buf_clear(&text);
+                record_write(&text, &r, STR("m"));
+                struct str line = str_span(text.p, text.n - 1);
+                assert_int_equal(record_read(line, &out), index < 2);
+                assert_int_equal(record_take(buf_str(&text), &out), index < 2);
+        }
+        buf_release(&text);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(both_ways_agree),
             cmocka_unit_test(what_is_cut_or_changed_is_not_taken),
             cmocka_unit_test(quick_reading_agrees_with_parsing),
+            cmocka_unit_test(a_place_beyond_its_batch_is_no_record),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests_name("record", tests, NULL, NULL);

@@ -105,6 +105,20 @@ static void without_the_index_too(void **state)
         expect(f, "adef");
 }
 
+static void what_was_deleted_is_amended_no_more(void **state)
+{
+        static const char *const KINDS[] = {"delete", "supersede", "meta"};
+        struct fixture *f = *state;
+        make(f);
+        for (size_t i = 0; i < 3; i++) {
+                const char *json = i == 0 ? NULL : "{\"role\":\"user\",\"content\":\"<again>\"}";
+                assert_int_equal(steno_amend(f->conv, KINDS[i], "b", json, json ? strlen(json) : 0,
+                                     NULL, NULL, NULL),
+                    STENO_ENOTFOUND);
+        }
+        expect(f, "aef");
+}
+
 #define IN_STORE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -113,6 +127,7 @@ int main(void)
             IN_STORE(a_lost_link_brings_back_only_its_own_message),
             IN_STORE(damage_before_a_link_is_not_damage_to_it),
             IN_STORE(without_the_index_too),
+            IN_STORE(what_was_deleted_is_amended_no_more),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,9 @@
 
 #include <cmocka.h>
 
+#include "api/api_store.h"
+#include "base/env.h"
+#include "base/fs.h"
 #include "support/scratch.h"
 #include "support/seed.h"
 #include "steno.h"
@@ -602,6 +605,41 @@ static void damage_in_the_middle_costs_only_itself(void **state)
         assert_int_equal(s.last, 5);
 }
 
+/* ---- durability ---- */
+
+static int syncs;
+
+static int counting_sync(const struct fs *self, int fd)
+{
+        (void)self;
+        syncs++;
+        return env_real()->fs->fdatasync(env_real()->fs, fd);
+}
+
+static void an_event_that_is_to_last_is_synced_before_it_is_told(void **state)
+{
+        struct world *w = *state;
+        struct fs fs = *env_real()->fs;
+        struct env env = *env_real();
+        struct steno_run *run;
+        fs.fdatasync = counting_sync;
+        env.fs = &fs;
+        close_world(w);
+        OK(api_store_open_in(&env, w->scratch.path, NULL, &w->store, &err));
+        OK(steno_conv_open(w->store, NULL, "c", &w->conv, &err));
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        syncs = 0;
+        OK(steno_run_event(run, "step", "{}", 2, STENO_PROCESS, NULL, &err));
+        assert_int_equal(syncs, 0);
+        OK(steno_run_event(run, "step", "{}", 2, STENO_FULL, NULL, &err));
+        assert_int_equal(syncs, 1);
+        OK(steno_run_dispatch(run, 1, "call", "tool", "{}", 2, &err));
+        assert_int_equal(syncs, 2);
+        steno_run_close(run);
+        close_world(w);
+        open_world(w);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -623,6 +661,7 @@ int main(void)
             T(a_killed_writer_loses_nothing_it_told_of),
             T(a_journal_torn_at_any_byte_is_taken_over),
             T(damage_in_the_middle_costs_only_itself),
+            T(an_event_that_is_to_last_is_synced_before_it_is_told),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,24 @@ static void keep_recent_counts_before_gt_token_looks(void **state)
                 "b", "") "," ASK("c", "f", "{}") "," ANSWER("c", "x") "]");
 }
 
+static void gt_token_removes_what_has_more_tokens_than_that(void **state)
+{
+        static const char TEXT[] = "one two three";
+        char edit[200];
+        (void)state;
+        size_t n = (size_t)tokens_count(TEXT, strlen(TEXT));
+        for (size_t limit = n - 1; limit <= n + 1; limit++) {
+                snprintf(edit, sizeof edit,
+                    "[{\"type\":\"remove_tool_result\",\"params\":{\"keep_recent_n_tool_results\":"
+                    "0,"
+                    "\"gt_token\":%zu}}]",
+                    limit);
+                assert_edit("[" ASK("a", "f", "{}") "," ANSWER("a", "one two three") "]", edit,
+                    limit < n ? "[" ASK("a", "f", "{}") "," ANSWER("a", "Done") "]"
+                              : "[" ASK("a", "f", "{}") "," ANSWER("a", "one two three") "]");
+        }
+}
+
 static void a_placeholder_names_the_ref(void **state)
 {
         (void)state;
@@ -301,6 +319,7 @@ int main(void)
             cmocka_unit_test(replaces_by_the_placeholder_and_spares_kept_tools),
             cmocka_unit_test(an_empty_placeholder_is_done),
             cmocka_unit_test(keep_recent_counts_before_gt_token_looks),
+            cmocka_unit_test(gt_token_removes_what_has_more_tokens_than_that),
             cmocka_unit_test(a_placeholder_names_the_ref),
             cmocka_unit_test(removes_old_parameters),
             cmocka_unit_test(token_limit_drops_the_oldest_with_their_pairs),
