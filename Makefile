@@ -7,7 +7,7 @@ MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
 MESON_tsan = -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test run test test-long with-tests sanitized bench install format clean
+.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -54,6 +54,10 @@ ifeq ($(MODE),release)
 	@$(MAKE) --no-print-directory MODE=asan with-tests
 	@$(MAKE) --no-print-directory MODE=tsan with-tests
 endif
+
+# Plants faults, one after the other, and shows which test notices.
+mutants: with-tests
+	@tests/mutants/run
 
 bench: BENCH = true
 bench: deps-test $(BUILD)/build.ninja
