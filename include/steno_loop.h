@@ -64,10 +64,11 @@ STENO_API void steno_stop_free(struct steno_stop *stop);
 /* ------------------------------------------------------------------- tools */
 
 enum steno_tool_flags {
-        STENO_TOOL_PARALLEL = 1, /* may run beside other calls of the same turn */
-        STENO_TOOL_PUBLIC = 2,   /* harmless: permission is not asked */
-        STENO_TOOL_TERMINAL = 4, /* a command's output: always an artifact of its own */
-        STENO_TOOL_INLINE = 8,   /* answers are small by construction: never materialized */
+        STENO_TOOL_PARALLEL = 1,  /* may run beside other calls of the same turn */
+        STENO_TOOL_PUBLIC = 2,    /* harmless: permission is not asked */
+        STENO_TOOL_TERMINAL = 4,  /* a command's output: always an artifact of its own */
+        STENO_TOOL_INLINE = 8,    /* answers are small by construction: never materialized */
+        STENO_TOOL_VISITORS = 16, /* a visitor of a public server may use it */
 };
 
 struct steno_tools;     /* what a model is offered */

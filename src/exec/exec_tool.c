@@ -158,7 +158,7 @@ int exec_tool_add(
         struct tool tool = {.name = "execute_command",
             .description = description,
             .schema = str_of(exec_args_schema),
-            .flags = TOOL_TERMINAL,
+            .flags = TOOL_TERMINAL | (opt->visitors ? TOOL_VISITORS : 0u),
             .call = execute,
             .ctx = copy};
         return toolset_add(set, &tool, err);

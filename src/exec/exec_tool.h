@@ -14,6 +14,7 @@ struct exec_tool_options {
         uint64_t timeout_ms;            /* of a command that names none; 0: the call's limit */
         uint64_t memory_bytes;          /* 0: no limit */
         uint64_t cpu_seconds;           /* 0: no limit */
+        bool visitors;                  /* some rule opens a command to visitors */
 };
 
 /* What `opt` points at must outlive the set; *opt itself is copied. */

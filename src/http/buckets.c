@@ -9,16 +9,18 @@
 #include "base/hash.h"
 #include "http/server_core.h"
 
-#define BUCKETS 4096
+#define ROWS 1024
+#define WAYS 8 /* keys of one row that are told apart within a minute */
 
 struct bucket {
+        uint64_t key; /* its hash */
         int64_t minute;
         unsigned used;
 };
 
 struct buckets {
         pthread_mutex_t mutex;
-        struct bucket list[BUCKETS];
+        struct bucket rows[ROWS][WAYS];
 };
 
 struct buckets *buckets_new(void)
@@ -37,15 +39,29 @@ void buckets_free(struct buckets *all)
         free(all);
 }
 
+/* The bucket of a key: its own, or one that nobody has used this minute. In a row that is full of
+ * others, keys share one, so that together they get at most what one of them may. */
+static struct bucket *find(struct bucket row[WAYS], uint64_t key, int64_t minute)
+{
+        struct bucket *unused = NULL;
+        for (struct bucket *b = row; b < row + WAYS; b++) {
+                if (b->minute == minute && b->key == key)
+                        return b;
+                if (b->minute != minute && !unused)
+                        unused = b;
+        }
+        if (!unused)
+                return &row[key / ROWS % WAYS];
+        *unused = (struct bucket){.key = key, .minute = minute};
+        return unused;
+}
+
 bool buckets_take(struct buckets *all, const char *key, unsigned most)
 {
-        int64_t minute = http_now_ms() / 60000;
+        int64_t minute = http_now_ms() / 60000 + 1; /* 0 is a bucket that was never used */
+        uint64_t hash = hash_64(key, strlen(key));
         pthread_mutex_lock(&all->mutex);
-        /* Two keys with the same place share its count, so that together they get at most `most`.
-         */
-        struct bucket *b = &all->list[hash_64(key, strlen(key)) % BUCKETS];
-        if (b->minute != minute)
-                *b = (struct bucket){.minute = minute};
+        struct bucket *b = find(all->rows[hash % ROWS], hash, minute);
         bool ok = b->used < most;
         b->used += ok;
         pthread_mutex_unlock(&all->mutex);

@@ -18,6 +18,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "http/buckets.h"
 #include "http/server_core.h"
 #include "http/http.h"
 #include "http/http_limits.h"
@@ -294,6 +295,12 @@ static enum MHD_Result check(struct request *r, const char *method)
         status = check_scope(r, &why);
         if (status)
                 return refuse(r, status, status == 404 ? "not_found" : "unauthorized", why);
+        if (r->who.session[0] && r->route->scope != SCOPE_VISITOR &&
+            r->route->scope != SCOPE_OPEN &&
+            !buckets_take(s->visitor_reads, r->who.token_id, SERVER_PUBLIC_READS_PER_MINUTE)) {
+                request_header_out(r, "Retry-After", "60");
+                return refuse(r, 429, "rate_limit", "too many requests; wait a minute");
+        }
         status = http_check_body(r, &why);
         if (status == 413)
                 return (body_is_short(r) ? refuse_later : refuse)(r, status, "too_large", why);

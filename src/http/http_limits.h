@@ -28,9 +28,14 @@
 #define SERVER_PAGE_MAX 1000        /* messages of one answer; a larger limit is clamped */
 #define SERVER_PUBLIC_PER_MINUTE 10 /* chatbot-public: turns of one visitor session */
 #define SERVER_PUBLIC_SESSIONS_PER_MINUTE 60
-#define SERVER_VISITORS_MAX 2000            /* tokens of visitors; the oldest make room */
-#define SERVER_SIGNED_SECONDS 3600          /* life of a signed URL */
-#define SERVER_IDEMPOTENCY_MAX 4096         /* remembered replies, in memory beside the store's */
-#define SERVER_IDEMPOTENCY_REPLY (64 * KIB) /* a larger one is not remembered */
+#define SERVER_PUBLIC_READS_PER_MINUTE 240   /* a visitor's other requests: a page that reloads */
+#define SERVER_PUBLIC_BODY_MAX (256 * KIB)   /* room for a message in JSON's longest spelling */
+#define SERVER_PUBLIC_MESSAGE_MAX (32 * KIB) /* a long question with a pasted file */
+#define SERVER_PUBLIC_MESSAGES_MAX 1000      /* records of a visitor's conversation, then 413 */
+#define SERVER_PUBLIC_HISTORY_MAX (4 * MIB)  /* bytes of its messages: each turn reads them all */
+#define SERVER_VISITORS_MAX 2000             /* tokens of visitors; the oldest make room */
+#define SERVER_SIGNED_SECONDS 3600           /* life of a signed URL */
+#define SERVER_IDEMPOTENCY_MAX 4096          /* remembered replies, in memory beside the store's */
+#define SERVER_IDEMPOTENCY_REPLY (64 * KIB)  /* a larger one is not remembered */
 
 #endif

@@ -51,7 +51,6 @@ struct live {
 struct runner {
         struct server *server;
         struct session *session;
-        struct steno_tools public_tools;
         pthread_mutex_t mutex;
         pthread_cond_t changed;
         struct live *list;
@@ -66,10 +65,6 @@ struct runner *runner_new(struct server *server, struct session *session)
         chat->session = session;
         pthread_mutex_init(&chat->mutex, NULL);
         wait_init(&chat->changed);
-        toolset_init(&chat->public_tools);
-        for (size_t i = 0; i < session->tools.count; i++)
-                if (session->tools.list[i].flags & TOOL_PUBLIC)
-                        toolset_add(&chat->public_tools, &session->tools.list[i], NULL);
         return chat;
 }
 
@@ -83,7 +78,6 @@ void runner_free(struct runner *chat)
         while (chat->list)
                 pthread_cond_wait(&chat->changed, &chat->mutex);
         pthread_mutex_unlock(&chat->mutex);
-        toolset_release(&chat->public_tools);
         pthread_mutex_destroy(&chat->mutex);
         pthread_cond_destroy(&chat->changed);
         free(chat);
@@ -120,10 +114,6 @@ static int ask(void *ctx, const struct steno_permission_request *q, char reason[
         struct live *l = ctx;
         struct runner *chat = l->chat;
         int64_t from = http_now_ms(), watched = from;
-        if (l->public_only) {
-                snprintf(reason, 240, "this tool is not open to visitors");
-                return STENO_DENY;
-        }
         pthread_mutex_lock(&chat->mutex);
         snprintf(l->asked_call, sizeof l->asked_call, "%s", q->call_id);
         snprintf(l->asked_hash, sizeof l->asked_hash, "%s", q->approval);
@@ -199,8 +189,9 @@ static void *run(void *arg)
         if (l->no_stream)
                 opt.flags |= STENO_LOOP_NO_STREAM;
         if (l->public_only)
-                opt.tools = &chat->public_tools;
-        session_fill(chat->session, &opt);
+                session_fill_visitor(chat->session, &opt);
+        else
+                session_fill(chat->session, &opt);
         struct steno_error err = {0};
         char *result = NULL;
         int rc = steno_chat_loop(&opt, &result, &err);

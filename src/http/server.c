@@ -162,6 +162,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->tails = tails_new();
         s->replies = replies_new();
         s->buckets = buckets_new();
+        s->visitor_reads = buckets_new();
         if (opt->session)
                 s->chat = runner_new(s, opt->session);
         if (opt->public_project)
@@ -169,8 +170,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (opt->script)
                 s->script = strdup(opt->script);
         if (!s->workers || !s->streams || !s->follow || !s->tails || !s->replies || !s->buckets ||
-            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
-            (opt->script && !s->script))
+            !s->visitor_reads || (opt->public_project && !s->public_project) ||
+            (opt->session && !s->chat) || (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
 }
@@ -253,6 +254,7 @@ void server_stop(struct server *s)
         tails_free(s->tails);
         replies_free(s->replies);
         buckets_free(s->buckets);
+        buckets_free(s->visitor_reads);
         streams_free(s->streams);
         identities_close(s->identities);
         steno_close(s->store);

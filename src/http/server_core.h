@@ -32,6 +32,7 @@ struct server {
         struct tails *tails;   /* outputs and theirs */
         struct replies *replies;
         struct buckets *buckets;
+        struct buckets *visitor_reads; /* apart, because a read and a turn count differently */
         struct metrics metrics;
         FILE *log;
         char *address;

@@ -71,11 +71,27 @@ static int rule_check(const struct permission_rule *r, const char *where, struct
         return 0;
 }
 
+static int rule_read_public(struct permission_rule *r, const struct json *j, json_ref obj,
+    const char *where, struct steno_error *err)
+{
+        json_ref ref = json_get(j, obj, "public");
+        enum json_type type = json_type(j, ref);
+
+        if (ref == JSON_NONE || type == JSON_FALSE)
+                return 0;
+        if (type != JSON_TRUE || r->action != STENO_ALLOW || (!r->argv_prefix && !r->shell))
+                return error_set(err, STENO_EINVAL,
+                    "%s: \"public\" is for a rule that allows an \"argvPrefix\" or a \"shell\"",
+                    where);
+        r->is_public = true;
+        return 0;
+}
+
 static int rule_read(struct permission_rule *r, const struct json *j, json_ref obj,
     const char *where, struct steno_error *err)
 {
         static const char *const known[] = {
-            "action", "tool", "server", "argvPrefix", "shell", NULL};
+            "action", "tool", "server", "argvPrefix", "shell", "public", NULL};
         char *action = NULL;
         int rc = json_keys_check(j, obj, known, where, err);
 
@@ -95,6 +111,8 @@ static int rule_read(struct permission_rule *r, const struct json *j, json_ref o
                 rc = json_keys_string(j, obj, "shell", where, &r->shell, err);
         if (rc == 0)
                 rc = rule_check(r, where, err);
+        if (rc == 0)
+                rc = rule_read_public(r, j, obj, where, err);
         if (rc < 0)
                 rule_release(r);
         free(action);
@@ -252,6 +270,53 @@ enum steno_permission permission_check(const struct permission_rules *rules,
         return answer;
 }
 
+/* ---- visitors ---- */
+
+bool permission_rules_open(const struct permission_rules *rules)
+{
+        for (size_t i = 0; i < rules->count; i++)
+                if (rules->list[i].is_public)
+                        return true;
+        return false;
+}
+
+/* What a prefix leaves open would be the visitor's to fill in. */
+static bool is_whole(const struct permission_rule *r, const struct call *c)
+{
+        size_t n = 0;
+
+        while (r->argv_prefix && r->argv_prefix[n])
+                n++;
+        return c->args.shell || (c->args.argv && !c->args.argv[n]);
+}
+
+/* Rules that allow the owner's calls say nothing about visitors and are passed over. */
+static bool judge_visitor(const struct permission_rules *rules, const struct call *c)
+{
+        for (size_t i = 0; i < rules->count; i++) {
+                const struct permission_rule *r = &rules->list[i];
+                if (!names_tool(r, c->request))
+                        continue;
+                enum match m = r->argv_prefix || r->shell ? match_command(r, c) : YES;
+                if (m != NO && r->action != STENO_ALLOW)
+                        return false;
+                if (m == YES && r->is_public && is_whole(r, c))
+                        return true;
+        }
+        return !c->is_execute;
+}
+
+bool permission_check_visitor(
+    const struct permission_rules *rules, const struct steno_permission_request *request)
+{
+        struct call c;
+
+        call_read(&c, request);
+        bool open = c.parsed && judge_visitor(rules, &c);
+        exec_args_release(&c.args);
+        return open;
+}
+
 /* ---- approvals ---- */
 
 void permission_approvals_release(struct permission_approvals *approvals)
@@ -307,4 +372,15 @@ int permission_decide(void *ctx, const struct steno_permission_request *request,
         if (answer == STENO_DENY)
                 snprintf(reason, 240, "permission rule %zu denies it", rule + 1);
         return answer;
+}
+
+int permission_decide_visitor(
+    void *ctx, const struct steno_permission_request *request, char reason[240])
+{
+        const struct permission *p = ctx;
+
+        if (permission_check_visitor(&p->rules, request))
+                return STENO_ALLOW;
+        snprintf(reason, 240, "this call is not open to visitors");
+        return STENO_DENY;
 }

@@ -3,13 +3,16 @@
  *
  * A rule is an object of the config's "permissions" list:
  *
- *   {"action":"allow"|"ask"|"deny", "tool":NAME, "server":S?, "argvPrefix":[...]?, "shell":"..."?}
+ *   {"action":"allow"|"ask"|"deny", "tool":NAME, "server":S?, "argvPrefix":[...]?, "shell":"..."?,
+ *    "public":true?}
  *
  *   tool        the name that is offered to the model, or "*" for every tool; beside `server`, the
  *               name the tool has at that server
  *   server      only tools of this MCP server; alone, all of them
  *   argvPrefix  of execute_command: the call's argv must begin with exactly these arguments
  *   shell       of execute_command: the call's shell string must be exactly this
+ *   public      of an allow rule with argvPrefix or shell: a visitor of a public server may run
+ *               this command too, word for word; what follows an argvPrefix is not open to them
  *
  * The first rule that matches decides; when none does, the answer is ask. Text is compared byte
  * for byte, never normalised, split, or expanded. Whatever cannot be read with certainty is never
@@ -35,6 +38,7 @@ struct permission_rule {
         char *server;       /* NULL: no matter */
         char **argv_prefix; /* NULL-terminated, or NULL */
         char *shell;        /* or NULL */
+        bool is_public;     /* visitors may run it too */
 };
 
 struct permission_rules {
@@ -54,6 +58,13 @@ int permission_rules_read(struct permission_rules *rules, const struct json *j, 
 /* What the rules say of a call. *rule (may be NULL) becomes the index of the one that decided. */
 enum steno_permission permission_check(const struct permission_rules *rules,
     const struct steno_permission_request *request, size_t *rule);
+
+/* Does a rule open a command to visitors? */
+bool permission_rules_open(const struct permission_rules *rules);
+/* May a visitor make this call, of a tool that is marked TOOL_VISITORS? A rule that asks or denies
+ * closes it. execute_command needs a public rule; other tools need none. */
+bool permission_check_visitor(
+    const struct permission_rules *rules, const struct steno_permission_request *request);
 
 /* ---- approvals: calls that a person allowed for the rest of the session ---- */
 
@@ -79,5 +90,8 @@ struct permission {
 void permission_release(struct permission *p);
 /* A steno_permission_fn whose ctx is a struct permission; not for several threads at once. */
 int permission_decide(void *ctx, const struct steno_permission_request *request, char reason[240]);
+/* The same for visitors: it allows or denies and never asks. Any number of threads at once. */
+int permission_decide_visitor(
+    void *ctx, const struct steno_permission_request *request, char reason[240]);
 
 #endif

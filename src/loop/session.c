@@ -46,6 +46,7 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
             .timeout_ms = c->limits.command_seconds * 1000,
             .memory_bytes = c->limits.command_memory_mb * MIB,
             .cpu_seconds = c->limits.command_cpu_seconds,
+            .visitors = permission_rules_open(&s->permission.rules),
         };
         int rc = exec_tool_add(&s->tools, &commands, err);
         if (rc || c->servers.count == 0)
@@ -70,10 +71,20 @@ static char *hidden_config(const struct session_options *opt)
         return path;
 }
 
+static int pick_visitor_tools(struct session *s, struct steno_error *err)
+{
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < s->tools.count; i++)
+                if (s->tools.list[i].flags & TOOL_VISITORS)
+                        rc = toolset_add(&s->visitor_tools, &s->tools.list[i], err);
+        return rc;
+}
+
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err)
 {
         *s = (struct session){0};
         toolset_init(&s->tools);
+        toolset_init(&s->visitor_tools);
         buf_init(&s->warnings, 1 * MIB);
         s->directory = opt->directory ? strdup(opt->directory) : NULL;
         s->store_path = opt->store_path ? realpath(opt->store_path, NULL) : NULL;
@@ -85,6 +96,8 @@ int session_open(struct session *s, const struct session_options *opt, struct st
                 rc = add_tools(s, opt, err);
         if (rc == 0)
                 rc = steno_tools_add_context(&s->tools, err);
+        if (rc == 0)
+                rc = pick_visitor_tools(s, err);
         if (rc)
                 session_close(s);
         return rc;
@@ -110,7 +123,8 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
         fill(&opt->model, c->model);
         fill(&opt->system, c->system);
         fill(&opt->params_json, c->params);
-        opt->tools = &s->tools;
+        if (!opt->tools)
+                opt->tools = &s->tools;
         if (!opt->permit) {
                 opt->permit = permission_decide;
                 opt->permit_ctx = &s->permission;
@@ -125,8 +139,18 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
                 opt->tool_ms = milliseconds(c->limits.tool_seconds);
 }
 
+void session_fill_visitor(struct session *s, struct steno_loop_options *opt)
+{
+        opt->tools = &s->visitor_tools;
+        opt->permit = permission_decide_visitor;
+        opt->permit_ctx = &s->permission;
+        opt->ask = NULL;
+        session_fill(s, opt);
+}
+
 void session_close(struct session *s)
 {
+        toolset_release(&s->visitor_tools);
         toolset_release(&s->tools);
         permission_release(&s->permission);
         config_release(&s->config);

@@ -29,7 +29,8 @@ struct session {
         struct config config;
         struct permission permission;
         struct steno_tools tools;
-        struct buf warnings;   /* lines for a person */
+        struct steno_tools visitor_tools; /* those of `tools` that are marked TOOL_VISITORS */
+        struct buf warnings;              /* lines for a person */
         const char *hidden[3]; /* of commands and servers: the store, and Steno's configuration */
         char *directory;
         char *store_path;
@@ -41,6 +42,9 @@ int session_open(struct session *s, const struct session_options *opt, struct st
 /* Fills in model, tools, rules and limits; what is set already is left alone. The session must
  * outlive the loop. */
 void session_fill(struct session *s, struct steno_loop_options *opt);
+/* The same for a turn of a visitor: only the tools and commands that the configuration marks
+ * public, and nobody is asked. */
+void session_fill_visitor(struct session *s, struct steno_loop_options *opt);
 void session_close(struct session *s);
 
 #endif

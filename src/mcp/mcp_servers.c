@@ -15,7 +15,7 @@
 #define SERVERS_MAX 200
 
 static const char *const known[] = {"type", "command", "args", "env", "cwd", "url", "headers",
-    "timeout", "disabled", "description", NULL};
+    "timeout", "disabled", "description", "public", NULL};
 
 static void server_release(struct mcp_server *s)
 {
@@ -26,6 +26,7 @@ static void server_release(struct mcp_server *s)
         free(s->directory);
         free(s->url);
         json_keys_free_list(s->headers);
+        json_keys_free_list(s->public_tools);
         memset(s, 0, sizeof(*s));
 }
 
@@ -174,6 +175,33 @@ static int check_kind(
         return error_set(err, STENO_EINVAL, "%s: \"type\" %.40s does not fit", where, type);
 }
 
+/* "public": true for all tools of a server, or the names of those that visitors may use. */
+static int read_public(struct mcp_server *s, const struct json *j, json_ref obj, const char *where,
+    struct steno_error *err)
+{
+        json_ref r = json_get(j, obj, "public");
+        enum json_type type = json_type(j, r);
+
+        if (r == JSON_NONE || type == JSON_FALSE)
+                return 0;
+        if (type == JSON_TRUE) {
+                s->all_public = true;
+                return 0;
+        }
+        if (type != JSON_ARRAY)
+                return error_set(err, STENO_EINVAL,
+                    "%s: \"public\" must be true, false or a list of tool names", where);
+        return json_keys_strings(j, obj, "public", where, &s->public_tools, err);
+}
+
+bool mcp_server_opens(const struct mcp_server *s, const char *tool)
+{
+        for (size_t i = 0; s->public_tools && s->public_tools[i]; i++)
+                if (strcmp(s->public_tools[i], tool) == 0)
+                        return true;
+        return s->all_public;
+}
+
 static int read_server(struct mcp_server *s, const struct json *j, json_ref obj,
     const char *const *env, const char *where, struct steno_error *err)
 {
@@ -197,6 +225,8 @@ static int read_server(struct mcp_server *s, const struct json *j, json_ref obj,
         if (rc == 0)
                 rc = json_keys_number(
                     j, obj, "timeout", where, 24 * 3600 * 1000, &s->timeout_ms, err);
+        if (rc == 0)
+                rc = read_public(s, j, obj, where, err);
         s->disabled = json_bool(j, json_get(j, obj, "disabled"), false);
         if (rc == 0)
                 rc = check_kind(s, type, where, err);

@@ -22,6 +22,8 @@ struct mcp_server {
         char **headers;      /* "Name: value" */
         uint64_t timeout_ms; /* of a call; 0: the loop's */
         bool disabled;
+        bool all_public;     /* "public": true: visitors may use all of its tools */
+        char **public_tools; /* or only these, by the names they have at the server; may be NULL */
 };
 
 /* Zero is an empty list. */
@@ -35,6 +37,8 @@ struct mcp_servers {
  */
 int mcp_servers_read(struct mcp_servers *s, const struct json *j, json_ref obj,
     const char *const *env, const char *where, struct steno_error *err);
+/* May a visitor of a public server use this tool? `tool` is its name at the MCP server. */
+bool mcp_server_opens(const struct mcp_server *s, const char *tool);
 void mcp_servers_release(struct mcp_servers *s);
 /* Takes all servers of `from`; one replaces the server of the same name. */
 int mcp_servers_take(struct mcp_servers *s, struct mcp_servers *from, struct steno_error *err);

@@ -131,7 +131,8 @@ static int add_tool(struct steno_tools *set, const struct opening *o, const stru
         struct tool tool = {.name = toolset_strdup(set, str_of(name)),
             .raw_name = toolset_strdup(set, str_of(t->name)),
             .server = o->server->name,
-            .flags = t->read_only ? TOOL_PARALLEL : 0,
+            .flags = (t->read_only ? TOOL_PARALLEL : 0u) |
+                     (mcp_server_opens(o->server, t->name) ? TOOL_VISITORS : 0u),
             .limit_ms = (uint32_t)o->server->timeout_ms,
             .call = call_server,
             .ctx = o->client};

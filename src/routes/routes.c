@@ -51,8 +51,8 @@ static const struct route ROUTES[] = {
     /* runs */
     {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS, LARGE, ERRORS_STENO, own_chatbot,
         "a turn: sessionId?, message, stream?, mode?, model?"},
-    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS, SMALL, ERRORS_STENO,
-        own_chatbot_public, "a visitor's turn"},
+    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS, SERVER_PUBLIC_BODY_MAX,
+        ERRORS_STENO, own_chatbot_public, "a visitor's turn"},
     {"GET", "/api/runs/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_run_get,
         "what became of a run"},
     {"GET", "/api/runs/:id/events", SCOPE_SESSION, ROUTE_STREAMS, 0, ERRORS_STENO, own_run_events,

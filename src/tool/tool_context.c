@@ -43,7 +43,9 @@ static int add_one(
     struct steno_tools *set, const struct json *j, json_ref function, struct steno_error *err)
 {
         struct tool tool = {
-            .flags = TOOL_PARALLEL | TOOL_PUBLIC | TOOL_INLINE, .call = context_call};
+            /* They reach the conversation of the call and nothing else, a visitor's too. */
+            .flags = TOOL_PARALLEL | TOOL_PUBLIC | TOOL_INLINE | TOOL_VISITORS,
+            .call = context_call};
         tool.name = own(set, j, json_get(j, function, "name"));
         tool.description = own(set, j, json_get(j, function, "description"));
         const char *schema = toolset_strdup(set, json_raw(j, json_get(j, function, "parameters")));

@@ -17,6 +17,7 @@
 #include "http/follow.h"
 #include "http/http_limits.h"
 #include "loop/event.h"
+#include "routes/own/own_visitor.h"
 
 struct turn {
         struct loop_turn chat;
@@ -327,9 +328,9 @@ void own_chatbot_public(struct request *r)
                 return;
         }
         json_init(&j);
-        if (request_json(r, &j) && read_message(r, &j, &t) &&
+        if (request_json(r, &j) && (t.chat.message = own_visitor_text(r, &j)) &&
             (visitor ? choose_conversation(r, &j, &t) : admit_visitor(r, &t)) &&
-            read_turn(r, &j, &t)) {
+            own_visitor_has_room(r, t.chat.conversation) && read_turn(r, &j, &t)) {
                 t.chat.model = NULL; /* the owner's choice, not the visitor's */
                 take_turn(r, &t);
         }
