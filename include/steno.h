@@ -347,6 +347,8 @@ struct steno_view_options {
         bool count_tokens;           /* fill "tokens" of the report (costs time) */
         bool all_messages;           /* also those with includeInContext false; `chat` has them */
         bool no_ids;                 /* the report has no "ids" (a third of its cost) */
+        bool strict;                 /* only members that the provider's types have; otherwise what
+                                        Steno does not know is passed on */
 };
 
 /*
@@ -371,7 +373,8 @@ STENO_API int steno_convert(const char *from, const char *to, const char *json, 
     steno_sink sink, void *ctx, char **report, struct steno_error *err);
 
 /*
- * Is a history in the provider's own format acceptable to it ("openai", "anthropic", "gemini")?
+ * Is a history in the provider's own format acceptable to it ("openai", "responses", "anthropic",
+ * "gemini")? A member that the provider's types do not have is a violation too.
  * *violations is a JSON array of {"rule","message","call"?,"text"}, empty when it is.
  */
 STENO_API int steno_check_history(

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "format/format.h"
-#include "view/ready.h"
 
 struct append_work {
         struct steno_conv *conv;
@@ -188,8 +187,8 @@ static int take_message(
                 rc = carry(w, msg, e, err);
         if (rc == 0)
                 rc = carry_learn_ref(w->conv, &w->arena, &e->about, err);
-        if (rc == 0 && w->format == format_find("openai") && ready_openai(e->m))
-                e->about.plain = READY_RULE;
+        if (rc == 0 && w->format->ready && w->format->ready(e->m))
+                e->about.plain = FORMAT_READY_RULE;
         return rc;
 }
 

@@ -1,10 +1,10 @@
-/* api_check_history.c - steno_check_history of steno.h, over the rules in view/accept.h. */
+/* api_check_history.c - steno_check_history of steno.h, over the rules in format/accept.h. */
 #include "steno.h"
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "view/accept.h"
+#include "format/accept.h"
 
 int steno_check_history(
     const char *provider, const char *json, size_t n, char **violations, struct steno_error *err)

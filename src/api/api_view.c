@@ -145,6 +145,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         v->hub.edit_strategies = OPT(edit_strategies, NULL);
         v->hub.budget = OPT(budget, 0);
         v->hub.count_tokens = OPT(count_tokens, false);
+        v->hub.strict = OPT(strict, false);
         v->hub.pin = UINT64_MAX;
         v->pin = OPT(pin, NULL);
         v->report.no_ids = OPT(no_ids, false);
@@ -153,8 +154,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         if (v->stored && (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
                 return error_set(v->err, STENO_EINVAL,
                     "stored is every message as it came: it takes no edits, budget or stubs");
-        v->stream =
-            strcmp(format->name, "openai") == 0 && !v->hub.edit_strategies && !v->hub.budget;
+        v->stream = format->ready && !v->hub.edit_strategies && !v->hub.budget && !v->hub.strict;
         return 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "view/ready.h"
+#include "format/format.h"
 
 static inline __attribute__((always_inline)) bool eat(struct str *s, const char *lit, size_t n)
 {
@@ -60,7 +60,7 @@ static bool read_form(struct quick_about *q, struct str x, struct about *out)
         *out = (struct about){0};
         if (EAT(&x, "\"plain\":") && !(eat_number(&x, &rule) && EAT(&x, ",")))
                 return false;
-        out->plain = rule == READY_RULE ? READY_RULE : 0;
+        out->plain = rule == FORMAT_READY_RULE ? FORMAT_READY_RULE : 0;
         if (!EAT(&x, "\"role\":") || !eat_string(&x, &out->role))
                 return false;
         if (EAT(&x, ",\"calls\":[") && !eat_list(q, &x, &used, &out->calls, &out->call_count))

@@ -427,6 +427,7 @@ int view_hub_write(struct view_hub *v, struct str *json)
             .arena = &v->arena,
             .valid = provider,
             .strip_own = provider,
+            .strict = v->strict,
             .on_loss = view_report_loss,
             .loss_ctx = v->report,
             .on_repair = tell_repair,

@@ -27,6 +27,7 @@ struct view_hub {
         uint64_t pin;
         uint64_t budget;
         bool count_tokens;
+        bool strict; /* only what the provider's table has (format/rules.h) */
         struct view_report *report;
         struct steno_error *err;
         /* the rest is its own */

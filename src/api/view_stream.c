@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "view/ready.h"
 
 struct held {
         struct feed_item item; /* copies, in the arena */
@@ -47,8 +46,9 @@ static bool is_ready(const struct view_stream *s, const struct feed_item *item)
 {
         const struct about *a = item->about;
         return s->copy && !item->damaged && !item->hidden && !a->own_fields && !a->error &&
-               !a->orphan && !a->duplicate && str_is(item->fmt, "openai") && a->call_count <= 64 &&
-               !has_twins(a) && (a->plain == READY_RULE || ready_openai(item->m)) &&
+               !a->orphan && !a->duplicate && str_is(item->fmt, s->hub->format->name) &&
+               a->call_count <= 64 && !has_twins(a) &&
+               (a->plain == FORMAT_READY_RULE || s->hub->format->ready(item->m)) &&
                view_hub_lack(s->hub, a) == VIEW_LACKS_NOTHING;
 }
 
@@ -271,7 +271,7 @@ static bool goes_on(const struct view_stream *s, const struct feed_item *item)
 {
         if (s->open)
                 return true;
-        if (item->damaged || str_is(item->fmt, "openai"))
+        if (item->damaged || str_is(item->fmt, s->hub->format->name))
                 return false;
         return !str_is(item->about->role, "user") || item->about->answer_count;
 }
@@ -291,7 +291,7 @@ int view_stream_take(void *ctx, const struct feed_item *item)
             is_ready(s, item))
                 return copy(s, item);
         rc = take_held(s, item);
-        bool plain = !item->damaged && str_is(item->fmt, "openai");
+        bool plain = !item->damaged && str_is(item->fmt, s->hub->format->name);
         if (!rc && !s->open && plain)
                 rc = release(s, s->count);
         return rc;

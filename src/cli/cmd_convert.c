@@ -156,7 +156,8 @@ static int run_check_history(struct cli *c, const void *opts, int argc, char **a
 }
 
 static const struct opt history_table[] = {
-    {"for", 0, OPT_CHOICE, "openai|anthropic|gemini", offsetof(struct history_opts, provider),
+    {"for", 0, OPT_CHOICE, "openai|responses|anthropic|gemini",
+        offsetof(struct history_opts, provider),
         "whose rules; the history is in that provider's format"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };

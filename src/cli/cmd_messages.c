@@ -17,6 +17,7 @@ struct messages_opts {
         struct opt_number before;
         struct opt_number limit;
         bool report;
+        bool strict;
         bool all;
 };
 
@@ -134,6 +135,7 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
         opt.count_tokens = o->report;
         opt.all_messages = o->all;
         opt.no_ids = !o->report;
+        opt.strict = o->strict;
         if (o->outputs != NULL)
                 opt.outputs =
                     strcmp(o->outputs, "full") == 0 ? STENO_OUTPUTS_FULL : STENO_OUTPUTS_STUB;
@@ -168,6 +170,8 @@ static const struct opt messages_table[] = {
         "large tool outputs as a model sees them, or whole"},
     {"all", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, all),
         "also messages that are kept out of contexts"},
+    {"strict", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, strict),
+        "only members that the provider's own types have"},
     {"report", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, report),
         "repairs, losses and tokens as JSON on standard error"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "format/kinds.h"
+#include "format/rules.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -13,6 +13,7 @@ struct arrange {
         struct writer *w;
         struct arena *arena;
         uint32_t flags;
+        const struct rules *rules; /* NULL: the target is no provider's */
         struct message *out;
         size_t count;
         size_t cap;
@@ -21,10 +22,6 @@ struct arrange {
         size_t media_count;
         size_t media_cap;
         uint64_t media_seq;
-        /* hashes of the call ids so far: an open table, a power of two, 0 is free */
-        uint64_t *seen;
-        size_t seen_count;
-        size_t seen_cap;
 };
 
 static void *wider(struct arrange *a, void *list, size_t count, size_t *cap, size_t size)
@@ -210,60 +207,35 @@ static int move_media(struct arrange *a, struct message *m)
 
 static bool seen_before(struct arrange *a, struct str id)
 {
-        if (a->seen_count * 2 >= a->seen_cap) {
-                size_t cap = a->seen_cap ? a->seen_cap * 2 : 64;
-                uint64_t *to = arena_zalloc(a->arena, cap * sizeof *to);
-                if (!to)
-                        return false;
-                for (size_t i = 0; i < a->seen_cap; i++)
-                        for (size_t k = a->seen[i]; a->seen[i]; k++) {
-                                if (to[k & (cap - 1)])
-                                        continue;
-                                to[k & (cap - 1)] = a->seen[i];
-                                break;
-                        }
-                a->seen = to;
-                a->seen_cap = cap;
-        }
-        uint64_t hash = hash_64(id.p, id.n) | 1;
-        for (size_t k = hash;; k++) {
-                uint64_t *slot = &a->seen[k & (a->seen_cap - 1)];
-                if (*slot == hash)
-                        return true;
-                if (*slot)
-                        continue;
-                *slot = hash;
-                a->seen_count++;
-                return false;
-        }
+        return writing_seen(a->w, id);
 }
 
-static bool is_plain(struct str id)
+static bool is_plain(char c)
 {
-        for (size_t i = 0; i < id.n; i++) {
-                char c = id.p[i];
-                if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                        c == '_' || c == '-'))
-                        return false;
-        }
-        return id.n > 0 && id.n <= 128;
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-';
 }
 
 /* Legal, and none that stands before it. What is made depends on nothing behind the call, so that
  * it stays as it is while a history grows. */
 static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_t n)
 {
-        char *to = arena_alloc(a->arena, 128);
+        char tail[48];
+        size_t max = a->rules && a->rules->id_max && a->rules->id_max < 64 ? a->rules->id_max : 64;
+        char *to = arena_alloc(a->arena, max + 64);
         if (!to)
                 return (struct str){0};
-        size_t len = id.n > 64 ? 64 : id.n;
-        for (size_t i = 0; i < len; i++)
-                to[i] = is_plain(str_span(id.p + i, 1)) ? id.p[i] : '_';
-        len += (size_t)snprintf(to + len, 128 - len, "_%llu_%zu", (unsigned long long)seq, n);
-        size_t end = len;
-        for (unsigned more = 2; seen_before(a, str_span(to, end)); more++)
-                end = len + (size_t)snprintf(to + len, 128 - len, "_%u", more);
-        return str_span(to, end);
+        int end = snprintf(tail, sizeof tail, "_%llu_%zu", (unsigned long long)seq, n);
+        for (unsigned more = 2;; more++) {
+                size_t len = id.n + (size_t)end > max ? max - (size_t)end : id.n;
+                for (size_t i = 0; i < len; i++)
+                        to[i] = is_plain(id.p[i]) ? id.p[i] : '_';
+                memcpy(to + len, tail, (size_t)end);
+                len += (size_t)end;
+                if (!seen_before(a, str_span(to, len)))
+                        return str_span(to, len);
+                end = snprintf(tail, sizeof tail, "_%llu_%zu_%u", (unsigned long long)seq, n, more);
+        }
 }
 
 /* Ids that a provider wants to be unique in the request, or at least in a turn of calls. */
@@ -271,8 +243,8 @@ static bool is_taken(struct arrange *a, struct str id)
 {
         if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.n)
                 return false;
-        bool plain = is_plain(id) || !(a->flags & FORMAT_UNIQUE_IDS);
-        return seen_before(a, id) || !plain;
+        bool legal = !a->rules || rules_is_id(a->rules, token_decode(id, a->arena, NULL));
+        return seen_before(a, id) || !legal;
 }
 
 static void tell_renamed(const struct arrange *a, const struct message *m, struct str id)
@@ -291,10 +263,11 @@ static bool lacks_name(const struct arrange *a, const struct part *call)
  * once takes their ids again. */
 static void end_turn(struct arrange *a)
 {
-        if ((a->flags & FORMAT_UNIQUE_IDS) || !a->seen_count)
+        struct writer_seen *s = &a->w->seen;
+        if ((a->flags & FORMAT_UNIQUE_IDS) || !s->count)
                 return;
-        memset(a->seen, 0, a->seen_cap * sizeof *a->seen);
-        a->seen_count = 0;
+        memset(s->list, 0, s->cap * sizeof *s->list);
+        s->count = 0;
 }
 
 /* An id that the message itself does not have must be put in where a provider looks for it. */
@@ -482,7 +455,10 @@ static int split(struct arrange *a, struct message *m)
 
 int arrange_history(struct writer *w, const struct history *h, struct history *out)
 {
-        struct arrange a = {.w = w, .arena = w->arena, .flags = w->format->flags};
+        struct arrange a = {.w = w,
+            .arena = w->arena,
+            .flags = w->format->flags,
+            .rules = rules_find(w->format->name)};
         struct history turns;
         if (!(a.flags & FORMAT_ITEMS)) {
                 if (drop_foreign(&a, h, &turns))
@@ -508,6 +484,7 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
         }
         if (flush_media(&a))
                 return STENO_ENOMEM;
+        end_turn(&a);
         *out = (struct history){a.out, a.count};
         return w->arena->failed;
 }

@@ -1,10 +1,13 @@
 /* format.c - the table of formats, and whole histories; see format.h */
 #include "format/format.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "format/arrange.h"
+#include "format/fit.h"
+#include "format/rules.h"
 
 static const struct format *const table[] = {
     &format_openai,
@@ -99,18 +102,66 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
         return 0;
 }
 
+struct strict {
+        struct writer *w;
+        size_t message;
+};
+
+static void lose_strict(void *ctx, const char *path)
+{
+        struct strict *s = ctx;
+        char field[240];
+        int n = snprintf(field, sizeof field, "messages[%zu].%s", s->message, path);
+        if (s->w->on_loss)
+                s->w->on_loss(s->w->loss_ctx, 0, str_span(field, (size_t)n),
+                    "not in the provider's table, and the view is strict");
+}
+
+/* What was written, with nothing but the members of the provider's table. */
+static int write_strict(struct writer *w, const struct buf *whole)
+{
+        const struct rules *rules = rules_find(w->format->name);
+        struct strict s = {.w = w};
+        struct json j;
+        json_init(&j);
+        int rc = buf_check(whole, w->err);
+        if (!rc)
+                rc = json_parse(&j, whole->p, whole->n, NULL, w->err);
+        buf_putc(w->out, '[');
+        for (json_ref m = rc ? JSON_NONE : json_child(&j, 0); m != JSON_NONE;
+             m = json_next(&j, 0, m), s.message++) {
+                if (s.message)
+                        buf_putc(w->out, ',');
+                rules_prune(rules, rules->message, &j, m, w->out, lose_strict, &s);
+        }
+        buf_putc(w->out, ']');
+        json_release(&j);
+        return rc;
+}
+
 int format_write_history(
     const struct format *f, struct writer *w, const struct history *h, struct steno_error *err)
 {
         struct history arranged;
         w->format = f;
+        w->seen = (struct writer_seen){0};
         w->err = err;
-        w->json = jsonw_to(w->out);
-        if (arrange_history(w, h, &arranged))
+        struct history fitted;
+        if (fit_history(w, h, &fitted) || arrange_history(w, &fitted, &arranged))
                 return error_nomem(err);
+        struct buf *out = w->out, whole;
+        bool strict = w->strict && w->valid && rules_find(f->name);
+        buf_init(&whole, 0);
+        if (strict)
+                w->out = &whole;
+        w->json = jsonw_to(w->out);
         jsonw_array(&w->json);
         int rc = f->write(w, &arranged);
         jsonw_array_end(&w->json);
+        w->out = out;
+        if (!rc && strict)
+                rc = write_strict(w, &whole);
+        buf_release(&whole);
         if (rc)
                 return rc;
         if (w->arena->failed)

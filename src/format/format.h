@@ -44,6 +44,8 @@ struct writer {
         bool valid;             /* what the provider accepts; else as near as can be */
         bool rebuild;           /* never copy `raw`: for tests of rule 2 */
         bool strip_own;         /* openai: leave Steno's own fields out */
+        bool strict;            /* with `valid`: only members of the provider's table (rules.h) */
+        struct str via;         /* the endpoint and model that will read it; absent: not known */
         format_loss_fn on_loss; /* may be NULL */
         void *loss_ctx;
         void (*on_repair)(void *ctx, const struct repair_note *note); /* may be NULL */
@@ -52,6 +54,10 @@ struct writer {
         const struct format *format;
         struct jsonw json;
         struct steno_error *err;
+        struct writer_seen { /* hashes of ids: an open table, 0 is free */
+                uint64_t *list;
+                size_t count, cap;
+        } seen;
 };
 
 /* What sets a format apart; the history is arranged for it before its writer sees it. */
@@ -68,6 +74,10 @@ enum format_flags {
         FORMAT_REF_MEMBER = 1024,    /* a tool message has the ref of its output as a member */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
+
+/* The number of the rule behind `ready`. It grows when the rule becomes stricter, so that no older
+ * yes is believed. */
+#define FORMAT_READY_RULE 2
 
 /* A set of kinds of calls. */
 #define FORMAT_KIND(kind) (1u << (kind))
@@ -92,6 +102,12 @@ struct format {
         int (*read)(const struct json *j, json_ref msg, struct arena *arena, struct message *m);
         /* Writes all of it, separated by commas, without the array's brackets. */
         int (*write)(struct writer *w, const struct history *h);
+        /*
+         * May a message of this format, as it stands in a log, go into a view of this format as it
+         * is? It is valid JSON on one line. A yes is kept in the record (about.plain) together with
+         * FORMAT_READY_RULE. NULL: never.
+         */
+        bool (*ready)(struct str m);
         /* How sure it is that a message is of this format: 0 no ... 100 certainly. */
         int (*detect)(const struct json *j, json_ref msg);
 };

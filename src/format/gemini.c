@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "format/describe.h"
+#include "format/fit.h"
 #include "format/reading.h"
 #include "format/turns.h"
 #include "format/writing.h"
@@ -279,7 +280,7 @@ static void write_response(struct writer *w, const struct message *m, const stru
                 if (!lossy && writing_is_object(text) &&
                     !memmem(text.p, text.n < 64 ? text.n : 64, "\"output\"", 8) &&
                     !memmem(text.p, text.n < 64 ? text.n : 64, "\"error\"", 7)) {
-                        jsonw_raw(&w->json, text);
+                        jsonw_raw(&w->json, w->valid ? fit_text(text, w->arena) : text);
                         return;
                 }
         }

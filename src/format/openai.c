@@ -381,4 +381,5 @@ const struct format format_openai = {
     .read = openai_read,
     .write = openai_write,
     .detect = openai_detect,
+    .ready = openai_ready,
 };

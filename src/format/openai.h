@@ -14,4 +14,7 @@ bool openai_is_own_token(struct str token);
 /* The writer: format.h. */
 int openai_write(struct writer *w, const struct history *h);
 
+/* struct format's `ready`. */
+bool openai_ready(struct str m);
+
 #endif

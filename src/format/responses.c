@@ -7,11 +7,14 @@
  */
 #include "format/format.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "format/describe.h"
 #include "format/kinds.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
+#include "format/rules.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -173,6 +176,8 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_string(w, "file_url", x->url);
         writing_string(w, "file_id", x->file_id);
         writing_string(w, "filename", x->name);
+        if (w->strict && image && m->role != ROLE_TOOL && !x->detail.p)
+                writing_text(w, "detail", "auto");
         writing_string(w, "detail", x->detail);
         writing_extras(w, m, "content", p->extras, false);
         if (!writing_own(w, m))
@@ -180,6 +185,18 @@ static void write_media(struct writer *w, const struct message *m, const struct 
         jsonw_object_end(&w->json);
         if (x->url.p && x->mime.p)
                 writing_lose(w, m, "mimeType", "the format has no place for it");
+}
+
+/* Will it be written among the extras, or is it of a message that came without it? */
+static bool has_member(
+    const struct writer *w, const struct message *m, const struct extra *list, const char *key)
+{
+        if (!writing_own(w, m))
+                return false;
+        for (; list; list = list->next)
+                if (str_is(list->key, key))
+                        return true;
+        return !w->strict;
 }
 
 static void write_block(struct writer *w, const struct message *m, const struct part *p)
@@ -212,10 +229,21 @@ static void write_block(struct writer *w, const struct message *m, const struct 
         jsonw_object(&w->json);
         writing_text(w, "type", refusal ? "refusal" : spoken ? "output_text" : "input_text");
         writing_string(w, refusal ? "refusal" : "text", p->text);
-        if (spoken && !refusal && !writing_own(w, m))
+        if (spoken && !refusal && !has_member(w, m, p->extras, "\"annotations\""))
                 writing_raw(w, "annotations", STR("[]"));
         writing_extras(w, m, "content", p->extras, false);
         jsonw_object_end(&w->json);
+}
+
+/* Has it all that the API wants of such an item? */
+static bool is_whole(const struct part *p)
+{
+        struct json j;
+        json_init(&j);
+        bool whole = p->raw.p && json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0 &&
+                     rules_is_whole(&rules_responses, rules_responses.message, &j, 0);
+        json_release(&j);
+        return whole;
 }
 
 /* Is it written as the kind of call that it is? A custom call may come from anywhere. */
@@ -225,6 +253,9 @@ static bool is_native(const struct writer *w, const struct message *m, const str
                 return false;
         if (writing_own(w, m) && !w->valid)
                 return p->call != CALL_FUNCTION && p->raw.p;
+        if (w->strict && p->call != CALL_CUSTOM &&
+            (!is_whole(p) || (p->peer && !is_whole(p->peer))))
+                return false;
         return (writing_own(w, m) || p->call == CALL_CUSTOM) && kinds_is_native(p);
 }
 
@@ -235,10 +266,19 @@ static bool has_own_id(const struct part *p)
         return !k->answer || (p->call == CALL_LOCAL_SHELL && p->kind == PART_RESULT);
 }
 
+/* Kinds whose items must have an id beside the one that pairs them. */
+static bool needs_id(const struct part *p)
+{
+        return p->kind == PART_CALL && (p->call == CALL_COMPUTER || p->call == CALL_LOCAL_SHELL);
+}
+
 static void write_members(struct writer *w, const struct message *m, bool first)
 {
         if (writing_own(w, m)) {
                 bool there = m->count && is_native(w, m, &m->parts[0]) && has_own_id(&m->parts[0]);
+                there |= w->strict && m->count && m->parts[0].kind != PART_OPAQUE &&
+                         !(m->parts[0].provider_run && is_native(w, m, &m->parts[0])) &&
+                         !needs_id(&m->parts[0]);
                 writing_string(w, "id", there ? (struct str){0} : m->id);
                 writing_extras(w, m, "", m->extras, false);
         } else if (first) {
@@ -341,19 +381,46 @@ static bool is_content(const struct writer *w, const struct message *m, const st
         }
 }
 
+/* Anything beside empty lists? */
+static bool has_words(const struct extra *list)
+{
+        for (; list; list = list->next)
+                if (!list->idle)
+                        return true;
+        return false;
+}
+
+/* Of a message that a strict endpoint gets with members of its own making. */
+static size_t end_message(struct writer *w, const struct message *m, size_t end, bool first)
+{
+        jsonw_object_end(&w->json);
+        if (first && !writing_own(w, m)) {
+                writing_lose_members(w, m, NULL);
+                writing_lose_extras(w, m, "", m->extras);
+        }
+        return end;
+}
+
 /* The content parts [i, ...) that stand together, as one message item; returns their end. */
 static size_t write_message(struct writer *w, const struct message *m, size_t i, bool first)
 {
         size_t end = i;
         while (end < m->count && is_content(w, m, &m->parts[end]))
                 end++;
-        bool string = end - i == 1 && m->parts[i].kind == PART_TEXT && writing_own(w, m) &&
-                      m->shape == SHAPE_STRING;
+        bool own = writing_own(w, m), spoken = m->role == ROLE_ASSISTANT;
+        bool alone = end - i == 1 && m->parts[i].kind == PART_TEXT;
+        bool string = alone && own && m->shape == SHAPE_STRING;
+        /* What the model said is a text, or has the id and the status of an item that it made. */
+        bool strict = w->strict && spoken;
+        string |= strict && alone && !has_words(m->parts[i].extras);
+        string |= w->valid && alone && !m->parts[i].text.n;
         jsonw_object(&w->json);
         writing_text(w, "type", "message");
         writing_text(w, "role", openai_role_name(m->role));
         if (string) {
                 writing_string(w, "content", m->parts[i].text);
+        } else if (end == i && w->valid) {
+                writing_text(w, "content", "");
         } else if (end > i || m->shape == SHAPE_ARRAY || !writing_own(w, m)) {
                 jsonw_key(&w->json, "content");
                 jsonw_array(&w->json);
@@ -363,6 +430,15 @@ static size_t write_message(struct writer *w, const struct message *m, size_t i,
         } else if (m->shape == SHAPE_NULL) {
                 writing_raw(w, "content", STR("null"));
         }
+        if (strict && !string) {
+                char id[48];
+                snprintf(id, sizeof id, "msg_%llu_%zu", (unsigned long long)m->seq, i);
+                writing_text(w, "id", id);
+                writing_text(w, "status", "completed");
+                return end_message(w, m, end, first);
+        }
+        if (strict)
+                return end_message(w, m, end, first);
         write_members(w, m, first);
         jsonw_object_end(&w->json);
         return end;
@@ -427,11 +503,57 @@ static void write_items(struct writer *w, const struct message *m)
         }
 }
 
+static bool is_reasoning(const struct message *m)
+{
+        return m->item && m->role == ROLE_ASSISTANT && m->count == 1 &&
+               m->parts[0].kind == PART_OPAQUE && m->shape == SHAPE_ANY;
+}
+
+/* Reasoning goes with what the model said or called next, or not at all. */
+static bool is_left_alone(const struct writer *w, const struct history *h, size_t i)
+{
+        if (!w->valid || !writing_own(w, &h->list[i]) || !is_reasoning(&h->list[i]))
+                return false;
+        for (i++; i < h->count && is_reasoning(&h->list[i]); i++)
+                continue;
+        return i == h->count || h->list[i].role != ROLE_ASSISTANT;
+}
+
+/* A strict endpoint looks at the ids of items as well: their prefix, and that none comes twice. */
+static bool has_bad_id(struct writer *w, const struct message *m)
+{
+        if (!w->strict || !writing_own(w, m) || !is_reasoning(m))
+                return false;
+        struct json j;
+        json_init(&j);
+        struct str raw = m->parts[0].raw, id = {0};
+        if (raw.p && json_parse(&j, raw.p, raw.n, NULL, NULL) == 0)
+                id = token_text(&j, json_get(&j, 0, "id"), w->arena);
+        json_release(&j);
+        return !str_starts(id, "rs") || !rules_is_name(&rules_responses, id) || writing_seen(w, id);
+}
+
+/* In a strict view only what has no id of its own is copied. */
+static bool is_copied(const struct writer *w, const struct message *m)
+{
+        bool message = m->role != ROLE_NONE && m->role != ROLE_TOOL;
+        if (w->valid && message &&
+            (!m->count || m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL))
+                return false;
+        if (w->strict && (message_has(m, PART_IMAGE) || message_has(m, PART_FILE)))
+                return false;
+        return !w->strict || is_reasoning(m) || (m->role != ROLE_ASSISTANT && m->role != ROLE_TOOL);
+}
+
 static int responses_write(struct writer *w, const struct history *h)
 {
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
-                if (!is_changed(w, m) && writing_same(w, m))
+                if (is_left_alone(w, h, i) || has_bad_id(w, m)) {
+                        writing_lose(w, m, "reasoning", "the item that it belongs to is not there");
+                        continue;
+                }
+                if (is_copied(w, m) && !is_changed(w, m) && writing_same(w, m))
                         continue;
                 /* Items of one turn are told from those of the next by what they are. */
                 if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
+#include "format/fit.h"
 #include "model/token.h"
 
 void writing_value(struct writer *w, struct str string)
@@ -238,7 +240,7 @@ void writing_arguments_value(
         struct str text = token_decode(p->arguments, w->arena, &lossy);
         /* An object that says it is raw would be taken apart on the way back. */
         if (!lossy && writing_is_object(text) && !memmem(text.p, text.n, RAW_ARGUMENTS, 15))
-                jsonw_raw(&w->json, text);
+                jsonw_raw(&w->json, w->valid ? fit_text(text, w->arena) : text);
         else
                 put_raw_arguments(w, p->arguments);
 }
@@ -299,4 +301,35 @@ void writing_url(struct writer *w, const char *key, const struct media *media)
         buf_puts(w->out, ";base64,");
         buf_put_str(w->out, media->data);
         buf_putc(w->out, '"');
+}
+
+bool writing_seen(struct writer *w, struct str id)
+{
+        struct writer_seen *s = &w->seen;
+        if (s->count * 2 >= s->cap) {
+                size_t cap = s->cap ? s->cap * 2 : 64;
+                uint64_t *to = arena_zalloc(w->arena, cap * sizeof *to);
+                if (!to)
+                        return false;
+                for (size_t i = 0; i < s->cap; i++)
+                        for (size_t k = s->list[i]; s->list[i]; k++) {
+                                if (to[k & (cap - 1)])
+                                        continue;
+                                to[k & (cap - 1)] = s->list[i];
+                                break;
+                        }
+                s->list = to;
+                s->cap = cap;
+        }
+        uint64_t hash = hash_64(id.p, id.n) | 1;
+        for (size_t k = hash;; k++) {
+                uint64_t *slot = &s->list[k & (s->cap - 1)];
+                if (*slot == hash)
+                        return true;
+                if (*slot)
+                        continue;
+                *slot = hash;
+                s->count++;
+                return false;
+        }
 }

@@ -71,6 +71,9 @@ static inline struct str writing_tool(const struct part *p)
         return p->name.p || !p->peer ? p->name : p->peer->name;
 }
 
+/* Was this id (text) asked for before? It is from now on. */
+bool writing_seen(struct writer *w, struct str id);
+
 /* `"data:mime;base64,data"` or the url, with the key before it. */
 void writing_url(struct writer *w, const char *key, const struct media *media);
 

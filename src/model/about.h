@@ -52,9 +52,9 @@ struct about_out {
 };
 
 struct about {
-        uint64_t length;   /* of the stored message in bytes, 0: not said */
-        unsigned plain;    /* the rule (view/ready.h) by which it can be copied into the view of its
-                              own format; 0: none */
+        uint64_t length; /* of the stored message in bytes, 0: not said */
+        unsigned plain; /* the rule (format/format.h) by which it can be copied into the view of its
+                           own format; 0: none */
         struct str kind;   /* "" for a message; "delete", "meta", "supersede", "tombstone" */
         struct str target; /* id of the message an amendment is, or was, about */
         struct str role; /* system, developer, user, assistant, tool; "" for items of other types */

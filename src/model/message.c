@@ -30,6 +30,10 @@ void message_drop_part(struct message *m, size_t i)
 {
         if (m->parts[i].peer)
                 m->parts[i].peer->peer = NULL;
+        /* Peers inside the message move too. */
+        for (size_t k = 0; k < m->count; k++)
+                if (m->parts[k].peer > m->parts + i && m->parts[k].peer < m->parts + m->count)
+                        m->parts[k].peer--;
         memmove(m->parts + i, m->parts + i + 1, (m->count - i - 1) * sizeof *m->parts);
         m->count--;
         for (size_t k = i; k < m->count; k++)

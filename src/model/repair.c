@@ -303,7 +303,7 @@ static int put_results(struct repair *r)
 /* Arguments that are no JSON were cut off: such a call was never run (F4). */
 static bool is_cut(struct repair *r, const struct part *call)
 {
-        if (!call->arguments_text)
+        if (!call->arguments_text || call->call == CALL_CUSTOM)
                 return false;
         struct str text = token_decode(call->arguments, r->arena, NULL);
         return text.n && !json_valid(text.p, text.n, NULL);

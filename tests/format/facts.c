@@ -452,11 +452,21 @@ static bool is_change(const struct json *report, json_ref loss)
 }
 
 /* `first`: it is a fact of what this step began with; else it is one of something before that. */
+static bool is_mended(const struct json *report, json_ref loss, const char *value)
+{
+        char *why = decoded(report, json_get(report, loss, "why"));
+        bool mended = strstr(why, "surrogate") && strstr(value, "\\ud");
+        free(why);
+        return mended;
+}
+
 static bool covers(const struct step *s, json_ref loss, const struct fact *f, bool first)
 {
         const char *value = strchr(f->text, '=') + 1;
         uint64_t seq = 0;
         json_u64(&s->report, json_get(&s->report, loss, "seq"), &seq);
+        if (is_mended(&s->report, loss, value))
+                return !first || seq == f->message;
         char *field = decoded(&s->report, json_get(&s->report, loss, "field"));
         bool right = is_covered_by(f, field) && (!first || seq == f->message);
         /* Roles and failures are values that other formats spell in their own way. */

@@ -82,7 +82,7 @@ static const struct row ROWS[] = {
         ",'id':'m','x':1,'content':[{'type':'tool_result','tool_use_id':'k','content':'r'},{'type':"
         "'tool_result','tool_use_id':'l','content':'r'}]}]",
         "openai", "3 id; 3 x"},
-    {"chat", "[{'role':'assistant'},{'role':'assistant'}]", "responses",
+    {"chat", "[{'role':'assistant','content':'a'},{'role':'assistant','content':'b'}]", "responses",
         "2 message: may come back joined with the one before"},
     {"chat", "[{'role':'assistant','toolCalls':[{'x':'x'}]}]", "responses",
         "!1 unrecorded; 1 name: absent, written as unknown; 1 tool_calls.x"},
@@ -133,7 +133,7 @@ static const struct row ROWS[] = {
         "1 content: white space at its end, which the format refuses; 1 message: a turn of the "
         "user was put before it"},
     {"gemini", "[{'role':'model','parts':[{'text':'s','x':1.0}]}]", "legacy", "1 content.x"},
-    {"gemini", "[{'parts':[{'fileData':{'mimeType':'i','fileUri':'g'}}]}]", "anthropic",
+    {"gemini", "[{'parts':[{'fileData':{'mimeType':'i','fileUri':'https://x/g'}}]}]", "anthropic",
         "1 mimeType"},
     {NULL, NULL, "responses", "1 mimeType"},
     {"gemini", "[{'parts':[{'fileData':{'mimeType':'image/png','fileUri':'g'}}]}]", "legacy",
@@ -192,9 +192,10 @@ static const struct row ROWS[] = {
         "!1 unrecorded; 1 name: absent, written as unknown; 1 tool_calls: a member that the format "
         "refuses"},
     {"openai",
-        "[{'role':'user','content':[{'type':'image_url','image_url':{'url':'h','detail':'l'}}]}]",
+        "[{'role':'user','content':[{'type':'image_url','image_url':{'url':'https://x/"
+        "h','detail':'l'}}]}]",
         "anthropic", "1 detail"},
-    {NULL, NULL, "gemini", "1 detail; 1 image: a link without a type, comes back as a file"},
+    {NULL, NULL, "gemini", "1 detail"},
     {"openai",
         "[{'role':'assistant','content':[{'type':'text','text':'a'},{'type':'text','text':'b'}]}]",
         "legacy", "1 content: several texts, joined"},
@@ -235,11 +236,11 @@ static const struct row ROWS[] = {
     {"responses", "[{'role':'assistant'},{'type':'function_call','x':null}]", "acontext", "2 x"},
     {"responses",
         "[{'type':'message','role':'user','content':[{'type':'input_file','file_id':'F','file_url':"
-        "'http://x'}]}]",
-        "gemini", "1 file_id; 1 image: a link without a type, comes back as a file"},
+        "'https://x/a.pdf'}]}]",
+        "gemini", "1 file_id"},
     {"responses",
         "[{'type':'function_call','call_id':'k'},{'type':'function_call_output','call_id':'k','"
-        "output':[{},{'type':'input_image','image_url':'d'}]}]",
+        "output':[{},{'type':'input_image','image_url':'https://x/d'}]}]",
         "anthropic",
         "1 name: absent, written as unknown; 1 message: a turn of the user was put before it; 2 "
         "part: a part of a type that the format does not have"},

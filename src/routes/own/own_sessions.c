@@ -203,6 +203,8 @@ static bool view_options(struct request *r, struct steno_view_options *opt)
         opt->edit_strategies = request_query(r, "edit_strategies");
         opt->pin = request_query(r, "pin");
         opt->count_tokens = request_flag(r, "tokens", true);
+        const char *strict = request_query(r, "strict");
+        opt->strict = strict && strcmp(strict, "1") == 0;
         const char *outputs = request_query(r, "outputs");
         opt->outputs = !outputs || !*outputs          ? STENO_OUTPUTS_DEFAULT
                        : strcmp(outputs, "full") == 0 ? STENO_OUTPUTS_FULL

@@ -4,7 +4,9 @@
  * The one that costs sessions (F1): an assistant message with tool_calls is followed by tool
  * messages that answer each id once, before anything else is said.
  */
-#include "view/accept.h"
+#include "format/accept.h"
+
+#include <string.h>
 
 static const struct str NO_CALL = {0};
 
@@ -25,10 +27,40 @@ static void close_group(struct openai *o)
         o->in_group = false;
 }
 
+static bool is_file(struct check *c, json_ref file)
+{
+        const struct json *j = c->j;
+        if (accept_text(c, json_get(j, file, "file_id")).n)
+                return true;
+        return accept_is_file(accept_text(c, json_get(j, file, "file_data"))) &&
+               accept_text(c, json_get(j, file, "filename")).n;
+}
+
+static void check_part(struct check *c, size_t i, json_ref part, const char *type)
+{
+        const struct json *j = c->j;
+        json_ref in = json_get(j, part, type);
+        if (strcmp(type, "text") == 0) {
+                if (json_type(j, in) != JSON_STRING || !accept_text(c, in).n)
+                        accept_fail(c, "empty_text", i, NO_CALL, "a text part says nothing");
+        } else if (strcmp(type, "image_url") == 0) {
+                if (!accept_is_image(c, accept_text(c, json_get(j, in, "url"))))
+                        accept_fail(c, "image_url", i, NO_CALL,
+                            "an image is a web address or a data URL of an image type");
+        } else if (strcmp(type, "input_audio") == 0) {
+                if (!rules_is_base64(accept_text(c, json_get(j, in, "data"))))
+                        accept_fail(c, "audio_data", i, NO_CALL, "the sound is not base64");
+        } else if (strcmp(type, "file") == 0 && !is_file(c, in)) {
+                accept_fail(c, "file_data", i, NO_CALL,
+                    "a file is a file id, or a data URL together with a filename");
+        }
+}
+
 static void check_parts(
     struct openai *o, size_t i, json_ref content, const char *const *types, const char *who)
 {
         const struct json *j = o->c->j;
+        size_t refusals = 0;
         if (json_count(j, content) == 0)
                 accept_fail(o->c, "empty_content", i, NO_CALL, "content is an empty array");
         for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p)) {
@@ -44,10 +76,13 @@ static void check_parts(
                 if (json_type(j, json_get(j, p, types[k])) == JSON_NOTHING)
                         accept_fail(o->c, "content_part", i, NO_CALL,
                             "a part of type %s has no member %s", types[k], types[k]);
-                else if (k == 0 && json_type(j, json_get(j, p, "text")) != JSON_STRING)
-                        accept_fail(
-                            o->c, "content_part", i, NO_CALL, "the text of a part is no string");
+                else
+                        check_part(o->c, i, p, types[k]);
+                refusals += json_is(j, type, "refusal");
         }
+        if (refusals && json_count(j, content) > 1)
+                accept_fail(
+                    o->c, "refusal_part", i, NO_CALL, "a refusal stands beside other parts");
 }
 
 static void check_content(struct openai *o, size_t i, json_ref m, const char *const *types,
@@ -90,8 +125,8 @@ static void check_call(struct openai *o, size_t i, json_ref call)
         if (!custom && !json_is(j, json_get(j, call, "type"), "function"))
                 accept_fail(c, "call_type", i, id, "type must be function or custom");
         json_ref body = json_get(j, call, custom ? "custom" : "function");
-        if (accept_text(c, json_get(j, body, "name")).n == 0)
-                accept_fail(c, "call_name", i, id, "the call names no function");
+        accept_name(c, i, json_get(j, body, "name"), id);
+        accept_call_id(c, i, json_get(j, call, "id"));
         if (json_type(j, json_get(j, body, custom ? "input" : "arguments")) != JSON_STRING)
                 accept_fail(c, "arguments_string", i, id, "arguments must be a string");
 }
@@ -112,6 +147,17 @@ static void check_assistant(struct openai *o, size_t i, json_ref m)
         } else if (json_type(j, calls) != JSON_NOTHING) {
                 accept_fail(o->c, "tool_calls_type", i, NO_CALL, "tool_calls is not an array");
         }
+        if (json_count(j, calls) > o->c->rules->calls_max)
+                accept_fail(o->c, "too_many_calls", i, NO_CALL,
+                    "%u calls in one message, at most %zu", json_count(j, calls),
+                    o->c->rules->calls_max);
+        accept_name(o->c, i, json_get(j, json_get(j, m, "function_call"), "name"), NO_CALL);
+        json_ref content = json_get(j, m, "content");
+        bool refuses = json_type(j, json_get(j, m, "refusal")) == JSON_STRING;
+        bool asks = has_calls || json_type(j, json_get(j, m, "function_call")) == JSON_OBJECT;
+        if (!asks && !refuses && json_type(j, content) == JSON_STRING &&
+            !accept_says_something(o->c, content))
+                accept_fail(o->c, "empty_assistant", i, NO_CALL, "the assistant says nothing");
         bool other = json_type(j, json_get(j, m, "function_call")) == JSON_OBJECT ||
                      json_type(j, json_get(j, m, "refusal")) == JSON_STRING ||
                      json_type(j, json_get(j, m, "audio")) == JSON_OBJECT;
@@ -130,6 +176,7 @@ static void check_tool(struct openai *o, size_t i, json_ref m)
                 accept_fail(c, "tool_call_id", i, NO_CALL, "a tool message has no tool_call_id");
                 return;
         }
+        accept_call_id(c, i, json_get(c->j, m, "tool_call_id"));
         struct check_id *call = o->in_group ? accept_ids_find(&o->group, id) : NULL;
         if (!call)
                 accept_fail(c, "result_without_call", i, id,
@@ -154,6 +201,7 @@ void accept_openai(struct check *c, json_ref list)
                         continue;
                 }
                 close_group(&o);
+                accept_name(c, i, json_get(j, m, "name"), NO_CALL);
                 if (json_type(j, m) != JSON_OBJECT)
                         accept_fail(c, "message_type", i, NO_CALL, "a message is not an object");
                 else if (json_is(j, role, "assistant"))

@@ -5,7 +5,7 @@
  * very next message. Consecutive messages of one role are allowed: the provider merges them, so
  * they are judged as the one turn they become.
  */
-#include "view/accept.h"
+#include "format/accept.h"
 
 #include <string.h>
 
@@ -16,10 +16,13 @@ struct anthropic {
         struct check_ids all;   /* every tool_use of the request */
         struct check_ids asked; /* of the assistant turn before */
         size_t asked_by;
-        const char *last_role; /* "" before the first */
-        bool spoke;            /* this user turn has content that is no tool_result */
-        bool called;           /* this assistant turn has a tool_use */
-        bool ends_thinking;    /* the last block of the assistant turn is thinking */
+        const char *last_role;   /* "" before the first */
+        bool spoke;              /* this user turn has content that is no tool_result */
+        bool called;             /* this assistant turn has a tool_use */
+        struct check_ids served; /* server_tool_use of this message */
+        size_t marks;            /* blocks with cache_control so far */
+        bool short_mark;         /* one of them lives five minutes */
+        bool ends_thinking;      /* the last block of the assistant turn is thinking */
 };
 
 /* ids are limited to what a path may hold: ^[a-zA-Z0-9_-]+$ */
@@ -44,6 +47,76 @@ static void close_asked(struct anthropic *a)
         accept_ids_clear(&a->asked);
 }
 
+/* The bytes or the address of an image or document. */
+static void check_source(struct anthropic *a, size_t i, json_ref b)
+{
+        struct check *c = a->c;
+        json_ref source = json_get(c->j, b, "source");
+        json_ref type = json_get(c->j, source, "type");
+        struct str data = accept_text(c, json_get(c->j, source, "data"));
+        struct str media = accept_text(c, json_get(c->j, source, "media_type"));
+        bool image = json_is(c->j, json_get(c->j, b, "type"), "image");
+        const char *real = rules_image_type(data);
+        if (json_type(c->j, source) != JSON_OBJECT)
+                return;
+        if (json_is(c->j, type, "url") &&
+            !rules_is_address(accept_text(c, json_get(c->j, source, "url")), c->rules->https_only))
+                accept_fail(
+                    c, "source_url", i, NO_CALL, "a source of type url is an https address");
+        if (json_is(c->j, type, "base64") &&
+            (!rules_is_base64(data) || (image && real && !str_is(media, real))))
+                accept_fail(c, "source_data", i, NO_CALL,
+                    "the data is not base64, or of another type than media_type says");
+}
+
+/* At most so many marks, and none that lives longer behind one that lives shorter. */
+static void check_mark(struct anthropic *a, size_t i, json_ref b)
+{
+        struct check *c = a->c;
+        json_ref mark = json_get(c->j, b, "cache_control");
+        if (json_type(c->j, mark) != JSON_OBJECT)
+                return;
+        bool longer = json_is(c->j, json_get(c->j, mark, "ttl"), "1h");
+        if (++a->marks == c->rules->cache_marks + 1)
+                accept_fail(c, "cache_control_count", i, NO_CALL,
+                    "more than %zu blocks have cache_control", c->rules->cache_marks);
+        if (longer && a->short_mark)
+                accept_fail(c, "cache_control_order", i, NO_CALL,
+                    "cache_control of 1h must not come behind one of 5m");
+        a->short_mark |= !longer;
+}
+
+static bool starts_with(struct str s, const char *prefix)
+{
+        return str_starts(s, prefix);
+}
+
+/* Tools that the provider runs: use and result stand in one message. */
+static void check_server_block(struct anthropic *a, size_t i, json_ref b, bool assistant)
+{
+        struct check *c = a->c;
+        struct str type = accept_text(c, json_get(c->j, b, "type"));
+        static const char END[] = "_tool_result";
+        size_t n = sizeof END - 1;
+        bool use = str_is(type, "server_tool_use");
+        bool result = type.n > n && memcmp(type.p + type.n - n, END, n) == 0;
+        bool fresh;
+        if (!use && !result)
+                return;
+        struct str id = accept_text(c, json_get(c->j, b, use ? "id" : "tool_use_id"));
+        if (!assistant)
+                accept_fail(c, "block_role", i, id, "it can only be in assistant messages");
+        if (use && (!starts_with(id, "srvtoolu_") || memchr(id.p, '-', id.n) || !plain_id(id)))
+                accept_fail(
+                    c, "call_id", i, id, "the id of a server_tool_use begins with srvtoolu_");
+        if (use && json_type(c->j, json_get(c->j, b, "input")) != JSON_OBJECT)
+                accept_fail(c, "input_object", i, id, "the input of a tool must be an object");
+        if (use)
+                accept_ids_put(c, &a->served, id, &fresh);
+        else if (!accept_ids_find(&a->served, id))
+                accept_fail(c, "result_without_call", i, id, "no server_tool_use stands before it");
+}
+
 static void check_tool_use(struct anthropic *a, size_t i, json_ref b)
 {
         struct check *c = a->c;
@@ -55,8 +128,7 @@ static void check_tool_use(struct anthropic *a, size_t i, json_ref b)
                 accept_fail(c, "duplicate_call", i, id, "tool_use ids must be unique");
         if (id.p)
                 accept_ids_put(c, &a->asked, id, &fresh);
-        if (accept_text(c, json_get(c->j, b, "name")).n == 0)
-                accept_fail(c, "call_name", i, id, "the tool_use names no tool");
+        accept_name(c, i, json_get(c->j, b, "name"), id);
         if (json_type(c->j, json_get(c->j, b, "input")) != JSON_OBJECT)
                 accept_fail(c, "input_object", i, id, "the input of a tool_use must be an object");
         a->asked_by = i;
@@ -81,17 +153,24 @@ static void check_tool_result(struct anthropic *a, size_t i, json_ref b)
 
         json_ref content = json_get(c->j, b, "content");
         enum json_type t = json_type(c->j, content);
+        bool empty = t == JSON_NOTHING || (t == JSON_STRING && !accept_text(c, content).n) ||
+                     (t == JSON_ARRAY && !json_count(c->j, content));
+        if (empty && json_bool(c->j, json_get(c->j, b, "is_error"), false))
+                accept_fail(c, "empty_error", i, id, "a failure must say something");
         if (t != JSON_NOTHING && t != JSON_STRING && t != JSON_ARRAY)
                 accept_fail(c, "result_content", i, id,
                     "the content of a tool_result is a string or an array of blocks");
         if (t != JSON_ARRAY)
                 return;
         for (json_ref k = json_child(c->j, content); k != JSON_NONE;
-             k = json_next(c->j, content, k))
+             k = json_next(c->j, content, k)) {
+                check_source(a, i, k);
+                check_mark(a, i, k);
                 if (json_is(c->j, json_get(c->j, k, "type"), "text") &&
-                    accept_text(c, json_get(c->j, k, "text")).n == 0)
+                    !accept_says_something(c, json_get(c->j, k, "text")))
                         accept_fail(
                             c, "empty_text", i, id, "text content blocks must be non-empty");
+        }
 }
 
 static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistant)
@@ -102,6 +181,9 @@ static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistan
         bool thinking = json_is(c->j, type, "thinking");
         a->ends_thinking = thinking || json_is(c->j, type, "redacted_thinking");
 
+        check_source(a, i, b);
+        check_mark(a, i, b);
+        check_server_block(a, i, b, assistant);
         if (json_type(c->j, type) != JSON_STRING) {
                 accept_fail(c, "block_type", i, NO_CALL, "a content block has no type");
         } else if (json_is(c->j, type, "text")) {
@@ -125,6 +207,9 @@ static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistan
                     c, "block_role", i, NO_CALL, "thinking can only be in assistant messages");
         if (a->ends_thinking && a->called)
                 accept_fail(c, "thinking_first", i, NO_CALL, "thinking stands behind a tool_use");
+        if (json_is(c->j, type, "redacted_thinking") &&
+            accept_text(c, json_get(c->j, b, "data")).n == 0)
+                accept_fail(c, "thinking_signature", i, NO_CALL, "redacted thinking has no data");
         if (thinking && accept_text(c, json_get(c->j, b, "signature")).n == 0)
                 accept_fail(
                     c, "thinking_signature", i, NO_CALL, "a thinking block has no signature");
@@ -192,10 +277,31 @@ static void check_last(struct anthropic *a, size_t i, json_ref m)
                     "the final block of an assistant message cannot be thinking");
 }
 
+static void check_system(struct anthropic *a)
+{
+        struct check *c = a->c;
+        json_ref system =
+            json_type(c->j, 0) == JSON_OBJECT ? json_get(c->j, 0, "system") : JSON_NONE;
+        if (system == JSON_NONE)
+                return;
+        if (rules_check(c->rules, "system", c->j, system, NULL, NULL) ||
+            rules_has_lone(json_raw(c->j, system)))
+                accept_fail(c, "system", 0, NO_CALL, "system is a string or a list of text blocks");
+        bool list = json_type(c->j, system) == JSON_ARRAY;
+        for (json_ref b = list ? json_child(c->j, system) : JSON_NONE; b != JSON_NONE;
+             b = json_next(c->j, system, b)) {
+                check_mark(a, 0, b);
+                if (!accept_says_something(c, json_get(c->j, b, "text")))
+                        accept_fail(c, "empty_text", 0, NO_CALL,
+                            "text content blocks must contain non-whitespace text");
+        }
+}
+
 void accept_anthropic(struct check *c, json_ref list)
 {
         const struct json *j = c->j;
         struct anthropic a = {.c = c, .last_role = ""};
+        check_system(&a);
         json_ref last = JSON_NONE;
         size_t i = 0;
         for (json_ref m = json_child(j, list); m != JSON_NONE; m = json_next(j, list, m), i++) {
@@ -208,6 +314,7 @@ void accept_anthropic(struct check *c, json_ref list)
                         continue;
                 }
                 begin_turn(&a, i, assistant ? "assistant" : "user");
+                accept_ids_clear(&a.served);
                 check_content(&a, i, json_get(j, m, "content"), assistant);
         }
         close_asked(&a);

@@ -3,22 +3,25 @@
  *
  * The rules are those that the providers publish (API references and the texts of their
  * errors). Input is the provider's own JSON: the array of messages, or a request that holds one
- * ("messages", for gemini "contents"). Knows no store and no hub: what is judged here was written
- * by someone else's code, or by ours.
+ * ("messages", for responses "input", for gemini "contents"). Which members, names, ids and media
+ * are taken stands in the provider's table (rules.h); orders and pairs are checked here. Knows no
+ * store and no hub: what is judged here was written by someone else's code, or by ours.
  */
-#ifndef VIEW_ACCEPT_H
-#define VIEW_ACCEPT_H
+#ifndef FORMAT_ACCEPT_H
+#define FORMAT_ACCEPT_H
 
 #include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "format/rules.h"
 #include "steno.h"
 
 /* One history being checked; violations are written as they are found. */
 struct check {
         const struct json *j;
+        const struct rules *rules;
         struct arena *arena;
         struct jsonw *out;
         size_t found;
@@ -38,7 +41,8 @@ struct check_ids {
 };
 
 /*
- * Checks a history for "openai", "anthropic" or "gemini" and writes the JSON array of violations:
+ * Checks a history for "openai", "responses", "anthropic" or "gemini" and writes the JSON array of
+ * violations:
  * {"rule","message","call"?,"text"}; `message` counts from 0. 0, STENO_EINVAL (no such provider),
  * STENO_EPROTO (neither an array nor a request) or STENO_ENOMEM.
  */
@@ -50,6 +54,15 @@ int accept_history(
 void accept_openai(struct check *c, json_ref list);
 void accept_anthropic(struct check *c, json_ref list);
 void accept_gemini(struct check *c, json_ref list);
+void accept_responses(struct check *c, json_ref list);
+
+/* Checks the name of a tool, or the id of a call, by the table; what is no string is left alone. */
+void accept_name(struct check *c, size_t message, json_ref name, struct str call);
+void accept_call_id(struct check *c, size_t message, json_ref id);
+/* An address of the web, or an image of a type that is taken, as a data URL. */
+bool accept_is_image(const struct check *c, struct str url);
+/* A file of any type as a data URL. */
+bool accept_is_file(struct str url);
 
 /* A violation; `call` is the id of the call it is about, or absent. */
 void accept_fail(struct check *c, const char *rule, size_t message, struct str call,

@@ -5,7 +5,7 @@
  * turn of function responses, and is followed at once by a turn with as many responses, in the
  * calls' names.
  */
-#include "view/accept.h"
+#include "format/accept.h"
 
 #include <string.h>
 
@@ -29,15 +29,10 @@ struct gemini {
 
 static const char *const DATA[] = {"text", "inlineData", "fileData", "functionCall",
     "functionResponse", "executableCode", "codeExecutionResult", "toolCall", "toolResponse", NULL};
-/* proto3 JSON accepts the field's original name as well */
-static const char *const SNAKE[] = {"text", "inline_data", "file_data", "function_call",
-    "function_response", "executable_code", "code_execution_result", "tool_call", "tool_response",
-    NULL};
 
 static json_ref part_get(const struct json *j, json_ref part, size_t k)
 {
-        json_ref v = json_get(j, part, DATA[k]);
-        return v != JSON_NONE ? v : json_get(j, part, SNAKE[k]);
+        return json_get(j, part, DATA[k]);
 }
 
 static json_ref part_call(const struct json *j, json_ref part)
@@ -59,6 +54,46 @@ static size_t count_parts(
         return n;
 }
 
+static bool is_bytes(struct str s)
+{
+        size_t n = s.n;
+        for (size_t i = 0; i < 2 && n && s.p[n - 1] == '='; i++)
+                n--;
+        for (size_t i = 0; i < n; i++) {
+                char c = s.p[i];
+                if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        strchr("+/-_", c)) ||
+                    !c)
+                        return false;
+        }
+        return n % 4 != 1;
+}
+
+static bool is_taken(const struct rules *r, struct str type)
+{
+        return rules_is_media(r->images, type) || rules_is_media(r->sounds, type) ||
+               rules_is_media(r->files, type);
+}
+
+/* Media of a part, or of a part of a response. */
+static void check_media(struct gemini *g, size_t i, json_ref part)
+{
+        struct check *c = g->c;
+        json_ref blob = json_get(c->j, part, "inlineData"), file = json_get(c->j, part, "fileData");
+        json_ref types[] = {json_get(c->j, blob, "mimeType"), json_get(c->j, file, "mimeType")};
+        for (size_t k = 0; k < 2; k++)
+                if (json_type(c->j, types[k]) == JSON_STRING &&
+                    !is_taken(c->rules, accept_text(c, types[k])))
+                        accept_fail(c, "media_type", i, NO_CALL, "the media type is not taken");
+        struct str data = accept_text(c, json_get(c->j, blob, "data"));
+        if (json_type(c->j, blob) == JSON_OBJECT && (!data.n || !is_bytes(data)))
+                accept_fail(c, "base64", i, NO_CALL, "the data is not base64");
+        struct str uri = accept_text(c, json_get(c->j, file, "fileUri"));
+        bool cloud = str_starts(uri, "gs://") && uri.n > 5 && uri.p[5] != '/';
+        if (json_type(c->j, file) == JSON_OBJECT && !cloud && !rules_is_address(uri, true))
+                accept_fail(c, "file_uri", i, NO_CALL, "the address is none of a stored file");
+}
+
 static void check_part(struct gemini *g, size_t i, json_ref part)
 {
         const struct json *j = g->c->j;
@@ -73,6 +108,14 @@ static void check_part(struct gemini *g, size_t i, json_ref part)
         json_ref text = json_get(j, part, "text");
         if (text != JSON_NONE && accept_text(g->c, text).n == 0)
                 accept_fail(g->c, "empty_text", i, NO_CALL, "a text part must not be empty");
+        if (!is_bytes(accept_text(g->c, json_get(j, part, "thoughtSignature"))))
+                accept_fail(g->c, "base64", i, NO_CALL, "the thoughtSignature is not base64");
+        check_media(g, i, part);
+        json_ref inner = json_get(j, json_get(j, part, "functionResponse"), "parts");
+        bool list = json_type(j, inner) == JSON_ARRAY;
+        for (json_ref p = list ? json_child(j, inner) : JSON_NONE; p != JSON_NONE;
+             p = json_next(j, inner, p))
+                check_media(g, i, p);
 }
 
 static void note_call(struct gemini *g, size_t i, json_ref fc)
@@ -81,8 +124,8 @@ static void note_call(struct gemini *g, size_t i, json_ref fc)
         struct str id = accept_text(c, json_get(c->j, fc, "id"));
         struct str name = accept_text(c, json_get(c->j, fc, "name"));
         json_ref args = json_get(c->j, fc, "args");
-        if (name.n == 0)
-                accept_fail(c, "call_name", i, id, "a functionCall has no name");
+        if (!rules_is_name(c->rules, name))
+                accept_fail(c, "tool_name", i, id, "a functionCall has no name that is taken");
         if (args != JSON_NONE && json_type(c->j, args) != JSON_OBJECT)
                 accept_fail(
                     c, "args_object", i, id, "the args of a functionCall must be an object");
@@ -105,8 +148,8 @@ static void match_response(struct gemini *g, size_t i, json_ref fr)
         struct check *c = g->c;
         struct str id = accept_text(c, json_get(c->j, fr, "id"));
         struct str name = accept_text(c, json_get(c->j, fr, "name"));
-        if (name.n == 0)
-                accept_fail(c, "response_name", i, id, "a functionResponse has no name");
+        if (!rules_is_name(c->rules, name))
+                accept_fail(c, "tool_name", i, id, "a functionResponse has no name that is taken");
         if (json_type(c->j, json_get(c->j, fr, "response")) != JSON_OBJECT)
                 accept_fail(c, "response_object", i, id,
                     "the response of a functionResponse must be an object");
@@ -200,7 +243,7 @@ void accept_gemini(struct check *c, json_ref list)
         for (json_ref m = json_child(j, list); m != JSON_NONE; m = json_next(j, list, m), i++) {
                 json_ref role = json_get(j, m, "role");
                 bool model = json_is(j, role, "model");
-                if (!model && !json_is(j, role, "user") && !json_is(j, role, "function")) {
+                if (!model && !json_is(j, role, "user")) {
                         accept_fail(c, "role", i, NO_CALL, "role must be user or model");
                         continue;
                 }

@@ -1,5 +1,5 @@
 /* accept.c - see accept.h; what the providers' rules share. */
-#include "view/accept.h"
+#include "format/accept.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -102,12 +102,83 @@ void accept_ids_clear(struct check_ids *ids)
         ids->count = 0;
 }
 
+/* ---- what the table says ---- */
+
+struct at {
+        struct check *c;
+        size_t message;
+};
+
+static void tell_type(void *ctx, const char *rule, const char *path, const char *text)
+{
+        struct at *at = ctx;
+        accept_fail(
+            at->c, rule, at->message, (struct str){0}, "%s%s%s", path, *path ? ": " : "", text);
+}
+
+static void check_types(struct check *c, json_ref list)
+{
+        struct at at = {c, 0};
+        for (json_ref m = json_child(c->j, list); m != JSON_NONE; m = json_next(c->j, list, m)) {
+                rules_check(c->rules, c->rules->message, c->j, m, tell_type, &at);
+                if (rules_has_lone(json_raw(c->j, m)))
+                        accept_fail(c, "lone_surrogate", at.message, (struct str){0},
+                            "a string holds half of a surrogate pair");
+                at.message++;
+        }
+}
+
+void accept_name(struct check *c, size_t message, json_ref name, struct str call)
+{
+        if (json_type(c->j, name) == JSON_STRING && !rules_is_name(c->rules, accept_text(c, name)))
+                accept_fail(c, "tool_name", message, call,
+                    "the name of a tool is up to %zu letters, digits, _ and -", c->rules->name_max);
+}
+
+void accept_call_id(struct check *c, size_t message, json_ref id)
+{
+        struct str text = accept_text(c, id);
+        if (json_type(c->j, id) == JSON_STRING && !rules_is_id(c->rules, text))
+                accept_fail(c, "call_id", message, text,
+                    "the id of a call is empty, too long, or holds characters that are not taken");
+}
+
+/* "data:TYPE;base64,DATA"; false: it is no such URL. */
+static bool split_data(struct str url, struct str *type, struct str *data)
+{
+        static const char MARK[] = ";base64,";
+        const char *at = str_starts(url, "data:") ? memmem(url.p, url.n, MARK, 8) : NULL;
+        if (!at)
+                return false;
+        const char *semicolon = memchr(url.p, ';', url.n);
+        *type = str_span(url.p + 5, (size_t)(semicolon - url.p) - 5);
+        *data = str_span(at + 8, (size_t)(url.p + url.n - at) - 8);
+        return true;
+}
+
+bool accept_is_image(const struct check *c, struct str url)
+{
+        struct str type, data;
+        if (!split_data(url, &type, &data))
+                return rules_is_address(url, c->rules->https_only);
+        const char *real = rules_image_type(data);
+        return rules_is_media(c->rules->images, type) && rules_is_base64(data) &&
+               (!real || str_is(type, real));
+}
+
+bool accept_is_file(struct str url)
+{
+        struct str type, data;
+        return split_data(url, &type, &data) && type.n && rules_is_base64(data);
+}
+
 static const struct {
         const char *name;
         const char *member;
         void (*run)(struct check *c, json_ref list);
 } PROVIDERS[] = {
     {"openai", "messages", accept_openai},
+    {"responses", "input", accept_responses},
     {"anthropic", "messages", accept_anthropic},
     {"gemini", "contents", accept_gemini},
 };
@@ -121,7 +192,7 @@ int accept_history(
                 i++;
         if (i == n)
                 return error_set(err, STENO_EINVAL,
-                    "provider \"%s\" is not one of openai, anthropic, gemini",
+                    "provider \"%s\" is not one of openai, responses, anthropic, gemini",
                     provider ? provider : "");
 
         json_ref list = 0;
@@ -134,11 +205,13 @@ int accept_history(
 
         struct arena arena;
         struct jsonw w = jsonw_to(out);
-        struct check c = {.j = j, .arena = &arena, .out = &w};
+        struct check c = {
+            .j = j, .rules = rules_find(PROVIDERS[i].name), .arena = &arena, .out = &w};
         arena_init(&arena);
         jsonw_array(&w);
         if (json_count(j, list) == 0)
                 accept_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");
+        check_types(&c, list);
         PROVIDERS[i].run(&c, list);
         jsonw_array_end(&w);
         int rc = arena.failed ? error_nomem(err) : buf_check(out, err);

@@ -1,7 +1,19 @@
-/* ready.c - see ready.h. The text is known to be valid JSON, so only its shape is looked at. */
-#include "view/ready.h"
+/*
+ * openai_ready.c - may a stored openai message go to a provider as it stands? (format.h, ready)
+ *
+ * Most messages of most histories may, and then a view is a copy. This looks at a message without
+ * parsing it: it walks the top level and the calls, and steps over strings at the speed of
+ * memory. It says yes only to the plain shapes, to which fit.c would do nothing; for everything
+ * else the long way through the hub is right, whatever it does. The text is known to be valid
+ * JSON, so only its shape is looked at.
+ */
+#include "format/openai.h"
+
+#include <string.h>
 
 #include "base/scan.h"
+#include "format/rules.h"
+#include "format/turns.h"
 
 struct walk {
         const char *p;
@@ -95,6 +107,12 @@ static bool next_key(struct walk *w, bool *first, struct str *key, bool *bad)
         return !*bad;
 }
 
+/* Short enough, and with no escape in it. */
+static bool is_plain_id(struct str id)
+{
+        return id.n && id.n <= rules_openai.id_max && !memchr(id.p, '\\', id.n);
+}
+
 static bool walk_function(struct walk *w)
 {
         struct str key, s;
@@ -103,7 +121,7 @@ static bool walk_function(struct walk *w)
                 return false;
         while (next_key(w, &first, &key, &bad)) {
                 if (str_is(key, "name"))
-                        name = take_string(w, &s) && s.n > 0;
+                        name = take_string(w, &s) && rules_is_name(&rules_openai, s);
                 else if (str_is(key, "arguments"))
                         arguments = take_string(w, &s);
                 else if (!skip_value(w))
@@ -121,7 +139,7 @@ static bool walk_call(struct walk *w)
                 return false;
         while (next_key(w, &first, &key, &bad)) {
                 if (str_is(key, "id"))
-                        id = take_string(w, &s) && s.n > 0;
+                        id = take_string(w, &s) && is_plain_id(s);
                 else if (str_is(key, "type"))
                         type = take_string(w, &s) && str_is(s, "function");
                 else if (str_is(key, "function"))
@@ -146,10 +164,25 @@ static bool walk_calls(struct walk *w)
 enum content {
         CONTENT_NONE,
         CONTENT_NULL,
+        CONTENT_BLANK, /* a text that says nothing */
         CONTENT_STRING,
         CONTENT_PARTS, /* texts and pictures, of a user */
         CONTENT_OTHER,
 };
+
+/* An address, or a picture of a type that is taken. Its bytes may be many and are not looked at. */
+static bool is_picture(struct str url)
+{
+        if (!str_starts(url, "data:"))
+                return rules_is_address(url, false) && !memchr(url.p, '\\', url.n);
+        const char *end = memmem(url.p, url.n < 64 ? url.n : 64, ";base64,", 8);
+        if (!end || (size_t)(end - url.p) + 8 == url.n)
+                return false;
+        struct str type = str_span(url.p + 5, (size_t)(end - url.p) - 5);
+        struct str data = str_span(end + 8, (size_t)(url.p + url.n - end) - 8);
+        const char *real = rules_image_type(data);
+        return real && str_is(type, real) && !memchr(data.p, '\\', data.n);
+}
 
 /* {"url":...}, and what else may stand there. */
 static bool walk_url(struct walk *w)
@@ -160,7 +193,7 @@ static bool walk_url(struct walk *w)
                 return false;
         while (next_key(w, &first, &key, &bad)) {
                 if (str_is(key, "url"))
-                        url = take_string(w, &s);
+                        url = take_string(w, &s) && is_picture(s);
                 else if (!skip_value(w))
                         return false;
         }
@@ -206,7 +239,9 @@ static enum content walk_content(struct walk *w)
         struct str s;
         switch (peek(w)) {
         case '"':
-                return take_string(w, &s) ? CONTENT_STRING : CONTENT_OTHER;
+                if (!take_string(w, &s))
+                        return CONTENT_OTHER;
+                return turns_is_blank(s) ? CONTENT_BLANK : CONTENT_STRING;
         case 'n':
                 return skip_value(w) ? CONTENT_NULL : CONTENT_OTHER;
         case '[':
@@ -224,7 +259,13 @@ static bool is_refused(struct str key)
                str_is(key, "timedOut");
 }
 
-bool ready_openai(struct str m)
+/* Half of a surrogate pair. Hardly any message has such an escape at all. */
+static bool has_half(struct str m)
+{
+        return (memmem(m.p, m.n, "\\ud", 3) || memmem(m.p, m.n, "\\uD", 3)) && rules_has_lone(m);
+}
+
+bool openai_ready(struct str m)
 {
         struct walk w = {m.p, m.p + m.n};
         struct str key, other, role = {0}, answers = {0};
@@ -241,24 +282,27 @@ bool ready_openai(struct str m)
                 else if (str_is(key, "tool_calls"))
                         right = calls = walk_calls(&w);
                 else if (str_is(key, "tool_call_id"))
-                        right = take_string(&w, &answers);
+                        right = take_string(&w, &answers) && is_plain_id(answers);
                 else if (is_refused(key))
                         right = false;
-                else if (str_is(key, "name") || (str_is(key, "refusal") && peek(&w) != 'n'))
+                else if (str_is(key, "name"))
+                        right = take_string(&w, &other) && rules_is_name(&rules_openai, other);
+                else if (str_is(key, "refusal") && peek(&w) != 'n')
                         right = take_string(&w, &other);
                 else
                         right = skip_value(&w);
                 if (!right)
                         return false;
         }
-        if (bad || peek(&w) != '\0')
+        if (bad || peek(&w) != '\0' || has_half(m))
                 return false;
+        bool said = content == CONTENT_STRING || content == CONTENT_BLANK;
         if (str_is(role, "assistant"))
                 return !answers.p &&
                        (content == CONTENT_STRING || (content != CONTENT_PARTS && calls));
         if (content == CONTENT_PARTS)
                 return !answers.p && !calls && str_is(role, "user");
-        if (content != CONTENT_STRING || calls)
+        if (!said || calls)
                 return false;
         if (str_is(role, "tool"))
                 return answers.n > 0;

@@ -1,0 +1,28 @@
+/*
+ * fit.h - a history fitted to what a provider takes, by the provider's table (rules.h), before
+ * anything is written: names of tools, media, texts that say nothing, halves of surrogate pairs,
+ * cache marks, what only another endpoint can read. Whatever had to change is reported. Used
+ * inside format/ only.
+ */
+#ifndef FORMAT_FIT_H
+#define FORMAT_FIT_H
+
+#include "format/format.h"
+#include "format/rules.h"
+
+/* *out shares with `h` what did not change. Does nothing for a format that is no provider's, or
+ * without `valid`. 0 or STENO_ENOMEM. */
+int fit_history(struct writer *w, const struct history *h, struct history *out);
+
+/* JSON text with U+FFFD in the place of each half of a surrogate pair. Escapes are as long, so it
+ * keeps its length. */
+struct str fit_text(struct str json, struct arena *arena);
+
+/*
+ * A name that the provider takes for a tool that is called `name` (text, in the arena): every other
+ * character becomes _, and a hash of the name tells it from others where that is not enough. The
+ * same name always gives the same result, so call, result and list of tools agree.
+ */
+struct str fit_name(const struct rules *r, struct str name, struct arena *arena);
+
+#endif
