@@ -303,9 +303,16 @@ STENO_API const char *steno_record_about(const struct steno_record *r, size_t *n
 STENO_API int steno_record_message(
     const struct steno_record *r, char **json, size_t *n, struct steno_error *err);
 
+/* The message as its client sent it: its outputs and large tokens put back. */
+STENO_API int steno_record_original(
+    const struct steno_record *r, char **json, size_t *n, struct steno_error *err);
+
 /* The same in another format: a JSON array of one or more messages or items, as they stand,
- * without repairs. */
+ * without repairs. Large outputs are stubs. */
 STENO_API int steno_record_as(const struct steno_record *r, const char *format, char **json,
+    size_t *n, struct steno_error *err);
+/* The same with its outputs in full, of the message as its client sent it. */
+STENO_API int steno_record_whole(const struct steno_record *r, const char *format, char **json,
     size_t *n, struct steno_error *err);
 
 typedef int (*steno_record_fn)(void *ctx, const struct steno_record *r);
@@ -349,6 +356,10 @@ struct steno_view_options {
         bool no_ids;                 /* the report has no "ids" (a third of its cost) */
         bool strict;                 /* only members that the provider's types have; otherwise what
                                         Steno does not know is passed on */
+        bool own_bytes;              /* for the client that stored the messages: where all of them
+                                        were sent in this format they are given as they were sent,
+                                        unrepaired and one for one. Else it is the usual view with
+                                        outputs in full. No edits, no budget */
 };
 
 /*

@@ -2,6 +2,7 @@
  * api_append.c - from JSON that a caller sent to a batch that the store takes.
  */
 #include "api/carry.h"
+#include "api/append_ids.h"
 #include "api/receipt.h"
 #include "api/api_store.h"
 #include "store/files/artifact.h"
@@ -25,8 +26,10 @@ struct append_work {
         struct json j;
         struct arena arena;
         struct files_batch batch;
-        bool *made; /* of each message: artifacts were made for it */
-        char *text; /* the caller's JSON on one line, when it was not */
+        struct append_ids *ids; /* NULL until something comes without an id */
+        bool guessed;           /* a call was looked for in the log: nobody may append meanwhile */
+        bool *made;             /* of each message: artifacts were made for it */
+        char *text;             /* the caller's JSON on one line, when it was not */
 };
 
 static int work_init(struct append_work *w, struct steno_conv *conv,
@@ -84,6 +87,7 @@ static void work_release(struct append_work *w, bool stored)
 {
         if (!stored)
                 undo_files(w);
+        append_ids_free(w->ids);
         json_release(&w->j);
         arena_release(&w->arena);
         free(w->text);
@@ -106,6 +110,15 @@ static int work_parse(struct append_work *w, const char *json, size_t n, struct 
         return rc;
 }
 
+static struct str make_id(struct append_work *w)
+{
+        char *made = arena_alloc(&w->arena, 40);
+        if (!made)
+                return (struct str){0};
+        id_make(w->conv->store->env, "msg_", made);
+        return str_of(made);
+}
+
 /* The id of a message: its own, or one that is made. */
 static int take_id(struct append_work *w, struct files_entry *e, struct steno_error *err)
 {
@@ -126,36 +139,113 @@ static int take_id(struct append_work *w, struct files_entry *e, struct steno_er
                 e->id = w->message_id;
                 return 0;
         }
-        char *made = arena_alloc(&w->arena, 40);
-        if (!made)
-                return error_nomem(err);
-        id_make(w->conv->store->env, "msg_", made);
-        e->id = str_of(made);
+        e->id = make_id(w);
         e->made_id = true;
+        return e->id.p ? 0 : error_nomem(err);
+}
+
+/* ---- ids ---- */
+
+/* A record that has the id of a message which comes now. */
+struct used {
+        struct str raw; /* the message */
+        struct arena *arena;
+        bool there;
+        bool same;
+        int rc;
+};
+
+static int look_at_used(void *ctx, const struct files_record *r)
+{
+        struct used *u = ctx;
+        struct about about;
+        char hex[SHA256_HEX];
+        u->there = true;
+        u->rc = about_read(r->rec.x, u->arena, &about, NULL);
+        if (u->rc == 0 && about.sha.n && hash_sha256_hex(u->raw.p, u->raw.n, hex))
+                u->rc = STENO_ENOMEM;
+        u->same = u->rc == 0 && !about.kind.n &&
+                  (about.sha.n ? str_is(about.sha, hex) : str_eq(r->rec.m, u->raw));
         return 0;
 }
 
-static int seen(void *ctx, const struct files_record *r)
+/*
+ * A message that is there already needs no files: the store compares it as it came. In a recording
+ * append, whose clients use ids again, another message of that id gets one that is made.
+ */
+static int look_for_id(struct append_work *w, struct files_entry *e, struct str raw, bool *there,
+    struct steno_error *err)
 {
-        (void)r;
-        *(bool *)ctx = true;
-        return 0;
-}
-
-/* A message that is there already needs no files: the store compares it as it came. */
-static int is_stored(struct append_work *w, const struct files_entry *e, struct str raw,
-    bool *there, struct steno_error *err)
-{
-        if (!e->about.id.n || raw.n <= INLINE_BYTES_FLOOR)
+        struct used u = {.raw = raw, .arena = &w->arena};
+        if (!e->about.id.n || (raw.n <= INLINE_BYTES_FLOOR && !w->batch.record))
                 return 0;
-        int rc = files_read_id(w->conv->files, e->id, seen, there, err);
-        return rc == STENO_ENOTFOUND ? 0 : rc;
+        int rc = files_read_id(w->conv->files, e->id, look_at_used, &u, err);
+        if (rc && rc != STENO_ENOTFOUND)
+                return rc;
+        if (u.rc == STENO_ENOMEM)
+                return error_nomem(err);
+        *there = u.there;
+        if (!u.there || u.same || !w->batch.record)
+                return 0;
+        *there = false;
+        e->about.own_id = e->about.id;
+        e->id = make_id(w);
+        e->made_id = true;
+        return e->id.p ? 0 : error_nomem(err);
+}
+
+static struct carry_message message_at(
+    const struct append_work *w, json_ref msg, const struct files_entry *e)
+{
+        return (struct carry_message){.format = w->format, .j = &w->j, .at = msg, .id = e->id};
+}
+
+/* The messages of the batch before this one count as the log does. */
+static int begin_ids(struct append_work *w, const struct files_entry *e, struct steno_error *err)
+{
+        bool array = json_type(&w->j, 0) == JSON_ARRAY;
+        json_ref msg = array ? json_child(&w->j, 0) : 0;
+        int rc = 0;
+        w->ids = append_ids_new(w->conv, err);
+        if (!w->ids)
+                return err->code ? err->code : STENO_ENOMEM;
+        if (!w->batch.expect) {
+                w->guessed = true;
+                w->batch.expect = true;
+                w->batch.expected_seq = append_ids_next(w->ids) - 1;
+        }
+        for (struct files_entry *b = w->batch.entries; rc == 0 && b < e; b++) {
+                struct carry_message before = message_at(w, msg, b);
+                rc = append_ids_follow(w->ids, &before, &b->about, err);
+                msg = json_next(&w->j, 0, msg);
+        }
+        return rc;
+}
+
+/* What came without an id gets one. A strict append wants ids where a format has them. */
+static int give_ids(
+    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        int rc = 0;
+        if (e->about.lacks && !w->batch.record && !(w->format->flags & FORMAT_NAMELESS))
+                return error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
+        if (e->about.lacks && !w->ids)
+                rc = begin_ids(w, e, &why);
+        struct carry_message message = message_at(w, msg, e);
+        if (rc == 0 && e->about.lacks)
+                rc = append_ids_give(w->ids, &message, &w->arena, &e->about, &why);
+        if (rc == 0 && w->ids)
+                rc = append_ids_follow(w->ids, &message, &e->about, &why);
+        if (rc && err)
+                *err = why;
+        return rc;
 }
 
 static int carry(
     struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
 {
-        struct carry_message message = {.format = w->format, .j = &w->j, .at = msg, .id = e->id};
+        struct carry_message message = message_at(w, msg, e);
         struct carried to = {.arena = &w->arena, .about = &e->about};
         int rc = carry_in(w->conv, &message, &w->carry, &to, err);
         e->m = to.m;
@@ -174,15 +264,15 @@ static int take_message(
                 return error_set(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
         int rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
-        if (rc == 0 && e->about.lacks && !w->batch.record)
-                rc = error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
         if (rc == 0)
                 rc = take_id(w, e, err);
+        if (rc == 0)
+                rc = give_ids(w, msg, e, err);
         if (rc)
                 return rc;
         e->fmt = str_of(w->format->name);
         e->m = raw;
-        rc = is_stored(w, e, raw, &there, err);
+        rc = look_for_id(w, e, raw, &there, err);
         if (rc == 0 && !there)
                 rc = carry(w, msg, e, err);
         if (rc == 0)
@@ -260,8 +350,12 @@ static int work_commit(
         return rc;
 }
 
-int steno_append(struct steno_conv *conv, const char *json, size_t n,
-    const struct steno_append_options *opt, struct steno_receipt **receipt, struct steno_error *err)
+/* How often an append looks for its calls again because others append at the same time. */
+#define GUESSES 16
+
+static int append_once(struct steno_conv *conv, const char *json, size_t n,
+    const struct steno_append_options *opt, struct steno_receipt **receipt, bool *again,
+    struct steno_error *err)
 {
         struct append_work w;
         bool kept = false;
@@ -272,7 +366,18 @@ int steno_append(struct steno_conv *conv, const char *json, size_t n,
                 rc = take_messages(&w, err);
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);
+        *again = rc == STENO_ECONFLICT && w.guessed;
         work_release(&w, kept);
+        return rc;
+}
+
+int steno_append(struct steno_conv *conv, const char *json, size_t n,
+    const struct steno_append_options *opt, struct steno_receipt **receipt, struct steno_error *err)
+{
+        bool again = true;
+        int rc = 0;
+        for (int i = 0; again && i < GUESSES; i++)
+                rc = append_once(conv, json, n, opt, receipt, &again, err);
         return rc;
 }
 

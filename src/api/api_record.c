@@ -2,6 +2,7 @@
  * api_record.c - records as callers of steno_read see them.
  */
 #include "api/carry.h"
+#include "api/api_record_as.h"
 #include "api/api_store.h"
 
 #include <stdlib.h>
@@ -103,17 +104,23 @@ static int to_buf(void *ctx, const void *p, size_t n)
         return b->failed;
 }
 
-int steno_record_message(
-    const struct steno_record *r, char **json, size_t *n, struct steno_error *err)
+enum extent { EXTENT_STUBS, EXTENT_KEPT, EXTENT_ORIGINAL };
+
+static int message_of(const struct steno_record *r, enum extent extent, char **json, size_t *n,
+    struct steno_error *err)
 {
         struct buf b;
+        bool rendering;
         if (r->from->damaged)
                 return error_set(err, STENO_ECORRUPT, "the record at seq %llu cannot be read",
                     (unsigned long long)r->from->first_seq);
         buf_init(&b, 0);
-        struct carry_out c = {
-            .conv = r->conv, .m = r->from->rec.m, .about = &r->about, .full = r->about.keep_output};
-        int rc = carry_out(&c, to_buf, &b, err);
+        struct carry_out c = {.conv = r->conv,
+            .m = r->from->rec.m,
+            .about = &r->about,
+            .full = extent == EXTENT_KEPT && r->about.keep_output};
+        int rc = extent == EXTENT_ORIGINAL ? carry_original(&c, to_buf, &b, &rendering, err)
+                                           : carry_out(&c, to_buf, &b, err);
         if (b.failed)
                 rc = buf_check(&b, err);
         char *text = rc ? NULL : buf_take(&b, n);
@@ -123,6 +130,23 @@ int steno_record_message(
         if (rc == 0)
                 *json = text;
         return rc;
+}
+
+int steno_record_message(
+    const struct steno_record *r, char **json, size_t *n, struct steno_error *err)
+{
+        return message_of(r, EXTENT_KEPT, json, n, err);
+}
+
+int steno_record_original(
+    const struct steno_record *r, char **json, size_t *n, struct steno_error *err)
+{
+        return message_of(r, EXTENT_ORIGINAL, json, n, err);
+}
+
+int api_record_stubs(const struct steno_record *r, char **json, size_t *n, struct steno_error *err)
+{
+        return message_of(r, EXTENT_STUBS, json, n, err);
 }
 
 struct walk {

@@ -2,7 +2,7 @@
  * api_record_as.c - one record in another format, as it stands: nothing is repaired, nothing is
  * left out. For APIs that give back single items.
  */
-#include "steno.h"
+#include "api/api_record_as.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #include "format/format.h"
 #include "model/repair.h"
 
-static int write_as(const struct format *from, const struct format *to, const struct json *j,
+int api_record_convert(const struct format *from, const struct format *to, const struct json *j,
     struct buf *out, struct steno_error *err)
 {
         struct arena arena;
@@ -27,8 +27,8 @@ static int write_as(const struct format *from, const struct format *to, const st
         return rc;
 }
 
-int steno_record_as(const struct steno_record *r, const char *format, char **json, size_t *n,
-    struct steno_error *err)
+static int record_as(const struct steno_record *r, const char *format, bool whole, char **json,
+    size_t *n, struct steno_error *err)
 {
         const struct format *from = format_find(steno_record_format(r));
         const struct format *to = format_find(format);
@@ -42,11 +42,12 @@ int steno_record_as(const struct steno_record *r, const char *format, char **jso
                 return error_set(err, STENO_ECORRUPT, "the record is of no format that is known");
         json_init(&j);
         buf_init(&out, 0);
-        int rc = steno_record_message(r, &message, &size, err);
+        int rc = whole ? steno_record_original(r, &message, &size, err)
+                       : api_record_stubs(r, &message, &size, err);
         if (rc == 0)
                 rc = json_parse(&j, message, size, NULL, err);
         if (rc == 0)
-                rc = write_as(from, to, &j, &out, err);
+                rc = api_record_convert(from, to, &j, &out, err);
         if (rc == 0)
                 rc = buf_check(&out, err);
         if (rc == 0) {
@@ -60,4 +61,16 @@ int steno_record_as(const struct steno_record *r, const char *format, char **jso
         buf_release(&out);
         steno_free(message);
         return rc;
+}
+
+int steno_record_as(const struct steno_record *r, const char *format, char **json, size_t *n,
+    struct steno_error *err)
+{
+        return record_as(r, format, false, json, n, err);
+}
+
+int steno_record_whole(const struct steno_record *r, const char *format, char **json, size_t *n,
+    struct steno_error *err)
+{
+        return record_as(r, format, true, json, n, err);
 }

@@ -118,6 +118,7 @@ struct view {
         struct feed_options feed;
         bool stream;
         bool stored; /* no format: the messages as they came */
+        bool own;    /* the same, alone, for the client that sent them */
         const char *pin;
         struct steno_error *err;
 };
@@ -151,9 +152,11 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         v->report.no_ids = OPT(no_ids, false);
         if (v->hub.edit_strategies && !*v->hub.edit_strategies)
                 v->hub.edit_strategies = NULL;
-        if (v->stored && (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
+        v->own = !v->stored && OPT(own_bytes, false);
+        if ((v->stored || v->own) &&
+            (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
                 return error_set(v->err, STENO_EINVAL,
-                    "stored is every message as it came: it takes no edits, budget or stubs");
+                    "messages as they came take no edits, no budget and no stubs");
         v->stream = format->ready && !v->hub.edit_strategies && !v->hub.budget && !v->hub.strict;
         return 0;
 }
@@ -210,7 +213,8 @@ static int make_stored(struct view *v)
 {
         int rc = view_out_put(v->out, STR("["));
         if (!rc)
-                rc = view_stored_write(&v->source, &v->feed, v->out, &v->report, v->err);
+                rc = view_stored_write(&v->source, &v->feed, v->own ? v->hub.format : NULL, v->out,
+                    &v->report, v->err);
         if (!rc)
                 rc = view_out_put(v->out, STR("]"));
         return rc ? rc : view_out_flush(v->out);
@@ -298,8 +302,12 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
                 rc = check_strategies(v);
         if (!rc)
                 rc = find_pin(v);
+        if (!rc && v->own) {
+                rc = view_stored_is_all(&v->source, &v->feed, v->hub.format, &v->own, err);
+                v->hub.outputs = STENO_OUTPUTS_FULL;
+        }
         if (!rc)
-                rc = v->stored ? make_stored(v) : make(v, &stream);
+                rc = v->stored || v->own ? make_stored(v) : make(v, &stream);
         if (!rc && report)
                 rc = view_report_json(&v->report, report, err);
         view_stream_release(&stream);

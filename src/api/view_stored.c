@@ -8,7 +8,8 @@
 struct storing {
         const struct view_source *source;
         struct feed_options opt;
-        struct view_out *out; /* NULL: only counts */
+        const struct format *own; /* NULL: with all that is known of them */
+        struct view_out *out;     /* NULL: only counts */
         struct view_report *report;
         struct steno_error *err;
         struct amends amends;
@@ -68,6 +69,59 @@ static int put(struct storing *s, const struct files_record *r, const struct ame
         return rc ? rc : view_out_put(s->out, STR("}"));
 }
 
+/* The message alone. */
+static int put_own(struct storing *s, const struct files_record *r, const struct amended *e,
+    const struct about *about)
+{
+        bool replaced = e && e->by, rendering;
+        struct carry_out c = {
+            .m = replaced ? e->m : r->rec.m, .about = replaced ? &e->about : about};
+        struct steno_error why = {0};
+        int rc = s->source->original(s->source->ctx, &c, NULL, NULL, &rendering, &why);
+        if (rc == STENO_ECORRUPT ||
+            s->source->lack(s->source->ctx, c.about, true) != VIEW_LACKS_NOTHING) {
+                view_report_damage(s->report, r->rec.seq, r->rec.seq);
+                return 0;
+        }
+        if (rc && s->err)
+                *s->err = why;
+        view_report_id(s->report, buf_str(&s->id));
+        if (rc == 0)
+                rc = view_out_next(s->out);
+        return rc ? rc
+                  : s->source->original(
+                        s->source->ctx, &c, view_out_sink, s->out, &rendering, s->err);
+}
+
+/* ---- is everything of one format? ---- */
+
+struct looking {
+        const struct format *format;
+        uint64_t before;
+        bool other;
+};
+
+static int look(void *ctx, const struct files_record *r)
+{
+        struct looking *l = ctx;
+        if (r->damaged || str_starts(r->rec.x, "{\"kind\":\"delete") ||
+            str_starts(r->rec.x, "{\"kind\":\"meta") || str_starts(r->rec.x, "{\"kind\":\"tomb"))
+                return 0;
+        if (l->before && r->rec.seq >= l->before && !str_starts(r->rec.x, "{\"kind\":"))
+                return 0;
+        l->other = !str_is(r->rec.fmt, l->format->name);
+        return l->other;
+}
+
+int view_stored_is_all(const struct view_source *source, const struct feed_options *opt,
+    const struct format *format, bool *all, struct steno_error *err)
+{
+        struct looking l = {.format = format, .before = opt->before};
+        int rc = source->read(source->ctx, opt->after, look, &l, err);
+        *all = !l.other;
+        return rc < 0 ? rc : 0;
+}
+
 static int put_damage(struct storing *s, uint64_t first, uint64_t last)
 {
         buf_clear(&s->head);
@@ -120,8 +174,14 @@ static int take(void *ctx, const struct files_record *r)
                 return 0;
         view_report_seq(s->report, seq);
         s->report->last_seq = lost && r->damaged ? r->last_seq : seq;
+        if (lost && s->own) {
+                view_report_damage(s->report, seq, s->report->last_seq);
+                return 0;
+        }
         if (lost)
                 return put_damage(s, seq, s->report->last_seq);
+        if (s->own)
+                return put_own(s, r, e, &about);
         view_report_id(s->report, buf_str(&s->id));
         return put(s, r, e, &about);
 }
@@ -134,9 +194,11 @@ static int walk(struct storing *s)
 }
 
 int view_stored_write(const struct view_source *source, const struct feed_options *opt,
-    struct view_out *out, struct view_report *report, struct steno_error *err)
+    const struct format *own, struct view_out *out, struct view_report *report,
+    struct steno_error *err)
 {
-        struct storing s = {.source = source, .opt = *opt, .report = report, .err = err};
+        struct storing s = {
+            .source = source, .opt = *opt, .own = own, .report = report, .err = err};
         arena_init(&s.arena);
         buf_init(&s.id, 0);
         buf_init(&s.head, 0);

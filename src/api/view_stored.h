@@ -15,11 +15,20 @@
 #define API_VIEW_STORED_H
 
 #include "api/view_feed.h"
+#include "format/format.h"
 #include "api/view_out.h"
 #include "api/view_report.h"
 
-/* Writes the elements of the array. */
+/*
+ * Writes the elements of the array. With `own` they are the messages alone, which all are of that
+ * format; what cannot be read is then only reported.
+ */
 int view_stored_write(const struct view_source *source, const struct feed_options *opt,
-    struct view_out *out, struct view_report *report, struct steno_error *err);
+    const struct format *own, struct view_out *out, struct view_report *report,
+    struct steno_error *err);
+
+/* Were all messages behind opt->after and before opt->before sent in this format? */
+int view_stored_is_all(const struct view_source *source, const struct feed_options *opt,
+    const struct format *format, bool *all, struct steno_error *err);
 
 #endif

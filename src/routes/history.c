@@ -113,6 +113,25 @@ int history_open(struct history *h, struct steno_conv *conv, struct steno_error 
         return rc;
 }
 
+int history_outputs(struct history *h, const char *outputs, struct steno_error *err)
+{
+        char *meta = NULL;
+        struct json j;
+        if (outputs && *outputs) {
+                h->stubs = strcmp(outputs, "stub") == 0;
+                return h->stubs || strcmp(outputs, "full") == 0
+                           ? 0
+                           : error_set(err, STENO_EINVAL, "outputs must be stub or full");
+        }
+        int rc = steno_conv_meta(h->conv, &meta, err);
+        json_init(&j);
+        if (rc == 0 && json_parse(&j, meta, strlen(meta), NULL, NULL) == 0)
+                h->stubs = json_is(&j, json_get(&j, json_get(&j, 0, "configs"), "outputs"), "stub");
+        json_release(&j);
+        steno_free(meta);
+        return rc;
+}
+
 void history_close(struct history *h)
 {
         arena_release(&h->arena);
@@ -131,27 +150,12 @@ struct walk {
         const char *meta;
 };
 
-/* The file that holds a tool's output, if it became one. */
-static char *ref_of(const struct steno_record *r)
-{
-        size_t n = 0;
-        const char *about = steno_record_about(r, &n);
-        struct json j;
-        char *ref = NULL;
-        if (!about || !memmem(about, n, "\"ref\"", 5))
-                return NULL;
-        json_init(&j);
-        if (json_parse(&j, about, n, NULL, NULL) == 0)
-                ref = json_dup_string(&j, json_get(&j, 0, "ref"));
-        json_release(&j);
-        return ref;
-}
-
 static int hand_out(struct walk *w, const struct steno_record *r, const struct history_entry *e)
 {
         char *json;
         size_t n;
-        int rc = steno_record_as(r, w->format, &json, &n, w->err);
+        int rc = w->h->stubs ? steno_record_as(r, w->format, &json, &n, w->err)
+                             : steno_record_whole(r, w->format, &json, &n, w->err);
         if (rc)
                 return rc;
         struct history_item item = {.seq = w->as ? w->as->seq : steno_record_seq(r),
@@ -164,10 +168,7 @@ static int hand_out(struct walk *w, const struct steno_record *r, const struct h
                           : NULL,
             .format = steno_record_format(r),
             .conv = w->h->conv};
-        char *ref = ref_of(r);
-        item.ref = ref;
         rc = w->each(w->ctx, &item);
-        free(ref);
         steno_free(json);
         return rc;
 }
@@ -223,7 +224,6 @@ static int keep(void *ctx, const struct history_item *item)
         k->json = arena_dup(&c->arena, str_span(item->json, item->n)).p;
         k->meta = item->meta ? arena_dup(&c->arena, str_of(item->meta)).p : NULL;
         k->format = arena_dup(&c->arena, str_of(item->format)).p;
-        k->ref = item->ref ? arena_dup(&c->arena, str_of(item->ref)).p : NULL;
         return c->arena.failed;
 }
 

@@ -16,7 +16,12 @@ struct history {
         struct arena arena;
         struct history_entry *amended; /* ids that amendments are about */
         uint64_t last_seq;
+        bool stubs; /* large outputs as excerpts; else as they were stored */
 };
+
+/* `outputs` is what the request asked for ("stub", "full"), or NULL: then the conversation's
+ * configs.outputs counts, and without that messages are given as they were stored. */
+int history_outputs(struct history *h, const char *outputs, struct steno_error *err);
 
 int history_open(struct history *h, struct steno_conv *conv, struct steno_error *err);
 void history_close(struct history *h);
@@ -30,7 +35,6 @@ struct history_item {
         size_t n;
         const char *meta;
         const char *format; /* that it was stored in */
-        const char *ref;    /* of the file that holds its output, or NULL */
         struct steno_conv *conv;
 };
 

@@ -286,6 +286,8 @@ struct reading {
         struct json out; /* the items */
         struct json report;
         char *report_text;
+        uint64_t tokens;     /* of a view that was counted by itself */
+        const char *edit_at; /* likewise; raw JSON, or NULL */
 };
 
 static int to_buf(void *ctx, const void *p, size_t n)
@@ -324,7 +326,6 @@ static bool reading_options(struct request *r, struct reading *d)
                 d->view.pin = NULL;
         d->view.count_tokens = true;
         d->view.all_messages = true;
-        d->view.outputs = STENO_OUTPUTS_FULL;
         return true;
 }
 
@@ -458,7 +459,7 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
         struct request *r = d->r;
         struct jsonw w;
         struct buf url_text;
-        uint64_t first = 0, last = 0, tokens = 0;
+        uint64_t first = 0, last = 0, tokens = d->tokens;
         buf_init(&url_text, 0);
         struct urls urls = {.d = d, .w = jsonw_to(&url_text), .session = session};
         jsonw_object(&urls.w);
@@ -477,7 +478,9 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
                 acontext_put_cursor(&w, d->newest_first ? first : last);
         jsonw_field_bool(&w, "has_more", more);
         jsonw_field_u64(&w, "this_time_tokens", tokens);
-        if (edit_at != JSON_NONE) {
+        if (d->edit_at)
+                jsonw_field_raw(&w, "edit_at_message_id", str_of(d->edit_at));
+        else if (edit_at != JSON_NONE) {
                 jsonw_field_copy(&w, "edit_at_message_id", &d->report, edit_at);
         }
         jsonw_object_end(&urls.w);
@@ -487,6 +490,45 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
         jsonw_object_end(&w);
         acontext_end(r, &w, 200);
         buf_release(&url_text);
+}
+
+static int discard(void *ctx, const void *p, size_t n)
+{
+        (void)ctx;
+        (void)p;
+        (void)n;
+        return 0;
+}
+
+/*
+ * A client gets its own messages as it stored them; edits and stubs make a view for a model. The
+ * tokens are always those of that view.
+ */
+static int read_view(
+    struct reading *d, struct steno_conv *conv, bool stubs, struct steno_error *err)
+{
+        d->view.outputs = stubs ? STENO_OUTPUTS_STUB : STENO_OUTPUTS_FULL;
+        if (stubs || d->view.edit_strategies)
+                return steno_view(conv, &d->view, to_buf, &d->items, &d->report_text, err);
+        struct steno_view_options own = d->view;
+        char *counted = NULL;
+        struct json j;
+        own.own_bytes = true;
+        own.count_tokens = false;
+        int rc = steno_view(conv, &own, to_buf, &d->items, &d->report_text, err);
+        if (rc == 0)
+                rc = steno_view(conv, &d->view, discard, NULL, &counted, err);
+        json_init(&j);
+        if (rc == 0)
+                rc = json_parse(&j, counted, strlen(counted), NULL, err);
+        if (rc == 0) {
+                json_u64(&j, json_get(&j, 0, "tokens"), &d->tokens);
+                json_ref at = json_get(&j, 0, "edit_at_message_id");
+                d->edit_at = at == JSON_NONE ? NULL : arena_dup(&d->r->arena, json_raw(&j, at)).p;
+        }
+        json_release(&j);
+        steno_free(counted);
+        return rc;
 }
 
 void acontext_messages_get(struct request *r)
@@ -506,7 +548,9 @@ void acontext_messages_get(struct request *r)
         int rc = history_open(&h, conv, &err);
         if (rc == 0) {
                 uint64_t first = 0, last = 0;
-                rc = steno_view(conv, &d.view, to_buf, &d.items, &d.report_text, &err);
+                rc = history_outputs(&h, request_query(r, "outputs"), &err);
+                if (rc == 0)
+                        rc = read_view(&d, conv, h.stubs, &err);
                 if (rc == 0)
                         rc = json_parse(&d.out, d.items.p, d.items.n, NULL, &err);
                 if (rc == 0)
@@ -529,14 +573,6 @@ void acontext_messages_get(struct request *r)
         json_release(&d.report);
         steno_free(d.report_text);
         steno_conv_close(conv);
-}
-
-static int discard(void *ctx, const void *p, size_t n)
-{
-        (void)ctx;
-        (void)p;
-        (void)n;
-        return 0;
 }
 
 void acontext_token_counts(struct request *r)

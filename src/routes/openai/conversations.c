@@ -335,10 +335,11 @@ void conversations_items_list(struct request *r)
         if (page_options(r, conv, &p)) {
                 int rc = history_open(&h, conv, &err);
                 if (rc == 0) {
-                        if (p.newest_first)
+                        rc = history_outputs(&h, request_query(r, "outputs"), &err);
+                        if (rc == 0 && p.newest_first)
                                 rc = history_backward(&h, p.skipping ? p.skip_seq + 1 : 0,
                                     "responses", add_message, &p, &err);
-                        else
+                        else if (rc == 0)
                                 rc = history_forward(&h, p.skipping ? p.skip_seq - 1 : 0,
                                     "responses", add_message, &p, &err);
                         history_close(&h);
@@ -422,7 +423,9 @@ void conversations_item_get(struct request *r)
         items_split_id(r->params[1].p, message, &o.k);
         int rc = history_open(&h, conv, &err);
         if (rc == 0) {
-                rc = history_find(&h, message, "responses", give_item, &o, &err);
+                rc = history_outputs(&h, request_query(r, "outputs"), &err);
+                if (rc == 0)
+                        rc = history_find(&h, message, "responses", give_item, &o, &err);
                 history_close(&h);
         }
         if (rc == STENO_ENOTFOUND || (rc == 0 && !o.found))

@@ -128,34 +128,12 @@ size_t items_count(const struct history_item *message)
         return n;
 }
 
-static int to_buf(void *ctx, const void *p, size_t n)
-{
-        struct buf *b = ctx;
-        buf_put(b, p, n);
-        return b->failed;
-}
-
-/* The whole output where a file holds it; a client of this API has no other way to it. */
-static bool put_whole_output(const struct history_item *message, struct buf *out)
-{
-        struct buf text;
-        buf_init(&text, MESSAGE_MAX);
-        bool ok = steno_context_raw(message->conv, message->ref, 0, 0, to_buf, &text, NULL) == 0 &&
-                  !text.failed && text_is_utf8(text.p, text.n);
-        if (ok)
-                json_put_string(out, buf_str(&text));
-        buf_release(&text);
-        return ok;
-}
-
 /* An item that came as something else: its id is the message's and, of several, its place. */
-static void put_foreign(const struct history_item *message, const struct json *j, json_ref item,
-    const char *id, struct buf *out)
+static void put_foreign(const struct json *j, json_ref item, const char *id, struct buf *out)
 {
         struct json again;
         struct buf made;
         const char *why;
-        bool whole = message->ref && json_is(j, json_get(j, item, "type"), "function_call_output");
         buf_init(&made, 0);
         json_init(&again);
         buf_puts(&made, "{\"id\":");
@@ -166,8 +144,7 @@ static void put_foreign(const struct history_item *message, const struct json *j
                 buf_putc(&made, ',');
                 buf_put_str(&made, json_raw(j, k));
                 buf_putc(&made, ':');
-                if (!whole || !json_is(j, k, "output") || !put_whole_output(message, &made))
-                        buf_put_str(&made, json_raw(j, json_value(j, k)));
+                buf_put_str(&made, json_raw(j, json_value(j, k)));
         }
         buf_putc(&made, '}');
         if (!made.failed && json_parse(&again, made.p, made.n, NULL, NULL) == 0)
@@ -194,7 +171,7 @@ bool items_of_message(const struct history_item *message, size_t k, struct buf *
         if (strcmp(message->format, "responses") == 0)
                 buf_put_str(out, json_raw(&j, item));
         else
-                put_foreign(message, &j, item, id, out);
+                put_foreign(&j, item, id, out);
         json_release(&j);
         return true;
 }
