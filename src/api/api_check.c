@@ -2,6 +2,7 @@
  * api_check.c - verifying a store, conversation by conversation.
  */
 #include "api/api_store.h"
+#include "api/carry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,6 +108,40 @@ static int count_one(void *ctx, const char *project, const char *folder, bool li
         return 0;
 }
 
+/* ---- originals ---- */
+
+/* Of an output that an earlier version took out it kept the text, not how that was written. */
+static int look_at_original(void *ctx, const struct files_record *r)
+{
+        struct checking *c = ctx;
+        struct steno_conv conv = {.store = c->store, .files = c->conv};
+        struct arena arena;
+        struct about about;
+        struct artifact_info info;
+        bool rendering = false;
+        arena_init(&arena);
+        int rc = r->damaged ? STENO_ECORRUPT : about_read(r->rec.x, &arena, &about, NULL);
+        if (rc == 0 && about.sha.n && about.ref.n && !about.out_count && !about.kind.n &&
+            artifact_find(c->conv, about.ref, &info, NULL) == 0 && info.state == ARTIFACT_CLOSED) {
+                struct carry_out out = {.conv = &conv, .m = r->rec.m, .about = &about};
+                rc = carry_original(&out, NULL, NULL, &rendering, NULL);
+        }
+        arena_release(&arena);
+        if (rc == STENO_ENOMEM)
+                return error_nomem(c->err);
+        if (rc || !rendering)
+                return 0; /* what cannot be read was told of */
+        return tell_of_conv(c, &(struct check_finding){.seq = r->rec.seq,
+                                   .what = "rendering only: the text of its output was kept, not "
+                                           "how it was written"});
+}
+
+static int check_originals(struct checking *c)
+{
+        int rc = files_read(c->conv, 0, look_at_original, c, c->err);
+        return rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT ? 0 : rc;
+}
+
 static int check_one(void *ctx, const char *project, const char *folder, bool link)
 {
         struct checking *c = ctx;
@@ -120,6 +155,8 @@ static int check_one(void *ctx, const char *project, const char *folder, bool li
         if (rc == 0) {
                 rc = files_check_conv(c->conv, c->repair, tell_of_conv, c, c->err);
                 rc = wrote(c, rc, files_conv_id(c->conv));
+                if (rc == 0)
+                        rc = check_originals(c);
                 files_conv_release(c->conv);
         } else if (rc == STENO_ENOMEM) {
                 error_nomem(c->err);

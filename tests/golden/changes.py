@@ -9,6 +9,9 @@ There is no Change for the core: records (seq, id, time, format, kind, tokens), 
 bytes of artifacts, titles, and events of runs are compared without looking here.
 
     CHANGES = [
+    Change("check names outputs of which the old program kept only a rendering (issue 13)",
+           cases=["*"], questions=["check"],
+           rule=lambda d: isinstance(d.new, dict) and d.new["what"].startswith("rendering only")),
         Change("Steno's own members do not go to a provider (issue 13)",
                cases=["loop/default/*"], questions=["messages --format openai *"],
                rule=left_out("exitCode", "signal", "timedOut")),
