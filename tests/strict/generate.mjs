@@ -37,7 +37,8 @@ export class NotInstalled extends Error {}
 // The schemas by root name, with all definitions under $defs: from the cache, or made now.
 export function schemas(build = process.env.STENO_BUILD || resolve(here, "../../build")) {
   const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
-  for (const name of ["typescript", "openai7", "@anthropic-ai/sdk", "@google/genai"]) hash.update(versionOf(name));
+  for (const name of ["typescript", "openai7", "@anthropic-ai/sdk", "@google/genai"])
+    hash.update(versionOf(name));
   const folder = join(build, "strict");
   const file = join(folder, `schemas-${hash.digest("hex").slice(0, 16)}.json`);
   try {
@@ -66,8 +67,13 @@ function versionOf(name) {
 function compile(text) {
   const ts = createRequire(join(npm, "package.json"))("typescript");
   const options = {
-    module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    target: ts.ScriptTarget.ES2022, strict: true, noEmit: true, skipLibCheck: true, types: [],
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
   };
   const file = join(npm, "strict-roots.mts");
   const host = ts.createCompilerHost(options);
@@ -100,14 +106,18 @@ type Wire<T> = T extends string ? \`\${T}\` : T extends object ? { [K in keyof T
 // each that does not type-check. samples is {provider: [history]}.
 export function typeCheck(samples) {
   const places = [];
-  let text = roots + wire, line = text.split("\n").length;
+  let text = roots + wire,
+    line = text.split("\n").length;
   for (const [provider, histories] of Object.entries(samples))
     histories.forEach((history, index) => {
       text += `export const ${provider}${index}: Wire<${provider}>[] = ${JSON.stringify(history)};\n`;
       places[line++] = { provider, index };
     });
   const { ts, source, wrong } = compile(text);
-  return wrong.map((d) => ({ ...places[source.getLineAndCharacterOfPosition(d.start).line + 1], text: ts.flattenDiagnosticMessageText(d.messageText, " ").slice(0, 500) }));
+  return wrong.map((d) => ({
+    ...places[source.getLineAndCharacterOfPosition(d.start).line + 1],
+    text: ts.flattenDiagnosticMessageText(d.messageText, " ").slice(0, 500),
+  }));
 }
 
 class Writer {
@@ -127,8 +137,10 @@ class Writer {
     if (type.flags & TypeFlags.Null) return { type: "null" };
     if (type.isUnion()) return this.unionOf(type.types);
     // `string & {}` is how open enumerations are written.
-    if (type.isIntersection() && type.types.some((t) => t.flags & TypeFlags.String)) return { type: "string" };
-    if (this.checker.isArrayType(type)) return { type: "array", items: this.schemaOf(this.checker.getTypeArguments(type)[0]) };
+    if (type.isIntersection() && type.types.some((t) => t.flags & TypeFlags.String))
+      return { type: "string" };
+    if (this.checker.isArrayType(type))
+      return { type: "array", items: this.schemaOf(this.checker.getTypeArguments(type)[0]) };
     if (type.flags & (TypeFlags.Object | TypeFlags.Intersection)) return this.objectOf(type);
     throw new Error(`no schema for ${this.checker.typeToString(type)}`);
   }
@@ -141,8 +153,11 @@ class Writer {
     const rest = members.filter((m) => !("const" in m));
     const both = constants.includes(true) && constants.includes(false);
     const others = constants.filter((c) => !(both && typeof c === "boolean"));
-    const all = [...rest, ...(both ? [{ type: "boolean" }] : []),
-      ...(others.length > 1 ? [{ enum: others }] : others.length ? [{ const: others[0] }] : [])];
+    const all = [
+      ...rest,
+      ...(both ? [{ type: "boolean" }] : []),
+      ...(others.length > 1 ? [{ enum: others }] : others.length ? [{ const: others[0] }] : []),
+    ];
     return all.length === 1 ? all[0] : { anyOf: all };
   }
 
@@ -155,21 +170,30 @@ class Writer {
     for (let i = 2; name in this.defs; i++) name = `${plain.replace(/[^A-Za-z0-9.]/g, "_")}.${i}`;
     this.names.set(type, name);
     this.defs[name] = {}; // Takes its place before its members are looked at: types may be recursive.
-    const properties = {}, required = [];
+    const properties = {},
+      required = [];
     for (const p of type.getProperties()) {
       const t = this.checker.getTypeOfSymbol(p);
       if (t.getCallSignatures().length) continue;
-      const remarks = this.ts.displayPartsToString(p.getDocumentationComment(this.checker)) + " " +
-        p.getJsDocTags(this.checker).map((tag) => this.ts.displayPartsToString(tag.text)).join(" ");
+      const remarks =
+        this.ts.displayPartsToString(p.getDocumentationComment(this.checker)) +
+        " " +
+        p
+          .getJsDocTags(this.checker)
+          .map((tag) => this.ts.displayPartsToString(tag.text))
+          .join(" ");
       if (/not supported in Gemini API/.test(remarks)) continue;
       properties[p.name] = this.schemaOf(t);
       if (/Encoded as base64 string/.test(remarks)) properties[p.name].contentEncoding = "base64";
       const google = p.declarations?.[0]?.getSourceFile().fileName.includes("@google/genai");
-      if (!(p.flags & this.ts.SymbolFlags.Optional) || (google && /^\s*Required\./.test(remarks))) required.push(p.name);
+      if (!(p.flags & this.ts.SymbolFlags.Optional) || (google && /^\s*Required\./.test(remarks)))
+        required.push(p.name);
     }
     const open = this.checker.getIndexTypeOfType(type, this.ts.IndexKind.String);
     Object.assign(this.defs[name], {
-      type: "object", properties, ...(required.length && { required }),
+      type: "object",
+      properties,
+      ...(required.length && { required }),
       additionalProperties: open ? this.schemaOf(open) : false,
     });
     return { $ref: `#/$defs/${name}` };

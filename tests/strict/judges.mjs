@@ -20,12 +20,18 @@ export const checkResponses = (items) => responses.judge(types(), items);
 export const checkAnthropic = (request) => anthropic.judge(types(), request);
 export const checkGemini = (contents) => gemini.judge(types(), contents);
 
-export const rules = { openai: openai.rules, responses: responses.rules, anthropic: anthropic.rules, gemini: gemini.rules };
+export const rules = {
+  openai: openai.rules,
+  responses: responses.rules,
+  anthropic: anthropic.rules,
+  gemini: gemini.rules,
+};
 
 // One history in the shape that `steno check-history` takes: a list, or for Anthropic also
 // {system, messages}.
 export function check(provider, history) {
-  if (provider === "anthropic") return checkAnthropic(Array.isArray(history) ? { messages: history } : history);
+  if (provider === "anthropic")
+    return checkAnthropic(Array.isArray(history) ? { messages: history } : history);
   return { openai: checkOpenAI, responses: checkResponses, gemini: checkGemini }[provider](history);
 }
 

@@ -11,7 +11,8 @@ import { here, json, report, shown } from "./tap.mjs";
 const known = json("known-failures.json");
 
 // The seeds that have to be run so that sections can be told to be out of date.
-export const knownSeeds = (...sections) => sections.flatMap((s) => Object.values(known[s] ?? {})).filter((s) => s !== 0);
+export const knownSeeds = (...sections) =>
+  sections.flatMap((s) => Object.values(known[s] ?? {})).filter((s) => s !== 0);
 
 export class Failures {
   constructor() {
@@ -31,14 +32,28 @@ export class Failures {
 
   // Two tests of a section: nothing but what is known fails, and all that is known still does.
   report(section, claim) {
-    const listed = known[section] ?? {}, found = Object.fromEntries(this.sections.get(section) ?? []);
+    const listed = known[section] ?? {},
+      found = Object.fromEntries(this.sections.get(section) ?? []);
     const news = Object.entries(found).filter(([rule]) => !(rule in listed));
     const n = Object.keys(listed).length;
-    report(news.length === 0, claim + (n ? `, but for ${n} known rules` : ""), news.map(([rule, e]) => `${rule}: ${e.count} times; ${shown(e.text, 4000)}`));
+    report(
+      news.length === 0,
+      claim + (n ? `, but for ${n} known rules` : ""),
+      news.map(([rule, e]) => `${rule}: ${e.count} times; ${shown(e.text, 4000)}`),
+    );
     if (process.argv.includes("--prune")) this.prune(section, listed, found);
     const stale = Object.entries(listed).filter(([rule, seed]) => !found[rule]?.seeds.has(seed));
-    report(stale.length === 0, `${section}: no known failure is out of date`, stale.map(([rule]) => `remove from known-failures.json: ${section}, ${rule}`));
-    if (process.argv.includes("--list")) console.log(JSON.stringify({ [section]: Object.fromEntries(Object.entries(found).map(([rule, e]) => [rule, e.seed])) }));
+    report(
+      stale.length === 0,
+      `${section}: no known failure is out of date`,
+      stale.map(([rule]) => `remove from known-failures.json: ${section}, ${rule}`),
+    );
+    if (process.argv.includes("--list"))
+      console.log(
+        JSON.stringify({
+          [section]: Object.fromEntries(Object.entries(found).map(([rule, e]) => [rule, e.seed])),
+        }),
+      );
   }
 
   prune(section, listed, found) {

@@ -16,7 +16,8 @@ const help = (await run(steno, ["run", "--help"])).stdout;
 // The providers that the help of --provider names.
 const spoken = /--provider NAME([^]*?)\n +--/.exec(help)[1].match(/[a-z]+/g);
 const strictly = (text) => (/--strict\b/.test(text) ? ["--strict"] : []);
-const strict = strictly(help), strictServer = strictly((await run(steno, ["serve", "--help"])).stdout);
+const strict = strictly(help),
+  strictServer = strictly((await run(steno, ["serve", "--help"])).stdout);
 const baseUrl = (p, url) => (p === "openai" || p === "responses" ? `${url}/v1` : url);
 console.log(`# seed ${seed}`);
 
@@ -38,11 +39,21 @@ done();
 async function scripted(p) {
   const section = `loop ${p} scripted`;
   const replies = [
-    { text: "I look.", calls: [{ name: "context_list" }] }, { calls: [{ name: "context_list" }, { name: "context_list" }], thinking: "two at once" }, { text: "Both are empty." },
-    { error: { status: 500, message: "broken" } }, { text: "again" },
-    { calls: [{ name: "context_grep", args: '{"ref":"ctx' }], finish: "length" }, { text: "that was cut" },
-    { calls: [{ name: "no.such tool", args: {} }] }, { text: "no such tool" },
-    { text: "cut in the middle of it", cut: true }, { text: "after the cut" }, { thinking: "only thoughts" }, { text: "last" }, { text: "more" }, { text: "more" },
+    { text: "I look.", calls: [{ name: "context_list" }] },
+    { calls: [{ name: "context_list" }, { name: "context_list" }], thinking: "two at once" },
+    { text: "Both are empty." },
+    { error: { status: 500, message: "broken" } },
+    { text: "again" },
+    { calls: [{ name: "context_grep", args: '{"ref":"ctx' }], finish: "length" },
+    { text: "that was cut" },
+    { calls: [{ name: "no.such tool", args: {} }] },
+    { text: "no such tool" },
+    { text: "cut in the middle of it", cut: true },
+    { text: "after the cut" },
+    { thinking: "only thoughts" },
+    { text: "last" },
+    { text: "more" },
+    { text: "more" },
   ];
   for (const whole of [[], ["--no-stream"]]) {
     const e = await new Endpoint(p, (_, n) => replies[Math.min(n, replies.length - 1)]).start();
@@ -51,8 +62,12 @@ async function scripted(p) {
       await loop(p, e, "run", conv, "--prompt", prompt, ...whole);
     await loop(p, e, "continue", conv, ...whole);
     // A refusal ends a run early, and is reported below.
-    report(e.refusals.length > 0 || e.requests.length >= 12, `${p}: a scripted conversation is asked on, ${whole.length ? "whole" : "streamed"}: ${e.requests.length} requests`);
-    for (const v of e.refusals) failures.add(section, v.rule, 0, `${v.text}\n  ${shown(e.requests[v.request])}`);
+    report(
+      e.refusals.length > 0 || e.requests.length >= 12,
+      `${p}: a scripted conversation is asked on, ${whole.length ? "whole" : "streamed"}: ${e.requests.length} requests`,
+    );
+    for (const v of e.refusals)
+      failures.add(section, v.rule, 0, `${v.text}\n  ${shown(e.requests[v.request])}`);
     e.stop();
   }
   failures.report(section, `${p}: the endpoint refuses no request of a scripted conversation`);
@@ -62,12 +77,23 @@ async function scripted(p) {
 async function opaque(p) {
   const section = `loop ${p} opaque`;
   for (const whole of [[], ["--no-stream"]]) {
-    const script = (_, n) => (n % 3 < 2 ? { text: `step ${n}`, calls: [{ name: "context_list" }, { name: "context_list" }] } : { text: `answer ${n}` });
-    const [a, b] = [await new Endpoint(p, script, { lenient: true, name: `${p}-a${whole.length}` }).start(), await new Endpoint(p, script, { lenient: true, name: `${p}-b${whole.length}` }).start()];
+    const script = (_, n) =>
+      n % 3 < 2
+        ? { text: `step ${n}`, calls: [{ name: "context_list" }, { name: "context_list" }] }
+        : { text: `answer ${n}` };
+    const [a, b] = [
+      await new Endpoint(p, script, { lenient: true, name: `${p}-a${whole.length}` }).start(),
+      await new Endpoint(p, script, { lenient: true, name: `${p}-b${whole.length}` }).start(),
+    ];
     const conv = await newConversation(`opaque-${p}${whole.length}`);
     for (const e of [a, a, b, a, b]) await loop(p, e, "run", conv, "--prompt", "Go on.", ...whole);
-    report(a.refusals.length + b.refusals.length > 0 || (a.requests.length >= 7 && b.requests.length >= 4), `${p}: two endpoints share a conversation, ${whole.length ? "whole" : "streamed"}: ${a.requests.length} and ${b.requests.length} requests`);
-    for (const e of [a, b]) for (const v of e.refusals) failures.add(section, v.rule, 0, `${v.text}\n  ${shown(e.requests[v.request])}`);
+    report(
+      a.refusals.length + b.refusals.length > 0 || (a.requests.length >= 7 && b.requests.length >= 4),
+      `${p}: two endpoints share a conversation, ${whole.length ? "whole" : "streamed"}: ${a.requests.length} and ${b.requests.length} requests`,
+    );
+    for (const e of [a, b])
+      for (const v of e.refusals)
+        failures.add(section, v.rule, 0, `${v.text}\n  ${shown(e.requests[v.request])}`);
     a.stop();
     b.stop();
   }
@@ -81,34 +107,65 @@ async function newConversation(id) {
 }
 
 function loop(p, e, command, conv, ...more) {
-  return run(steno, ["--store", store, command, conv, "--provider", p, "--base-url", baseUrl(p, e.url), "--model", "m", "--no-tools", ...strict, ...more]);
+  return run(steno, [
+    "--store",
+    store,
+    command,
+    conv,
+    "--provider",
+    p,
+    "--base-url",
+    baseUrl(p, e.url),
+    "--model",
+    "m",
+    "--no-tools",
+    ...strict,
+    ...more,
+  ]);
 }
 
 // ---- random histories ----
 async function random(p) {
   const section = `loop ${p}`;
-  const seeds = [...new Set([...knownSeeds(section), ...times(rounds(10000), (i) => (seed + i * 15485863) >>> 0)])];
+  const seeds = [
+    ...new Set([...knownSeeds(section), ...times(rounds(10000), (i) => (seed + i * 15485863) >>> 0)]),
+  ];
   const e = await new Endpoint(p, () => ({ text: "Yes." })).start();
-  const server = new Server({ args: ["--no-tools", "--provider", p, "--base-url", baseUrl(p, e.url), "--model", "m", ...strictServer] });
+  const server = new Server({
+    args: ["--no-tools", "--provider", p, "--base-url", baseUrl(p, e.url), "--model", "m", ...strictServer],
+  });
   server.store = join(ram, `strict-loop-${p}`);
   await server.start();
   process.on("exit", () => server.kill());
   let asked = 0;
-  const told = await pooled(seeds, async (s) => {
-    const h = history(s);
-    const { id } = await server.must("POST", "/api/chat-sessions", { body: {} });
-    const path = `/api/chat-sessions/${id}/messages?record=1&durability=process&format=${h.format}`;
-    if ((await server.ask("POST", path, { body: h.messages })).status >= 300)
-      for (const m of h.messages) await server.ask("POST", path, { body: m });
-    const r = await server.ask("POST", "/api/chatbot", { body: { sessionId: id, message: `Go on, ${s}.`, stream: false } });
-    asked += r.status === 200;
-    return h;
-  }, 6);
+  const told = await pooled(
+    seeds,
+    async (s) => {
+      const h = history(s);
+      const { id } = await server.must("POST", "/api/chat-sessions", { body: {} });
+      const path = `/api/chat-sessions/${id}/messages?record=1&durability=process&format=${h.format}`;
+      if ((await server.ask("POST", path, { body: h.messages })).status >= 300)
+        for (const m of h.messages) await server.ask("POST", path, { body: m });
+      const r = await server.ask("POST", "/api/chatbot", {
+        body: { sessionId: id, message: `Go on, ${s}.`, stream: false },
+      });
+      asked += r.status === 200;
+      return h;
+    },
+    6,
+  );
   for (const v of e.refusals) {
     // The prompt says which history a request is about.
     const request = JSON.stringify(e.requests[v.request]);
-    const s = Number(/.*Go on, (\d+)\./s.exec(request)?.[1]), h = told[seeds.indexOf(s)];
-    failures.add(section, v.rule, s, `${h?.kind}: ${v.text}\n  stored ${shown(h?.messages ?? "")}\n  request ${shown(request)}`, request.length);
+    const s = Number(/.*Go on, (\d+)\./s.exec(request)?.[1]),
+      h = told[seeds.indexOf(s)];
+    failures.add(
+      section,
+      v.rule,
+      s,
+      `${h?.kind}: ${v.text}\n  stored ${shown(h?.messages ?? "")}\n  request ${shown(request)}`,
+      request.length,
+    );
   }
   failures.report(section, `${p}: the endpoint refuses no request of ${seeds.length} random histories`);
   report(asked === seeds.length, `${p}: each of ${seeds.length} histories was asked on: ${asked}`);

@@ -3,7 +3,8 @@
 // one that a person would look for.
 
 const kindOf = (v) => (v === null ? "null" : Array.isArray(v) ? "array" : typeof v);
-const stated = (s, key) => s.properties?.[key] && ("const" in s.properties[key] || "enum" in s.properties[key]);
+const stated = (s, key) =>
+  s.properties?.[key] && ("const" in s.properties[key] || "enum" in s.properties[key]);
 
 export class Schemas {
   constructor(all) {
@@ -33,10 +34,12 @@ export class Schemas {
   }
 
   ofObject(s, value, path) {
-    const found = (s.required ?? []).filter((key) => !(key in value))
+    const found = (s.required ?? [])
+      .filter((key) => !(key in value))
       .map((key) => ({ rule: "missing_member", path, text: `${path} must have ${key}` }));
     for (const [key, v] of Object.entries(value)) {
-      const known = s.properties && Object.hasOwn(s.properties, key) ? s.properties[key] : s.additionalProperties;
+      const known =
+        s.properties && Object.hasOwn(s.properties, key) ? s.properties[key] : s.additionalProperties;
       if (known === false) found.push({ rule: "unknown_member", path, text: `${path} must not have ${key}` });
       else found.push(...this.violations(known, v, `${path}.${key}`));
     }
@@ -44,7 +47,10 @@ export class Schemas {
   }
 
   ofUnion(members, value, path) {
-    const meant = this.meant(members.map((m) => this.resolve(m)), value);
+    const meant = this.meant(
+      members.map((m) => this.resolve(m)),
+      value,
+    );
     if (meant.length === 0) return [wrong(path, "is of no known kind")];
     let best = null;
     for (const m of meant) {

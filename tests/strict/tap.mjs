@@ -6,7 +6,9 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const here = dirname(fileURLToPath(import.meta.url));
-export const steno = resolve(process.env.STENO || join(process.env.STENO_BUILD || join(here, "../../build"), "steno"));
+export const steno = resolve(
+  process.env.STENO || join(process.env.STENO_BUILD || join(here, "../../build"), "steno"),
+);
 export const scratch = process.env.STENO_TEST_TMP || mkdtempSync(join(tmpdir(), "strict-"));
 export const ram = process.env.STENO_TEST_RAM || scratch;
 export const long = Boolean(process.env.STENO_TEST_LONG);
@@ -14,7 +16,9 @@ export const seed = Number(process.env.STENO_TEST_SEED || (Date.now() ^ process.
 export const rounds = (n) => (long ? n : Math.ceil(n / 20));
 
 let state = seed;
-export const reseed = (s) => { state = s | 0; };
+export const reseed = (s) => {
+  state = s | 0;
+};
 export function random(n) {
   state = (state + 0x6d2b79f5) | 0;
   let t = Math.imul(state ^ (state >>> 15), 1 | state);
@@ -51,7 +55,9 @@ export function run(file, args, input = "") {
     child.stderr.on("data", (d) => out[1].push(d));
     child.stdin.on("error", () => {}); // A program that refuses early closes its input.
     child.on("error", fail);
-    child.on("close", (status) => settle({ status, stdout: String(Buffer.concat(out[0])), stderr: String(Buffer.concat(out[1])) }));
+    child.on("close", (status) =>
+      settle({ status, stdout: String(Buffer.concat(out[0])), stderr: String(Buffer.concat(out[1])) }),
+    );
     child.stdin.end(input);
   });
 }
@@ -60,11 +66,13 @@ export function run(file, args, input = "") {
 export async function pooled(list, f, width = 3) {
   const answers = new Array(list.length);
   let next = 0;
-  await Promise.all(times(width, async () => {
-    while (next < list.length) {
-      const i = next++;
-      answers[i] = await f(list[i], i);
-    }
-  }));
+  await Promise.all(
+    times(width, async () => {
+      while (next < list.length) {
+        const i = next++;
+        answers[i] = await f(list[i], i);
+      }
+    }),
+  );
   return answers;
 }

@@ -4,8 +4,10 @@
 export function loneSurrogates(value, path) {
   if (typeof value === "string") return lone(value) ? [path] : [];
   if (value === null || typeof value !== "object") return [];
-  return Object.entries(value).flatMap(([key, v]) =>
-    [...(lone(key) ? [path] : []), ...loneSurrogates(v, `${path}.${key}`)]);
+  return Object.entries(value).flatMap(([key, v]) => [
+    ...(lone(key) ? [path] : []),
+    ...loneSurrogates(v, `${path}.${key}`),
+  ]);
 }
 const lone = (s) => /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(s);
 
@@ -60,6 +62,7 @@ export const typeRules = {
   unknown_member: "type declarations: a member that the type does not have",
   missing_member: "type declarations: a member that must be there",
   member_type: "type declarations: a value of another type, or of no known kind",
-  lone_surrogate: "github.com/anthropics/claude-code/issues/68325, github.com/anomalyco/opencode/pull/17758: " +
-    "\"The request body is not valid JSON: no low surrogate in string\", at every strict JSON parser",
+  lone_surrogate:
+    "github.com/anthropics/claude-code/issues/68325, github.com/anomalyco/opencode/pull/17758: " +
+    '"The request body is not valid JSON: no low surrogate in string", at every strict JSON parser',
 };

@@ -23,36 +23,64 @@ server.store = join(ram, "strict-views");
 await server.start();
 process.on("exit", () => server.kill());
 
-const seeds = [...new Set([...knownSeeds("append", ...providers, "uimessage", "modelmessage", "langchain"), ...times(rounds(10000), (i) => (seed + i * 104729) >>> 0)])];
+const seeds = [
+  ...new Set([
+    ...knownSeeds("append", ...providers, "uimessage", "modelmessage", "langchain"),
+    ...times(rounds(10000), (i) => (seed + i * 104729) >>> 0),
+  ]),
+];
 console.log(`# seed ${seed}`);
 
 // ---- what judges a view ----
 const judges = Object.fromEntries(providers.map((p) => [p, async (view) => check(p, view)]));
 const npm = createRequire(join(here, "../npm/package.json"));
 const load = (name) => import(pathToFileURL(npm.resolve(name)).href);
-const complaint = (rule, e) => [{ rule, text: String(e?.message ?? e).split("\n").slice(0, 3).join(" ") }];
+const complaint = (rule, e) => [
+  {
+    rule,
+    text: String(e?.message ?? e)
+      .split("\n")
+      .slice(0, 3)
+      .join(" "),
+  },
+];
 const others = {
   uimessage: async () => {
     const versions = await Promise.all([5, 6, 7].map(async (v) => [v, await load(`ai${v}`)]));
     return async (view) => {
-      for (const [v, ai] of versions) try { await ai.validateUIMessages({ messages: view }); } catch (e) { return complaint(`ai${v}`, e); }
+      for (const [v, ai] of versions)
+        try {
+          await ai.validateUIMessages({ messages: view });
+        } catch (e) {
+          return complaint(`ai${v}`, e);
+        }
       return [];
     };
   },
   modelmessage: async () => {
     const versions = await Promise.all([5, 6, 7].map(async (v) => [v, await load(`ai${v}`)]));
-    return async (view) => versions.flatMap(([v, ai]) => view.flatMap((m) => {
-      const r = ai.modelMessageSchema.safeParse(m);
-      return r.success ? [] : complaint(`ai${v}`, r.error);
-    })).slice(0, 1);
+    return async (view) =>
+      versions
+        .flatMap(([v, ai]) =>
+          view.flatMap((m) => {
+            const r = ai.modelMessageSchema.safeParse(m);
+            return r.success ? [] : complaint(`ai${v}`, r.error);
+          }),
+        )
+        .slice(0, 1);
   },
   langchain: async () => {
-    const { mapStoredMessagesToChatMessages, mapChatMessagesToStoredMessages } = await load("@langchain/core/messages");
+    const { mapStoredMessagesToChatMessages, mapChatMessagesToStoredMessages } =
+      await load("@langchain/core/messages");
     return async (view) => {
       try {
         const again = mapChatMessagesToStoredMessages(mapStoredMessagesToChatMessages(view));
-        return again.length === view.length ? [] : complaint("langchain", "messages were lost on the way through @langchain/core");
-      } catch (e) { return complaint("langchain", e); }
+        return again.length === view.length
+          ? []
+          : complaint("langchain", "messages were lost on the way through @langchain/core");
+      } catch (e) {
+        return complaint("langchain", e);
+      }
     };
   },
 };
@@ -65,15 +93,37 @@ for (const [format, make] of Object.entries(others)) {
 }
 
 // ---- the histories ----
-const edit = (...list) => `&edit_strategies=${encodeURIComponent(JSON.stringify(list.map(([type, params]) => ({ type, params }))))}`;
-const narrowings = ["&budget=40", "&budget=200", "&budget=1000", "&last=1", "&last=3", "&after=2", "&limit=3", "&before=5&limit=3", "&outputs=full", "&outputs=stub",
-  edit(["remove_tool_result", { keep_recent_n_tool_results: 0 }]), edit(["remove_tool_call_params", { keep_recent_n_tool_calls: 0 }]), edit(["token_limit", { limit_tokens: 100 }]),
-  edit(["middle_out", { token_reduce_to: 100 }]), edit(["remove_tool_result", { keep_recent_n_tool_results: 1 }], ["token_limit", { limit_tokens: 200 }])];
+const edit = (...list) =>
+  `&edit_strategies=${encodeURIComponent(JSON.stringify(list.map(([type, params]) => ({ type, params }))))}`;
+const narrowings = [
+  "&budget=40",
+  "&budget=200",
+  "&budget=1000",
+  "&last=1",
+  "&last=3",
+  "&after=2",
+  "&limit=3",
+  "&before=5&limit=3",
+  "&outputs=full",
+  "&outputs=stub",
+  edit(["remove_tool_result", { keep_recent_n_tool_results: 0 }]),
+  edit(["remove_tool_call_params", { keep_recent_n_tool_calls: 0 }]),
+  edit(["token_limit", { limit_tokens: 100 }]),
+  edit(["middle_out", { token_reduce_to: 100 }]),
+  edit(["remove_tool_result", { keep_recent_n_tool_results: 1 }], ["token_limit", { limit_tokens: 200 }]),
+];
 const failures = new Failures();
 const tally = { views: 0, empty: 0, taken: 0, routes: new Set() };
-const appendPath = (id, h) => `/api/chat-sessions/${id}/messages?record=1&durability=process&format=${h.format}`;
+const appendPath = (id, h) =>
+  `/api/chat-sessions/${id}/messages?record=1&durability=process&format=${h.format}`;
 // One in four or two by another route, chosen by the seed.
-const routes = { responses: ["conversations", "conversations"], openai: ["acontext"], anthropic: ["acontext"], gemini: ["acontext"], acontext: ["acontext", "acontext"] };
+const routes = {
+  responses: ["conversations", "conversations"],
+  openai: ["acontext"],
+  anthropic: ["acontext"],
+  gemini: ["acontext"],
+  acontext: ["acontext", "acontext"],
+};
 const openers = {
   append: async () => (await server.must("POST", "/api/chat-sessions", { body: {} })).id,
   conversations: async () => (await server.must("POST", "/v1/conversations", { body: {} })).id,
@@ -81,7 +131,8 @@ const openers = {
 };
 const senders = {
   conversations: (id, h, m) => server.ask("POST", `/v1/conversations/${id}/items`, { body: { items: [m] } }),
-  acontext: (id, h, m) => server.ask("POST", `/api/v1/session/${id}/messages`, { body: { format: h.format, blob: m } }),
+  acontext: (id, h, m) =>
+    server.ask("POST", `/api/v1/session/${id}/messages`, { body: { format: h.format, blob: m } }),
 };
 await pooled(seeds, async (s) => {
   const h = history(s);
@@ -112,45 +163,82 @@ async function store(h, s) {
     if (r.status < 300) tally.taken++;
     else {
       const why = String(r.json?.error?.message ?? r.text);
-      failures.add("append", `${h.format}: ${why.replace(/"[^"]*"/g, "*").replace(/\d+/g, "N")}`, s, `${why}\n  ${shown(m)}`);
+      failures.add(
+        "append",
+        `${h.format}: ${why.replace(/"[^"]*"/g, "*").replace(/\d+/g, "N")}`,
+        s,
+        `${why}\n  ${shown(m)}`,
+      );
     }
   }
   return id;
 }
 
 async function judge(h, s, id, format, narrowing = "") {
-  const r = await server.ask("GET", `/api/chat-sessions/${id}/messages?format=${format}&strict=1${narrowing || "&tokens=0"}`);
+  const r = await server.ask(
+    "GET",
+    `/api/chat-sessions/${id}/messages?format=${format}&strict=1${narrowing || "&tokens=0"}`,
+  );
   tally.views++;
   if (r.status === 200 && r.json.messages.length === 0) return void (tally.empty += narrowing === "");
-  const found = r.status === 200 ? await judges[format](r.json.messages) : [{ rule: "no_view", text: `${r.status} ${r.text}` }];
+  const found =
+    r.status === 200
+      ? await judges[format](r.json.messages)
+      : [{ rule: "no_view", text: `${r.status} ${r.text}` }];
   for (const v of new Map(found.map((f) => [f.rule, f])).values())
-    failures.add(format, v.rule, s, `${h.kind}: ${v.text}${narrowing && ` with ${narrowing}`}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`, JSON.stringify(h.messages).length);
+    failures.add(
+      format,
+      v.rule,
+      s,
+      `${h.kind}: ${v.text}${narrowing && ` with ${narrowing}`}\n  stored ${shown(h.messages)}\n  ${format} ${shown(r.json?.messages ?? r.text)}`,
+      JSON.stringify(h.messages).length,
+    );
 }
 
 failures.report("append", `a recording append takes every message of ${seeds.length} histories`);
-for (const format of Object.keys(judges)) failures.report(format, `${format}: the judge accepts the views of ${seeds.length} histories`);
+for (const format of Object.keys(judges))
+  failures.report(format, `${format}: the judge accepts the views of ${seeds.length} histories`);
 for (const format of missing) {
   // Not a silent gap: as soon as the format is there, its validators run.
-  report(true, `${format}: the validators of its packages accept each view # SKIP there is no format ${format} yet`);
+  report(
+    true,
+    `${format}: the validators of its packages accept each view # SKIP there is no format ${format} yet`,
+  );
 }
-report(tally.empty * 10 < tally.views, `fewer than a tenth of ${tally.views} views are empty: ${tally.empty}`);
-report(kindsOfHistories.length === 10 && tally.routes.size === 3 && tally.taken > seeds.length, `${tally.taken} messages of ${kindsOfHistories.length} kinds were taken by ${tally.routes.size} routes`);
+report(
+  tally.empty * 10 < tally.views,
+  `fewer than a tenth of ${tally.views} views are empty: ${tally.empty}`,
+);
+report(
+  kindsOfHistories.length === 10 && tally.routes.size === 3 && tally.taken > seeds.length,
+  `${tally.taken} messages of ${kindsOfHistories.length} kinds were taken by ${tally.routes.size} routes`,
+);
 
 // ---- the command line gives the same views ----
 const strict = /--strict\b/.test((await run(steno, ["messages", "--help"])).stdout) ? ["--strict"] : [];
 const unlike = [];
-await pooled(times(8, (i) => (seed + i * 7919) >>> 0), async (s) => {
-  const h = history(s);
-  const id = `cli-${s}`;
-  await run(steno, ["--store", server.store, "append", "--record", "--format", h.format, id], h.messages.map((m) => JSON.stringify(m) + "\n").join(""));
-  for (const p of providers) {
-    const cli = await run(steno, ["--store", server.store, "messages", id, "--format", p, ...strict]);
-    const web = await server.ask("GET", `/api/chat-sessions/${id}/messages?format=${p}&strict=1&tokens=0`);
-    if (web.status === 404 && cli.status === 1) continue; // Its first message was refused.
-    if (cli.status !== 0 || JSON.stringify(JSON.parse(cli.stdout)) !== JSON.stringify(web.json?.messages))
-      unlike.push(`seed ${s}, ${p}: ${shown(cli.stdout || cli.stderr, 400)}\n  but ${shown(web.text, 400)}`);
-  }
-}, 2);
+await pooled(
+  times(8, (i) => (seed + i * 7919) >>> 0),
+  async (s) => {
+    const h = history(s);
+    const id = `cli-${s}`;
+    await run(
+      steno,
+      ["--store", server.store, "append", "--record", "--format", h.format, id],
+      h.messages.map((m) => JSON.stringify(m) + "\n").join(""),
+    );
+    for (const p of providers) {
+      const cli = await run(steno, ["--store", server.store, "messages", id, "--format", p, ...strict]);
+      const web = await server.ask("GET", `/api/chat-sessions/${id}/messages?format=${p}&strict=1&tokens=0`);
+      if (web.status === 404 && cli.status === 1) continue; // Its first message was refused.
+      if (cli.status !== 0 || JSON.stringify(JSON.parse(cli.stdout)) !== JSON.stringify(web.json?.messages))
+        unlike.push(
+          `seed ${s}, ${p}: ${shown(cli.stdout || cli.stderr, 400)}\n  but ${shown(web.text, 400)}`,
+        );
+    }
+  },
+  2,
+);
 report(unlike.length === 0, "the command line gives the same views as the server", unlike);
 done();
 server.kill();
