@@ -9,9 +9,6 @@ There is no Change for the core: records (seq, id, time, format, kind, tokens), 
 bytes of artifacts, titles, and events of runs are compared without looking here.
 
     CHANGES = [
-    Change("check names outputs of which the old program kept only a rendering (issue 13)",
-           cases=["*"], questions=["check"],
-           rule=lambda d: isinstance(d.new, dict) and d.new["what"].startswith("rendering only")),
         Change("Steno's own members do not go to a provider (issue 13)",
                cases=["loop/default/*"], questions=["messages --format openai *"],
                rule=left_out("exitCode", "signal", "timedOut")),
@@ -168,6 +165,9 @@ OPENAI = ["messages --format openai *"]
 ACONTEXT_OPENAI = ["GET /api/v1/session/:id/messages*format=openai"]
 
 CHANGES = [
+    Change("check names outputs of which the old program kept only a rendering (issue 13)",
+           cases=["*"], questions=["check"],
+           rule=lambda d: isinstance(d.new, dict) and d.new["what"].startswith("rendering only")),
     Change("Members that Steno sets itself do not go to a provider, and strict endpoints refuse them "
            "(issue 13, found 6).",
            cases=["demo/default/*", "loop/default/*", "runtime/default/exec", "outputs/default/kinds",
