@@ -384,6 +384,7 @@ static void limits(void **state)
         assert_int_equal(world_run(&w), 0);
         assert_true(has(w.result, "\"reason\":\"max_turns\""));
         assert_true(has(fake_message(fake_count() - 1), "LIMIT_TURNS"));
+        assert_int_equal(fake_count(), 1 + 2 * 2 + 1);
         world_end(&w);
 
         world_init(&w, SCRIPT(ONE(CALL("a", "nap", "{\"ms\":30}")) "," ONE(
