@@ -49,9 +49,8 @@ const struct command cmd_trust = {
     .group = GROUP_RUN,
     .usage = "[DIR]",
     .summary = "trusts a folder's steno.json as it is now",
-    .detail = "Until then its mcpServers, permission rules and base URL are ignored, because a "
-              "cloned folder could start programs with them. A changed file has to be trusted "
-              "again.",
+    .detail = "Until then none of its settings counts, because a cloned folder could start "
+              "programs with them or speak to the model. A changed file has to be trusted again.",
     .example = "steno trust\n"
                "steno trust --forget",
     .opts = trust_table,

@@ -1,8 +1,8 @@
 /*
  * config.c - the layers of a configuration, read strictly and laid over each other.
  *
- * Each file is read into a configuration of its own first, so that what an untrusted file must not
- * say can be taken out of it before anything of it counts.
+ * A steno.json that nobody has trusted is only looked at for the names of its keys, so that the
+ * warning can say what was ignored. Nothing of it becomes part of a configuration.
  */
 #include "loop/config.h"
 
@@ -27,14 +27,13 @@ static const struct setting {
         size_t at;      /* where the config has it, a char * */
         bool is_object; /* kept as JSON */
         bool flag;      /* config_override() may set it */
-        bool trust;     /* ignored in a steno.json that is not trusted */
 } settings[] = {
-    {"provider", offsetof(struct config, provider), false, true, true},
-    {"baseUrl", offsetof(struct config, base_url), false, true, true},
-    {"apiKey", offsetof(struct config, api_key), false, true, true},
-    {"model", offsetof(struct config, model), false, true, false},
-    {"system", offsetof(struct config, system), false, true, false},
-    {"params", offsetof(struct config, params), true, false, false},
+    {"provider", offsetof(struct config, provider), false, true},
+    {"baseUrl", offsetof(struct config, base_url), false, true},
+    {"apiKey", offsetof(struct config, api_key), false, true},
+    {"model", offsetof(struct config, model), false, true},
+    {"system", offsetof(struct config, system), false, true},
+    {"params", offsetof(struct config, params), true, false},
 };
 
 /* Settings that have a reader of their own. "$schema" is for editors. */
@@ -83,6 +82,25 @@ int config_home(const char *const *env, char **path, struct steno_error *err)
                 return error_set(
                     err, STENO_ENOTFOUND, "neither XDG_CONFIG_HOME nor HOME names a directory");
         return n < 0 ? error_nomem(err) : 0;
+}
+
+char *config_home_make(const char *const *env)
+{
+        char *home = NULL;
+
+        if (config_home(env, &home, NULL))
+                return NULL;
+        for (char *p = home + 1; *p; p++) {
+                if (*p != '/')
+                        continue;
+                *p = '\0';
+                mkdir(home, 0700);
+                *p = '/';
+        }
+        mkdir(home, 0700);
+        char *path = realpath(home, NULL);
+        free(home);
+        return path;
 }
 
 static int read_all(int fd, const char *path, char **text, size_t *n, struct steno_error *err)
@@ -163,15 +181,33 @@ static int read_object(
         return *out ? 0 : error_nomem(err);
 }
 
-static int check_keys(const struct json *j, const char *path, struct steno_error *err)
+#define KEYS_MAX (COUNT(settings) + COUNT(lists) + 1)
+
+static void list_keys(const char *known[KEYS_MAX])
 {
-        const char *known[COUNT(settings) + COUNT(lists) + 1] = {0};
         size_t n = 0;
         for (size_t i = 0; i < COUNT(settings); i++)
                 known[n++] = settings[i].key;
         for (size_t i = 0; i < COUNT(lists); i++)
                 known[n++] = lists[i];
+        known[n] = NULL;
+}
+
+static int check_keys(const struct json *j, const char *path, struct steno_error *err)
+{
+        const char *known[KEYS_MAX] = {0};
+        list_keys(known);
         return json_keys_check(j, 0, known, path, err);
+}
+
+/* The loop's own members of a request are not a parameter: a "messages" there would replace the
+ * conversation. */
+static int check_params(const struct config *c, const char *path, struct steno_error *err)
+{
+        const char *taken = c->params ? provider_params_taken(str_of(c->params)) : NULL;
+        return taken ? error_set(
+                           err, STENO_EINVAL, "%.120s: \"params\" cannot set \"%s\"", path, taken)
+                     : 0;
 }
 
 /* `env` NULL: do not expand variables. */
@@ -188,6 +224,8 @@ static int read_document(struct config *c, const struct json *j, const char *con
                          ? read_object(j, settings[i].key, path, out, err)
                          : json_keys_string(j, 0, settings[i].key, path, out, err);
         }
+        if (rc == 0)
+                rc = check_params(c, path, err);
         if (rc == 0)
                 rc = json_keys_strings(j, 0, "environment", path, &c->environment, err);
         snprintf(where, sizeof(where), "%.120s: limits", path);
@@ -306,67 +344,66 @@ static int add_file(struct config *c, const char *path, struct str text, const c
 
 /* ---- a file that is not trusted ---- */
 
-static void forget(char **text, const char *key, struct buf *names)
+/* Only keys that we know are named: the others are a stranger's text. */
+static void name_keys(const struct json *j, struct buf *names)
 {
-        if (!*text)
-                return;
-        buf_printf(names, "%s%s", names->n ? ", " : "", key);
-        free(*text);
-        *text = NULL;
+        const char *known[KEYS_MAX] = {0};
+        size_t named = 0;
+
+        list_keys(known);
+        for (size_t i = 0; known[i]; i++) {
+                if (json_get(j, 0, known[i]) == JSON_NONE)
+                        continue;
+                buf_printf(names, "%s%s", names->n ? ", " : "", known[i]);
+                named++;
+        }
+        if (json_type(j, 0) == JSON_OBJECT && json_count(j, 0) > named)
+                buf_printf(names, "%sunknown keys", names->n ? " and " : "");
 }
 
-static int disarm(struct config *layer, const char *path, char **warnings, struct steno_error *err)
+static int ignore_file(const char *path, struct str text, char **warnings, struct steno_error *err)
 {
+        struct json j;
         struct buf names;
 
+        json_init(&j);
         buf_init(&names, 4096);
-        for (size_t i = 0; i < COUNT(settings); i++)
-                if (settings[i].trust)
-                        forget(setting_in(layer, &settings[i]), settings[i].key, &names);
-        if (layer->servers.count)
-                buf_printf(&names, "%smcpServers", names.n ? ", " : "");
-        mcp_servers_release(&layer->servers);
-        if (layer->rules.count)
-                buf_printf(&names, "%spermissions", names.n ? ", " : "");
-        permission_rules_release(&layer->rules);
-        if (layer->environment)
-                buf_printf(&names, "%senvironment", names.n ? ", " : "");
-        json_keys_free_list(layer->environment);
-        layer->environment = NULL;
+        int rc = json_parse(&j, text.p, text.n, NULL, err);
+        if (rc == 0)
+                name_keys(&j, &names);
+        if (rc < 0 && rc != STENO_ENOMEM) {
+                buf_puts(&names, "the whole text, which is not JSON");
+                rc = 0;
+        }
         const char *list = buf_cstr(&names);
-        int n = 0;
-        if (list && names.n)
-                n = asprintf(warnings,
-                    "%s is not trusted: its %s are ignored; look at it, then run `steno trust`",
-                    path, list);
-        bool failed = !list || n < 0;
+        if (rc == 0 && names.n &&
+            (!list || asprintf(warnings,
+                          "%s is not trusted, so these are ignored: %s; look at it, then run "
+                          "`steno trust`",
+                          path, list) < 0))
+                rc = error_nomem(err);
         buf_release(&names);
-        return failed ? error_nomem(err) : 0;
+        json_release(&j);
+        return rc;
 }
 
 static int add_project(
     struct config *c, const struct config_sources *from, const char *home, struct steno_error *err)
 {
-        struct config layer;
         struct steno_error ignored;
         char *path = NULL, *text = NULL;
         size_t n;
-        bool trusted = false;
 
         if (asprintf(&path, "%s/steno.json", from->directory) < 0)
                 return error_nomem(err);
-        layer_init(&layer);
         /* Read once: what is hashed is what is parsed. */
         int rc = config_slurp(path, &text, &n, err);
-        if (rc == 0 && home)
-                trusted = trust_holds(home, path, str_span(text, n), &ignored);
-        if (rc == 0)
-                rc = read_text(&layer, str_span(text, n), trusted ? from->env : NULL, path, err);
-        if (rc == 0 && !trusted)
-                rc = disarm(&layer, path, &c->warnings, err);
-        if (rc == 0)
-                rc = lay_over(c, &layer, err);
-        config_release(&layer);
+        if (rc == 0) {
+                struct str whole = str_span(text, n);
+                rc = home && trust_holds(home, path, whole, &ignored)
+                         ? add_file(c, path, whole, from->env, err)
+                         : ignore_file(path, whole, &c->warnings, err);
+        }
         free(text);
         free(path);
         return rc == STENO_ENOTFOUND ? 0 : rc;

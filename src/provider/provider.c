@@ -46,3 +46,35 @@ int provider_find(const char *name, const struct provider **out, struct steno_er
                 }
         return refuse(name, err);
 }
+
+/* ---- parameters ---- */
+
+/* What the loop says itself. "functions" is what "tools" was called before. */
+static const char *const taken[] = {
+    "model", "messages", "tools", "functions", "stream", "stream_options"};
+
+static const char *find_taken(const struct json *j, json_ref key)
+{
+        for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+                if (json_is(j, key, taken[i]))
+                        return taken[i];
+        return NULL;
+}
+
+bool provider_param_taken(const struct json *j, json_ref key)
+{
+        return find_taken(j, key) != NULL;
+}
+
+const char *provider_params_taken(struct str params)
+{
+        struct json j;
+        const char *found = NULL;
+        json_init(&j);
+        if (json_parse(&j, params.p, params.n, NULL, NULL) == 0)
+                for (json_ref k = json_child(&j, 0); k != JSON_NONE && !found;
+                     k = json_next_key(&j, 0, k))
+                        found = find_taken(&j, k);
+        json_release(&j);
+        return found;
+}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "provider/reply.h"
 #include "steno_loop.h"
@@ -92,6 +93,14 @@ struct provider {
 int provider_find(const char *name, const struct provider **out, struct steno_error *err);
 /* The i-th row; NULL behind the last one. */
 const struct provider *provider_at(size_t i);
+
+/* ---- parameters ---- */
+
+/* Is this key of a parameter object one that the loop sets itself (messages, tools, stream ...)?
+ * Such a parameter is never sent: it would replace the conversation. */
+bool provider_param_taken(const struct json *j, json_ref key);
+/* The first such key of a JSON object, or NULL. */
+const char *provider_params_taken(struct str params);
 
 /* ---- the rows ---- */
 

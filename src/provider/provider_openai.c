@@ -85,7 +85,8 @@ static void put_params(struct jsonw *w, struct str params)
         json_init(&j);
         if (params.n && json_parse(&j, params.p, params.n, NULL, NULL) == 0)
                 for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
-                        jsonw_copy_member(w, &j, k);
+                        if (!provider_param_taken(&j, k))
+                                jsonw_copy_member(w, &j, k);
         json_release(&j);
 }
 
