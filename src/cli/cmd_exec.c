@@ -90,24 +90,13 @@ static int append_call(struct cli *c, char **argv, const char *call)
         return rc ? cli_fail(c, &err) : 0;
 }
 
-/* Steno's configuration may hold a key; NULL when there is none. */
-static char *config_path(void)
-{
-        char *home = NULL;
-        char *path = NULL;
-        if (config_home((const char *const *)environ, &home, NULL) == 0)
-                path = realpath(home, NULL);
-        free(home);
-        return path;
-}
-
 static int run_command(struct cli *c, const struct exec_opts *o, char **argv, struct running *r,
     struct exec_result *result)
 {
         struct steno_error err = {0};
         char **env = NULL;
         char *store = realpath(cli_store_path(c), NULL);
-        char *config = config_path();
+        char *config = config_home_make((const char *const *)environ);
         const char *hidden[] = {store, config, NULL};
         int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
         if (rc == 0) {

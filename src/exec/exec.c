@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,9 +100,16 @@ static int describe(const struct exec_word *w, const struct exec_spec *spec, con
                    : w->b == EACCES || w->b == EPERM ? STENO_EDENIED
                                                      : STENO_EIO;
 
-        if (w->a == EXEC_STAGE_DIRECTORY)
+        if (w->a == EXEC_STAGE_DIRECTORY && w->b == EXDEV)
+                error_set(err, code = STENO_EDENIED,
+                    "cannot run \"%.80s\": %.100s leads out of the working directory", program,
+                    spec->inside);
+        else if (w->a == EXEC_STAGE_DIRECTORY)
                 error_set(err, code, "cannot run \"%.80s\" in %.100s: %s", program,
-                    spec->directory ? spec->directory : "the working directory", strerror(w->b));
+                    spec->inside      ? spec->inside
+                    : spec->directory ? spec->directory
+                                      : "the working directory",
+                    strerror(w->b));
         else if (w->a != EXEC_STAGE_EXEC)
                 return error_sys(err, w->b, "cannot run \"%.100s\"", program);
         else if (w->b == ENOENT && !strchr(program, '/'))
@@ -133,7 +141,10 @@ static int fork_supervisor(const struct exec_launch *launch, struct exec_process
         /* A handler of the host must not run in the copy. */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        p->supervisor = _Fork();
+        unsigned long flags = exec_shield_clone_flags(launch->way);
+        /* The C library has no fork into namespaces; the copy makes system calls only. */
+        p->supervisor =
+            flags ? (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL) : _Fork();
         if (p->supervisor == 0)
                 exec_supervise(launch);
         int failure = p->supervisor < 0 ? errno : 0;
@@ -141,27 +152,51 @@ static int fork_supervisor(const struct exec_launch *launch, struct exec_process
         return failure;
 }
 
-static int launch(const struct exec_launch *l, const struct exec_spec *spec, int *pair,
-    struct exec_process *p, struct steno_error *err)
+/* One attempt, by l->way. *again: this way is not possible here, another may be. */
+static int launch(struct exec_launch *l, const struct exec_spec *spec, struct exec_process *p,
+    bool *again, struct steno_error *err)
 {
-        int failure = fork_supervisor(l, p);
         struct exec_word w = {.kind = -1};
+        int pair[2];
 
-        if (failure)
-                return error_sys(err, failure, "cannot fork");
+        *again = false;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_sys(err, errno, "cannot run \"%.100s\"", l->argv[0]);
+        l->control = pair[1];
+        int failure = fork_supervisor(l, p);
         close(pair[1]);
-        pair[1] = -1;
+        if (failure) {
+                close(pair[0]);
+                *again = exec_shield_clone_flags(l->way) != 0;
+                return error_sys(err, failure, "cannot fork");
+        }
         if (hear(pair[0], 0, &w) && w.kind == EXEC_STARTED) {
                 p->shield = (enum exec_shield)w.a;
+                p->gaps = (unsigned)w.b;
                 p->control = pair[0];
-                pair[0] = -1;
                 return 0;
         }
+        close(pair[0]);
         while (waitpid(p->supervisor, NULL, 0) < 0 && errno == EINTR)
                 continue;
+        *again = w.kind == EXEC_FAILED && w.a == EXEC_STAGE_SHIELD;
         if (w.kind != EXEC_FAILED)
                 return error_set(err, STENO_EIO, "the supervising process died");
         return describe(&w, spec, l->argv[0], err);
+}
+
+/* Tries the plan's ways until one is possible. */
+static int launch_somehow(struct exec_launch *l, const struct exec_spec *spec,
+    struct exec_process *p, struct steno_error *err)
+{
+        bool again = true;
+        int rc = 0;
+
+        for (size_t i = 0; again && i < l->plan->way_count; i++) {
+                l->way = l->plan->ways[i];
+                rc = launch(l, spec, p, &again, err);
+        }
+        return rc;
 }
 
 int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct steno_error *err)
@@ -170,7 +205,6 @@ int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct sten
         const char *const *argv = spec->shell ? shell : spec->argv;
         struct exec_shield_plan plan;
         struct arena a;
-        int pair[2] = {-1, -1};
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         int rc;
 
@@ -180,8 +214,8 @@ int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct sten
         rc = exec_shield_plan(&plan, spec->hidden, spec->directory, err);
         if (rc < 0)
                 goto out;
-        if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-                rc = error_sys(err, errno, "cannot start %.100s", argv[0]);
+        if (null < 0) {
+                rc = error_sys(err, errno, "cannot run \"%.100s\"", argv[0]);
                 goto out;
         }
         struct exec_launch l = {
@@ -189,22 +223,19 @@ int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct sten
             .argv = (char *const *)argv,
             .env = (char *const *)spec->env,
             .directory = absolute(&a, spec->directory),
+            .inside = spec->inside,
             .plan = &plan,
             .memory_bytes = spec->memory_bytes,
             .cpu_seconds = spec->cpu_seconds,
             .in = spec->in >= 0 ? spec->in : null,
             .out = spec->out >= 0 ? spec->out : null,
             .err = spec->err >= 0 ? spec->err : null,
-            .control = pair[1],
         };
         if (!l.programs || !l.directory)
                 rc = a.failed ? error_nomem(err) : error_sys(err, errno, "the working directory");
         else
-                rc = launch(&l, spec, pair, p, err);
+                rc = launch_somehow(&l, spec, p, err);
 out:
-        for (int i = 0; i < 2; i++)
-                if (pair[i] >= 0)
-                        close(pair[i]);
         if (null >= 0)
                 close(null);
         exec_shield_release(&plan);
@@ -372,6 +403,7 @@ static void conclude(struct run *r)
         res->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         res->leftover = r->process.leftover;
         res->shield = r->process.shield;
+        res->gaps = r->process.gaps;
         res->duration_ms = (uint64_t)((r->exited ? r->exited : time_monotonic_ms()) - r->started);
 }
 

@@ -27,6 +27,8 @@ struct exec_spec {
         const char *const *argv;   /* NULL-terminated; NULL when `shell` is set */
         const char *shell;         /* one opaque string for /bin/sh -c */
         const char *directory;     /* NULL: the caller's */
+        const char *inside;        /* a path beneath it, where it runs; STENO_EDENIED when it
+                                      leads out, by whatever links. NULL: there itself */
         const char *const *env;    /* NULL-terminated NAME=VALUE, the whole environment */
         const char *const *hidden; /* NULL-terminated directories it must not reach, or NULL */
         uint64_t memory_bytes;     /* of each process; 0: no limit */
@@ -38,6 +40,7 @@ struct exec_process {
         pid_t supervisor;
         int control; /* readable when there is something for exec_notice() */
         enum exec_shield shield;
+        unsigned gaps; /* enum exec_gap */
         bool exited;
         int status;        /* as of waitpid, once exited */
         bool gone;         /* no process of its tree is left */
@@ -76,6 +79,7 @@ struct exec_result {
         bool timed_out;
         bool stopped;
         enum exec_shield shield;
+        unsigned gaps; /* enum exec_gap */
         unsigned leftover;
         uint64_t duration_ms;
         uint64_t bytes; /* of output */

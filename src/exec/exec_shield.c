@@ -9,19 +9,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/str.h"
+#include "exec/exec_mounts.h"
 
 #define NR_LANDLOCK_CREATE 444
 #define NR_LANDLOCK_ADD 445
@@ -36,8 +39,13 @@
 /* What a rule on something that is no directory may name. */
 #define ACCESS_OF_FILE (UINT64_C(7) | ACCESS_TRUNCATE)
 
+#define SCOPE_SIGNAL (UINT64_C(1) << 1) /* version 6 */
+
+/* The kernel takes a shorter one from programs that know less. */
 struct ruleset_attr {
         uint64_t handled_access_fs;
+        uint64_t handled_access_net;
+        uint64_t scoped;
 };
 
 struct beneath_attr {
@@ -47,28 +55,32 @@ struct beneath_attr {
 
 /* ---- Landlock rules, in the parent ---- */
 
-/* IOCTL_DEV and later rights stay unhandled: what is not handled is allowed. */
-static uint64_t handled_access(void)
+static long landlock_version(void)
 {
-        long abi = syscall(NR_LANDLOCK_CREATE, NULL, (size_t)0, LANDLOCK_ABI_QUERY);
+        return syscall(NR_LANDLOCK_CREATE, NULL, (size_t)0, LANDLOCK_ABI_QUERY);
+}
 
-        if (abi < 1)
+/* IOCTL_DEV and later rights stay unhandled: what is not handled is allowed. */
+static uint64_t handled_access(long version)
+{
+        if (version < 1)
                 return 0;
         uint64_t access = ACCESS_V1;
-        if (abi >= 2)
+        if (version >= 2)
                 access |= ACCESS_REFER;
-        if (abi >= 3)
+        if (version >= 3)
                 access |= ACCESS_TRUNCATE;
         return access;
 }
 
-static int ruleset_new(uint64_t access)
+static int ruleset_new(uint64_t access, bool scoped)
 {
-        struct ruleset_attr attr = {access};
+        struct ruleset_attr attr = {access, 0, SCOPE_SIGNAL};
+        size_t size = scoped ? sizeof(attr) : sizeof(attr.handled_access_fs);
 
         if (access == 0)
                 return -1;
-        return (int)syscall(NR_LANDLOCK_CREATE, &attr, sizeof(attr), 0u);
+        return (int)syscall(NR_LANDLOCK_CREATE, &attr, size, 0u);
 }
 
 /* Symbolic links need no rule: access is judged where they lead. A name that vanished meanwhile
@@ -179,32 +191,60 @@ static bool works_above(const struct exec_shield_plan *plan, const char *directo
         return above;
 }
 
+/* Which ways to try, best first. A user namespace shows root's files as nobody's, which ssh and
+ * others mind: without privileges it is taken first only where Landlock would break ordinary work
+ * or could not hold off signals. */
+static void choose_ways(struct exec_shield_plan *plan, const char *directory)
+{
+        bool user_first = !plan->scoped || works_above(plan, directory ? directory : ".") ||
+                          works_above(plan, "/tmp");
+
+        if (geteuid() == 0)
+                plan->ways[plan->way_count++] = EXEC_WAY_ROOT;
+        if (user_first)
+                plan->ways[plan->way_count++] = EXEC_WAY_USER;
+        plan->ways[plan->way_count++] = EXEC_WAY_LANDLOCK;
+        if (!user_first)
+                plan->ways[plan->way_count++] = EXEC_WAY_USER;
+        plan->ways[plan->way_count++] = EXEC_WAY_BARE;
+}
+
+/* Before 6.14 pid_max is one for the whole machine and must not be touched. */
+static bool has_own_pid_max(void)
+{
+        struct utsname name;
+        unsigned major = 0, minor = 0;
+
+        return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+               (major > 6 || (major == 6 && minor >= 14));
+}
+
 int exec_shield_plan(struct exec_shield_plan *plan, const char *const *hidden,
     const char *directory, struct steno_error *err)
 {
-        uint64_t access = handled_access();
+        long version = landlock_version();
+        uint64_t access = handled_access(version);
         int rc;
 
         memset(plan, 0, sizeof(*plan));
         plan->strict = plan->loose = -1;
+        plan->scoped = version >= 6;
+        plan->own_pid_max = has_own_pid_max();
         rc = resolve_hidden(plan, hidden, err);
         if (rc < 0)
                 return rc;
-        /* A user namespace shows root's files as nobody's, which ssh and others mind: without
-         * privileges it is taken only where Landlock would break ordinary work. */
-        plan->namespace_first = geteuid() == 0 || works_above(plan, directory ? directory : ".") ||
-                                works_above(plan, "/tmp");
+        choose_ways(plan, directory);
         snprintf(plan->user_map, sizeof(plan->user_map), "%u %u 1\n", (unsigned)geteuid(),
             (unsigned)geteuid());
         snprintf(plan->group_map, sizeof(plan->group_map), "%u %u 1\n", (unsigned)getegid(),
             (unsigned)getegid());
 
-        plan->loose = ruleset_new(access);
+        plan->loose = ruleset_new(access, plan->scoped);
         if (plan->loose >= 0)
                 allow_at(plan->loose, access, AT_FDCWD, "/");
         if (plan->count == 0)
                 return 0;
-        plan->strict = ruleset_new(access);
+        plan->strict = ruleset_new(access, plan->scoped);
         rc = plan->strict >= 0 ? allow_beside(plan, plan->strict, access, "/") : 0;
         if (rc < 0) {
                 exec_shield_release(plan);
@@ -222,7 +262,19 @@ void exec_shield_release(struct exec_shield_plan *plan)
         plan->strict = plan->loose = -1;
 }
 
-/* ---- in the child: system calls only ---- */
+unsigned long exec_shield_clone_flags(enum exec_way way)
+{
+        return way == EXEC_WAY_ROOT   ? CLONE_NEWPID
+               : way == EXEC_WAY_USER ? CLONE_NEWUSER | CLONE_NEWPID
+                                      : 0;
+}
+
+bool exec_shield_has_pids(enum exec_way way)
+{
+        return way == EXEC_WAY_ROOT || way == EXEC_WAY_USER;
+}
+
+/* ---- in the supervisor and the child: system calls only ---- */
 
 static bool enforce(int ruleset)
 {
@@ -241,45 +293,76 @@ static bool write_file(const char *path, const char *text)
         return ok;
 }
 
-enum entered { ENTERED, REFUSED, BROKEN };
-
-static enum entered enter_namespace(const struct exec_shield_plan *plan)
+bool exec_shield_enter(const struct exec_shield_plan *plan, enum exec_way way)
 {
-        if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0) {
-                if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-                        return REFUSED;
-                if (!write_file("/proc/self/setgroups", "deny") ||
-                    !write_file("/proc/self/uid_map", plan->user_map) ||
-                    !write_file("/proc/self/gid_map", plan->group_map))
-                        return BROKEN;
-        }
-        if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-                return BROKEN;
-        for (size_t i = 0; i < plan->count; i++)
-                if (mount("none", plan->hidden[i], "tmpfs",
-                        MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=000,size=4k") < 0)
-                        return BROKEN;
-        return ENTERED;
+        return way != EXEC_WAY_USER || (write_file("/proc/self/setgroups", "deny") &&
+                                           write_file("/proc/self/uid_map", plan->user_map) &&
+                                           write_file("/proc/self/gid_map", plan->group_map));
 }
 
-int exec_shield_apply(const struct exec_shield_plan *plan, bool namespaces)
-{
-        if (plan->count == 0)
-                return enforce(plan->loose) ? EXEC_SHIELD_LANDLOCK : EXEC_SHIELD_NONE;
-        if (!namespaces || !plan->namespace_first)
-                if (enforce(plan->strict))
-                        return EXEC_SHIELD_LANDLOCK;
-        if (!namespaces)
-                return EXEC_SHIELD_NONE;
+/* What could undo the mounts, reach processes and disks around them, or open files by their number
+ * instead of their name. The bounding set counts: root gets the rest back at each exec. */
+static const int dropped[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_MKNOD, CAP_SYS_RAWIO,
+    CAP_SYS_MODULE, CAP_DAC_READ_SEARCH, CAP_SYS_BOOT, CAP_PERFMON, CAP_BPF,
+    CAP_CHECKPOINT_RESTORE};
 
-        switch (enter_namespace(plan)) {
-        case ENTERED:
-                /* Without this a child that kept its privileges could unmount. */
-                enforce(plan->loose);
-                return EXEC_SHIELD_NAMESPACE;
-        case BROKEN:
-                return -1;
-        default:
-                return enforce(plan->strict) ? EXEC_SHIELD_LANDLOCK : EXEC_SHIELD_NONE;
+static bool drop_capabilities(void)
+{
+        struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+        struct __user_cap_data_struct data[2];
+
+        if (syscall(SYS_capget, &head, data) < 0)
+                return false;
+        for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++) {
+                uint32_t bit = UINT32_C(1) << (dropped[i] % 32);
+                struct __user_cap_data_struct *d = &data[dropped[i] / 32];
+                /* EINVAL: a kernel that does not know it yet. */
+                if (prctl(PR_CAPBSET_DROP, dropped[i], 0, 0, 0) < 0 && errno != EINVAL)
+                        return false;
+                d->effective &= ~bit;
+                d->permitted &= ~bit;
+                d->inheritable &= ~bit;
         }
+        return syscall(SYS_capset, &head, data) == 0 &&
+               (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0 || errno == EINVAL);
+}
+
+/* In a user namespace its own processes are counted, elsewhere all of the user's would be. */
+static void limit_user_processes(void)
+{
+        struct rlimit limit = {EXEC_PROCESSES_MAX, EXEC_PROCESSES_MAX};
+
+        setrlimit(RLIMIT_NPROC, &limit);
+}
+
+static int apply_namespace(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
+{
+        bool root = way == EXEC_WAY_ROOT;
+
+        if (!exec_mounts_enter(plan, root))
+                return -1;
+        if (root && !drop_capabilities())
+                return -1;
+        if (!root)
+                limit_user_processes();
+        if (root && !plan->own_pid_max)
+                *gaps |= EXEC_GAP_PROCESSES;
+        enforce(plan->loose);
+        return EXEC_SHIELD_NAMESPACE;
+}
+
+int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
+{
+        *gaps = 0;
+        if (exec_shield_has_pids(way))
+                return apply_namespace(plan, way, gaps);
+        *gaps = EXEC_GAP_PROCESSES;
+        if (way == EXEC_WAY_LANDLOCK) {
+                if (!enforce(plan->count ? plan->strict : plan->loose))
+                        return -1;
+                *gaps |= plan->scoped ? 0 : EXEC_GAP_SIGNALS;
+                return EXEC_SHIELD_LANDLOCK;
+        }
+        *gaps |= EXEC_GAP_SIGNALS | EXEC_GAP_FILES;
+        return EXEC_SHIELD_NONE;
 }

@@ -1,17 +1,25 @@
 /*
- * exec_shield.h - keeps a child process away from directories and from its parent.
+ * exec_shield.h - keeps a child process away from directories, from its parent, and from whatever
+ * would let it undo that.
  *
- * Hiding is done in one of two ways, whichever the machine and the caller's directory allow:
+ * Some directories are guarded (the store, Steno's configuration): a child can neither see what is
+ * in them nor rename, replace or shadow them or a folder above them. A child can also not signal or
+ * trace a process outside, and nothing that it starts outlives its supervisor. There are three ways
+ * to keep these promises, tried in the order that suits the caller:
  *
- *   namespace  an empty read-only file system is mounted over each hidden directory, in a mount
- *              namespace of the child's own. Everything else looks as it always does.
- *   landlock   an allow-list of everything beside the path to each hidden directory. Landlock has
- *              no "all but", so the directories on that path lose what belongs to themselves:
- *              they cannot be listed, and names that are made in them later cannot be used.
+ *   root       mount and PID namespaces of its own. An empty read-only file system is mounted over
+ *              each guarded directory, and every folder above it is bound onto itself, because a
+ *              mount point cannot be renamed. /dev holds only harmless devices, /sys and /proc/sys
+ *              are read-only, and the capabilities that could undo this are gone.
+ *   user       the same in a user namespace, for who is not root: files of others seem to belong to
+ *              nobody there, which ssh and some others mind.
+ *   landlock   an allow-list of everything beside the path to each guarded directory. Landlock has
+ *              no "all but", so the folders on that path lose what belongs to themselves: they
+ *              cannot be listed, and names that are made in them later cannot be used. Signals are
+ *              confined from version 6 of Landlock on.
  *
- * Either way the child ends in a Landlock domain where the kernel has one: it can undo no mount,
- * trace no process outside, and read no /proc/<pid>/environ of one. Where the machine has neither,
- * EXEC_SHIELD_NONE says so and only file modes protect.
+ * In the first two the child ends in a Landlock domain as well, where the kernel has one. Where a
+ * promise cannot be kept, the gaps say which (exec_shield_gaps).
  */
 #ifndef EXEC_EXEC_SHIELD_H
 #define EXEC_EXEC_SHIELD_H
@@ -23,6 +31,7 @@
 #include "steno.h"
 
 #define EXEC_HIDDEN_MAX 4
+#define EXEC_PROCESSES_MAX 4096 /* of one command, threads too: far above any build */
 
 enum exec_shield {
         EXEC_SHIELD_NONE,
@@ -30,12 +39,35 @@ enum exec_shield {
         EXEC_SHIELD_NAMESPACE,
 };
 
+/* "none", "landlock", "namespace" */
+const char *exec_shield_name(enum exec_shield shield);
+
+/* What a shield does not hold off. */
+enum exec_gap {
+        EXEC_GAP_FILES = 1,     /* guarded directories: only file modes protect them */
+        EXEC_GAP_SIGNALS = 2,   /* it can signal processes of its user, its supervisor's too */
+        EXEC_GAP_PROCESSES = 4, /* how many processes it starts; they end with it all the same */
+};
+
+/* How a child is started; a plan has the ways to try, best first. */
+enum exec_way {
+        EXEC_WAY_ROOT,
+        EXEC_WAY_USER,
+        EXEC_WAY_LANDLOCK,
+        EXEC_WAY_BARE,
+};
+
+#define EXEC_WAYS 4
+
 struct exec_shield_plan {
         char hidden[EXEC_HIDDEN_MAX][PATH_MAX]; /* resolved */
         size_t count;
-        int strict; /* Landlock rules: all but the hidden ones; -1 where there is no Landlock */
-        int loose;  /* Landlock rules: all */
-        bool namespace_first;
+        int strict;  /* Landlock rules: all but the hidden ones; -1 where there is no Landlock */
+        int loose;   /* Landlock rules: all */
+        bool scoped; /* those rules confine signals */
+        bool own_pid_max; /* the kernel has a limit of processes for each PID namespace */
+        enum exec_way ways[EXEC_WAYS];
+        size_t way_count;
         char user_map[64];
         char group_map[64];
 };
@@ -48,11 +80,18 @@ int exec_shield_plan(struct exec_shield_plan *plan, const char *const *hidden,
     const char *directory, struct steno_error *err);
 void exec_shield_release(struct exec_shield_plan *plan);
 
+/* Flags for clone(): the namespaces in which the supervisor must be made. */
+unsigned long exec_shield_clone_flags(enum exec_way way);
+/* Is the supervisor the first process of a PID namespace? */
+bool exec_shield_has_pids(enum exec_way way);
+
+/* Done by the supervisor first of all. Only system calls. */
+bool exec_shield_enter(const struct exec_shield_plan *plan, enum exec_way way);
 /*
- * Done by the child between fork and exec: only system calls. Returns the shield that holds now,
- * or -1 when a namespace was entered and could not be set up: the process cannot be used then,
- * and the caller tries again in a new one with namespaces off.
+ * Done by the child between fork and exec: only system calls. Returns the shield that holds now and
+ * fills in the gaps (enum exec_gap), or -1 when this way is not possible here: the process is then
+ * of no use, and the next way is tried in a new one.
  */
-int exec_shield_apply(const struct exec_shield_plan *plan, bool namespaces);
+int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps);
 
 #endif

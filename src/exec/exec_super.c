@@ -86,6 +86,7 @@ static void close_all_but(int *keep, size_t n)
 
 struct report {
         int32_t shield;
+        uint32_t gaps;
         int32_t stage; /* EXEC_STAGE_NONE: all went well so far */
         int32_t sys;
 };
@@ -169,19 +170,43 @@ _Noreturn static void give_up(int fd, struct report r, int32_t stage)
         _exit(127);
 }
 
-_Noreturn static void become_child(const struct exec_launch *l, bool namespaces, int fd)
+/* openat2 and its structure are younger than some C libraries. */
+struct how {
+        uint64_t flags, mode, resolve;
+};
+
+#define NR_OPENAT2 437
+#define BENEATH 0x08u
+#define NO_MAGIC_LINKS 0x02u
+
+/* After the shield, so that a directory that is hidden now is not entered from before. */
+static bool enter_directory(const struct exec_launch *l)
+{
+        struct how how = {
+            .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = BENEATH | NO_MAGIC_LINKS};
+
+        if (chdir(l->directory) < 0)
+                return false;
+        if (!l->inside)
+                return true;
+        int fd = (int)syscall(NR_OPENAT2, AT_FDCWD, l->inside, &how, sizeof(how));
+        return fd >= 0 && fchdir(fd) == 0;
+}
+
+_Noreturn static void become_child(const struct exec_launch *l, int fd)
 {
         struct report r = {0};
+        unsigned gaps = 0;
 
         setsid();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        r.shield = exec_shield_apply(l->plan, namespaces);
+        r.shield = exec_shield_apply(l->plan, l->way, &gaps);
+        r.gaps = gaps;
         if (r.shield < 0)
                 give_up(fd, r, EXEC_STAGE_SHIELD);
         if (!place_descriptors(l, &fd) || !limit_resources(l))
                 give_up(fd, r, EXEC_STAGE_SETUP);
-        /* After the shield, so that a directory that is hidden now is not entered from before. */
-        if (chdir(l->directory) < 0)
+        if (!enter_directory(l))
                 give_up(fd, r, EXEC_STAGE_DIRECTORY);
         if (write(fd, &r, sizeof(r)) != sizeof(r))
                 _exit(127);
@@ -191,19 +216,19 @@ _Noreturn static void become_child(const struct exec_launch *l, bool namespaces,
 }
 
 /* The child's pid, or -1 with *r filled. *r holds the last word of the child. */
-static pid_t start_child(const struct exec_launch *l, bool namespaces, struct report *r)
+static pid_t start_child(const struct exec_launch *l, struct report *r)
 {
         int fds[2];
         struct report got;
 
-        *r = (struct report){0, EXEC_STAGE_FORK, 0};
+        *r = (struct report){.stage = EXEC_STAGE_FORK};
         if (pipe2(fds, O_CLOEXEC) < 0) {
                 r->sys = errno;
                 return -1;
         }
         pid_t pid = _Fork();
         if (pid == 0)
-                become_child(l, namespaces, fds[1]);
+                become_child(l, fds[1]);
         int failure = errno;
         close(fds[1]);
         if (pid < 0) {
@@ -353,6 +378,7 @@ struct watch {
         int signals;
         pid_t child;
         bool child_gone;
+        bool has_pids; /* we are the first process of a PID namespace */
         unsigned leftover;
         enum phase phase;
         int64_t since; /* when the phase began */
@@ -365,6 +391,18 @@ static void say(int control, int32_t kind, int32_t a, int32_t b)
 
         while (send(control, &w, sizeof(w), MSG_NOSIGNAL) < 0 && errno == EINTR)
                 continue;
+}
+
+/* Signals every descendant; how many there were, as far as /proc tells. */
+static unsigned signal_tree(struct watch *w, int signal)
+{
+        if (!w->has_pids)
+                return signal_all(&w->family, w->child_gone ? 0 : w->child, signal);
+        /* From the first process of a namespace this reaches all the others, however they fork. */
+        kill(-1, signal);
+        if (signal == SIGTERM)
+                kill(-1, SIGCONT);
+        return 0;
 }
 
 /* False when no descendant is left. */
@@ -382,6 +420,8 @@ static bool reap(struct watch *w)
                 if (pid == w->child) {
                         w->child_gone = true;
                         say(w->control, EXEC_EXITED, status, 0);
+                } else if (w->has_pids && w->child_gone && w->phase == KILLING) {
+                        w->leftover++;
                 }
         }
 }
@@ -392,9 +432,8 @@ static void enter_phase(struct watch *w, enum phase phase)
                 return;
         w->phase = phase;
         w->since = time_monotonic_ms();
-        unsigned found = signal_all(
-            &w->family, w->child_gone ? 0 : w->child, phase == KILLING ? SIGKILL : SIGTERM);
-        if (w->child_gone && phase == KILLING)
+        unsigned found = signal_tree(w, phase == KILLING ? SIGKILL : SIGTERM);
+        if (w->child_gone && phase == KILLING && !w->has_pids)
                 w->leftover = found;
 }
 
@@ -416,7 +455,7 @@ static void advance(struct watch *w)
         if (w->phase == TERMINATING && time_monotonic_ms() - w->since >= EXEC_GRACE_MS)
                 enter_phase(w, KILLING);
         else if (w->phase == KILLING)
-                signal_all(&w->family, 0, SIGKILL);
+                signal_tree(w, SIGKILL);
 }
 
 static void watch_tree(struct watch *w)
@@ -467,7 +506,7 @@ static bool watch_init(struct watch *w, int control)
 _Noreturn void exec_supervise(const struct exec_launch *l)
 {
         struct watch w;
-        struct report r = {0, EXEC_STAGE_FORK, ENOMEM};
+        struct report r = {.stage = EXEC_STAGE_FORK, .sys = ENOMEM};
         int first[] = {l->control, l->in, l->out, l->err, l->plan->strict, l->plan->loose};
 
         setsid();
@@ -475,11 +514,14 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
         prctl(PR_SET_NAME, "steno-exec");
         close_all_but(first, sizeof(first) / sizeof(*first));
         fill_standard();
+        if (!exec_shield_enter(l->plan, l->way)) {
+                r = (struct report){.stage = EXEC_STAGE_SHIELD, .sys = errno};
+                goto failed;
+        }
         if (!watch_init(&w, l->control))
                 goto failed;
-        w.child = start_child(l, true, &r);
-        if (w.child < 0 && r.stage == EXEC_STAGE_SHIELD)
-                w.child = start_child(l, false, &r);
+        w.has_pids = exec_shield_has_pids(l->way);
+        w.child = start_child(l, &r);
         if (w.child < 0)
                 goto failed;
         /* Our copy of the environment is not for the child; without Landlock this hides it. Not
@@ -488,7 +530,7 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
         int second[] = {w.control, w.signals};
         close_all_but(second, 2);
         fill_standard();
-        say(w.control, EXEC_STARTED, r.shield, 0);
+        say(w.control, EXEC_STARTED, r.shield, (int32_t)r.gaps);
         watch_tree(&w);
         _exit(0);
 failed:

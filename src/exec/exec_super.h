@@ -17,7 +17,9 @@ struct exec_launch {
         char *const *argv;
         char *const *env;
         const char *directory; /* absolute */
+        const char *inside;    /* a path beneath it that must not leave it, or NULL */
         const struct exec_shield_plan *plan;
+        enum exec_way way;
         uint64_t memory_bytes;
         uint64_t cpu_seconds;
         int in, out, err;
@@ -26,7 +28,7 @@ struct exec_launch {
 
 /* What the supervisor says, one packet each: FAILED alone, or STARTED, EXITED, GONE. */
 enum exec_word_kind {
-        EXEC_STARTED, /* a: the shield */
+        EXEC_STARTED, /* a: the shield, b: its gaps */
         EXEC_FAILED,  /* a: enum exec_stage, b: errno */
         EXEC_EXITED,  /* a: wait status */
         EXEC_GONE,    /* a: processes that had outlived the child */

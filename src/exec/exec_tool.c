@@ -35,15 +35,21 @@ static int refuse(struct steno_tool_call *call, struct tool_result *result, cons
         return tool_call_puts(call, words, err);
 }
 
-static char *join(const char *base, const char *directory)
+/* The part of `directory` beneath `base`; NULL when its spelling leads elsewhere. Links are found
+ * out when it is entered. */
+static const char *beneath(const char *base, const char *directory)
 {
-        char *path = NULL;
+        size_t n = base ? strlen(base) : 0;
 
-        if (!directory)
-                return base ? strdup(base) : strdup(".");
-        if (!base || directory[0] == '/')
-                return strdup(directory);
-        return asprintf(&path, "%s/%s", base, directory) < 0 ? NULL : path;
+        if (directory[0] != '/')
+                return directory;
+        while (n && base[n - 1] == '/')
+                n--;
+        if (!base || base[0] != '/' || strncmp(directory, base, n) != 0 ||
+            (directory[n] && directory[n] != '/'))
+                return NULL;
+        directory += n + strspn(directory + n, "/");
+        return *directory ? directory : ".";
 }
 
 static uint64_t time_limit(const struct exec_tool_options *o, const struct exec_args *a,
@@ -93,15 +99,19 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
     struct steno_tool_call *call, struct tool_result *result, struct steno_error *err)
 {
         char **env = NULL;
-        char *directory = join(o->directory, a->directory);
+        const char *inside = a->directory ? beneath(o->directory, a->directory) : NULL;
         uint64_t limit = time_limit(o, a, call);
         struct exec_result r;
-        int rc = directory ? exec_env(o->env, o->environment, NULL, &env, err) : error_nomem(err);
 
+        if (a->directory && !inside)
+                return refuse(
+                    call, result, "directory must be a path in the session's directory", err);
+        int rc = exec_env(o->env, o->environment, NULL, &env, err);
         if (rc == 0) {
                 struct exec_spec spec = {.argv = (const char *const *)a->argv,
                     .shell = a->shell,
-                    .directory = directory,
+                    .directory = o->directory ? o->directory : ".",
+                    .inside = inside,
                     .env = (const char *const *)env,
                     .hidden = o->hidden,
                     .memory_bytes = o->memory_bytes,
@@ -122,7 +132,6 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
                         rc = refuse(call, result, err->msg, err);
         }
         exec_env_free(env);
-        free(directory);
         return rc;
 }
 

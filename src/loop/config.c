@@ -103,6 +103,25 @@ char *config_home_make(const char *const *env)
         return path;
 }
 
+char *config_home_link(const char *const *env)
+{
+        char *home = NULL;
+        struct stat st;
+
+        if (config_home(env, &home, NULL))
+                return NULL;
+        for (char *p = home + 1; *p; p++) {
+                if (*p != '/')
+                        continue;
+                *p = '\0';
+                if (lstat(home, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid == geteuid())
+                        return home;
+                *p = '/';
+        }
+        free(home);
+        return NULL;
+}
+
 static int read_all(int fd, const char *path, char **text, size_t *n, struct steno_error *err)
 {
         char *p = malloc(CONFIG_FILE_MAX + 1);

@@ -81,6 +81,9 @@ int config_home(const char *const *env, char **path, struct steno_error *err);
 /* The same after it was made, without symbolic links; NULL when it cannot be made. Commands are
  * kept away from it, and one that could make it would write the rules of the next start. */
 char *config_home_make(const char *const *env);
+/* A folder above it that is a symbolic link of this user, or NULL. No mount keeps a command from
+ * replacing a link. Freed with free(). */
+char *config_home_link(const char *const *env);
 
 /* A small file whole, freed with free(); STENO_ENOTFOUND when there is none. */
 int config_slurp(const char *path, char **text, size_t *n, struct steno_error *err);

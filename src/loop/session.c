@@ -4,9 +4,11 @@
 #include "loop/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "exec/exec.h"
 #include "exec/exec_tool.h"
 #include "mcp/mcp_tools.h"
 
@@ -34,6 +36,37 @@ static int read_config(
         return rc;
 }
 
+/* Says once, before the first command, what the machine gives no means to hold off. */
+static void warn_of_gaps(struct session *s)
+{
+        static const struct {
+                unsigned gap;
+                const char *words;
+        } rows[] = {
+            {EXEC_GAP_FILES, "the store and the configuration, which only file modes protect"},
+            {EXEC_GAP_SIGNALS, "signals to other processes of the same user, steno included"},
+        };
+        static const char *const argv[] = {"true", NULL};
+        static const char *const env[] = {NULL};
+        struct exec_spec spec = {
+            .argv = argv, .env = env, .directory = s->directory, .hidden = s->hidden};
+        struct exec_options opt = {.stop_fd = -1};
+        struct exec_result r;
+        bool told = false;
+
+        if (exec_run(&spec, &opt, &r, NULL) < 0)
+                return;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+                if (!(r.gaps & rows[i].gap))
+                        continue;
+                buf_printf(&s->warnings, "%s%s", told ? "; " : "commands are not held off from ",
+                    rows[i].words);
+                told = true;
+        }
+        if (told)
+                buf_puts(&s->warnings, " (neither namespaces nor Landlock can do it here)\n");
+}
+
 static int add_tools(struct session *s, const struct session_options *opt, struct steno_error *err)
 {
         const struct config *c = &s->config;
@@ -48,6 +81,7 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
             .cpu_seconds = c->limits.command_cpu_seconds,
             .visitors = permission_rules_open(&s->permission.rules),
         };
+        warn_of_gaps(s);
         int rc = exec_tool_add(&s->tools, &commands, err);
         if (rc || c->servers.count == 0)
                 return rc;
@@ -60,14 +94,18 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
         return mcp_tools_add(&s->tools, &servers, &s->warnings, err);
 }
 
-/* Only what is there can be hidden. */
-static char *hidden_config(const struct session_options *opt)
+static char *guarded_config(struct session *s, const struct session_options *opt)
 {
-        char *home = NULL;
-        if (config_home(opt->env, &home, NULL))
-                return NULL;
-        char *path = realpath(home, NULL);
-        free(home);
+        char *path = config_home_make(opt->env);
+        char *link = path ? config_home_link(opt->env) : NULL;
+
+        if (link)
+                buf_printf(&s->warnings,
+                    "%s is a symbolic link, which commands can replace: the configuration behind "
+                    "it "
+                    "is not held safe from them\n",
+                    link);
+        free(link);
         return path;
 }
 
@@ -88,7 +126,7 @@ int session_open(struct session *s, const struct session_options *opt, struct st
         buf_init(&s->warnings, 1 * MIB);
         s->directory = opt->directory ? strdup(opt->directory) : NULL;
         s->store_path = opt->store_path ? realpath(opt->store_path, NULL) : NULL;
-        s->config_path = hidden_config(opt);
+        s->config_path = opt->no_tools ? NULL : guarded_config(s, opt);
         s->hidden[0] = s->store_path ? s->store_path : s->config_path;
         s->hidden[1] = s->store_path ? s->config_path : NULL;
         int rc = opt->directory && !s->directory ? error_nomem(err) : read_config(s, opt, err);

@@ -447,9 +447,10 @@ static void landlock_alone_hides_a_directory(void **state)
         pid_t pid = fork();
         if (pid == 0) {
                 char a[300], b[300];
+                unsigned gaps;
                 snprintf(a, sizeof(a), "%s/canary", secret);
                 snprintf(b, sizeof(b), "%s/new", cwd);
-                if (exec_shield_apply(&plan, false) != EXEC_SHIELD_LANDLOCK)
+                if (exec_shield_apply(&plan, EXEC_WAY_LANDLOCK, &gaps) != EXEC_SHIELD_LANDLOCK)
                         _exit(1);
                 if (open(a, O_RDONLY) >= 0 || errno != EACCES)
                         _exit(2);

@@ -1,0 +1,191 @@
+/*
+ * exec_mounts.c - see exec_mounts.h
+ *
+ * Invariants:
+ *   1. Folders above a guarded directory are bound onto themselves from the top down, before the
+ *      directory is covered: a later bind would show what lies below the cover again.
+ *   2. What is bound into the private /dev was opened in this mount namespace; the kernel takes no
+ *      other source.
+ */
+#include "exec/exec_mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NR_MOUNT_SETATTR 442
+#define ATTR_RDONLY 1u
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define QUIET (MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+/* ---- guarded directories (1) ---- */
+
+/* Is `path`, whose length is `n`, on the way to an earlier directory of the plan? Then it is bound
+ * already. */
+static bool is_bound(const struct exec_shield_plan *plan, size_t before, const char *path, size_t n)
+{
+        for (size_t i = 0; i < before; i++)
+                if (strncmp(plan->hidden[i], path, n) == 0 && plan->hidden[i][n] == '/')
+                        return true;
+        return false;
+}
+
+static bool bind_above(const struct exec_shield_plan *plan, size_t which)
+{
+        const char *path = plan->hidden[which];
+        char part[PATH_MAX];
+
+        for (size_t n = 1; path[n]; n++) {
+                if (path[n] != '/' || is_bound(plan, which, path, n))
+                        continue;
+                memcpy(part, path, n);
+                part[n] = '\0';
+                if (mount(part, part, NULL, MS_BIND | MS_REC, NULL) < 0)
+                        return false;
+        }
+        return true;
+}
+
+static bool guard(const struct exec_shield_plan *plan)
+{
+        for (size_t i = 0; i < plan->count; i++)
+                if (!bind_above(plan, i))
+                        return false;
+        for (size_t i = 0; i < plan->count; i++)
+                if (mount("none", plan->hidden[i], "tmpfs", MS_RDONLY | QUIET, "mode=000,size=4k") <
+                    0)
+                        return false;
+        return true;
+}
+
+/* ---- /proc, /sys and /dev ---- */
+
+/* Makes a tree read-only; one that is not there is no loss. */
+static bool lock_tree(const char *path)
+{
+        struct {
+                uint64_t set, clear, propagation, userns;
+        } attr = {ATTR_RDONLY, 0, 0, 0};
+
+        if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+                return errno == ENOENT || errno == ENOTDIR;
+        if (syscall(NR_MOUNT_SETATTR, AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr)) == 0)
+                return true;
+        return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | QUIET, NULL) == 0;
+}
+
+/* The kernel's settings can name a program that it then runs outside. */
+static bool lock_kernel(void)
+{
+        return lock_tree("/proc/sys") && lock_tree("/proc/sysrq-trigger") && lock_tree("/sys");
+}
+
+static void limit_processes(const struct exec_shield_plan *plan)
+{
+        static const char text[] = TEXT(EXEC_PROCESSES_MAX) "\n";
+        int fd = plan->own_pid_max ? open("/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC) : -1;
+        ssize_t ignored = fd >= 0 ? write(fd, text, sizeof(text) - 1) : 0;
+
+        (void)ignored;
+        if (fd >= 0)
+                close(fd);
+}
+
+static const struct device {
+        const char *path;
+        bool is_directory;
+} devices[] = {
+    {"/dev/null", false},
+    {"/dev/zero", false},
+    {"/dev/full", false},
+    {"/dev/random", false},
+    {"/dev/urandom", false},
+    {"/dev/tty", false},
+    {"/dev/pts", true},
+    {"/dev/shm", true},
+};
+
+#define DEVICES (sizeof(devices) / sizeof(*devices))
+
+static void fd_path(int fd, char out[32])
+{
+        static const char head[] = "/proc/self/fd/";
+        char digits[12];
+        size_t n = 0;
+
+        do
+                digits[n++] = (char)('0' + fd % 10);
+        while ((fd /= 10) > 0);
+        memcpy(out, head, sizeof(head) - 1);
+        for (size_t i = 0; i < n; i++)
+                out[sizeof(head) - 1 + i] = digits[n - 1 - i];
+        out[sizeof(head) - 1 + n] = '\0';
+}
+
+static bool bring(const struct device *d, int fd)
+{
+        char source[32];
+
+        if (d->is_directory) {
+                if (mkdir(d->path, 0755) < 0)
+                        return false;
+        } else {
+                int made = open(d->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+                if (made < 0)
+                        return false;
+                close(made);
+        }
+        fd_path(fd, source);
+        return mount(source, d->path, NULL, MS_BIND, NULL) == 0;
+}
+
+static bool fill_dev(const int fds[DEVICES])
+{
+        for (size_t i = 0; i < DEVICES; i++)
+                if (fds[i] >= 0 && !bring(&devices[i], fds[i]))
+                        return false;
+        return symlink("/proc/self/fd", "/dev/fd") == 0 &&
+               symlink("/proc/self/fd/0", "/dev/stdin") == 0 &&
+               symlink("/proc/self/fd/1", "/dev/stdout") == 0 &&
+               symlink("/proc/self/fd/2", "/dev/stderr") == 0 &&
+               symlink("pts/ptmx", "/dev/ptmx") == 0 &&
+               mount(NULL, "/dev", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | QUIET, NULL) == 0;
+}
+
+static bool make_dev(void)
+{
+        int fds[DEVICES];
+
+        for (size_t i = 0; i < DEVICES; i++) /* (2) */
+                fds[i] = open(devices[i].path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        bool ok = mount("none", "/dev", "tmpfs", QUIET, "mode=755,size=64k") == 0 && fill_dev(fds);
+        for (size_t i = 0; i < DEVICES; i++)
+                if (fds[i] >= 0)
+                        close(fds[i]);
+        return ok;
+}
+
+/* ---- all of it ---- */
+
+bool exec_mounts_enter(const struct exec_shield_plan *plan, bool root)
+{
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+            !guard(plan))
+                return false;
+        /* In a user namespace inside a container /proc may not be mounted anew. The old one shows
+         * processes that nothing can be done to. */
+        bool proc = mount("proc", "/proc", "proc", QUIET, NULL) == 0;
+        if (!root)
+                return true;
+        if (!proc)
+                return false;
+        limit_processes(plan);
+        return lock_kernel() && make_dev();
+}
