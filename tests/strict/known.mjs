@@ -3,7 +3,7 @@
 // breaks has to be removed, and one that is not listed is an error. It ends empty.
 //
 // A test that is run with --prune removes what no longer fails from the list, and with --list prints all
-// that fails in the form of the list. Neither is for make test.
+// that fails in the form of the list. Prune with STENO_TEST_LONG=1: a small run misses what is rare.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { here, json, report, shown } from "./tap.mjs";
