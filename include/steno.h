@@ -341,8 +341,9 @@ enum steno_outputs {
 struct steno_view_options {
         size_t size;
         const char *format;          /* openai, responses, anthropic, gemini, acontext,
-                                        toolmessage2, toolmessage, chat, legacy, or
-                                        stored: every message as it came, below */
+                                        toolmessage2, toolmessage, chat, legacy, uimessage,
+                                        modelmessage, langchain, or stored: every message as it
+                                        came, below */
         const char *edit_strategies; /* JSON array, or "auto" */
         const char *pin;             /* message id: strategies see nothing behind it */
         uint64_t budget;             /* tokens; 0: none */
@@ -364,7 +365,7 @@ struct steno_view_options {
 
 /*
  * Streams a JSON array of messages. *report (may be NULL) becomes {"repairs":[{"call","class",
- * "seq",...}],"losses":[{"seq","field",...}],"damaged":[seq or {"from","to"},...],
+ * "seq",...}],"losses":[{"seq","field",...}],"more_losses"?:n,"damaged":[seq or {"from","to"},...],
  * "damaged_count":n,"tokens":n,"exact":bool,"edits":[...],"first_seq","last_seq","has_more",
  * "ids":[...]}. At most 1,000 damaged ranges are named; the count is of all damaged records. No
  * page, limit or budget ever splits a call from its result.
@@ -379,9 +380,18 @@ struct steno_view_options {
 STENO_API int steno_view(struct steno_conv *conv, const struct steno_view_options *opt,
     steno_sink sink, void *ctx, char **report, struct steno_error *err);
 
-/* A history (JSON array) from one format to another; `from` NULL detects it. */
+/* A history (JSON array) from one format to another; `from` NULL finds it out (see below). */
 STENO_API int steno_convert(const char *from, const char *to, const char *json, size_t n,
     steno_sink sink, void *ctx, char **report, struct steno_error *err);
+
+struct steno_convert_options {
+        size_t size;
+        const char *from; /* NULL: found out; refused, with the candidates, where it is not clear */
+        const char *to;
+        bool strict; /* as in steno_view_options */
+};
+STENO_API int steno_convert_with(const struct steno_convert_options *opt, const char *json,
+    size_t n, steno_sink sink, void *ctx, char **report, struct steno_error *err);
 
 /*
  * Is a history in the provider's own format acceptable to it ("openai", "responses", "anthropic",

@@ -7,6 +7,7 @@
  */
 #include "steno.h"
 
+#include "api/api_store.h"
 #include "base/error.h"
 #include "format/report.h"
 #include "model/fold.h"
@@ -18,19 +19,23 @@ struct conversion {
         struct arena arena;
         struct buf out;
         struct report report;
+        bool strict;
 };
 
 static const struct format *find(const char *name, struct steno_error *err)
 {
         const struct format *f = format_find(name);
+        char names[200];
+        format_names(names, sizeof names);
         if (!f)
-                error_set(err, STENO_EINVAL, "no format \"%.60s\"", name ? name : "");
+                error_set(err, STENO_EINVAL, "no format \"%.60s\": it is one of %s",
+                    name ? name : "", names);
         return f;
 }
 
 static int pair(struct conversion *c, struct history *h, struct steno_error *err)
 {
-        if (c->from == c->to)
+        if (c->from == c->to && !c->strict)
                 return repair_link(h, &c->arena) ? error_nomem(err) : 0;
         if (c->to == &format_chat)
                 return fold_all(h, err);
@@ -54,10 +59,17 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
                 return rc;
         if (json_type(&c->json, 0) != JSON_ARRAY && json_type(&c->json, 0) != JSON_OBJECT)
                 return error_set(err, STENO_EPROTO, "a history is an array of messages");
+        char candidates[200];
         if (!c->from)
-                c->from = format_detect(&c->json, 0);
-        if (!c->from)
-                return error_set(err, STENO_EPROTO, "messages of no format that is known");
+                c->from = format_choose(&c->json, 0, &c->arena, candidates, sizeof candidates);
+        if (!c->from && candidates[0])
+                return error_set(err, STENO_EPROTO,
+                    "the format is not clear: name the one that it is (%s)", candidates);
+        if (!c->from) {
+                format_names(candidates, sizeof candidates);
+                return error_set(err, STENO_EPROTO,
+                    "the messages are of no format that is known (%s)", candidates);
+        }
         rc = format_read_history(c->from, &c->json, 0, &c->arena, &h, err);
         if (!rc)
                 rc = pair(c, &h, err);
@@ -66,8 +78,9 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
         struct writer w = {
             .out = &c->out,
             .arena = &c->arena,
-            .valid = c->from != c->to,
-            .strip_own = c->from != c->to,
+            .valid = c->from != c->to || c->strict,
+            .strip_own = c->from != c->to || c->strict,
+            .strict = c->strict,
             .on_loss = report_loss,
             .loss_ctx = &c->report,
             .on_repair = report_repair,
@@ -96,10 +109,13 @@ static int make_report(const struct conversion *c, char **report, struct steno_e
         return rc;
 }
 
-int steno_convert(const char *from, const char *to, const char *json, size_t n, steno_sink sink,
-    void *ctx, char **report, struct steno_error *err)
+#define OPT(field, fallback) OPTION(opt, struct steno_convert_options, field, fallback)
+
+int steno_convert_with(const struct steno_convert_options *opt, const char *json, size_t n,
+    steno_sink sink, void *ctx, char **report, struct steno_error *err)
 {
-        struct conversion c = {.to = find(to, err)};
+        const char *from = OPT(from, NULL);
+        struct conversion c = {.to = find(OPT(to, NULL), err), .strict = OPT(strict, false)};
         if (!c.to)
                 return STENO_EINVAL;
         if (from && !(c.from = find(from, err)))
@@ -123,4 +139,11 @@ int steno_convert(const char *from, const char *to, const char *json, size_t n, 
         arena_release(&c.arena);
         json_release(&c.json);
         return rc;
+}
+
+int steno_convert(const char *from, const char *to, const char *json, size_t n, steno_sink sink,
+    void *ctx, char **report, struct steno_error *err)
+{
+        struct steno_convert_options opt = {.size = sizeof opt, .from = from, .to = to};
+        return steno_convert_with(&opt, json, n, sink, ctx, report, err);
 }

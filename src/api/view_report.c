@@ -2,6 +2,7 @@
 #include "api/view_report.h"
 
 #include "base/error.h"
+#include "format/report.h"
 #include "view/tokens.h"
 
 static void list_init(struct view_list *l)
@@ -71,6 +72,11 @@ void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why
         struct view_report *r = ctx;
         if (!r->wanted)
                 return;
+        if (r->loss_count >= REPORT_LOSSES && !report_is_grave(field, why)) {
+                r->more_losses++;
+                return;
+        }
+        r->loss_count++;
         struct jsonw *w = list_writer(&r->losses);
         jsonw_object(w);
         jsonw_field_u64(w, "seq", seq);
@@ -141,6 +147,8 @@ int view_report_json(struct view_report *r, char **json, struct steno_error *err
         jsonw_object(&w);
         put_list(&w, "repairs", &r->repairs);
         put_list(&w, "losses", &r->losses);
+        if (r->more_losses)
+                jsonw_field_u64(&w, "more_losses", r->more_losses);
         end_range(&r->damage);
         put_list(&w, "damaged", &r->damage.list);
         jsonw_field_u64(&w, "damaged_count", r->damage.count);

@@ -32,6 +32,7 @@ struct view_report {
         bool wanted;
         bool no_ids;
         struct view_list repairs, losses, edits, ids;
+        size_t loss_count, more_losses; /* listed, and only counted */
         struct view_damage damage;
         uint64_t first_seq, last_seq;
         bool has_more;

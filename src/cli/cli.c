@@ -13,6 +13,7 @@
 
 #include "base/file_url.h"
 #include "base/text.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
@@ -256,6 +257,37 @@ int cli_print_json(struct cli *c, char *json)
         out_puts(&c->out, "\n");
         steno_free(json);
         return EXIT_DONE;
+}
+
+/* Calls and results that a report says are not there. */
+static uint64_t count_lost(const struct json *j)
+{
+        uint64_t n = 0;
+        json_ref losses = json_get(j, 0, "losses"), repairs = json_get(j, 0, "repairs");
+        for (json_ref l = json_child(j, losses); l != JSON_NONE; l = json_next(j, losses, l)) {
+                json_ref field = json_get(j, l, "field");
+                struct str why = json_inner(j, json_get(j, l, "why"));
+                n += (json_is(j, field, "call") || json_is(j, field, "result")) &&
+                     !memmem(why.p, why.n, "written as", 10) && !memmem(why.p, why.n, "became", 6);
+        }
+        for (json_ref r = json_child(j, repairs); r != JSON_NONE; r = json_next(j, repairs, r)) {
+                json_ref class = json_get(j, r, "class");
+                n += json_is(j, class, "orphan") || json_is(j, class, "duplicate");
+        }
+        return n;
+}
+
+void cli_say_lost(struct cli *c, const char *report)
+{
+        struct json j;
+        json_init(&j);
+        uint64_t n = 0;
+        if (json_parse(&j, report, strlen(report), NULL, NULL) == 0)
+                n = count_lost(&j);
+        json_release(&j);
+        if (n)
+                cli_refuse(c, 0, "%llu call%s or result%s left out (--report says which)",
+                    (unsigned long long)n, n == 1 ? "" : "s", n == 1 ? " was" : "s were");
 }
 
 void cli_end_view(struct cli *c, const char *report)

@@ -13,6 +13,7 @@ struct convert_opts {
         const char *from;
         const char *to;
         bool report;
+        bool strict;
 };
 
 static int run_convert(struct cli *c, const void *opts, int argc, char **argv)
@@ -27,13 +28,17 @@ static int run_convert(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_usage(c, "--to is missing: the format to write");
         buf_init(&in, 0);
         rc = input_slurp(c, argc > 0 ? argv[0] : NULL, &in);
-        if (rc == 0 && steno_convert(o->from, o->to, in.p ? in.p : "", in.n, out_sink, &c->out,
-                           &report, &err) < 0)
+        struct steno_convert_options opt = {
+            .size = sizeof opt, .from = o->from, .to = o->to, .strict = o->strict};
+        if (rc == 0 &&
+            steno_convert_with(&opt, in.p ? in.p : "", in.n, out_sink, &c->out, &report, &err) < 0)
                 rc = cli_fail(c, &err);
         buf_release(&in);
         if (rc != 0)
                 return rc;
         cli_end_view(c, o->report ? report : NULL);
+        if (!o->report)
+                cli_say_lost(c, report);
         steno_free(report);
         return EXIT_DONE;
 }
@@ -43,6 +48,8 @@ static const struct opt convert_table[] = {
         "the format that comes in; detected unless given"},
     {"to", 0, OPT_TEXT, "F", offsetof(struct convert_opts, to),
         "the format to write: openai, responses, anthropic, gemini, ..."},
+    {"strict", 0, OPT_FLAG, NULL, offsetof(struct convert_opts, strict),
+        "only members that the provider's own types have"},
     {"report", 0, OPT_FLAG, NULL, offsetof(struct convert_opts, report),
         "repairs and losses as JSON on standard error"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},

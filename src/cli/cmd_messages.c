@@ -98,6 +98,7 @@ static void say_what_matters(struct cli *c, const struct messages_opts *o, const
         json_init(&j);
         if (json_parse(&j, report, strlen(report), NULL, NULL) == 0) {
                 say_damage(c, &j);
+                cli_say_lost(c, report);
                 say_lost_pin(c, &j, o->pin);
         }
         json_release(&j);
@@ -152,8 +153,7 @@ static int run_messages(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt messages_table[] = {
     {"format", 0, OPT_TEXT, "F", offsetof(struct messages_opts, format),
-        "openai (default), responses, anthropic, gemini, acontext, toolmessage2, chat, stored, "
-        "..."},
+        "openai (default), responses, anthropic, gemini, chat, uimessage, stored, ..."},
     {"edit", 0, OPT_LIST, "JSON", offsetof(struct messages_opts, edit),
         "an edit strategy, an array of them, or auto; may be given again"},
     {"pin", 0, OPT_TEXT, "MSG", offsetof(struct messages_opts, pin),

@@ -167,5 +167,7 @@ int cli_print_json(struct cli *c, char *json);
 
 /* The end of messages that went through out_sink, and their report on standard error (or NULL). */
 void cli_end_view(struct cli *c, const char *report);
+/* Says in one line that a view or a conversion left out calls or results, if its report says so. */
+void cli_say_lost(struct cli *c, const char *report);
 
 #endif

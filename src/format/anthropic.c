@@ -176,6 +176,7 @@ static int anthropic_read(
         m->native_role = reading_string(&r, f[0]);
         m->role = json_is(j, f[0], ASSISTANT) ? ROLE_ASSISTANT : ROLE_USER;
         m->id = reading_string_or_keep(&r, &m->extras, "id", f[2]);
+        m->piece = m->id.n && m->role == ROLE_ASSISTANT;
         switch (json_type(j, f[1])) {
         case JSON_STRING:
                 m->shape = SHAPE_STRING;

@@ -178,6 +178,8 @@ static int flush_media(struct arrange *a)
 
 static int move_media(struct arrange *a, struct message *m)
 {
+        if (m->origin == a->w->format && !a->w->valid)
+                return 0;
         if ((a->flags & FORMAT_USER_MEDIA) && m->role != ROLE_USER &&
             has_media(m->parts, m->count)) {
                 if (!own_parts(a, m, 0))

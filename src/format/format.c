@@ -19,6 +19,9 @@ static const struct format *const table[] = {
     &format_toolmessage,
     &format_chat,
     &format_legacy,
+    &format_uimessage,
+    &format_modelmessage,
+    &format_langchain,
 };
 
 const struct format *format_find(const char *name)

@@ -124,6 +124,18 @@ const struct format *format_at(size_t i);
 const struct format *format_detect(const struct json *j, json_ref list);
 
 /*
+ * The format of a history that nobody named. A format accepts it when its reader understands every
+ * message, every part and every member that holds content or calls. It is taken when it is the
+ * only one, or when all that accept it read the same history; then it is openai, if that is one of
+ * them. NULL: the candidates, with ", " between them, are in `candidates` (empty: none). Messages
+ * without content and calls decide nothing.
+ */
+const struct format *format_choose(
+    const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size);
+/* The names of all formats, with ", " between them. */
+void format_names(char *names, size_t size);
+
+/*
  * Reads a JSON array of messages, or a single one. seqs are 1, 2, 3 ... Everything lives in the
  * arena and in j's text. STENO_EPROTO names the message that is wrong.
  */
@@ -149,5 +161,8 @@ extern const struct format format_toolmessage2;
 extern const struct format format_toolmessage;
 extern const struct format format_chat;
 extern const struct format format_legacy;
+extern const struct format format_uimessage;
+extern const struct format format_modelmessage;
+extern const struct format format_langchain;
 
 #endif

@@ -1,6 +1,8 @@
 /* report.c - see report.h */
 #include "format/report.h"
 
+#include <string.h>
+
 void report_init(struct report *r)
 {
         *r = (struct report){0};
@@ -14,9 +16,19 @@ void report_release(struct report *r)
         buf_release(&r->losses);
 }
 
+bool report_is_grave(struct str field, const char *why)
+{
+        bool whole = str_is(field, "call") || str_is(field, "result");
+        return whole && !strstr(why, "written as") && !strstr(why, "became");
+}
+
 void report_loss(void *ctx, uint64_t seq, struct str field, const char *why)
 {
         struct report *r = ctx;
+        if (r->loss_count >= REPORT_LOSSES && !report_is_grave(field, why)) {
+                r->more_losses++;
+                return;
+        }
         struct jsonw w = {&r->losses, r->loss_count++ > 0};
         jsonw_object(&w);
         jsonw_field_u64(&w, "seq", seq);
@@ -58,4 +70,6 @@ void report_write(const struct report *r, struct jsonw *w)
 {
         put_list(w, "repairs", &r->repairs);
         put_list(w, "losses", &r->losses);
+        if (r->more_losses)
+                jsonw_field_u64(w, "more_losses", r->more_losses);
 }

@@ -1,6 +1,7 @@
 /*
  * report.h - what a conversion had to change, as JSON: {"repairs":[{"call","class","seq","text"}],
- * "losses":[{"seq","field","why"}]}. Its functions are the callbacks of repair.h and format.h.
+ * "losses":[{"seq","field","why"}],"more_losses"?:n}. Its functions are the callbacks of repair.h
+ * and format.h.
  */
 #ifndef FORMAT_REPORT_H
 #define FORMAT_REPORT_H
@@ -9,11 +10,17 @@
 #include "format/format.h"
 #include "model/repair.h"
 
+/* Losses beyond these are only counted, but those of a call or a result are always listed. */
+#define REPORT_LOSSES 100
+/* Is it the loss of a whole call or result? */
+bool report_is_grave(struct str field, const char *why);
+
 struct report {
         struct buf repairs; /* the elements, with commas between them */
         struct buf losses;
         size_t repair_count;
         size_t loss_count;
+        size_t more_losses; /* that were not listed */
 };
 
 void report_init(struct report *r);

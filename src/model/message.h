@@ -162,7 +162,8 @@ struct message {
         size_t count;
         struct extra *extras;
         bool own_fields; /* carries fields of Steno's that providers do not have */
-        bool item;       /* one of several items of a turn (responses), not a turn of its own */
+        bool piece; /* `id` is that of a provider's response, which several entries may share */
+        bool item;  /* one of several items of a turn (responses), not a turn of its own */
 };
 
 /* Messages in order. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/join.h"
 #include "model/pairing.h"
 #include "model/token.h"
 
@@ -424,6 +425,10 @@ static int put_caller(struct repair *r, const struct message *m)
 int repair_history(
     struct history *h, const struct repair_options *opt, struct arena *arena, struct history *out)
 {
+        struct history joined;
+        if (join_pieces(h, arena, &joined))
+                return STENO_ENOMEM;
+        h = &joined;
         struct repair r = {.h = h, .opt = opt, .arena = arena};
         r.done = arena_zalloc(arena, h->count + 1);
         if (!r.done || repair_link(h, arena))

@@ -5,11 +5,11 @@
  * twice, a result comes late (F1, F2, F3). A repaired history is what a view writes; the stored
  * one is never touched. What was done is told to a callback, in order.
  *
- * Results are moved behind the message that made their calls (of items of one turn, behind the
- * last of them), in the order in which they came. Orphans and duplicates are left out. An open
- * call gets a synthetic result whose text tells the truth about its class. Its message id is
- * "syn_<seq>_<n>" for the n-th call of message seq, so the same history always gives the same
- * bytes.
+ * Pieces of one message are joined first (join.h). Results are moved behind the message that made
+ * their calls (of items of one turn, behind the last of them), in the order in which they came.
+ * Orphans and duplicates are left out. An open call gets a synthetic result whose text tells the
+ * truth about its class. Its message id is "syn_<seq>_<n>" for the n-th call of message seq, so the
+ * same history always gives the same bytes.
  *
  * Works on the hub alone; knows no format and no store. What the journal of a run knows of a call
  * comes through `classify`.

@@ -733,3 +733,13 @@ void gen_history(struct gen *g)
         }
         PUT(g, "]");
 }
+
+bool gen_knows(const char *format)
+{
+        static const char *const made[] = {"openai", "responses", "anthropic", "gemini", "acontext",
+            "toolmessage2", "toolmessage", "chat", "legacy"};
+        for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+                if (strcmp(format, made[i]) == 0)
+                        return true;
+        return false;
+}

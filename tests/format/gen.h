@@ -36,6 +36,8 @@ uint64_t gen_next(struct gen *g);
 /* 0 ... n-1 */
 unsigned gen_below(struct gen *g, unsigned n);
 
+/* Can histories of this format be made? */
+bool gen_knows(const char *format);
 /* Appends a JSON array of messages. */
 void gen_history(struct gen *g);
 

@@ -241,9 +241,14 @@ static void mistakes_name_the_message(void **state)
             "function");
         GIVES("openai", "chat", "[{'role':'tool','tool_call_id':'z','content':''}]",
             "!message 1: result 'z' has no call");
-        GIVES("openai", "klingon", "[]", "!no format 'klingon'");
+        GIVES("openai", "klingon", "[]",
+            "!no format 'klingon': it is one of openai, responses, anthropic, gemini, acontext, "
+            "toolmessage2, toolmessage, chat, legacy, uimessage, modelmessage, langchain");
         GIVES("openai", "chat", "7", "!a history is an array of messages");
-        GIVES(NULL, "openai", "[{'a':1}]", "!messages of no format that is known");
+        GIVES(NULL, "openai", "[{'a':1}]",
+            "!the messages are of no format that is known (openai, responses, anthropic, gemini, "
+            "acontext, toolmessage2, toolmessage, chat, legacy, uimessage, modelmessage, "
+            "langchain)");
 }
 
 static void formats_are_told_apart(void **state)

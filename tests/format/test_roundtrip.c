@@ -56,7 +56,7 @@ static void every_format_gives_its_own_tokens_back(void **state)
         buf_init(&in, 0);
         buf_init(&out, 0);
         const struct format *f;
-        for (size_t k = 0; (f = format_at(k)); k++) {
+        for (size_t k = 0; (f = format_at(k)) && gen_knows(f->name); k++) {
                 for (unsigned i = 0; i < gen_count(9); i++) {
                         char *report;
                         make(&in, f->name, i, i % 4 == 0);
@@ -81,7 +81,7 @@ static void every_format_rebuilds_its_members_from_the_hub(void **state)
         buf_init(&in, 0);
         buf_init(&out, 0);
         const struct format *f;
-        for (size_t k = 0; (f = format_at(k)); k++) {
+        for (size_t k = 0; (f = format_at(k)) && gen_knows(f->name); k++) {
                 for (unsigned i = 0; i < gen_count(9); i++) {
                         struct json j;
                         struct arena arena;
@@ -117,8 +117,8 @@ static void between_any_two_formats_every_difference_is_reported(void **state)
         buf_init(&mid, 0);
         buf_init(&out, 0);
         const struct format *a, *b;
-        for (size_t k = 0; (a = format_at(k)); k++) {
-                for (size_t l = 0; (b = format_at(l)); l++) {
+        for (size_t k = 0; (a = format_at(k)) && gen_knows(a->name); k++) {
+                for (size_t l = 0; (b = format_at(l)) && gen_knows(b->name); l++) {
                         for (unsigned i = 0; a != b && i < gen_count(72); i++) {
                                 char *there, *back, why[400];
                                 make(&in, a->name, i, false);

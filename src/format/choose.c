@@ -1,0 +1,127 @@
+/* choose.c - which format a history is in, without guessing; see format_choose in format.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "format/format.h"
+#include "model/token.h"
+
+/* Members that hold content or calls: a reader that has no place for one of them does not know
+ * the format. */
+static bool is_structure(struct str key)
+{
+        static const char *const names[] = {"content", "parts", "tool_calls", "toolCalls",
+            "toolInvocations", "function_call", "attachments", "data", "kwargs", "type", "output",
+            "arguments", "call_id", "tool_call_id", NULL};
+        for (size_t i = 0; names[i]; i++)
+                if (str_is(str_span(key.p + 1, key.n - 2), names[i]))
+                        return true;
+        return false;
+}
+
+static bool knows_parts(const struct part *parts, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (parts[i].kind == PART_OPAQUE ||
+                    !knows_parts(parts[i].children, parts[i].child_count))
+                        return false;
+        return true;
+}
+
+static bool knows(const struct message *m)
+{
+        for (const struct extra *x = m->extras; x; x = x->next)
+                if (!x->idle && is_structure(x->key) && !str_is(x->value, "null"))
+                        return false;
+        return knows_parts(m->parts, m->count);
+}
+
+/* Reads all of it, without messages that say nothing. False: the format does not accept it. */
+static bool read_as(const struct format *f, const struct json *j, json_ref list,
+    struct arena *arena, struct history *out)
+{
+        bool many = json_type(j, list) == JSON_ARRAY;
+        size_t count = many ? json_count(j, list) : 1;
+        *out = (struct history){.list = arena_alloc(arena, (count + 1) * sizeof *out->list)};
+        json_ref e = many ? json_child(j, list) : list;
+        for (; out->list && e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
+                struct about about = {0};
+                struct message *m = &out->list[out->count];
+                if (!f->detect(j, e) || f->describe(j, e, arena, &about, NULL) || about.lacks)
+                        return false;
+                *m = (struct message){.origin = f, .seq = out->count + 1, .raw = json_raw(j, e)};
+                if (f->read(j, e, arena, m) || !knows(m))
+                        return false;
+                out->count += m->count > 0;
+        }
+        return out->list != NULL;
+}
+
+static bool same_text(struct str a, struct str b, struct arena *arena)
+{
+        return str_eq(token_decode(a, arena, NULL), token_decode(b, arena, NULL));
+}
+
+static bool same_part(const struct part *a, const struct part *b, struct arena *arena)
+{
+        if (a->kind != b->kind || a->child_count != b->child_count ||
+            a->output_kind != b->output_kind || a->error != b->error)
+                return false;
+        if (!same_text(a->text, b->text, arena) || !same_text(a->id, b->id, arena) ||
+            !same_text(a->name, b->name, arena) || !same_text(a->output, b->output, arena) ||
+            !same_text(a->arguments, b->arguments, arena) ||
+            !str_eq(a->media.data, b->media.data) || !str_eq(a->media.url, b->media.url))
+                return false;
+        for (size_t i = 0; i < a->child_count; i++)
+                if (!same_part(&a->children[i], &b->children[i], arena))
+                        return false;
+        return true;
+}
+
+static bool same_history(const struct history *a, const struct history *b, struct arena *arena)
+{
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++) {
+                const struct message *m = &a->list[i], *n = &b->list[i];
+                if (m->role != n->role || m->count != n->count)
+                        return false;
+                for (size_t k = 0; k < m->count; k++)
+                        if (!same_part(&m->parts[k], &n->parts[k], arena))
+                                return false;
+        }
+        return true;
+}
+
+static void add_name(char *names, size_t size, const char *name)
+{
+        size_t n = strlen(names);
+        snprintf(names + n, size - n, "%s%s", n ? ", " : "", name);
+}
+
+void format_names(char *names, size_t size)
+{
+        names[0] = '\0';
+        const struct format *f;
+        for (size_t i = 0; (f = format_at(i)); i++)
+                add_name(names, size, f->name);
+}
+
+const struct format *format_choose(
+    const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size)
+{
+        struct history first = {0}, h;
+        const struct format *f, *found = NULL;
+        bool same = true;
+        candidates[0] = '\0';
+        for (size_t i = 0; (f = format_at(i)); i++) {
+                if (!read_as(f, j, list, arena, &h))
+                        continue;
+                add_name(candidates, size, f->name);
+                same = same && (!found || same_history(&first, &h, arena));
+                if (!found) {
+                        found = f;
+                        first = h;
+                }
+        }
+        return same ? found : NULL;
+}
