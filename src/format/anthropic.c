@@ -227,9 +227,9 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         case PART_THINKING:
                 if (!own && !(is_carried(m) && p->signature.p && p->text.p))
                         return false;
-                return !w->valid || (p->signature.p && goes_on_after(w, m, p));
+                return !w->valid || (p->signature.n && goes_on_after(w, m, p));
         case PART_REDACTED:
-                return (own || is_carried(m)) && goes_on_after(w, m, p);
+                return (own || is_carried(m)) && (!w->valid || p->text.n) && goes_on_after(w, m, p);
         case PART_OPAQUE:
                 return own;
         case PART_AUDIO:
@@ -237,6 +237,17 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         default:
                 return true;
         }
+}
+
+/* What is inside of a block: the input of a call is an object, no text of a result is blank. */
+static bool is_sound(const struct writer *w, const struct message *m, const struct part *p)
+{
+        if (p->kind == PART_CALL && !(p->arguments.n && p->arguments.p[0] == '{'))
+                return false;
+        for (size_t i = 0; i < p->child_count; i++)
+                if (!is_writable(w, m, &p->children[i]))
+                        return false;
+        return true;
 }
 
 static void write_media(struct writer *w, const struct message *m, const struct part *p)
@@ -354,7 +365,8 @@ static void write_result(struct writer *w, const struct message *m, const struct
 
 static void write_block(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (m->shape != SHAPE_STRING && writing_same_part(w, m, p))
+        bool sound = !w->valid || is_sound(w, m, p);
+        if (m->shape != SHAPE_STRING && sound && writing_same_part(w, m, p))
                 return;
         switch (p->kind) {
         case PART_IMAGE:
@@ -401,7 +413,8 @@ static bool is_clean(const struct writer *w, const struct message *m)
         bool spoken = false;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
-                if (!is_writable(w, m, p) || (p->kind == PART_RESULT && spoken))
+                if (!is_writable(w, m, p) || !is_sound(w, m, p) ||
+                    (p->kind == PART_RESULT && spoken))
                         return false;
                 spoken |= p->kind != PART_RESULT;
         }

@@ -485,6 +485,60 @@ static int fit_origin(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
+static struct extra *without(struct fit *f, const struct extra *list, const struct extra *one)
+{
+        struct extra *first = NULL, **end = &first;
+        for (; list; list = list->next) {
+                if (list == one)
+                        continue;
+                *end = arena_alloc(f->arena, sizeof **end);
+                if (!*end)
+                        return NULL;
+                **end = *list;
+                end = &(*end)->next;
+        }
+        *end = NULL;
+        return first;
+}
+
+static bool is_signature(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (!rules_is_name(&rules_responses, str_span(s.p + i, 1)) &&
+                    !strchr("+/=", s.p[i]))
+                        return false;
+        return s.n > 0;
+}
+
+static struct extra *find_signature(const struct part *p)
+{
+        struct extra *x = p->extras;
+        while (x && !str_is(x->key, "\"thoughtSignature\""))
+                x = x->next;
+        return x;
+}
+
+/* Gemini decodes the signature: one of another provider is no base64. */
+static int fit_signatures(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; f->w->format == &format_gemini && i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                const struct extra *x = find_signature(p);
+                struct str told =
+                    x && x->value.n >= 2 ? str_span(x->value.p + 1, x->value.n - 2) : p->signature;
+                if (!told.p || is_signature(token_decode(told, f->arena, NULL)))
+                        continue;
+                if (!own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                p = &m->parts[i];
+                p->signature = p->raw = (struct str){0};
+                if (x)
+                        p->extras = without(f, p->extras, x);
+                writing_lose(f->w, m, "signature", "no signature of this provider");
+        }
+        return f->arena->failed;
+}
+
 /* ---- texts ---- */
 
 static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)
@@ -585,22 +639,6 @@ static struct extra **find_mark(struct part *p)
 static bool is_long(const struct extra *x)
 {
         return memmem(x->value.p, x->value.n, "\"1h\"", 4) != NULL;
-}
-
-static struct extra *without(struct fit *f, const struct extra *list, const struct extra *one)
-{
-        struct extra *first = NULL, **end = &first;
-        for (; list; list = list->next) {
-                if (list == one)
-                        continue;
-                *end = arena_alloc(f->arena, sizeof **end);
-                if (!*end)
-                        return NULL;
-                **end = *list;
-                end = &(*end)->next;
-        }
-        *end = NULL;
-        return first;
 }
 
 /* Walks the marks from the last to the first: the last four stay, and none of five minutes that
@@ -731,7 +769,8 @@ static int fit_message(struct fit *f, struct message *m)
 {
         bool touched = false;
         if (fit_members(f, m, &touched) || mend_message(f, m, &touched) ||
-            fit_origin(f, m, &touched) || fit_names(f, m, &touched) || fit_media(f, m, &touched) ||
+            fit_origin(f, m, &touched) || fit_signatures(f, m, &touched) ||
+            fit_names(f, m, &touched) || fit_media(f, m, &touched) ||
             fit_children(f, m, &touched) || fit_errors(f, m, &touched) ||
             drop_parts(f, m, &touched, is_nothing, "an empty text, which the provider refuses"))
                 return STENO_ENOMEM;

@@ -227,6 +227,7 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         case PART_REFUSAL:
                 return !w->valid || !turns_is_blank(p->text);
         case PART_THINKING:
+                return writing_own(w, m) && (!w->valid || p->text.n);
         case PART_OPAQUE:
                 return writing_own(w, m);
         case PART_REDACTED:

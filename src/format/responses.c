@@ -15,6 +15,7 @@
 #include "format/openai_content.h"
 #include "format/reading.h"
 #include "format/rules.h"
+#include "format/turns.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -176,7 +177,7 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_string(w, "file_url", x->url);
         writing_string(w, "file_id", x->file_id);
         writing_string(w, "filename", x->name);
-        if (w->strict && image && m->role != ROLE_TOOL && !x->detail.p)
+        if (w->strict && image && !x->detail.p)
                 writing_text(w, "detail", "auto");
         writing_string(w, "detail", x->detail);
         writing_extras(w, m, "content", p->extras, false);
@@ -322,7 +323,9 @@ static void write_call(struct writer *w, const struct message *m, const struct p
 static void write_output(struct writer *w, const struct message *m, const struct part *p)
 {
         bool own = writing_own(w, m) && p->call == CALL_FUNCTION;
-        if (p->output_kind == OUTPUT_PARTS) {
+        if (p->output_kind == OUTPUT_PARTS && !p->child_count && w->valid) {
+                writing_text(w, "output", "");
+        } else if (p->output_kind == OUTPUT_PARTS) {
                 jsonw_key(&w->json, "output");
                 jsonw_array(&w->json);
                 for (size_t i = 0; i < p->child_count; i++)
@@ -473,9 +476,13 @@ static void write_items(struct writer *w, const struct message *m)
                 const struct part *p = &m->parts[i];
                 if (is_content(w, m, p)) {
                         /* "" beside calls is what other formats write for nothing */
-                        bool nothing = p->kind == PART_TEXT && !p->text.n && !writing_own(w, m) &&
-                                       message_has(m, PART_CALL);
+                        bool blank =
+                            w->valid ? turns_is_blank(p->text) : !p->text.n && !writing_own(w, m);
+                        bool nothing = p->kind == PART_TEXT && blank && message_has(m, PART_CALL);
                         if (nothing) {
+                                if (p->text.n)
+                                        writing_lose(w, m, "content",
+                                            "blank text, which the format refuses");
                                 i++;
                                 continue;
                         }

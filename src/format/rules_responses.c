@@ -72,8 +72,8 @@ static const struct rules_type types[] = {
     {"apply_patch_call_output", "call_id:s status:=completed|=failed "
                                 "type:=apply_patch_call_output id?:0|s caller?:0|o output?:0|s"},
     {"mcp_call", "id:s arguments:s name:s server_label:s type:=mcp_call approval_request_id?:0|s "
-                 "error?:* output?:0|s status?:" STATUS "|=calling|=failed"},
-    {"mcp_list_tools", "id:s server_label:s tools:[o type:=mcp_list_tools error?:*"},
+                 "error?:0|o output?:0|s status?:" STATUS "|=calling|=failed"},
+    {"mcp_list_tools", "id:s server_label:s tools:[o type:=mcp_list_tools error?:0|s"},
     {"mcp_approval_request", "id:s arguments:s name:s server_label:s type:=mcp_approval_request"},
     {"mcp_approval_response", "approval_request_id:s approve:b type:=mcp_approval_response "
                               "id?:0|s reason?:0|s"},

@@ -230,7 +230,7 @@ void writing_arguments_value(
                 return;
         }
         if (!p->arguments_text) {
-                if (writing_own(w, m) || p->arguments.p[0] == '{')
+                if ((writing_own(w, m) && !w->valid) || p->arguments.p[0] == '{')
                         jsonw_raw(&w->json, p->arguments);
                 else
                         put_raw_arguments(w, token_make(p->arguments, w->arena));
