@@ -150,10 +150,32 @@ static int offer_result(void *ctx, const struct part *result, size_t index, stru
         return take_if_same(ctx, text);
 }
 
+/* The texts of an array joined as they are, which is how outputs were written before a record could
+ * name several of them (`outs`). False: the content is no array of texts. */
+static bool join_texts(const struct carry_message *msg, struct buf *out)
+{
+        const struct json *j = msg->j;
+        json_ref content = json_get(j, msg->at, "content");
+        if (json_type(j, content) != JSON_ARRAY)
+                return false;
+        for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p))
+                if (!json_string(j, json_get(j, p, "text"), out, NULL))
+                        return false;
+        return !out->failed;
+}
+
 static int offer_texts(
-    struct offering *o, const struct carry_message *msg, const struct about *about)
+    struct offering *o, const struct carry_message *msg, const struct about *about, bool old)
 {
         int rc = 0;
+        struct buf joined;
+        buf_init(&joined, 0);
+        bool array = old && join_texts(msg, &joined);
+        if (array)
+                rc = take_if_same(o, buf_str(&joined));
+        buf_release(&joined);
+        if (array)
+                return rc;
         if (str_is(about->role, "assistant"))
                 rc = carry_calls_texts(msg->j, msg->at, take_if_same, o, o->err);
         return rc ? rc : carry_outs_each(msg, offer_result, o, o->err);
@@ -212,7 +234,7 @@ static int restore_ref(struct steno_conv *conv, const struct carry_message *msg,
                 if (rc)
                         return rc;
         }
-        rc = offer_texts(&o, msg, &s->about);
+        rc = offer_texts(&o, msg, &s->about, !about_out_at(&s->about, slot));
         return rc || o.taken || o.whole
                    ? rc
                    : error_set(err, STENO_ECORRUPT, "it is stored, but its output %.*s is lost",
