@@ -326,6 +326,8 @@ static void write_children(struct writer *w, const struct message *m, const stru
         if (!n && w->valid) {
                 if (p->child_count)
                         writing_lose(w, m, "content", "nothing of it has a place in the format");
+                if (p->error) /* which has to say something */
+                        writing_text(w, "content", "[The tool failed and said nothing.]");
                 return;
         }
         jsonw_key(&w->json, "content");

@@ -483,6 +483,7 @@ static void write_items(struct writer *w, const struct message *m)
                                 if (p->text.n)
                                         writing_lose(w, m, "content",
                                             "blank text, which the format refuses");
+                                writing_lose_extras(w, m, "content", p->extras);
                                 i++;
                                 continue;
                         }
