@@ -495,9 +495,20 @@ struct steno_run;
  * A run's journal: numbered events, and the life of each tool call. The writer holds the run
  * until it is closed or its process dies; then others see it as dead.
  * `mode` is "chat", "agent" or "run". `id` NULL makes one up.
+ *
+ * A conversation has at most one live run, across threads, processes and servers. While there is
+ * one, another begin is STENO_ECONFLICT, and the message names the run that is at work.
  */
 STENO_API int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
     struct steno_run **out, struct steno_error *err);
+/*
+ * The same in two steps. A claim keeps other runs away and writes nothing that a reader sees, so
+ * its holder can look at the history and decide whether to start. Events come after the start.
+ * steno_run_close gives a claim back.
+ */
+STENO_API int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
+    struct steno_run **out, struct steno_error *err);
+STENO_API int steno_run_start(struct steno_run *run, struct steno_error *err);
 STENO_API const char *steno_run_id(const struct steno_run *run);
 
 /* Writes an event; `data` is a JSON object. Durable as asked when it returns. Events may be

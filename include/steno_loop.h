@@ -195,7 +195,8 @@ struct steno_loop_options {
  * "error"?:{...},"turns","usage"}). Negative when the options are wrong (nothing was written) or
  * the store failed. *result may be NULL.
  *
- * STENO_ECONFLICT: a live run holds this conversation. STENO_EPROTO: nothing to continue.
+ * STENO_ECONFLICT: a live run holds this conversation; the message names it, and nothing is
+ * stored. STENO_EPROTO: nothing to continue.
  */
 STENO_API int steno_chat_loop(
     const struct steno_loop_options *opt, char **result, struct steno_error *err);

@@ -14,9 +14,11 @@
 
 struct steno_run {
         struct steno_store *store;
-        struct run_log *log;
+        struct run_claim *claim;
+        struct run_log *log; /* NULL until it is started */
         struct files_conv *conv;
         char *id;
+        char *mode;
 };
 
 /* ---- finding one ---- */
@@ -137,7 +139,7 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
         return error_set(err, STENO_ECONFLICT, "run \"%.100s\" exists already", id);
 }
 
-int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
     struct steno_run **out, struct steno_error *err)
 {
         char made[48];
@@ -151,23 +153,47 @@ int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
                 id = made;
         }
         struct steno_run *run = calloc(1, sizeof *run);
-        if (!run || !(run->id = strdup(id))) {
-                free(run);
+        if (!run)
                 return error_nomem(err);
-        }
         /* References of its own: the caller may close its handles before the run. */
         run->store = conv->store;
         api_store_hold(run->store);
-        rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
-            str_of(steno_conv_id(conv)), &run->conv, err);
+        run->id = strdup(id);
+        run->mode = strdup(mode);
+        rc = run->id && run->mode ? 0 : error_nomem(err);
         if (rc == 0)
-                rc = run_create(run->conv, str_of(id), str_of(mode), &run->log, err);
+                rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
+                    str_of(steno_conv_id(conv)), &run->conv, err);
+        if (rc == 0)
+                rc = run_claim(run->conv, str_of(id), &run->claim, err);
         if (rc) {
                 steno_run_close(run);
                 return rc;
         }
         *out = run;
         return 0;
+}
+
+int steno_run_start(struct steno_run *run, struct steno_error *err)
+{
+        if (run->log)
+                return error_set(err, STENO_EINVAL, "run \"%.100s\" was started before", run->id);
+        return run_create(run->conv, str_of(run->id), str_of(run->mode), &run->log, err);
+}
+
+int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+    struct steno_run **out, struct steno_error *err)
+{
+        struct steno_run *run;
+        int rc = steno_run_claim(conv, id, mode, &run, err);
+        if (rc)
+                return rc;
+        rc = steno_run_start(run, err);
+        if (rc)
+                steno_run_close(run);
+        else
+                *out = run;
+        return rc;
 }
 
 const char *steno_run_id(const struct steno_run *run)
@@ -180,9 +206,11 @@ void steno_run_close(struct steno_run *run)
         if (!run)
                 return;
         run_log_close(run->log);
+        run_claim_release(run->claim);
         files_conv_release(run->conv);
         api_store_release(run->store);
         free(run->id);
+        free(run->mode);
         free(run);
 }
 
@@ -213,6 +241,8 @@ static int write_event(struct steno_run *run, const char *type, const struct buf
     uint64_t *seq, struct steno_error *err)
 {
         int rc = buf_check(data, err);
+        if (rc == 0 && !run->log)
+                rc = error_set(err, STENO_EINVAL, "run \"%.100s\" is not started", run->id);
         return rc ? rc : run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
 }
 
@@ -230,6 +260,11 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         if (rc == 0)
                 rc = write_event(run, type, &b, durability == STENO_FULL, seq, err);
         buf_release(&b);
+        if (rc == 0 && strcmp(type, RUN_FINISHED) == 0) {
+                /* Whoever reads that the run has ended may begin the next one. */
+                run_claim_release(run->claim);
+                run->claim = NULL;
+        }
         return rc;
 }
 

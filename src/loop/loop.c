@@ -212,9 +212,10 @@ static int take_turns(struct loop *c, struct steno_error *err)
 
 static int begin_run(struct loop *c, struct steno_error *err)
 {
-        int rc = steno_run_begin(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
+        int rc = steno_run_start(c->run, err);
         if (rc)
                 return rc;
+        c->begun = true;
         journal_init(&c->journal, c->run);
         c->journal.on_event = c->opt.on_event;
         c->journal.ctx = c->opt.ctx;
@@ -290,7 +291,7 @@ static int put_result(const struct loop *c, char **result, struct steno_error *e
 static int run(struct loop *c, char **result, struct steno_error *err)
 {
         int rc = begin_run(c, err);
-        if (!c->run)
+        if (!c->begun)
                 return rc;
         if (rc == 0 && !(c->opt.flags & STENO_LOOP_CONTINUE))
                 rc = loop_store_user(c, err);
@@ -300,7 +301,6 @@ static int run(struct loop *c, char **result, struct steno_error *err)
         if (rc == 0 && result)
                 rc = put_result(c, result, err);
         journal_release(&c->journal);
-        steno_run_close(c->run);
         return rc;
 }
 
@@ -316,7 +316,10 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
         c->board = job_board_new();
         if (!c->board)
                 return error_nomem(err);
-        rc = loop_recover(c->opt.store, c->opt.conv, err);
+        /* From here on no other run changes the history. */
+        rc = steno_run_claim(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
+        if (rc == 0)
+                rc = loop_recover(c->opt.store, c->opt.conv, err);
         c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
         if (rc == 0 && c->nudge)
                 rc = loop_check_continue(c->opt.conv, err);
@@ -335,6 +338,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         int rc = prepare(&c, opt, why);
         if (rc == 0)
                 rc = run(&c, result, why);
+        steno_run_close(c.run);
         job_board_unref(c.board);
         if (c.client)
                 c.client->close(c.client);

@@ -33,7 +33,8 @@ struct loop {
         struct provider_client *client;
         struct steno_tools tools;
         struct provider_tool *offered; /* what the provider is told of each of them */
-        struct steno_run *run;
+        struct steno_run *run;         /* claimed before anything is written */
+        bool begun;                    /* it has a journal */
         struct journal journal;
         struct job_board *board;
         int64_t deadline; /* of the run; 0: none */

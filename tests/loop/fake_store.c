@@ -437,23 +437,39 @@ int steno_context_call(struct steno_conv *conv, const char *name, const char *ar
 
 /* ---- runs ---- */
 
-int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
     struct steno_run **out, struct steno_error *err)
 {
         (void)conv;
-        int rc = write_allowed(err);
-        if (rc)
-                return rc;
+        for (size_t i = 0; i < fake.run_count; i++)
+                if (strcmp(fake.runs[i]->state, "running") == 0)
+                        return error_set(err, STENO_ECONFLICT,
+                            "run \"%s\" is at work in this conversation", fake.runs[i]->id);
         struct steno_run *run = calloc(1, sizeof(*run));
         if (id)
                 snprintf(run->id, sizeof(run->id), "%s", id);
         else
                 snprintf(run->id, sizeof(run->id), "run_%zu", fake.run_count + 1);
         snprintf(run->mode, sizeof(run->mode), "%s", mode);
-        snprintf(run->state, sizeof(run->state), "running");
-        fake.runs[fake.run_count++] = run;
         *out = run;
         return 0;
+}
+
+int steno_run_start(struct steno_run *run, struct steno_error *err)
+{
+        int rc = write_allowed(err);
+        if (rc)
+                return rc;
+        snprintf(run->state, sizeof(run->state), "running");
+        fake.runs[fake.run_count++] = run;
+        return 0;
+}
+
+int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
+    struct steno_run **out, struct steno_error *err)
+{
+        int rc = steno_run_claim(conv, id, mode, out, err);
+        return rc ? rc : steno_run_start(*out, err);
 }
 
 const char *steno_run_id(const struct steno_run *run)
@@ -520,7 +536,9 @@ int steno_run_outcome(struct steno_run *run, uint64_t request, const char *call_
 
 void steno_run_close(struct steno_run *run)
 {
-        if (run && strcmp(run->state, "running") == 0)
+        if (run && !run->state[0])
+                free(run); /* claimed and never started */
+        else if (run && strcmp(run->state, "running") == 0)
                 snprintf(run->state, sizeof(run->state), "dead");
 }
 

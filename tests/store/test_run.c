@@ -207,6 +207,77 @@ static void wrong_calls_are_refused(void **state)
         steno_run_close(run);
 }
 
+static void a_second_run_is_refused_and_told_which_is_at_work(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *first, *second;
+        struct steno_error e = {0};
+        char *list;
+        OK(steno_run_begin(w->conv, "first", "chat", &first, &err));
+        assert_int_equal(steno_run_begin(w->conv, "second", "chat", &second, &e), STENO_ECONFLICT);
+        assert_non_null(strstr(e.msg, "\"first\""));
+        assert_int_equal(steno_run_claim(w->conv, NULL, "chat", &second, &e), STENO_ECONFLICT);
+        assert_non_null(strstr(e.msg, "\"first\""));
+        /* A run in another conversation is no concern of this one. */
+        struct steno_conv *other;
+        OK(steno_conv_create(w->store, NULL, "other", NULL, &other, &err));
+        OK(steno_run_begin(other, "elsewhere", "chat", &second, &err));
+        steno_run_close(second);
+        steno_conv_close(other);
+        steno_run_close(first);
+        OK(steno_run_begin(w->conv, "third", "chat", &first, &err));
+        steno_run_close(first);
+        OK(steno_run_list(w->conv, &list, &err));
+        assert_null(strstr(list, "\"second\""));
+        steno_free(list);
+}
+
+static void a_claim_that_is_given_back_leaves_no_run(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run, *other;
+        struct steno_error e = {0};
+        char *json;
+        OK(steno_run_claim(w->conv, "r1", "chat", &run, &err));
+        assert_int_equal(steno_run_event(run, "e", "{}", 2, STENO_FULL, NULL, &e), STENO_EINVAL);
+        assert_int_equal(steno_run_begin(w->conv, "r2", "chat", &other, &e), STENO_ECONFLICT);
+        assert_non_null(strstr(e.msg, "\"r1\""));
+        steno_run_close(run);
+        assert_int_equal(steno_run_info(w->store, NULL, "r1", &json, &e), STENO_ENOTFOUND);
+        OK(steno_run_claim(w->conv, "r1", "chat", &run, &err));
+        OK(steno_run_start(run, &err));
+        assert_int_equal(steno_run_start(run, &e), STENO_EINVAL);
+        OK(steno_run_event(run, "e", "{}", 2, STENO_FULL, NULL, &err));
+        steno_run_close(run);
+}
+
+static void *begin_one(void *arg)
+{
+        struct world *w = arg;
+        struct steno_run *run = NULL;
+        int rc = steno_run_begin(w->conv, NULL, "chat", &run, NULL);
+        return rc == 0 ? run : rc == STENO_ECONFLICT ? NULL : (void *)w;
+}
+
+static void of_runs_that_threads_begin_at_once_one_is_made(void **state)
+{
+        struct world *w = *state;
+        for (int round = 0; round < 50; round++) {
+                pthread_t threads[8];
+                void *got, *made = NULL;
+                for (int i = 0; i < 8; i++)
+                        assert_int_equal(pthread_create(&threads[i], NULL, begin_one, w), 0);
+                for (int i = 0; i < 8; i++) {
+                        pthread_join(threads[i], &got);
+                        assert_ptr_not_equal(got, w);
+                        assert_false(got && made);
+                        made = got ? got : made;
+                }
+                assert_non_null(made);
+                steno_run_close(made);
+        }
+}
+
 static void a_run_is_found_without_the_index(void **state)
 {
         struct world *w = *state;
@@ -648,6 +719,9 @@ int main(void)
             T(events_come_back_in_order_and_verbatim),
             T(a_writer_that_ended_without_finishing_is_dead),
             T(wrong_calls_are_refused),
+            T(a_second_run_is_refused_and_told_which_is_at_work),
+            T(a_claim_that_is_given_back_leaves_no_run),
+            T(of_runs_that_threads_begin_at_once_one_is_made),
             T(a_run_is_found_without_the_index),
             T(runs_are_listed_newest_first),
             T(events_of_many_threads_have_numbers_of_their_own),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/wait.h"
 #include "http/buckets.h"
 #include "http/runner.h"
 #include "http/server_core.h"
@@ -18,6 +19,9 @@
 #include "http/http_limits.h"
 #include "loop/event.h"
 #include "routes/own/own_visitor.h"
+
+/* How long a run that is claimed may take to begin, until its request is refused after all. */
+#define CLAIMED_SOON_MS 2000
 
 struct turn {
         struct loop_turn chat;
@@ -226,6 +230,31 @@ static void answer_again(struct request *r, struct turn *t)
         free(e.finished);
 }
 
+/* Answers from the run that is there. */
+static void take_again(struct request *r, struct turn *t)
+{
+        if (t->stream)
+                answer_stream(r, t);
+        else
+                answer_again(r, t);
+}
+
+/*
+ * Was the conversation refused because this very turn runs in it? Two requests with one key can
+ * arrive at the same moment; a claim comes shortly before the journal by which it is found.
+ */
+static bool lost_to_itself(struct request *r, struct turn *t, const struct steno_error *err)
+{
+        if (err->code != STENO_ECONFLICT || !t->chat.run || !strstr(err->msg, t->chat.run))
+                return false;
+        for (int64_t until = http_now_ms() + CLAIMED_SOON_MS; !t->again; wait_sleep(10)) {
+                find_again(r, t);
+                if (http_now_ms() > until)
+                        break;
+        }
+        return t->again;
+}
+
 static void take_turn(struct request *r, struct turn *t)
 {
         struct steno_error err = {0};
@@ -235,12 +264,8 @@ static void take_turn(struct request *r, struct turn *t)
                 request_error(r, 501, "unsupported", "this server was started without a model");
                 return;
         }
-        if (t->again && t->stream) {
-                answer_stream(r, t);
-                return;
-        }
         if (t->again) {
-                answer_again(r, t);
+                take_again(r, t);
                 return;
         }
         if (t->stream) {
@@ -252,7 +277,9 @@ static void take_turn(struct request *r, struct turn *t)
                 if (rc == 0)
                         put_result(r, t, result, final);
         }
-        if (rc)
+        if (rc && lost_to_itself(r, t, &err))
+                take_again(r, t);
+        else if (rc)
                 request_failed(r, rc, &err);
         steno_free(result);
         free(final);

@@ -15,6 +15,8 @@
  *   J4  Seqs grow and never repeat, also after a machine died: no more than RUN_AHEAD numbers are
  *       given out behind the last synced line, and whoever takes over begins behind that.
  *   J5  A sync covers all that was written before it, whoever wrote it.
+ *   J6  A run holds flock (exclusive) on runs/.claim from before it writes anything until it ends,
+ *       so a conversation has at most one live run, whatever thread, process or server runs it.
  *
  * Reading takes no lock. Knows nothing of what events mean, except the type that ends a run.
  */
@@ -39,6 +41,15 @@ struct run_event {
 };
 
 typedef int (*run_event_fn)(void *ctx, const struct run_event *e);
+
+/* ---- one run at a time ---- */
+
+struct run_claim;
+
+/* Claims the conversation for run `id` (J6). STENO_ECONFLICT names the run that has it. */
+int run_claim(
+    struct files_conv *conv, struct str id, struct run_claim **out, struct steno_error *err);
+void run_claim_release(struct run_claim *claim);
 
 /* ---- writing ---- */
 
