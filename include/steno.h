@@ -512,7 +512,8 @@ STENO_API int steno_run_start(struct steno_run *run, struct steno_error *err);
 STENO_API const char *steno_run_id(const struct steno_run *run);
 
 /* Writes an event; `data` is a JSON object. Durable as asked when it returns. Events may be
- * written from several threads. *seq may be NULL. */
+ * written from several threads. The type "run_finished" ends the run: the conversation is free for
+ * the next one, and further events are STENO_EINVAL. *seq may be NULL. */
 STENO_API int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
     int durability, uint64_t *seq, struct steno_error *err);
 

@@ -232,6 +232,27 @@ static void a_second_run_is_refused_and_told_which_is_at_work(void **state)
         steno_free(list);
 }
 
+static void nothing_follows_the_end_of_a_run(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run, *next;
+        struct steno_error e = {0};
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        OK(steno_run_event(
+            run, "run_finished", "{\"reason\":\"stop\"}", 17, STENO_FULL, NULL, &err));
+        assert_int_equal(steno_run_event(run, "e", "{}", 2, STENO_FULL, NULL, &e), STENO_EINVAL);
+        assert_int_equal(
+            steno_run_event(run, "run_finished", "{}", 2, STENO_FULL, NULL, &e), STENO_EINVAL);
+        assert_int_equal(steno_run_dispatch(run, 1, "c", "t", "{}", 2, &e), STENO_EINVAL);
+        assert_int_equal(steno_run_outcome(run, 1, "c", "{}", 2, &e), STENO_EINVAL);
+        /* Whoever read of the end may begin the next run at once. */
+        OK(steno_run_begin(w->conv, "r2", "chat", &next, &err));
+        steno_run_close(next);
+        assert_int_equal(read_run(w, "r1", 0).count, 1);
+        steno_run_close(run);
+        assert_true(info_says(w, "r1", "\"reason\":\"stop\""));
+}
+
 static void a_claim_that_is_given_back_leaves_no_run(void **state)
 {
         struct world *w = *state;
@@ -720,6 +741,7 @@ int main(void)
             T(a_writer_that_ended_without_finishing_is_dead),
             T(wrong_calls_are_refused),
             T(a_second_run_is_refused_and_told_which_is_at_work),
+            T(nothing_follows_the_end_of_a_run),
             T(a_claim_that_is_given_back_leaves_no_run),
             T(of_runs_that_threads_begin_at_once_one_is_made),
             T(a_run_is_found_without_the_index),

@@ -34,6 +34,7 @@ struct run_log {
         uint64_t synced_seq;
         bool syncing;
         bool poisoned;
+        bool finished; /* run_finished is written: nothing follows it */
 };
 
 static struct run_log *log_new(const struct env *env, int fd)
@@ -286,10 +287,14 @@ int run_write(struct run_log *log, struct str type, struct str data, bool sync, 
         uint64_t mine = 0;
         pthread_mutex_lock(&log->mutex);
         int rc = log->poisoned ? is_poisoned(err) : 0;
+        if (rc == 0 && log->finished)
+                rc = error_set(err, STENO_EINVAL, "the run has finished: no event can follow");
         while (rc == 0 && log->seq + 1 > log->synced_seq + RUN_AHEAD) /* J4 */
                 rc = sync_to(log, log->end, err);
         if (rc == 0)
                 rc = put_line(log, type, data, err);
+        if (rc == 0)
+                log->finished = str_is(type, RUN_FINISHED);
         mine = log->seq;
         if (rc == 0 && sync)
                 rc = sync_to(log, log->end, err);

@@ -66,7 +66,8 @@ void run_log_close(struct run_log *log);
 
 /*
  * Writes an event; `data` is one line of JSON. With `sync` it is on the disk on return, and calls
- * of several threads share syncs. After a failed sync: STENO_EPOISONED. *seq may be NULL.
+ * of several threads share syncs. After a failed sync: STENO_EPOISONED. Behind RUN_FINISHED:
+ * STENO_EINVAL. *seq may be NULL.
  */
 int run_write(struct run_log *log, struct str type, struct str data, bool sync, uint64_t *seq,
     struct steno_error *err);
