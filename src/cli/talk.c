@@ -155,8 +155,8 @@ static const struct ending {
         bool complete; /* there is nothing to continue */
 } endings[] = {
     {"stop", EXIT_DONE, true},
-    {"length", EXIT_DONE, true},
-    {"content_filter", EXIT_DONE, true},
+    {"length", EXIT_DONE, false},
+    {"content_filter", EXIT_DONE, false},
     {"required_tool", EXIT_REFUSED, true},
     {"interrupted", EXIT_INTERRUPTED, false},
     {"error", EXIT_IO, false},

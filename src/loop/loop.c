@@ -322,7 +322,7 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
                 rc = loop_recover(c->opt.store, c->opt.conv, err);
         c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
         if (rc == 0 && c->nudge)
-                rc = loop_check_continue(c->opt.conv, err);
+                rc = loop_check_continue(c, err);
         return rc;
 }
 

@@ -6,6 +6,7 @@
  *   loop_calls.c     the tool calls of one reply
  *   loop_messages.c  the messages the loop writes, and telling of them
  *   loop_recovery.c  what a run that died left behind
+ *   loop_continue.c  whether there is something to continue
  */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
@@ -102,7 +103,10 @@ int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error
 
 /* Completes what dead runs left; STENO_ECONFLICT while a live run holds the conversation. */
 int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err);
-/* Is there something to continue? STENO_EPROTO when not. */
-int loop_check_continue(struct steno_conv *conv, struct steno_error *err);
+
+/* ---- loop_continue.c ---- */
+
+/* Is there something to continue? STENO_EPROTO when not; the message says what to do instead. */
+int loop_check_continue(struct loop *c, struct steno_error *err);
 
 #endif

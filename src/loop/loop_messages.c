@@ -151,6 +151,18 @@ static int put_reply(struct buf *out, const struct reply *reply, struct steno_er
         return rc;
 }
 
+/* Why the model stopped, in OpenAI's words; NULL: it did not say. */
+static const char *finish_word(enum reply_finish finish)
+{
+        static const char *const words[] = {[FINISH_NONE] = NULL,
+            [FINISH_STOP] = "stop",
+            [FINISH_TOOLS] = "tool_calls",
+            [FINISH_LENGTH] = "length",
+            [FINISH_FILTER] = "content_filter",
+            [FINISH_OTHER] = "other"};
+        return words[finish];
+}
+
 int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err)
 {
         struct buf json, came;
@@ -164,6 +176,8 @@ int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_err
         jsonw_field_cstr(&w, "id", c->message_id);
         put_time(&w, "createdAt");
         put_origin(&w, c);
+        if (finish_word(reply->finish))
+                jsonw_field_cstr(&w, "finishReason", finish_word(reply->finish));
         buf_putc(&json, ',');
         /* Without its opening brace; it always has a role. */
         buf_put(&json, came.p + 1, came.n - 1);

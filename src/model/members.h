@@ -40,18 +40,19 @@ enum members_rule {
         ROW(AGENT_ID, "agentId", MEMBER_NOT_SENT | MEMBER_OF_RUN)                        /* all */ \
         ROW(WORKFLOW_ID, "workflowId", MEMBER_NOT_SENT | MEMBER_OF_RUN)                  /* all */ \
         ROW(PART_TYPE, "partType", MEMBER_NOT_SENT | MEMBER_OF_RUN)                      /* all */ \
-        ROW(ERROR, "error", MEMBER_NOT_SENT | MEMBER_OF_RUN)               /* assistant */         \
-        ROW(INCLUDE, "includeInContext", MEMBER_NOT_SENT | MEMBER_OF_RUN)  /* all */               \
-        ROW(TOOL_NAME, "toolName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)     /* tool */              \
-        ROW(SERVER_NAME, "serverName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */              \
-        ROW(DURATION, "duration", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */              \
-        ROW(IS_ERROR, "isError", MEMBER_NOT_SENT | MEMBER_BY_LOOP)         /* tool */              \
-        ROW(STEPS, "steps", MEMBER_NOT_SENT | MEMBER_BY_LOOP)              /* tool */              \
-        ROW(INVOKED_AT, "invokedAt", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */              \
-        ROW(EXIT_CODE, "exitCode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)       /* tool */              \
-        ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)            /* tool */              \
-        ROW(TIMED_OUT, "timedOut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)       /* tool */              \
-        ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                /* tool */              \
+        ROW(ERROR, "error", MEMBER_NOT_SENT | MEMBER_OF_RUN)                /* assistant */        \
+        ROW(FINISH_REASON, "finishReason", MEMBER_NOT_SENT | MEMBER_OF_RUN) /* assistant */        \
+        ROW(INCLUDE, "includeInContext", MEMBER_NOT_SENT | MEMBER_OF_RUN)   /* all */              \
+        ROW(TOOL_NAME, "toolName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)      /* tool */             \
+        ROW(SERVER_NAME, "serverName", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)  /* tool */             \
+        ROW(DURATION, "duration", MEMBER_NOT_SENT | MEMBER_BY_LOOP)         /* tool */             \
+        ROW(IS_ERROR, "isError", MEMBER_NOT_SENT | MEMBER_BY_LOOP)          /* tool */             \
+        ROW(STEPS, "steps", MEMBER_NOT_SENT | MEMBER_BY_LOOP)               /* tool */             \
+        ROW(INVOKED_AT, "invokedAt", MEMBER_NOT_SENT | MEMBER_BY_LOOP)      /* tool */             \
+        ROW(EXIT_CODE, "exitCode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */             \
+        ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* tool */             \
+        ROW(TIMED_OUT, "timedOut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */             \
+        ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                 /* tool */             \
         ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */
 
 #define MEMBERS_ENUM(id, name, rules) MEMBER_##id,

@@ -266,7 +266,13 @@ void steno_receipt_free(struct steno_receipt *r)
 
 struct steno_record {
         const char *json;
+        uint64_t seq;
 };
+
+uint64_t steno_record_seq(const struct steno_record *r)
+{
+        return r->seq;
+}
 
 const char *steno_record_kind(const struct steno_record *r)
 {
@@ -290,7 +296,7 @@ int steno_read(struct steno_conv *conv, uint64_t after, uint64_t limit, steno_re
         (void)limit;
         (void)err;
         for (size_t i = after; i < fake.count; i++) {
-                struct steno_record r = {fake.messages[i]};
+                struct steno_record r = {fake.messages[i], i + 1};
                 int rc = each(ctx, &r);
                 if (rc)
                         return rc;
@@ -306,7 +312,7 @@ int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
                 char *z = member(fake.messages[i], "id");
                 bool same = z && strcmp(z, id) == 0;
                 free(z);
-                struct steno_record r = {fake.messages[i]};
+                struct steno_record r = {fake.messages[i], i + 1};
                 if (same)
                         return each(ctx, &r);
         }
@@ -317,19 +323,29 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
     void *ctx, char **report, struct steno_error *err)
 {
         (void)conv;
-        (void)opt;
-        (void)report;
         (void)err;
-        fake_trace("view");
+        bool stored = strcmp(opt->format, "stored") == 0;
+        const char *last = NULL;
+        if (!opt->last && !stored)
+                fake_trace("view");
         sink(ctx, "[", 1);
-        bool comma = false;
-        for (size_t i = 0; i < fake.count; i++) {
-                if (strstr(fake.messages[i], "\"includeInContext\":false"))
+        for (size_t i = opt->after_seq; i < (stored ? opt->after_seq + 1 : fake.count); i++) {
+                if (!stored && strstr(fake.messages[i], "\"includeInContext\":false"))
                         continue;
-                if (comma)
+                if (last)
                         sink(ctx, ",", 1);
-                comma = true;
-                sink(ctx, fake.messages[i], strlen(fake.messages[i]));
+                last = fake.messages[i];
+                if (stored)
+                        sink(ctx, "{\"m\":", 5);
+                sink(ctx, last, strlen(last));
+                if (stored)
+                        sink(ctx, "}", 1);
+        }
+        if (report) {
+                char *id = last ? member(last, "id") : NULL;
+                if (asprintf(report, "{\"ids\":[\"%s\"]}", id ? id : "") < 0)
+                        *report = NULL;
+                free(id);
         }
         return sink(ctx, "]", 1);
 }
@@ -540,6 +556,19 @@ void steno_run_close(struct steno_run *run)
                 free(run); /* claimed and never started */
         else if (run && strcmp(run->state, "running") == 0)
                 snprintf(run->state, sizeof(run->state), "dead");
+}
+
+int steno_run_info(struct steno_store *store, const char *project, const char *run_id, char **json,
+    struct steno_error *err)
+{
+        (void)store;
+        (void)project;
+        for (size_t i = 0; i < fake.run_count; i++)
+                if (strcmp(fake.runs[i]->id, run_id) == 0)
+                        return asprintf(json, "{\"reason\":\"%s\"}", fake.runs[i]->reason) < 0
+                                   ? STENO_ENOMEM
+                                   : 0;
+        return error_set(err, STENO_ENOTFOUND, "no run \"%s\"", run_id);
 }
 
 int steno_run_read(struct steno_store *store, const char *project, const char *run_id,
