@@ -10,14 +10,18 @@
  *       before a byte of the body is taken.
  *   H2  A connection that has not sent its headers in time is cut off.
  */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/port_owner.h"
 #include "http/buckets.h"
 #include "http/server_core.h"
 #include "http/http.h"
@@ -444,6 +448,56 @@ static void quiet(void *cls, const char *fmt, va_list ap)
         (void)ap;
 }
 
+/* ---- listening ---- */
+
+/* A port belongs to one server. SO_REUSEADDR lets a new one have it as soon as the old one is
+ * gone, and never beside it. */
+static int listen_on(const struct sockaddr *address)
+{
+        static const int ON = 1;
+        bool v6 = address->sa_family == AF_INET6;
+        socklen_t n = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+        int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof ON) != 0 ||
+            (v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof ON) != 0) ||
+            bind(fd, address, n) != 0 || listen(fd, SERVER_BACKLOG) != 0) {
+                int sys = errno;
+                close(fd);
+                return -sys;
+        }
+        return fd;
+}
+
+static int port_of(int fd)
+{
+        union {
+                struct sockaddr any;
+                struct sockaddr_in v4;
+                struct sockaddr_in6 v6;
+        } a = {.any.sa_family = AF_UNSPEC};
+        socklen_t n = sizeof a;
+        if (getsockname(fd, &a.any, &n) != 0)
+                return 0;
+        return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+}
+
+static int cannot_listen(const struct server *s, int sys, struct steno_error *err)
+{
+        char who[64];
+        if (sys != -EADDRINUSE)
+                return error_sys(err, sys, "listening on %s:%d", s->host, s->port);
+        if (port_owner(s->port, who))
+                return error_set(err, STENO_ECONFLICT,
+                    "%s:%d is in use by %s: stop it, or take another port with --listen %s:PORT",
+                    s->host, s->port, who, s->host);
+        return error_set(err, STENO_ECONFLICT,
+            "%s:%d is in use by a program of another user: take another port with --listen "
+            "%s:PORT",
+            s->host, s->port, s->host);
+}
+
 int http_start(struct server *s, const struct sockaddr *address, struct steno_error *err)
 {
         unsigned flags =
@@ -453,24 +507,24 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
         int rc = libmhd_load(err);
         if (rc)
                 return rc;
+        int fd = listen_on(address);
+        if (fd < 0)
+                return cannot_listen(s, fd, err);
+        s->port = port_of(fd);
         s->daemon = libmhd.start_daemon(flags, 0, NULL, NULL, on_request, s,
-            MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_SOCK_ADDR, address,
+            MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
             MHD_OPTION_URI_LOG_CALLBACK, on_uri, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
             on_connection, s, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)SERVER_POOL_THREADS,
             MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_CONNECTION_MEMORY,
             MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_CONNECTION_TIMEOUT,
-            (unsigned)SERVER_IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-            MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024u,
-            MHD_OPTION_END);
-        if (!s->daemon)
-                return error_set(err, STENO_EIO, "cannot listen on %s:%d; is the port in use?",
-                    s->host, s->port);
-        const union MHD_DaemonInfo *info =
-            libmhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
-        if (info && info->port)
-                s->port = info->port;
+            (unsigned)SERVER_IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        if (!s->daemon) {
+                close(fd);
+                return error_set(
+                    err, STENO_EIO, "libmicrohttpd does not start on %s:%d", s->host, s->port);
+        }
         return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #define SERVER_CONNECTIONS_MAX 16000        /* below the descriptors a process usually gets */
 #define SERVER_POOL_THREADS 2               /* epoll loops; they never block */
+#define SERVER_BACKLOG 1024                 /* connections that wait to be accepted */
 #define SERVER_WORKERS 64                   /* handlers may wait for a disk: appends share a sync */
 #define SERVER_QUEUE_MAX 4096               /* requests that wait for a worker; then 503 */
 #define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */
