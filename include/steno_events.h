@@ -40,9 +40,10 @@
             "toolCallId, toolName, serverName?, content, error, ref?, exitCode?, duration, "       \
             "resultId",                                                                            \
             "the same for a call that was denied, failed or could not be run")                     \
-        ROW(FINAL_MESSAGE, "final_message", 1, "text, toolCalls",                                  \
-            "the last reply, whole; toolCalls has each call of the run: id, name, arguments, "     \
-            "result, isError, duration")                                                           \
+        ROW(FINAL_MESSAGE, "final_message", 1, "text, message, toolCalls",                         \
+            "the last reply, whole, under both names; toolCalls has each call of the run as the "  \
+            "view chat has it: id, name, arguments, state, result or error, invokedAt, duration, " \
+            "steps, ref, display")                                                                 \
         ROW(RUN_ERROR, "run_error", 1, "code, message, retryable", "why the run did not succeed")  \
         ROW(RUN_FINISHED, "run_finished", 1, "reason, turns?, usage?", "always the last")          \
         ROW(DISPATCH, "dispatch", 0, "request, call, tool, sha256, after",                         \

@@ -160,14 +160,9 @@ static int take_final(struct loop *c, const struct reply *reply, struct steno_er
 {
         buf_put_str(&c->final_text, buf_str(&reply->text));
         struct event e;
-        journal_event_begin(&e, &c->journal, STENO_EVENT_FINAL_MESSAGE, c->message_id);
-        jsonw_field_str(&e.w, "text", buf_str(&reply->text));
-        jsonw_key(&e.w, "toolCalls");
-        jsonw_array(&e.w);
-        if (!c->calls_json.failed) /* past its size limit the list would be incomplete */
-                buf_put_str(&e.data, buf_str(&c->calls_json));
-        jsonw_array_end(&e.w);
-        journal_event_end(&e, &c->journal);
+        int rc = loop_tell_final(c, buf_str(&reply->text), err);
+        if (rc)
+                return rc;
         c->reason = reason_of(reply->finish);
         if (c->opt.require_tool && !c->required_met) {
                 c->reason = "required_tool";
@@ -202,6 +197,8 @@ static int take_turns(struct loop *c, struct steno_error *err)
                 rc = loop_store_reply(c, &reply, err);
                 if (rc)
                         break;
+                if (reply.count)
+                        loop_note_caller(c);
                 rc = reply.count ? loop_carry_out(c, &reply, err) : take_final(c, &reply, err);
         }
         reply_release(&reply);
@@ -226,7 +223,8 @@ static int begin_run(struct loop *c, struct steno_error *err)
         jsonw_field_cstr(&e.w, "model", c->opt.model);
         jsonw_field_cstr(&e.w, "conversation", steno_conv_id(c->opt.conv));
         journal_event_end(&e, &c->journal);
-        return journal_check(&c->journal, err);
+        rc = steno_conv_last_seq(c->opt.conv, &c->before, err);
+        return rc ? rc : journal_check(&c->journal, err);
 }
 
 static void put_end(struct jsonw *w, const struct loop *c)
@@ -333,7 +331,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         struct steno_error *why = err ? err : &own;
         struct loop c = {0};
         toolset_init(&c.tools);
-        buf_init(&c.calls_json, MESSAGE_MAX);
+        buf_init(&c.callers, MESSAGE_MAX);
         buf_init(&c.final_text, MESSAGE_MAX);
         int rc = prepare(&c, opt, why);
         if (rc == 0)
@@ -344,7 +342,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
                 c.client->close(c.client);
         toolset_release(&c.tools);
         free(c.offered);
-        buf_release(&c.calls_json);
+        buf_release(&c.callers);
         buf_release(&c.final_text);
         return rc;
 }

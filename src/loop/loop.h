@@ -7,6 +7,7 @@
  *   loop_messages.c  the messages the loop writes, and telling of them
  *   loop_recovery.c  what a run that died left behind
  *   loop_continue.c  whether there is something to continue
+ *   loop_final.c     what is told of the run's calls at its end
  */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
@@ -47,7 +48,8 @@ struct loop {
         char message_id[CHAT_ID]; /* of the current reply */
         char repeat_key[65];      /* of the latest call */
         unsigned repeats;         /* how often it came in a row */
-        struct buf calls_json;    /* of final_message: calls of the run, with results */
+        uint64_t before;          /* last seq of the log before the run wrote anything */
+        struct buf callers;       /* ids of its replies with calls, each with its NUL */
 
         const char *reason; /* why the run ended; NULL while it goes on */
         struct reply_fault fault;
@@ -103,6 +105,13 @@ int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error
 
 /* Completes what dead runs left; STENO_ECONFLICT while a live run holds the conversation. */
 int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err);
+
+/* ---- loop_final.c ---- */
+
+/* The reply c->message_id, which is stored, makes calls. */
+void loop_note_caller(struct loop *c);
+/* The event final_message, with the whole of each call. */
+int loop_tell_final(struct loop *c, struct str text, struct steno_error *err);
 
 /* ---- loop_continue.c ---- */
 

@@ -369,22 +369,6 @@ static void copy(struct jsonw *w, const struct json *j, const char *from, const 
         jsonw_field_copy(w, to, j, r);
 }
 
-static void keep_for_final(struct loop *c, const struct reply_call *call, const struct json *j)
-{
-        if (c->calls_json.n)
-                buf_putc(&c->calls_json, ',');
-        struct jsonw w = jsonw_to(&c->calls_json);
-        jsonw_object(&w);
-        jsonw_field_cstr(&w, "id", call->id);
-        jsonw_field_cstr(&w, "name", call->name);
-        jsonw_field_str(&w, "arguments", buf_str(&call->args));
-        copy(&w, j, "content", "result");
-        copy(&w, j, "isError", "isError");
-        copy(&w, j, "duration", "duration");
-        copy(&w, j, "ref", "ref");
-        jsonw_object_end(&w);
-}
-
 static int tell_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
@@ -412,7 +396,6 @@ static int tell_result(struct loop *c, const struct reply_call *call, const stru
         rc = journal_event_end(&e, &c->journal);
         if (rc)
                 journal_check(&c->journal, err);
-        keep_for_final(c, call, &j);
 out:
         json_release(&j);
         return rc;

@@ -319,11 +319,29 @@ int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
         return error_set(err, STENO_ENOTFOUND, "no message \"%s\"", id);
 }
 
+/* The view `chat`, by the library's own folding. */
+static int fold_all(uint64_t after, steno_sink sink, void *ctx, struct steno_error *err)
+{
+        struct steno_fold *f;
+        char *json = NULL;
+        int rc = steno_fold_new(&f, err);
+        for (size_t i = after; rc == 0 && i < fake.count; i++)
+                rc = steno_fold_push(f, fake.messages[i], strlen(fake.messages[i]), err);
+        if (rc == 0)
+                rc = steno_fold_json(f, &json, err);
+        if (rc == 0)
+                rc = sink(ctx, json, strlen(json));
+        steno_free(json);
+        steno_fold_free(f);
+        return rc;
+}
+
 int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, steno_sink sink,
     void *ctx, char **report, struct steno_error *err)
 {
         (void)conv;
-        (void)err;
+        if (strcmp(opt->format, "chat") == 0)
+                return fold_all(opt->after_seq, sink, ctx, err);
         bool stored = strcmp(opt->format, "stored") == 0;
         const char *last = NULL;
         if (!opt->last && !stored)

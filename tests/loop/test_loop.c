@@ -223,11 +223,15 @@ static void order(void **state)
         assert_true(has(fake_message(2), "\"content\":\"done\",\"isError\":false,\"duration\":"));
         assert_true(has(fake_message(2), "\"steps\":[{\"text\":\"half\",\"progress\":1,\"total\":2"
                                          "}]"));
-        assert_true(has(fake_message(1), "\"mode\":\"chat\",\"runId\":\"run_1\",\"role\":"
-                                         "\"assistant\",\"content\":\"let me see\""));
+        assert_true(has(fake_message(1),
+            "\"mode\":\"chat\",\"runId\":\"run_1\",\"finishReason\":\"tool_calls\",\"role\":"
+            "\"assistant\",\"content\":\"let me see\""));
         assert_true(has(fake_event("final_message", 0),
-            "\"text\":\"all done\",\"toolCalls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":"
-            "\"{\\\"a\\\": 1}\",\"result\":\"done\",\"isError\":false,\"duration\":"));
+            "\"text\":\"all done\",\"message\":\"all done\",\"toolCalls\":[{\"id\":\"c1\",\"name\":"
+            "\"echo\",\"arguments\":\"{\\\"a\\\": 1}\",\"state\":\"complete\",\"result\":\"done\","
+            "\"invokedAt\":"));
+        assert_true(has(fake_event("final_message", 0),
+            "\"steps\":[{\"text\":\"half\",\"progress\":1,\"total\":2}]"));
         assert_true(has(fake_event("message", 1), "\"text\":\"all done\""));
         world_end(&w);
 }

@@ -167,8 +167,9 @@ static void put_result(
                 }
                 if (v == JSON_NONE)
                         continue;
-                jsonw_field_copy(
-                    &w, strcmp(MEMBERS[i], "text") == 0 ? "message" : MEMBERS[i], in, v);
+                jsonw_field_copy(&w, MEMBERS[i], in, v);
+                if (strcmp(MEMBERS[i], "text") == 0)
+                        jsonw_field_copy(&w, "message", in, v);
         }
         json_ref calls = ended ? json_get(&f, 0, "toolCalls") : JSON_NONE;
         jsonw_field_raw(&w, "toolCalls", calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
