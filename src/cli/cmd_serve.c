@@ -45,6 +45,8 @@ static int serve_until_signal(struct cli *c, const struct server_options *opt)
         while (!interrupt_pending() && rc == 0)
                 wait_sleep(100);
         server_stop(s);
+        if (interrupt_is_term())
+                interrupt_obeyed(); /* stopping a service is no failure of it */
         return rc;
 }
 

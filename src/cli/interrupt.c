@@ -61,6 +61,16 @@ bool interrupt_pending(void)
         return pending != 0;
 }
 
+bool interrupt_is_term(void)
+{
+        return pending == SIGTERM;
+}
+
+void interrupt_obeyed(void)
+{
+        pending = 0;
+}
+
 bool interrupt_take(void)
 {
         if (pending != SIGINT)

@@ -245,6 +245,8 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
         struct ending end = ending_of(result);
+        if (interrupt_is_term())
+                cli_say(t->c, "  ended by SIGTERM");
         if (!end.complete)
                 say_how_to_go_on(t);
         steno_free(result);

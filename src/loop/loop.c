@@ -122,7 +122,7 @@ static int check_limits(struct loop *c, struct steno_error *err)
         char words[200];
         const struct steno_loop_options *o = &c->opt;
         if (steno_stop_requested(o->stop))
-                return loop_store_end(c, "interrupted", "INTERRUPTED", "stopped by the user", err);
+                return loop_store_end(c, "interrupted", "INTERRUPTED", "stopped on request", err);
         if (c->repeats >= CHAT_REPEATS_STOPPED) {
                 snprintf(words, sizeof(words),
                     "stopped: the model made the same call %u times in a row", c->repeats);
