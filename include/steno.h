@@ -65,8 +65,8 @@
  *     pointer and length, and what comes back is also NUL-terminated.
  *   - Rich answers are JSON with stable names, so that they can grow.
  *   - Option structs: set `size` to sizeof the struct you were compiled with and leave what you
- *     do not need zero. NULL means all defaults. Flags that this library does not know are refused
- *     (STENO_EINVAL).
+ *     do not need zero. NULL means all defaults. A size that is not set, and flags or members that
+ *     this library does not know and that are not zero, are refused (STENO_EINVAL).
  *   - struct steno_store and struct steno_conv may be shared by any number of threads. Receipts,
  *     outputs, runs' writers, folds: one thread at a time each.
  */

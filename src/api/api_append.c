@@ -40,6 +40,9 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         *w = (struct append_work){.conv = conv};
         json_init(&w->j);
         arena_init(&w->arena);
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
         if (w->flags &
             ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS | STENO_DECIDED))
@@ -62,7 +65,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
                     ID_MAX);
         w->carry.decided = w->flags & STENO_DECIDED;
         w->carry.keep_output = w->flags & STENO_KEEP_OUTPUTS;
-        int rc = carry_policy(conv->store, NULL, 0, 0, &w->carry.usual, err);
+        rc = carry_policy(conv->store, NULL, 0, 0, &w->carry.usual, err);
         return rc ? rc
                   : carry_policy(conv->store,
                         OPTION(opt, struct steno_append_options, profile, NULL),

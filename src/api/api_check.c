@@ -339,6 +339,9 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
         const char *project = OPTION(opt, struct steno_check_options, project, NULL);
         const char *id = OPTION(opt, struct steno_check_options, id, NULL);
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
         struct str p = {0};
         struct steno_error none = {0};
         struct checking c = {.store = store,
@@ -349,7 +352,7 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
             .progress_ctx = OPTION(opt, struct steno_check_options, progress_ctx, NULL),
             .err = err ? err : &none};
         if (project || id) {
-                int rc = api_store_project(project, &p, err);
+                rc = api_store_project(project, &p, err);
                 if (rc)
                         return rc;
                 if (id_file_name(p, project_folder))
@@ -358,14 +361,14 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
         }
         if (id) {
                 struct files_conv *conv;
-                int rc = files_conv_open(store->files, p, str_of(id), &conv, err);
+                rc = files_conv_open(store->files, p, str_of(id), &conv, err);
                 if (rc)
                         return rc;
                 snprintf(folder, sizeof folder, "%s", files_conv_folder(conv));
                 files_conv_release(conv);
                 c.only_folder = folder;
         }
-        int rc = check_all(&c, p);
+        rc = check_all(&c, p);
         if (rc == 0 && c.refused.code) {
                 *c.err = c.refused;
                 rc = c.refused.code;

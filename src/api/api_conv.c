@@ -237,7 +237,9 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
             .words = OPTION(opt, struct steno_list_options, query, NULL),
         };
         struct str legal;
-        int rc = project ? api_store_project(project, &legal, err) : 0;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc == 0 && project)
+                rc = api_store_project(project, &legal, err);
         if (rc == 0)
                 rc = api_store_index(store, &index, err);
         if (rc == 0)

@@ -44,6 +44,9 @@ int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
         uint32_t flags = OPTION(opt, struct steno_fork_options, flags, 0);
         const char *id = OPTION(opt, struct steno_fork_options, id, NULL);
         const char *project = OPTION(opt, struct steno_fork_options, project, NULL);
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
         if (flags & ~(uint32_t)STENO_FORK_WHOLE_BATCH)
                 return error_set(err, STENO_EINVAL, "there is no flag of fork in 0x%x", flags);
         if (!id) {
@@ -52,7 +55,7 @@ int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
         }
         q.id = str_of(id);
         q.whole_batch = flags & STENO_FORK_WHOLE_BATCH;
-        int rc = api_conv_check_id(q.id, err);
+        rc = api_conv_check_id(q.id, err);
         if (rc == 0)
                 rc = api_store_project(
                     project ? project : files_conv_project(conv->files), &q.project, err);

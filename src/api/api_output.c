@@ -47,6 +47,9 @@ static int copy_names(
 int steno_output_begin(struct steno_conv *conv, const struct steno_output_options *opt,
     struct steno_output **out, struct steno_error *err)
 {
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
         struct steno_output *o = calloc(1, sizeof *o);
         if (!o)
                 return error_nomem(err);
@@ -55,7 +58,7 @@ int steno_output_begin(struct steno_conv *conv, const struct steno_output_option
         o->flags = OPTION(opt, struct steno_output_options, flags, 0);
         o->terminal = OPTION(opt, struct steno_output_options, terminal, false);
         id_make(conv->store->env, "msg_", o->message_id);
-        int rc = copy_names(o, opt, err);
+        rc = copy_names(o, opt, err);
         if (rc == 0 && o->flags & ~(uint32_t)STENO_RECORD)
                 rc = error_set(err, STENO_EINVAL, "there is no flag of output in 0x%x", o->flags);
         if (rc == 0)

@@ -216,9 +216,12 @@ int api_store_open_in(const struct env *env, const char *url, const struct steno
 {
         char *path = NULL;
         uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
         if (flags & ~(uint32_t)(STENO_OPEN_EXISTING | STENO_OPEN_REPAIR))
                 return error_set(err, STENO_EINVAL, "there is no flag of open in 0x%x", flags);
-        int rc = path_of(url, &path, err);
+        rc = path_of(url, &path, err);
         if (rc)
                 return rc;
         struct steno_store *store = calloc(1, sizeof *store);

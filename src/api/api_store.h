@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "base/env.h"
+#include "base/optstruct.h"
 #include "steno.h"
 #include "store/files/files.h"
 #include "store/index/index.h"

@@ -127,6 +127,9 @@ struct view {
 
 static int read_options(struct view *v, const struct steno_view_options *opt)
 {
+        int rc = optstruct_check(opt, sizeof *opt, v->err);
+        if (rc)
+                return rc;
         const char *name = OPT(format, NULL);
         v->stored = name && strcmp(name, "stored") == 0;
         const struct format *format = format_find(name && !v->stored ? name : "openai");

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/optstruct.h"
 #include "loop/loop.h"
 
 /* ---- options ---- */
@@ -42,6 +43,9 @@ static int take_options(
         struct steno_loop_options *o = &c->opt;
         if (!opt || opt->size < offsetof(struct steno_loop_options, prompt))
                 return error_set(err, STENO_EINVAL, "options: size is not set");
+        int rc = optstruct_check(opt, sizeof *o, err);
+        if (rc)
+                return rc;
         memcpy(o, opt, opt->size < sizeof(*o) ? opt->size : sizeof(*o));
         if (!o->store || !o->conv)
                 return error_set(
@@ -56,7 +60,7 @@ static int take_options(
         o->retries = o->retries == UINT32_MAX ? 0 : or_default(o->retries, 3);
         o->tool_ms = or_default(o->tool_ms, 600000);
         o->max_turns = or_default(o->max_turns, 50);
-        int rc = check_mode(o->mode, err);
+        rc = check_mode(o->mode, err);
         if (rc == 0)
                 rc = check_json_object("params", o->params_json, err);
         if (rc == 0)
