@@ -79,8 +79,9 @@ bool workers_run(struct workers *w, struct request *r)
                 *w->end = r;
                 w->end = &r->next;
                 w->queued++;
-                /* Threads are made when they are needed and stay. */
-                if (w->idle == 0 && w->count < w->max &&
+                /* Threads are made when they are needed and stay. One that was woken for an
+                 * earlier request and has not begun yet still counts as idle. */
+                if (w->queued > w->idle && w->count < w->max &&
                     pthread_create(&w->threads[w->count], NULL, run, w) == 0)
                         w->count++;
                 pthread_cond_signal(&w->work);
