@@ -53,6 +53,20 @@
 /* Open conversations a store handle keeps descriptors for */
 #define OPEN_CONVERSATIONS_MAX 512
 
+/* Bundles: what is read from anybody. */
+#define BUNDLE_WINDOW_LOG 23 /* 8 MiB of memory for zstd */
+#define BUNDLE_SMALL                                                                               \
+        (256 * MIB)            /* may come from a few bytes; more must not expand further than     \
+                                */
+#define BUNDLE_RATIO 200       /* this: logs of builds and tests compress 10 to 50 times */
+#define BUNDLE_FILES_MAX 32768 /* of one conversation: its manifest is held in memory */
+#define BUNDLE_MANIFEST_MAX (8 * MIB)
+#define BUNDLE_CONVERSATIONS_MAX 1000000
+#define BUNDLE_LINE_MAX (16 * MIB)    /* a record or event; larger ones need memory of their size */
+#define BUNDLE_X_MAX (2 * MIB)        /* what is said about a record is parsed */
+#define BUNDLE_REF_LINE_MAX (4 * MIB) /* and so is a record that has refs */
+#define BUNDLE_LISTED_MAX (64 * KIB)  /* a line of the manifest of artifacts */
+
 /* A configuration file, and a value in it: what a person writes by hand is far smaller. */
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 

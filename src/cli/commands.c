@@ -30,6 +30,8 @@
         X(cmd_token_rm)                                                                            \
         X(cmd_init)                                                                                \
         X(cmd_stats)                                                                               \
+        X(cmd_export)                                                                              \
+        X(cmd_import)                                                                              \
         X(cmd_check)                                                                               \
         X(cmd_rm)                                                                                  \
         X(cmd_trash)                                                                               \

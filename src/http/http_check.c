@@ -174,6 +174,8 @@ int http_check_body(struct request *r, const char **why)
                 return 0; /* an empty body needs no type */
         if (type_is(type, "application/json"))
                 return 0;
+        if (r->route->flags & ROUTE_BYTES)
+                return 0;
         if ((r->route->flags & ROUTE_MULTIPART) && type_is(type, "multipart/form-data"))
                 return 0;
         *why = "the body must be application/json";

@@ -20,6 +20,7 @@ enum route_scope {
 
 enum route_flags {
         ROUTE_MULTIPART = 1, /* takes multipart/form-data as well as JSON */
+        ROUTE_BYTES = 4,     /* takes a file, whatever it calls itself */
         ROUTE_STREAMS = 2,   /* may answer with a stream */
 };
 

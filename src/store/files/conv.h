@@ -164,6 +164,9 @@ void meta_refresh(struct files_conv *conv);
  * caller holds the lock. */
 #define META_UID 27
 int meta_uid(struct files_conv *conv, char out[META_UID], struct steno_error *err);
+/* Gives the meta.json of a folder that nobody has open another id and project, and a new uid; 0 or
+ * a negative errno. */
+int meta_rename(const struct env *env, int dir, const char *id, const char *project);
 /* The same as meta_refresh for a folder that nobody has open; 0 or a negative errno. One that is
  * not an object stays. */
 int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project);

@@ -170,6 +170,40 @@ int meta_uid(struct files_conv *c, char out[META_UID], struct steno_error *err)
         return rc;
 }
 
+int meta_rename(const struct env *env, int dir, const char *id, const char *project)
+{
+        char *text = NULL, uid[META_UID];
+        size_t n = 0;
+        struct json j;
+        struct buf b;
+        int sys = fs_slurp(env->fs, dir, "meta.json", META_MAX, &text, &n);
+        if (sys)
+                return sys;
+        json_init(&j);
+        buf_init(&b, META_MAX);
+        if (json_parse(&j, text, n, NULL, NULL) || json_type(&j, 0) != JSON_OBJECT) {
+                sys = -EINVAL;
+        } else {
+                struct jsonw w = jsonw_to(&b);
+                id_make(env, "", uid);
+                jsonw_object(&w);
+                jsonw_field_cstr(&w, "id", id);
+                jsonw_field_cstr(&w, "project", project);
+                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                        if (!json_is(&j, k, "id") && !json_is(&j, k, "project") &&
+                            !json_is(&j, k, "uid"))
+                                jsonw_copy_member(&w, &j, k);
+                jsonw_field_cstr(&w, "uid", uid);
+                jsonw_object_end(&w);
+                buf_putc(&b, '\n');
+                sys = b.failed ? -ENOMEM : fs_replace(env->fs, dir, "meta.json", b.p, b.n);
+        }
+        json_release(&j);
+        buf_release(&b);
+        free(text);
+        return sys;
+}
+
 int files_conv_change_meta(struct files_conv *c,
     int (*change)(void *ctx, struct str old, struct buf *out, struct steno_error *err), void *ctx,
     struct steno_error *err)

@@ -169,7 +169,7 @@ static int goes(struct planning *p, const struct record *rec, const struct about
         return rc;
 }
 
-static int add_seq(struct purge_plan *plan, uint64_t seq)
+int purge_plan_add(struct purge_plan *plan, uint64_t seq)
 {
         if (plan->count == plan->cap) {
                 size_t cap = plan->cap ? plan->cap * 2 : 64;
@@ -189,7 +189,7 @@ static int sort_out(struct planning *p, const struct record *rec, const struct a
         bool gone;
         int rc = goes(p, rec, about, &gone);
         if (rc == 0 && gone)
-                rc = add_seq(plan, rec->seq);
+                rc = purge_plan_add(plan, rec->seq);
         if (rc == 0 && gone && about->run.n)
                 rc = names_add(&plan->runs, &plan->arena, about->run);
         if (str_is(about->kind, "tombstone"))

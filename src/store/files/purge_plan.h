@@ -34,6 +34,8 @@ int purge_plan_look(
     const struct fs *fs, int log, uint64_t end, struct purge_plan *plan, struct steno_error *err);
 void purge_plan_release(struct purge_plan *plan);
 bool purge_names_have(const struct purge_names *names, struct str name);
+/* Another record; seqs come in order. 0 or STENO_ENOMEM. */
+int purge_plan_add(struct purge_plan *plan, uint64_t seq);
 bool purge_plan_has(const struct purge_plan *plan, uint64_t seq);
 
 #endif

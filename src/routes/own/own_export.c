@@ -1,0 +1,166 @@
+/*
+ * own_export.c - bundles over HTTP: GET /api/chat-sessions/:id/export, POST /api/import.
+ *
+ * An export is written to a temporary file first: what is wrong with a conversation is then an
+ * error, and not a download that breaks off.
+ */
+#include "routes/handlers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/streams.h"
+
+/* ---- out ---- */
+
+struct spool {
+        int fd;
+};
+
+static int spool_open(void)
+{
+        const char *dir = getenv("TMPDIR");
+        int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd >= 0)
+                return fd;
+        char path[] = "/tmp/steno-export-XXXXXX"; /* for file systems without O_TMPFILE */
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+                unlink(path);
+        return fd;
+}
+
+static int spool_write(void *ctx, const void *p, size_t n)
+{
+        const char *at = p;
+        while (n > 0) {
+                ssize_t put = write(((struct spool *)ctx)->fd, at, n);
+                if (put < 0 && errno == EINTR)
+                        continue;
+                if (put <= 0)
+                        return 1;
+                at += put;
+                n -= (size_t)put;
+        }
+        return 0;
+}
+
+static ssize_t spool_read(void *ctx, uint64_t offset, char *p, size_t n)
+{
+        return pread(((struct spool *)ctx)->fd, p, n, (off_t)offset);
+}
+
+static void spool_release(void *ctx)
+{
+        close(((struct spool *)ctx)->fd);
+        free(ctx);
+}
+
+static const struct {
+        const char *name;
+        const char *type;
+        const char *file;
+} FORMATS[] = {
+    {"bundle", "application/zstd", "attachment; filename=\"conversation.tar.zst\""},
+    {"html", "text/html; charset=utf-8", "attachment; filename=\"conversation.html\""},
+    {"md", "text/markdown; charset=utf-8", "attachment; filename=\"conversation.md\""},
+    {"json", "application/json", "attachment; filename=\"conversation.json\""},
+};
+
+static int write_export(struct request *r, struct steno_conv *conv, size_t format,
+    struct spool *spool, struct steno_error *err)
+{
+        struct steno_export_options opt = {.size = sizeof opt};
+        const char *id = steno_conv_id(conv);
+        if (format > 0)
+                return steno_export_as(conv, FORMATS[format].name, spool_write, spool, err);
+        if (request_flag(r, "partial", false))
+                opt.flags |= STENO_EXPORT_PARTIAL;
+        return steno_export(r->store, r->who.project, &id, 1, &opt, spool_write, spool, NULL, err);
+}
+
+void own_session_export(struct request *r)
+{
+        struct steno_error err = {0};
+        struct spool *spool = NULL;
+        size_t format = 0;
+        const char *asked = request_query(r, "format");
+        while (asked && format < sizeof FORMATS / sizeof *FORMATS &&
+               strcmp(asked, FORMATS[format].name) != 0)
+                format++;
+        if (format == sizeof FORMATS / sizeof *FORMATS) {
+                request_error(r, 400, "invalid", "format is bundle, html, md or json");
+                return;
+        }
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        spool = calloc(1, sizeof *spool);
+        if (spool)
+                spool->fd = spool_open();
+        if (!spool || spool->fd < 0) {
+                request_error(r, 507, "full", "there is no room for a temporary file");
+                free(spool);
+                steno_conv_close(conv);
+                return;
+        }
+        int rc = write_export(r, conv, format, spool, &err);
+        steno_conv_close(conv);
+        if (rc) {
+                if (rc == STENO_EINTERRUPTED)
+                        request_error(r, 507, "full", "there is no room for a temporary file");
+                else
+                        request_failed(r, rc, &err);
+                spool_release(spool);
+                return;
+        }
+        request_header_out(r, "Content-Disposition", FORMATS[format].file);
+        request_header_out(r, "Content-Security-Policy", "default-src 'none'; sandbox");
+        stream_file(r, 200, FORMATS[format].type, (uint64_t)lseek(spool->fd, 0, SEEK_END),
+            spool_read, spool_release, spool);
+}
+
+/* ---- in ---- */
+
+struct body {
+        struct str left;
+};
+
+static long body_read(void *ctx, void *p, size_t n)
+{
+        struct body *b = ctx;
+        n = n < b->left.n ? n : b->left.n;
+        memcpy(p, b->left.p, n);
+        b->left = str_span(b->left.p + n, b->left.n - n);
+        return (long)n;
+}
+
+void own_import(struct request *r)
+{
+        struct steno_import_options opt = {.size = sizeof opt, .project = r->who.project};
+        struct steno_error err = {0};
+        struct body body = {buf_str(&r->body)};
+        const char *conflict = request_query(r, "on_conflict");
+        char *report = NULL;
+        if (!r->body.n || !steno_is_bundle(r->body.p, r->body.n)) {
+                request_error(r, 400, "protocol", "the body is not a bundle");
+                return;
+        }
+        if (request_flag(r, "new_ids", false))
+                opt.flags |= STENO_IMPORT_NEW_IDS;
+        if (conflict && strcmp(conflict, "both") == 0)
+                opt.on_conflict = STENO_CONFLICT_BOTH;
+        else if (conflict && strcmp(conflict, "replace") == 0)
+                opt.on_conflict = STENO_CONFLICT_REPLACE;
+        int rc = steno_import_bundle(r->store, &opt, body_read, &body, &report, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                return;
+        }
+        buf_puts(&r->reply, report);
+        steno_free(report);
+        request_reply_json(r, 200);
+}
