@@ -2,14 +2,10 @@
  * cmd_export.c - steno export: conversations as a bundle, or one of them for people to read.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/error.h"
-#include "base/json.h"
+#include "base/named_file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
@@ -23,73 +19,21 @@ struct export_opts {
         bool partial;
 };
 
-/* ---- the file ---- */
-
-/* Written beside its name and renamed when it is whole, so that no half of it is ever there. */
-struct target {
-        const char *path; /* NULL: standard output */
-        char *part;
-        int fd;
-        int sys;
-};
-
-static int target_open(struct cli *c, struct target *t, const char *path)
+static int take_bytes(void *ctx, const void *p, size_t n)
 {
-        *t = (struct target){.fd = STDOUT_FILENO};
-        if (path == NULL || strcmp(path, "-") == 0)
-                return 0;
-        t->path = path;
-        if (asprintf(&t->part, "%s.part", path) < 0) {
-                t->part = NULL;
-                return cli_refuse(c, EXIT_IO, "out of memory");
-        }
-        t->fd = open(t->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        return t->fd < 0 ? cli_refuse(c, EXIT_IO, "cannot write %s: %s", t->part, strerror(errno))
-                         : 0;
-}
-
-static int target_write(void *ctx, const void *p, size_t n)
-{
-        struct target *t = ctx;
-        const char *at = p;
-
-        while (n > 0) {
-                ssize_t put = write(t->fd, at, n);
-                if (put < 0 && errno == EINTR && !interrupt_pending())
-                        continue;
-                if (put <= 0) {
-                        t->sys = put < 0 ? errno : EIO;
-                        return 1;
-                }
-                at += put;
-                n -= (size_t)put;
-        }
-        return interrupt_pending();
+        return named_file_write(ctx, p, n, interrupt_pending);
 }
 
 /* Keeps the file or removes it; an exit code. */
-static int target_close(struct cli *c, struct target *t, int rc)
+static int end_file(struct cli *c, struct named_file *t, int rc)
 {
-        if (t->path != NULL && t->fd >= 0) {
-                if (rc == 0 && fsync(t->fd) < 0)
-                        t->sys = errno;
-                if (close(t->fd) < 0)
-                        t->sys = errno;
-                if (rc == 0 && t->sys == 0 && rename(t->part, t->path) < 0)
-                        t->sys = errno;
-                if (rc != 0 || t->sys != 0)
-                        unlink(t->part);
-        }
-        free(t->part);
-        if (t->sys == EPIPE)
-                return EXIT_DONE;
-        if (t->sys != 0)
-                return cli_refuse(c, EXIT_IO, "cannot write %s: %s", t->path ? t->path : "output",
-                    strerror(t->sys));
-        return rc;
-}
+        const char *path = t->path ? t->path : "output";
+        int sys = -named_file_end(t, rc == 0);
 
-/* ---- commands ---- */
+        if (sys == EPIPE)
+                return EXIT_DONE;
+        return sys != 0 ? cli_refuse(c, EXIT_IO, "cannot write %s: %s", path, strerror(sys)) : rc;
+}
 
 static int parse_size(struct cli *c, const char *text, uint64_t *out)
 {
@@ -109,7 +53,7 @@ static int parse_size(struct cli *c, const char *text, uint64_t *out)
 }
 
 static int export_bundle(
-    struct cli *c, const struct export_opts *o, int argc, char **argv, struct target *t)
+    struct cli *c, const struct export_opts *o, int argc, char **argv, struct named_file *t)
 {
         struct steno_export_options opt = {.size = sizeof(opt)};
         struct steno_error err = {0};
@@ -125,7 +69,7 @@ static int export_bundle(
         opt.progress = term_progress_step;
         opt.progress_ctx = &bar;
         rc = steno_export(c->store, c->project, o->all ? NULL : (const char *const *)argv,
-            (size_t)argc, &opt, target_write, t, &report, &err);
+            (size_t)argc, &opt, take_bytes, t, &report, &err);
         term_progress_end(&bar);
         if (rc < 0)
                 return t->sys != 0 ? EXIT_IO : cli_fail(c, &err);
@@ -135,7 +79,8 @@ static int export_bundle(
         return 0;
 }
 
-static int export_view(struct cli *c, const struct export_opts *o, const char *id, struct target *t)
+static int export_view(
+    struct cli *c, const struct export_opts *o, const char *id, struct named_file *t)
 {
         struct steno_error err = {0};
         int rc = cli_open_conv(c, id);
@@ -146,15 +91,16 @@ static int export_view(struct cli *c, const struct export_opts *o, const char *i
             o->html ? "html"
             : o->md ? "md"
                     : "json",
-            target_write, t, &err);
+            take_bytes, t, &err);
         return rc < 0 && t->sys == 0 ? cli_fail(c, &err) : rc < 0 ? EXIT_IO : 0;
 }
 
 static int run_export(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct export_opts *o = opts;
-        struct target t;
+        struct named_file t;
         bool view = o->html || o->md || c->json;
+        int sys = 0;
 
         if (o->all ? argc > 0 || view : argc == 0)
                 return cli_usage(c, o->all ? "--all takes no conversation, and makes a bundle"
@@ -167,11 +113,15 @@ static int run_export(struct cli *c, const void *opts, int argc, char **argv)
                                     "output");
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc == 0)
-                rc = target_open(c, &t, o->output);
+                sys = -named_file_begin(&t, o->output);
+        if (sys != 0) {
+                named_file_end(&t, false);
+                return cli_refuse(c, EXIT_IO, "cannot write %s: %s", o->output, strerror(sys));
+        }
         if (rc != 0)
                 return rc;
         rc = view ? export_view(c, o, argv[0], &t) : export_bundle(c, o, argc, argv, &t);
-        return target_close(c, &t, rc);
+        return end_file(c, &t, rc);
 }
 
 static const struct opt export_table[] = {

@@ -3,12 +3,12 @@
  * is; a kind is a row of IMPORTERS.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/named_file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
@@ -53,10 +53,10 @@ static int source_open(struct cli *c, struct source *s, const char *path)
 
         *s = (struct source){.path = path, .fd = STDIN_FILENO};
         if (strcmp(path, "-") != 0)
-                s->fd = open(path, O_RDONLY | O_CLOEXEC);
+                s->fd = named_file_open(path);
         if (s->fd < 0)
-                return cli_refuse(c, errno == ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
-                    "cannot open %s: %s", path, strerror(errno));
+                return cli_refuse(c, s->fd == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
+                    "cannot open %s: %s", path, strerror(-s->fd));
         while (s->head_n < sizeof(s->head) && got > 0) {
                 got = read(s->fd, s->head + s->head_n, sizeof(s->head) - s->head_n);
                 if (got > 0)

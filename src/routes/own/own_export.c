@@ -7,11 +7,11 @@
 #include "routes/handlers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/named_file.h"
 #include "http/streams.h"
 
 /* ---- out ---- */
@@ -19,19 +19,6 @@
 struct spool {
         int fd;
 };
-
-static int spool_open(void)
-{
-        const char *dir = getenv("TMPDIR");
-        int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        if (fd >= 0)
-                return fd;
-        char path[] = "/tmp/steno-export-XXXXXX"; /* for file systems without O_TMPFILE */
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd >= 0)
-                unlink(path);
-        return fd;
-}
 
 static int spool_write(void *ctx, const void *p, size_t n)
 {
@@ -100,7 +87,7 @@ void own_session_export(struct request *r)
                 return;
         spool = calloc(1, sizeof *spool);
         if (spool)
-                spool->fd = spool_open();
+                spool->fd = named_file_temp();
         if (!spool || spool->fd < 0) {
                 request_error(r, 507, "full", "there is no room for a temporary file");
                 free(spool);

@@ -1,0 +1,77 @@
+/* named_file.c - see named_file.h */
+#include "base/named_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int named_file_open(const char *path)
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+int named_file_temp(void)
+{
+        const char *dir = getenv("TMPDIR");
+        int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd >= 0)
+                return fd;
+        char path[] = "/tmp/steno-XXXXXX"; /* for file systems without O_TMPFILE */
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        unlink(path);
+        return fd;
+}
+
+int named_file_begin(struct named_file *f, const char *path)
+{
+        *f = (struct named_file){.fd = STDOUT_FILENO};
+        if (!path || strcmp(path, "-") == 0)
+                return 0;
+        f->path = path;
+        if (asprintf(&f->part, "%s.part", path) < 0) {
+                f->part = NULL;
+                return -ENOMEM;
+        }
+        f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        return f->fd < 0 ? -errno : 0;
+}
+
+int named_file_write(struct named_file *f, const void *p, size_t n, bool (*when)(void))
+{
+        const char *at = p;
+        while (n > 0) {
+                ssize_t put = write(f->fd, at, n);
+                if (put < 0 && errno == EINTR && !(when && when()))
+                        continue;
+                if (put <= 0) {
+                        f->sys = put < 0 ? errno : EIO;
+                        return 1;
+                }
+                at += put;
+                n -= (size_t)put;
+        }
+        return when && when();
+}
+
+int named_file_end(struct named_file *f, bool keep)
+{
+        if (f->path && f->fd >= 0) {
+                if (keep && !f->sys && fsync(f->fd) < 0)
+                        f->sys = errno;
+                if (close(f->fd) < 0 && !f->sys)
+                        f->sys = errno;
+                if (keep && !f->sys && rename(f->part, f->path) < 0)
+                        f->sys = errno;
+                if (!keep || f->sys)
+                        unlink(f->part);
+        }
+        free(f->part);
+        f->part = NULL;
+        return -f->sys;
+}

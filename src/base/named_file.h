@@ -1,0 +1,31 @@
+/*
+ * named_file.h - files that a person names on a command line, wherever they are, and files that
+ * nobody names. Everything inside a store goes through struct fs instead.
+ */
+#ifndef BASE_NAMED_FILE_H
+#define BASE_NAMED_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* To read from. A descriptor or a negative errno. */
+int named_file_open(const char *path);
+/* One without a name, which goes with its descriptor. Likewise. */
+int named_file_temp(void);
+
+/* Written beside its name and renamed when it is whole, so that no half of it is ever there. */
+struct named_file {
+        const char *path; /* NULL: standard output */
+        char *part;
+        int fd;
+        int sys; /* the errno of the first write that failed */
+};
+
+/* `path` NULL or "-" is standard output. 0 or a negative errno. */
+int named_file_begin(struct named_file *f, const char *path);
+/* A steno_sink; goes on after signals, unless `when` (may be NULL) says to stop. */
+int named_file_write(struct named_file *f, const void *p, size_t n, bool (*when)(void));
+/* Gives it its name, synced, or removes it. 0 or a negative errno, also of an earlier write. */
+int named_file_end(struct named_file *f, bool keep);
+
+#endif
