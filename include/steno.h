@@ -654,6 +654,29 @@ STENO_API bool steno_is_bundle(const void *p, size_t n);
 STENO_API int steno_import_bundle(struct steno_store *store, const struct steno_import_options *opt,
     steno_source source, void *ctx, char **report, struct steno_error *err);
 
+/* ----------------------------------------------------------------- backups */
+
+/*
+ * Copies the store into the folder `path` while others write to it. Everything that was
+ * acknowledged before the call is in the copy, every ref in it has its bytes, and what is being
+ * written comes as far as it is. A conversation is locked only while its log is synced and its end
+ * noted. Into the folder of an earlier backup it copies what changed, and removes what the store
+ * purged or lost since. The copy is in the format of a store; complete.json is written last. Tokens
+ * of projects and settings are in it, the server's own token and derived files are not. *report
+ * (may be NULL): {"at","conversations","trashed","records","copied"}; `copied` counts bytes.
+ *
+ * STENO_ECONFLICT: the folder is not empty, and no backup.
+ */
+STENO_API int steno_backup(struct steno_store *store, const char *path, steno_progress progress,
+    void *progress_ctx, char **report, struct steno_error *err);
+/*
+ * Makes a store of a backup. STENO_ECONFLICT: there is something at `store_url`; STENO_EPROTO: it
+ * is no backup; STENO_ECORRUPT: its last backup was cut off. *report (may be NULL):
+ * {"files","bytes"}.
+ */
+STENO_API int steno_restore(
+    const char *path, const char *store_url, char **report, struct steno_error *err);
+
 /* ------------------------------------------------------------- maintenance */
 
 /*

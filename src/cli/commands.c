@@ -32,6 +32,8 @@
         X(cmd_stats)                                                                               \
         X(cmd_export)                                                                              \
         X(cmd_import)                                                                              \
+        X(cmd_backup)                                                                              \
+        X(cmd_restore)                                                                             \
         X(cmd_check)                                                                               \
         X(cmd_rm)                                                                                  \
         X(cmd_trash)                                                                               \
