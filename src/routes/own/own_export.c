@@ -6,11 +6,10 @@
  */
 #include "routes/handlers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/fs.h"
 #include "base/named_file.h"
 #include "http/streams.h"
 
@@ -18,31 +17,24 @@
 
 struct spool {
         int fd;
+        uint64_t size;
 };
 
 static int spool_write(void *ctx, const void *p, size_t n)
 {
-        const char *at = p;
-        while (n > 0) {
-                ssize_t put = write(((struct spool *)ctx)->fd, at, n);
-                if (put < 0 && errno == EINTR)
-                        continue;
-                if (put <= 0)
-                        return 1;
-                at += put;
-                n -= (size_t)put;
-        }
-        return 0;
+        struct spool *s = ctx;
+        s->size += n;
+        return fs_write_all(fs_real(), s->fd, p, n) != 0;
 }
 
 static ssize_t spool_read(void *ctx, uint64_t offset, char *p, size_t n)
 {
-        return pread(((struct spool *)ctx)->fd, p, n, (off_t)offset);
+        return fs_pread_all(fs_real(), ((struct spool *)ctx)->fd, p, n, (off_t)offset);
 }
 
 static void spool_release(void *ctx)
 {
-        close(((struct spool *)ctx)->fd);
+        fs_real()->close(fs_real(), ((struct spool *)ctx)->fd);
         free(ctx);
 }
 
@@ -106,8 +98,7 @@ void own_session_export(struct request *r)
         }
         request_header_out(r, "Content-Disposition", FORMATS[format].file);
         request_header_out(r, "Content-Security-Policy", "default-src 'none'; sandbox");
-        stream_file(r, 200, FORMATS[format].type, (uint64_t)lseek(spool->fd, 0, SEEK_END),
-            spool_read, spool_release, spool);
+        stream_file(r, 200, FORMATS[format].type, spool->size, spool_read, spool_release, spool);
 }
 
 /* ---- in ---- */
