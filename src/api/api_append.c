@@ -256,6 +256,13 @@ static int carry(
         return rc;
 }
 
+/* The message as a view would copy it: a token that only left the line is judged where it stood. */
+static struct str shown(const struct files_entry *e, struct str raw)
+{
+        const struct about *a = &e->about;
+        return a->part_count && !a->ref.n && !a->ref_count && !a->out_count ? raw : e->m;
+}
+
 static int take_message(
     struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
 {
@@ -280,7 +287,7 @@ static int take_message(
                 rc = carry(w, msg, e, err);
         if (rc == 0)
                 rc = carry_learn_ref(w->conv, &w->arena, &e->about, err);
-        if (rc == 0 && w->format->ready && w->format->ready(e->m))
+        if (rc == 0 && w->format->ready && w->format->ready(shown(e, raw)))
                 e->about.plain = FORMAT_READY_RULE;
         return rc;
 }
