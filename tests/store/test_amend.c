@@ -110,6 +110,7 @@ static void what_was_deleted_is_amended_no_more(void **state)
         static const char *const KINDS[] = {"delete", "supersede", "meta"};
         struct fixture *f = *state;
         make(f);
+        fixture_open(f);
         for (size_t i = 0; i < 3; i++) {
                 const char *json = i == 0 ? NULL : "{\"role\":\"user\",\"content\":\"<again>\"}";
                 assert_int_equal(steno_amend(f->conv, KINDS[i], "b", json, json ? strlen(json) : 0,

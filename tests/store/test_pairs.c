@@ -191,7 +191,7 @@ static void ids_are_missing(struct teller *t)
         refuses(t, NO_ID_RESULT, "message 1: tool_call_id is missing");
         OK(steno_append(t->f->conv, both, strlen(both), &opt, NULL, &err));
         is_in_order(t);
-        shows(t, "call_made_1_0 call_made_1_0", "unrecorded 1,orphan 2,");
+        shows(t, "f tool", "unrecorded 1,orphan 2,");
 }
 
 static void tell(void **state, void (*story)(struct teller *t))
