@@ -4,8 +4,8 @@
  * Objects are files and directories, named by their index for ever, whatever their names and
  * inodes become. Object 0 is the root.
  */
-#ifndef GROUND_CRASH_LOG_H
-#define GROUND_CRASH_LOG_H
+#ifndef SUPPORT_CRASH_LOG_H
+#define SUPPORT_CRASH_LOG_H
 
 #include <pthread.h>
 #include <stdbool.h>

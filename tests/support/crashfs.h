@@ -25,8 +25,8 @@
  *
  * Calls are thread-safe; the log is of one process.
  */
-#ifndef GROUND_CRASHFS_H
-#define GROUND_CRASHFS_H
+#ifndef SUPPORT_CRASHFS_H
+#define SUPPORT_CRASHFS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  *
  * Only the thread that called failalloc_start is counted.
  */
-#ifndef GROUND_FAILALLOC_H
-#define GROUND_FAILALLOC_H
+#ifndef SUPPORT_FAILALLOC_H
+#define SUPPORT_FAILALLOC_H
 
 #include <stdbool.h>
 

@@ -14,8 +14,8 @@
  *
  * Calls are thread-safe; arming is not, do it between runs.
  */
-#ifndef GROUND_FAULTFS_H
-#define GROUND_FAULTFS_H
+#ifndef SUPPORT_FAULTFS_H
+#define SUPPORT_FAULTFS_H
 
 #include "base/fs.h"
 

@@ -1,8 +1,8 @@
 /*
  * scratch.h - a fresh directory for a test, removed with all in it afterwards.
  */
-#ifndef GROUND_SCRATCH_H
-#define GROUND_SCRATCH_H
+#ifndef SUPPORT_SCRATCH_H
+#define SUPPORT_SCRATCH_H
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
  *
  * A failure is repeated with STENO_TEST_SEED=123. Tests must take all their chance from here.
  */
-#ifndef GROUND_SEED_H
-#define GROUND_SEED_H
+#ifndef SUPPORT_SEED_H
+#define SUPPORT_SEED_H
 
 #include <stdint.h>
 #include <stdio.h>
