@@ -138,8 +138,13 @@ static int look_at_original(void *ctx, const struct files_record *r)
 
 static int check_originals(struct checking *c)
 {
-        int rc = files_read(c->conv, 0, look_at_original, c, c->err);
-        return rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT ? 0 : rc;
+        struct steno_error why = {0};
+        int rc = files_read(c->conv, 0, look_at_original, c, &why);
+        if (rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT || rc == STENO_EIO)
+                return 0; /* a log that cannot be read was told of */
+        if (rc && why.code && c->err)
+                *c->err = why;
+        return rc;
 }
 
 static int check_one(void *ctx, const char *project, const char *folder, bool link)
