@@ -242,10 +242,10 @@ static void correct(struct fit *f, struct part *p)
         struct media *x = &p->media;
         if (x->url.p && !x->data.p) {
                 struct str url = token_decode(x->url, f->arena, NULL);
-                const char *real = rules_image_type(url);
-                if (real && rules_is_base64(url)) {
+                const char *type = rules_image_type(url);
+                if (type && rules_is_base64(url)) {
                         x->data = url;
-                        x->mime = str_of(real);
+                        x->mime = str_of(type);
                         x->url = (struct str){0};
                 }
         }
@@ -262,8 +262,10 @@ static void correct(struct fit *f, struct part *p)
                 x->data = token_decode(x->data, f->arena, NULL); /* "\/" in base64 */
         if (str_is(x->mime, "image/jpg"))
                 x->mime = STR("image/jpeg");
-        if (x->data.p && p->kind == PART_IMAGE && rules_image_type(x->data))
-                x->mime = str_of(rules_image_type(x->data));
+        /* Only a type that differs is a change; is_same() compares pointers. */
+        const char *real = x->data.p && p->kind == PART_IMAGE ? rules_image_type(x->data) : NULL;
+        if (real && !str_is(x->mime, real))
+                x->mime = str_of(real);
         if (!x->data.p && !x->mime.p && f->w->format == &format_gemini && x->url.p) {
                 const char *type = guess_type(x->url);
                 x->mime = type                    ? str_of(type)
