@@ -4,7 +4,9 @@
  * The append has compared it with what was stored, so its tokens and outputs are those that left
  * it: a part is known by its name, an output by the hash in the manifest. Of a tool message, whose
  * output is all of its text, the text counts also where file and manifest agree on something else:
- * a repair may have made the manifest's line of a file that was damaged by then.
+ * a repair may have made the manifest's line of a file that was damaged by then. But a file whose
+ * hash the record names is the one that was written then. It stays as it is, even if this version
+ * would write the same output otherwise.
  */
 #include "api/carry.h"
 
@@ -187,6 +189,12 @@ static bool is_all(const struct about *about)
         return str_is(about->role, "tool") && about->ref.n && !about->ref_count;
 }
 
+/* Are the bytes that the manifest names those that the record was stored with? */
+static bool is_as_written(const struct about *about, const struct artifact_info *info)
+{
+        return str_is(about->ref_sha, info->sha256);
+}
+
 /* A ref that the message came with is to bytes that it never had. */
 static bool is_own_ref(const struct json *j, json_ref msg, struct str ref)
 {
@@ -224,7 +232,7 @@ static int restore_ref(struct steno_conv *conv, const struct carry_message *msg,
                 return 0;
         o.whole = rc == 0 && info.state == ARTIFACT_CLOSED &&
                   artifact_verify(conv->files, &info, NULL) == 0;
-        if (o.whole && !is_all(&s->about))
+        if (o.whole && (!is_all(&s->about) || is_as_written(&s->about, &info)))
                 return 0;
         if (rc == 0 && info.state == ARTIFACT_CLOSED) {
                 const char *dot = strrchr(info.name, '.');
