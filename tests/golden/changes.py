@@ -27,6 +27,7 @@ class Difference:
     def __init__(self, path, old, new, read=None):
         self.path, self.old, self.new, self.read = path, old, new, read
         self.case = None  # store/project/conversation, for rules that remember
+        self.stored = []  # [(id, message)] of the conversation, as the old program listed them
 
     def __str__(self):
         def short(v):
@@ -157,12 +158,131 @@ def became(*pairs):
                       and (d.path[-1], d.old, d.new) in pairs)
 
 
+def renamed():
+    """A tool's name has other characters where a provider takes none of them, and a hash of it."""
+    def rule(d):
+        return (d.path[-1:] == ("name",) and isinstance(d.old, str) and isinstance(d.new, str)
+                and re.fullmatch(re.sub(r"[^A-Za-z0-9_-]", "_", d.old) + "_[0-9a-f]{8}", d.new)
+                and not re.fullmatch(r"[A-Za-z0-9_-]+", d.old))
+    return rule
+
+
+def surrogates():
+    """Half of a surrogate pair became U+FFFD, and nothing else changed."""
+    return lambda d: (isinstance(d.old, str) and d.old != d.new
+                      and re.sub("[\ud800-\udfff]", "\ufffd", d.old) == d.new)
+
+
+def image_types():
+    """The same image, with the type that its bytes have."""
+    def rule(d):
+        return (isinstance(d.old, str) and isinstance(d.new, str)
+                and d.old.startswith("data:application/octet-stream;base64,iVBORw0KGgo")
+                and d.new == d.old.replace("application/octet-stream", "image/png", 1))
+    return rule
+
+
+_NOTE = r"\[A (file|sound) of type [a-z/]+ is not shown here: the provider does not take it\.\]"
+
+
+def noted(*media):
+    """One of these values, which a provider does not take, became a text that says so."""
+    types = (("document", "text"), ("file", "text"), ("input_file", "input_text"),
+             ("input_audio", "input_text"))
+
+    def rule(d):
+        if len(d.path) < 2 or not isinstance(d.path[-2], int):
+            return False
+        if d.path[-1] == "type":
+            return (d.old, d.new) in types
+        if d.old is MISSING:
+            return d.path[-1] == "text" and re.fullmatch(_NOTE, str(d.new))
+        return d.new is MISSING and d.old in media
+    return rule
+
+
+def message_by_message(rule, *gone):
+    """A list lacks the messages that `gone` tells, and each difference of the others is one that
+    `rule` allows."""
+    def whole(d):
+        if not (isinstance(d.old, list) and isinstance(d.new, list)
+                and all(isinstance(m, dict) for m in d.old)):
+            return False
+        left = [m for i, m in enumerate(d.old)
+                if not any(g(m, d.old[i + 1:i + 2]) for g in gone)]
+        return (len(left) == len(d.new) < len(d.old)
+                and all(rule(x) for x in differences(left, d.new, d.path)))
+    return whole
+
+
+def is_empty(message, _):
+    """An assistant's message that says nothing: no text, call or refusal."""
+    content = message.get("content")
+    said = [p.get("text") or p.get("refusal") for p in content] if isinstance(content, list) else [content]
+    return message.get("role") == "assistant" and not any(said) and not any(
+        v for k, v in message.items() if k not in ("role", "type", "content"))
+
+
+def is_lone_reasoning(message, following):
+    """Reasoning of Responses that nothing of the assistant follows."""
+    return message.get("type") == "reasoning" and not any(
+        m.get("type") == "function_call" or m.get("role") == "assistant" for m in following)
+
+
+def given_back():
+    """Every item is a message as it was stored, and none that was stored is missing."""
+    def bare(item):
+        # Acontext's own shape has members of the route around the message's.
+        return {k: item[k] for k in ("role", "parts")} if "session_id" in item else item
+
+    def rule(d):
+        if d.path != ("data", "items") or not isinstance(d.new, list):
+            return False
+        new = [bare(n) for n in d.new]
+        kept = [{k: m[k] for k in ("role", "parts")} if new and "parts" in new[0] and "parts" in m
+                and "session_id" in d.new[0] else m for _, m in d.stored]
+        same = [o.get("id") for o in d.new if o in d.old]  # such as one with the address of an asset
+        return (all(n in kept or o in d.old for n, o in zip(new, d.new))
+                and all(m in new or i in same for (i, _), m in zip(d.stored, kept)))
+    return rule
+
+
+def listed_beside(*metas):
+    """The ids and metas beside such items: of every message, and of none that was made up; `metas`
+    are those of messages that were not shown."""
+    def rule(d):
+        if d.path == ("data", "ids"):
+            known = [i for i, _ in d.stored]
+            return (all(i in d.old or i in known for i in d.new)
+                    and all(i in d.new or re.fullmatch(r"syn_\d+_\d+", i) for i in d.old))
+        return d.path == ("data", "metas") and all(
+            m in d.old or m in metas for m in d.new) and all(m in d.new for m in d.old)
+    return rule
+
+
 def any_of(*rules):
     return lambda d: any(rule(d) for rule in rules)
 
 
 OPENAI = ["messages --format openai *"]
 ACONTEXT_OPENAI = ["GET /api/v1/session/:id/messages*format=openai"]
+PROVIDERS = ["messages --format openai *", "messages --format responses *",
+             "messages --format anthropic *", "messages --format gemini *",
+             "GET /api/v1/session/:id/messages*format=openai",
+             "GET /api/v1/session/:id/messages*format=anthropic",
+             "GET /api/v1/session/:id/messages*format=gemini"]
+MENDED = ["*/default/*-openai", "*/default/*-gemini", "*/default/*-chat", "*/default/*-anthropic",
+          "formats/default/edges", "formats/default/mixed", "formats/default/pieces",
+          "http_server/default/own", "http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
+          "http_server/default/9e42600f-ffe6-4f99-900a-0c7691f91d1e",
+          "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5"]
+MENDS = any_of(renamed(), surrogates(), image_types(),
+               noted("gs://a/b", {"file_data": "gs://a/b"}, {"type": "url", "url": "gs://a/b"},
+                     {"data": "AAAA", "format": "wav"}))
+CUSTOM = any_of(became(("type", "function_call", "custom_tool_call"),
+                       ("type", "function_call_output", "custom_tool_call_output"),
+                       ("arguments", "*** Begin", MISSING), ("input", MISSING, "*** Begin")),
+                left_out("status"))
 
 CHANGES = [
     Change("check names outputs of which the old program kept only a rendering (issue 13)",
@@ -179,10 +299,6 @@ CHANGES = [
     Change("The same, of what a run wrote and a client of Acontext reads as openai.",
            cases=["http_server/default/approved",
                   "http_server/default/conv_bb4c44b2af8383f97e271e581c"],
-           questions=ACONTEXT_OPENAI, rule=left_out("exitCode")),
-    Change("A client of Acontext stored exitCode itself and does not get it back as openai. This is "
-           "to go: a route gives back what was stored through it (issue 13, own routes).",
-           cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9"],
            questions=ACONTEXT_OPENAI, rule=left_out("exitCode")),
     Change("A call id that is used again in a message that was joined of several items is made of the "
            "seq of the call's own record, not of the first one's (issue 13, found 4).",
@@ -204,10 +320,7 @@ CHANGES = [
            cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
                   "formats/default/*-openai"],
            questions=["GET /v1/conversations/:id/items*", "messages --format responses *"],
-           rule=any_of(became(("type", "function_call", "custom_tool_call"),
-                              ("type", "function_call_output", "custom_tool_call_output"),
-                              ("arguments", "*** Begin", MISSING), ("input", MISSING, "*** Begin")),
-                       left_out("status"))),
+           rule=CUSTOM),
     Change("Spellings of an id that mean the same are left as they stand (issue 13, found 11).",
            cases=["formats/default/*-openai", "http_server/default/*"],
            questions=["messages *", "GET /api/v1/session/:id/messages*"], rule=respelled()),
@@ -227,4 +340,42 @@ CHANGES = [
                       "GET /v1/conversations/:id/items*"],
            rule=lambda d: d.new is MISSING and d.path[-1] in ("id", "call_id")
            and str(d.old).startswith(("call_made_", "msg_"))),
+    Change("Members of Anthropic's replies do not go to a provider (issue 13, found 6).",
+           cases=["*/default/*-anthropic", "formats/default/mixed", "formats/default/pieces",
+                  "http_server/default/own",
+                  "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5"],
+           questions=["messages --format anthropic *",
+                      "GET /api/v1/session/:id/messages*format=anthropic"],
+           rule=any_of(left_out("id", "type", "model", "stop_reason", "usage"),
+                       reported("losses"))),
+    Change("Names, halves of surrogate pairs, types of images and files that a provider refuses are "
+           "mended or noted (issue 13, found 6).",
+           cases=MENDED, questions=PROVIDERS, rule=any_of(MENDS, reported("losses"))),
+    Change("Empty messages of the assistant do not go to a provider, and the others are as they were "
+           "(issue 13, found 6).",
+           cases=MENDED, questions=PROVIDERS,
+           rule=message_by_message(any_of(MENDS, CUSTOM, left_out("exitCode"),
+                                          became(("content", [], ""))), is_empty)),
+    Change("Reasoning does not go to Responses without what the model said after it.",
+           cases=["formats/default/mixed"], questions=["messages --format responses *"],
+           rule=message_by_message(MENDS, is_lone_reasoning)),
+    Change("A client of Acontext gets back what it stored, with every member, and the results that "
+           "answer no call as well (issue 13, found 3 and 5, own routes).",
+           cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
+                  "http_server/default/2373c7be-4be2-4867-8c51-dce2c1a24262",
+                  "http_server/default/9e42600f-ffe6-4f99-900a-0c7691f91d1e",
+                  "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5"],
+           questions=["GET /api/v1/session/:id/messages*"],
+           rule=any_of(given_back(), listed_beside({"k": None, "seen": True}))),
+    *[Change("Call ids are as long as each provider takes them (issue 13, found 6): " + why,
+             cases=["outputs/default/call-ids"], questions=["messages --format %s *" % f],
+             rule=any_of(call_ids(old, new), reported("repairs")))
+      for f, old, new, why in (
+          ("openai", r"x{200}", r"x{35}_11_0", "40 characters for chat."),
+          ("responses", r"x{200}", r"x{59}_11_0", "64 for Responses."),
+          ("anthropic", r"x{64}_11_0", r"x{200}", "Anthropic names no limit."))],
+    Change("Anthropic refuses a failure that says nothing.",
+           cases=["loop/default/exec"], questions=["messages --format anthropic *"],
+           rule=any_of(became(("content", "", "[The tool failed and said nothing.]")),
+                       reported("losses"))),
 ]
