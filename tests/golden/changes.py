@@ -9,7 +9,7 @@ There is no Change for the core: records (seq, id, time, format, kind, tokens), 
 bytes of artifacts, titles, and events of runs are compared without looking here.
 
     CHANGES = [
-        Change("Steno's own members do not go to a provider (issue 13)",
+        Change("Steno's own members do not go to a provider",
                cases=["loop/default/*"], questions=["messages --format openai *"],
                rule=left_out("exitCode", "signal", "timedOut")),
     ]
@@ -285,11 +285,10 @@ CUSTOM = any_of(became(("type", "function_call", "custom_tool_call"),
                 left_out("status"))
 
 CHANGES = [
-    Change("check names outputs of which the old program kept only a rendering (issue 13)",
+    Change("check names outputs of which the old program kept only a rendering",
            cases=["*"], questions=["check"],
            rule=lambda d: isinstance(d.new, dict) and d.new["what"].startswith("rendering only")),
-    Change("Members that Steno sets itself do not go to a provider, and strict endpoints refuse them "
-           "(issue 13, found 6).",
+    Change("Members that Steno sets itself do not go to a provider, and strict endpoints refuse them.",
            cases=["demo/default/*", "loop/default/*", "runtime/default/exec", "outputs/default/kinds",
                   "library/default/streams", "formats/default/*-openai",
                   "http_server/default/approved",
@@ -301,30 +300,29 @@ CHANGES = [
                   "http_server/default/conv_bb4c44b2af8383f97e271e581c"],
            questions=ACONTEXT_OPENAI, rule=left_out("exitCode")),
     Change("A call id that is used again in a message that was joined of several items is made of the "
-           "seq of the call's own record, not of the first one's (issue 13, found 4).",
+           "seq of the call's own record, not of the first one's.",
            cases=["formats/default/strange-responses",
                   "http_server/default/conv_01M7FYSE77MRXMFRTJTYE9W9KY"],
            questions=["messages --format anthropic *",
                       "GET /api/v1/session/:id/messages*format=anthropic"],
            rule=call_ids(r"call_0_\d+_\d+", r"call_0_\d+_\d+")),
-    Change("Custom, mcp, shell and other calls of Responses are calls and results in every view "
-           "(issue 13, found 7); the report says which shape was lost.",
+    Change("Custom, mcp, shell and other calls of Responses are calls and results in every view; "
+           "the report says which shape was lost.",
            cases=["*/default/*-responses", "*/default/*-responses-*", "formats/default/mixed",
                   "formats/default/*-openai", "library/default/kept",
                   "http_server/default/own", "http_server/default/conv_*",
                   "http_server/default/15689451-d782-4bd5-8620-e017c895e0e9"],
            questions=["messages *", "GET /api/*"],
            rule=any_of(grown(but=r"call_0_\d+_\d+|refusal"), reported("losses", "repairs", "tokens", "this_time_tokens"))),
-    Change("OpenAI's custom call is one in Responses and the items of Conversations, too (issue 13, "
-           "found 7).",
+    Change("OpenAI's custom call is one in Responses and the items of Conversations, too.",
            cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
                   "formats/default/*-openai"],
            questions=["GET /v1/conversations/:id/items*", "messages --format responses *"],
            rule=CUSTOM),
-    Change("Spellings of an id that mean the same are left as they stand (issue 13, found 11).",
+    Change("Spellings of an id that mean the same are left as they stand.",
            cases=["formats/default/*-openai", "http_server/default/*"],
            questions=["messages *", "GET /api/v1/session/:id/messages*"], rule=respelled()),
-    Change("The display members of a call are shown by chat and the older form (issue 13, found 8), "
+    Change("The display members of a call are shown by chat and the older form, "
            "and the report names them alike in every format.",
            cases=["*/default/*toolmessage*", "formats/default/mixed", "library/default/kept",
                   "http_server/default/own", "formats/default/strange-chat"],
@@ -340,7 +338,7 @@ CHANGES = [
                       "GET /v1/conversations/:id/items*"],
            rule=lambda d: d.new is MISSING and d.path[-1] in ("id", "call_id")
            and str(d.old).startswith(("call_made_", "msg_"))),
-    Change("Members of Anthropic's replies do not go to a provider (issue 13, found 6).",
+    Change("Members of Anthropic's replies do not go to a provider.",
            cases=["*/default/*-anthropic", "formats/default/mixed", "formats/default/pieces",
                   "http_server/default/own",
                   "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5"],
@@ -349,10 +347,9 @@ CHANGES = [
            rule=any_of(left_out("id", "type", "model", "stop_reason", "usage"),
                        reported("losses"))),
     Change("Names, halves of surrogate pairs, types of images and files that a provider refuses are "
-           "mended or noted (issue 13, found 6).",
+           "mended or noted.",
            cases=MENDED, questions=PROVIDERS, rule=any_of(MENDS, reported("losses"))),
-    Change("Empty messages of the assistant do not go to a provider, and the others are as they were "
-           "(issue 13, found 6).",
+    Change("Empty messages of the assistant do not go to a provider, and the others are as they were.",
            cases=MENDED, questions=PROVIDERS,
            rule=message_by_message(any_of(MENDS, CUSTOM, left_out("exitCode"),
                                           became(("content", [], ""))), is_empty)),
@@ -360,14 +357,14 @@ CHANGES = [
            cases=["formats/default/mixed"], questions=["messages --format responses *"],
            rule=message_by_message(MENDS, is_lone_reasoning)),
     Change("A client of Acontext gets back what it stored, with every member, and the results that "
-           "answer no call as well (issue 13, found 3 and 5, own routes).",
+           "answer no call as well.",
            cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
                   "http_server/default/2373c7be-4be2-4867-8c51-dce2c1a24262",
                   "http_server/default/9e42600f-ffe6-4f99-900a-0c7691f91d1e",
                   "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5"],
            questions=["GET /api/v1/session/:id/messages*"],
            rule=any_of(given_back(), listed_beside({"k": None, "seen": True}))),
-    *[Change("Call ids are as long as each provider takes them (issue 13, found 6): " + why,
+    *[Change("Call ids are as long as each provider takes them: " + why,
              cases=["outputs/default/call-ids"], questions=["messages --format %s *" % f],
              rule=any_of(call_ids(old, new), reported("repairs")))
       for f, old, new, why in (
