@@ -219,7 +219,7 @@ static char *copy(const char *z, bool *failed)
 }
 
 static int live_new(
-    struct runner *chat, const struct loop_turn *t, struct live **out, struct steno_error *err)
+    struct runner *chat, const struct runner_turn *t, struct live **out, struct steno_error *err)
 {
         struct live *l = calloc(1, sizeof *l);
         bool failed = !l;
@@ -282,7 +282,7 @@ static int begin(struct live *l, struct steno_error *err)
 }
 
 int runner_start(
-    struct runner *chat, const struct loop_turn *turn, char run_id[64], struct steno_error *err)
+    struct runner *chat, const struct runner_turn *turn, char run_id[64], struct steno_error *err)
 {
         struct live *l;
         int rc = live_new(chat, turn, &l, err);
@@ -306,7 +306,7 @@ int runner_start(
         return 0;
 }
 
-int runner_run(struct runner *chat, const struct loop_turn *turn, char run_id[64], char **result,
+int runner_run(struct runner *chat, const struct runner_turn *turn, char run_id[64], char **result,
     char **final, struct steno_error *err)
 {
         struct live *l;

@@ -19,7 +19,7 @@ struct runner *runner_new(struct server *server, struct session *session);
 /* Asks every run to stop and waits for them. */
 void runner_free(struct runner *chat);
 
-struct loop_turn {
+struct runner_turn {
         const char *project;
         const char *conversation;
         const char *message;      /* the user's text, or */
@@ -36,10 +36,10 @@ struct loop_turn {
  * STENO_ECONFLICT: the conversation has a live run. STENO_EPROTO: nothing to continue.
  */
 int runner_start(
-    struct runner *chat, const struct loop_turn *turn, char run[64], struct steno_error *err);
+    struct runner *chat, const struct runner_turn *turn, char run[64], struct steno_error *err);
 /* The same, and waits for its end: *result as steno_chat_loop's, *final the data of final_message
  * (may stay NULL). */
-int runner_run(struct runner *chat, const struct loop_turn *turn, char run[64], char **result,
+int runner_run(struct runner *chat, const struct runner_turn *turn, char run[64], char **result,
     char **final, struct steno_error *err);
 
 /* STENO_ENOTFOUND: no live run of that project here. */

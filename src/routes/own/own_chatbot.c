@@ -24,7 +24,7 @@
 #define CLAIMED_SOON_MS 2000
 
 struct turn {
-        struct loop_turn chat;
+        struct runner_turn chat;
         bool stream;
         char run[64];
         bool again;            /* the run is there already */
