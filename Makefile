@@ -38,11 +38,9 @@ with-tests: deps-test $(BUILD)/build.ninja
 # Everything with the release build. Everything that runs our code once more under ASan and UBSan,
 # save the page, whose time is the browser's, and what loads a library before the sanitizer's. What
 # has threads under TSan.
-# The short run leaves out scripts that read the same views over and over or wait most of the time,
-# and loop/commands.test: its terminal session once waited five minutes under ASan, and nobody knows
-# why yet.
+# The short run leaves out scripts that read the same views over and over or wait most of the time.
 ASAN = *,!layers.test,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
-ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!loop/commands.test
+ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup
 test-long: ASAN_LONG =
 TSAN = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
 	http/*,!http/browser.test,!http/clock.test,loop/*

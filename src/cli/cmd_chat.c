@@ -146,6 +146,7 @@ static int converse(struct talk *t)
                 return cli_refuse(t->c, EXIT_IO, "out of memory");
         if (person) {
                 interrupt_patience(PATIENCE);
+                t->c->out.steady = true;
                 t->go_on = "/continue";
                 recall(t->c, p);
                 cli_say(t->c, "/help says what there is; Ctrl-D ends it\n");

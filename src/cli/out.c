@@ -34,7 +34,7 @@ static void send(struct out *o, const char *p, size_t n)
                 if (k >= 0) {
                         p += k;
                         n -= (size_t)k;
-                } else if (errno != EINTR || interrupt_pending()) {
+                } else if (errno != EINTR || (interrupt_pending() && !o->steady)) {
                         o->sys = errno;
                 }
         }

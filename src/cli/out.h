@@ -21,6 +21,7 @@ struct out {
         bool tty;     /* a person reads it (also through a pager) */
         bool colours; /* styles are written */
         bool raw;     /* text from outside passes untouched */
+        bool steady;  /* a signal ends no write, because the program goes on after Ctrl-C */
         char tail[4]; /* a character cut by the end of a piece */
         unsigned tail_n;
 };

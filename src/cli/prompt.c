@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/terminal.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
@@ -28,19 +29,32 @@ struct prompt {
         History *history;
         bool person;
         bool colours;
+        int in; /* standard input, or its terminal opened again */
         int stop_fd;
         enum prompt_got why; /* the input ended, when it did */
 };
 
 /* ---- bytes ---- */
 
+static int open_input(void)
+{
+        int fd = terminal_open_again(STDIN_FILENO);
+        return fd >= 0 ? fd : STDIN_FILENO;
+}
+
+static void close_input(int in)
+{
+        if (in != STDIN_FILENO)
+                close(in);
+}
+
 /* 1 with a byte, 0 at the end, -1 on failure, -2 when the stop descriptor is readable, -3 when the
  * terminal changed meanwhile. */
-static int next_byte(int stop_fd, char *byte)
+static int next_byte(int in, int stop_fd, char *byte)
 {
         for (;;) {
                 struct pollfd p[2] = {
-                    {.fd = STDIN_FILENO, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
+                    {.fd = in, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
                 int n = poll(p, 2, -1);
                 if (n < 0 && errno != EINTR)
                         return -1;
@@ -50,7 +64,7 @@ static int next_byte(int stop_fd, char *byte)
                         return -3;
                 if (n <= 0)
                         continue;
-                ssize_t k = read(STDIN_FILENO, byte, 1);
+                ssize_t k = read(in, byte, 1);
                 if (k >= 0)
                         return (int)k;
                 if (errno == EIO) /* the terminal is gone */
@@ -67,11 +81,11 @@ static enum prompt_got got_of(int rc)
         return rc == 0 ? PROMPT_END : PROMPT_FAILED;
 }
 
-static enum prompt_got read_plain(int stop_fd, struct buf *line)
+static enum prompt_got read_plain(int in, int stop_fd, struct buf *line)
 {
         char byte;
         for (;;) {
-                int rc = next_byte(stop_fd, &byte);
+                int rc = next_byte(in, stop_fd, &byte);
                 if (rc == -3)
                         continue;
                 if (rc == 0 && line->n > 0)
@@ -110,7 +124,7 @@ static int take_key(EditLine *el, wchar_t *key)
         size_t n = 0;
         el_wget(el, EL_CLIENTDATA, &p);
         for (;;) {
-                int rc = next_byte(p->stop_fd, &bytes[n]);
+                int rc = next_byte(p->in, p->stop_fd, &bytes[n]);
                 if (rc == -3) {
                         draw_again(el);
                         continue;
@@ -193,6 +207,7 @@ struct prompt *prompt_new(bool person, bool colours)
                 return NULL;
         p->person = person;
         p->colours = colours;
+        p->in = open_input();
         if (person && can_edit())
                 start_editing(p);
         return p;
@@ -206,6 +221,7 @@ void prompt_free(struct prompt *p)
                 el_end(p->el);
         if (p->history)
                 history_end(p->history);
+        close_input(p->in);
         free(p);
 }
 
@@ -228,7 +244,7 @@ static enum prompt_got read_edited(struct prompt *p, struct buf *line)
         const char *z = el_gets(p->el, &n);
         if (!z || n <= 0) {
                 el_reset(p->el);
-                fputs(p->why == PROMPT_INTERRUPTED ? "^C\n" : "\n", stderr);
+                term_stderr(p->why == PROMPT_INTERRUPTED ? STR("^C\n") : STR("\n"));
                 return p->why;
         }
         while (n > 0 && (z[n - 1] == '\n' || z[n - 1] == '\r'))
@@ -251,10 +267,10 @@ enum prompt_got prompt_read(struct prompt *p, int stop_fd, struct buf *line)
                 got = read_edited(p, line);
         } else {
                 if (p->person)
-                        fputs("you> ", stderr);
-                got = read_plain(stop_fd, line);
+                        term_stderr(STR("you> "));
+                got = read_plain(p->in, stop_fd, line);
                 if (p->person && got != PROMPT_LINE)
-                        fputs("\n", stderr);
+                        term_stderr(STR("\n"));
         }
         interrupt_watch_terminal(false);
         return got;
@@ -266,7 +282,9 @@ enum prompt_got prompt_ask(struct str question, int stop_fd, char answer[16])
         buf_init(&line, ANSWER_BYTES);
         tcflush(STDIN_FILENO, TCIFLUSH);
         term_stderr(question);
-        enum prompt_got got = read_plain(stop_fd, &line);
+        int in = open_input();
+        enum prompt_got got = read_plain(in, stop_fd, &line);
+        close_input(in);
         answer[0] = '\0';
         if (got == PROMPT_LINE && line.n < 16) {
                 memcpy(answer, line.p ? line.p : "", line.n);

@@ -3,6 +3,7 @@
  */
 #include "cli/term.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,8 @@ void term_stderr(struct str s)
 {
         while (s.n > 0) {
                 ssize_t k = write(STDERR_FILENO, s.p, s.n);
+                if (k < 0 && errno == EINTR)
+                        continue; /* Ctrl-C often comes while something is printed */
                 if (k <= 0)
                         return;
                 s.p += k;
