@@ -242,7 +242,7 @@ static void an_output_under_an_old_name_is_copied(void **state)
         assert_int_equal(scratch_make(&to), 0);
         for (int i = 0; i < 2; i++) {
                 struct steno_receipt *r = NULL;
-                char id[8];
+                char id[16];
                 fixture_append(f,
                     "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":"
                     "\"call_0\",\"type\":\"function\",\"function\":{\"name\":\"ls\","
