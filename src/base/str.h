@@ -42,4 +42,14 @@ static inline bool str_starts(struct str a, const char *z)
         return a.n >= n && memcmp(a.p, z, n) == 0;
 }
 
+/* Without the white space of JSON around it. */
+static inline struct str str_trim(struct str s)
+{
+        while (s.n && s.p[s.n - 1] && strchr(" \t\r\n", s.p[s.n - 1]))
+                s.n--;
+        while (s.n && s.p[0] && strchr(" \t\r\n", s.p[0]))
+                s = str_span(s.p + 1, s.n - 1);
+        return s;
+}
+
 #endif

@@ -169,6 +169,47 @@ struct accum_member *accum_set_text(struct accum *a, struct str key, struct str 
         return done(a, m);
 }
 
+/* The end of what can be decoded: not between the halves of an escaped surrogate pair. */
+static size_t decodable(struct str raw)
+{
+        if (raw.n < 6 || raw.p[raw.n - 6] != '\\' || raw.p[raw.n - 5] != 'u')
+                return raw.n;
+        const char *h = raw.p + raw.n - 4;
+        bool high = (h[0] == 'd' || h[0] == 'D') && h[1] && strchr("89abAB", h[1]);
+        size_t slashes = 0;
+        while (slashes < raw.n - 5 && raw.p[raw.n - 6 - slashes] == '\\')
+                slashes++;
+        return high && slashes % 2 == 1 ? raw.n - 6 : raw.n;
+}
+
+int accum_tell(struct accum_member *m, const struct reply_hooks *hooks, enum reply_piece kind)
+{
+        if (!m || m->kind != ACCUM_TEXT || !hooks->piece)
+                return 0;
+        size_t end = decodable(buf_str(&m->value));
+        if (end <= m->told)
+                return 0;
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        json_unescape(str_span(m->value.p + m->told, end - m->told), &text, NULL);
+        m->told = end;
+        int rc = text.failed ? text.failed : hooks->piece(hooks->ctx, kind, buf_str(&text));
+        buf_release(&text);
+        return rc;
+}
+
+char *accum_dup(const struct accum *a, const char *key)
+{
+        struct accum_member *m = accum_find(a, str_of(key));
+        struct buf b;
+        buf_init(&b, MESSAGE_MAX);
+        if (m && m->kind == ACCUM_TEXT)
+                json_unescape(buf_str(&m->value), &b, NULL);
+        char *z = buf_take(&b, NULL);
+        buf_release(&b);
+        return z;
+}
+
 void accum_put_value(const struct accum_member *m, struct buf *out)
 {
         static const char *const open[] = {"", "\"", "["};
@@ -184,4 +225,14 @@ void accum_put_member(const struct accum_member *m, struct buf *out)
         buf_put_str(out, buf_str(&m->key));
         buf_puts(out, "\":");
         accum_put_value(m, out);
+}
+
+void accum_put_members(const struct accum *a, struct buf *out, bool comma)
+{
+        for (size_t i = 0; i < a->count; i++) {
+                if (comma)
+                        buf_putc(out, ',');
+                accum_put_member(&a->list[i], out);
+                comma = true;
+        }
 }

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "provider/reply.h"
 
 enum accum_kind {
         ACCUM_RAW,  /* a whole value */
@@ -26,6 +27,7 @@ struct accum_member {
         struct buf key; /* inside of the key's quotes, raw */
         enum accum_kind kind;
         struct buf value;
+        size_t told; /* bytes of `value` that accum_tell() passed on */
 };
 
 struct accum {
@@ -50,9 +52,17 @@ struct accum_member *accum_set(
 /* A string member, from decoded text. */
 struct accum_member *accum_set_text(struct accum *a, struct str key, struct str text);
 
+/* Passes on, decoded, what a string has grown by since the last time; nothing for other members
+ * and for NULL. Returns what the hook returned, or STENO_ENOMEM. */
+int accum_tell(struct accum_member *m, const struct reply_hooks *hooks, enum reply_piece kind);
+/* A string member, decoded and NUL-terminated; "" where it is none. NULL: no memory. */
+char *accum_dup(const struct accum *a, const char *key);
+
 /* The value alone. */
 void accum_put_value(const struct accum_member *m, struct buf *out);
 /* `"key":value` */
 void accum_put_member(const struct accum_member *m, struct buf *out);
+/* All members, with commas between them; a comma before the first one with `comma`. */
+void accum_put_members(const struct accum *a, struct buf *out, bool comma);
 
 #endif

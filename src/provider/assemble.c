@@ -185,36 +185,6 @@ static void join_function_call(struct assemble *a, json_ref function)
 
 /* ---- text ---- */
 
-/* The end of what can be decoded: not between the halves of an escaped surrogate pair. */
-static size_t decodable(struct str raw)
-{
-        if (raw.n < 6 || raw.p[raw.n - 6] != '\\' || raw.p[raw.n - 5] != 'u')
-                return raw.n;
-        const char *h = raw.p + raw.n - 4;
-        bool high = (h[0] == 'd' || h[0] == 'D') && h[1] && strchr("89abAB", h[1]);
-        size_t slashes = 0;
-        while (slashes < raw.n - 5 && raw.p[raw.n - 6 - slashes] == '\\')
-                slashes++;
-        return high && slashes % 2 == 1 ? raw.n - 6 : raw.n;
-}
-
-static int tell(struct assemble *a, enum reply_piece kind, const struct accum_member *m)
-{
-        size_t *told = kind == REPLY_TEXT ? &a->told_text : &a->told_thinking;
-        if (!m || m->kind != ACCUM_TEXT || !a->hooks.piece)
-                return 0;
-        size_t end = decodable(buf_str(&m->value));
-        if (end <= *told)
-                return 0;
-        struct buf text;
-        buf_init(&text, MESSAGE_MAX);
-        json_unescape(str_span(m->value.p + *told, end - *told), &text, NULL);
-        *told = end;
-        int rc = text.failed ? text.failed : a->hooks.piece(a->hooks.ctx, kind, buf_str(&text));
-        buf_release(&text);
-        return rc;
-}
-
 static int put_parts_text(const struct accum_member *m, struct buf *out)
 {
         struct buf list;
@@ -261,9 +231,9 @@ static int join_delta(struct assemble *a, json_ref delta)
                 } else if (!is_dropped(key)) {
                         struct accum_member *m = accum_join(&a->message, key, j, v);
                         if (str_is(key, "content"))
-                                rc = tell(a, REPLY_TEXT, m);
+                                rc = accum_tell(m, &a->hooks, REPLY_TEXT);
                         else if (is_thinking(key))
-                                rc = tell(a, REPLY_THINKING, m);
+                                rc = accum_tell(m, &a->hooks, REPLY_THINKING);
                 }
                 if (json_type(j, v) != JSON_NULL && !str_is(key, "role") && json_raw(j, v).n > 2)
                         a->any = true;
@@ -299,15 +269,6 @@ static json_ref first_choice(const struct json *j)
                         return c;
         }
         return JSON_NONE;
-}
-
-static struct str trim(struct str s)
-{
-        while (s.n && strchr(" \t\r\n", s.p[s.n - 1]) && s.p[s.n - 1])
-                s.n--;
-        while (s.n && strchr(" \t\r\n", s.p[0]) && s.p[0])
-                s = str_span(s.p + 1, s.n - 1);
-        return s;
 }
 
 static bool says_error(const struct json *j)
@@ -346,7 +307,7 @@ static int take(struct assemble *a, struct str data, const char *member)
 
 int assemble_chunk(struct assemble *a, struct str data)
 {
-        data = trim(data);
+        data = str_trim(data);
         if (a->fault.code || a->done || data.n == 0)
                 return 0;
         if (str_is(data, "[DONE]")) {
@@ -359,7 +320,7 @@ int assemble_chunk(struct assemble *a, struct str data)
 int assemble_body(struct assemble *a, struct str text)
 {
         a->whole = true;
-        int rc = take(a, trim(text), "message");
+        int rc = take(a, str_trim(text), "message");
         if (rc == 0 && !a->fault.code &&
             json_type(&a->tape, json_get(&a->tape, 0, "choices")) != JSON_ARRAY)
                 reply_fault_set(
@@ -389,96 +350,45 @@ static enum reply_finish finish_of(const char *word)
         return FINISH_OTHER;
 }
 
-static char *decoded(const struct accum *a, const char *key)
-{
-        struct accum_member *m = accum_find(a, str_of(key));
-        struct buf b;
-        buf_init(&b, MESSAGE_MAX);
-        if (m && m->kind == ACCUM_TEXT)
-                json_unescape(buf_str(&m->value), &b, NULL);
-        char *z = buf_take(&b, NULL);
-        buf_release(&b);
-        return z;
-}
-
-static bool id_usable(const struct reply *r, const char *id)
-{
-        size_t n = strlen(id);
-        if (n == 0 || n > CALL_ID_MAX)
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
-                        return false;
-        for (size_t i = 0; i < r->count; i++)
-                if (strcmp(r->calls[i].id, id) == 0)
-                        return false;
-        return true;
-}
-
-static enum call_state state_of(const struct reply_call *c, enum reply_finish finish)
-{
-        struct str args = trim(buf_str(&c->args));
-        if (args.n == 0)
-                return finish == FINISH_LENGTH ? CALL_CUT : CALL_OK;
-        if (args.p[0] == '{' && json_valid(args.p, args.n, NULL))
-                return CALL_OK;
-        return finish == FINISH_LENGTH ? CALL_CUT : CALL_INVALID;
-}
-
 static int finish_call(struct assemble *a, struct assemble_call *c, struct reply *r)
 {
-        struct reply_call *call = &r->calls[r->count];
-        *call = (struct reply_call){0};
-        buf_init(&call->args, MESSAGE_MAX);
-        call->id = decoded(&c->members, "id");
-        call->name = decoded(&c->function, "name");
-        struct accum_member *args = accum_find(&c->function, STR("arguments"));
-        if (args && args->kind == ACCUM_TEXT)
-                json_unescape(buf_str(&args->value), &call->args, NULL);
+        struct buf args;
+        buf_init(&args, MESSAGE_MAX);
+        char *id = accum_dup(&c->members, "id");
+        char *name = accum_dup(&c->function, "name");
+        struct accum_member *told = accum_find(&c->function, STR("arguments"));
+        if (told && told->kind == ACCUM_TEXT)
+                json_unescape(buf_str(&told->value), &args, NULL);
         else
                 accum_set_text(&c->function, STR("arguments"), STR(""));
-        if (call->name && call->name[0] == '\0')
+        if (name && name[0] == '\0')
                 accum_set_text(&c->function, STR("name"), STR("unknown"));
-        if (call->id && !id_usable(r, call->id)) {
-                char made[64];
-                a->hooks.make_id(a->hooks.ctx, made);
-                free(call->id);
-                call->id = strdup(made);
-                if (call->id)
-                        accum_set_text(&c->members, STR("id"), str_of(call->id));
-        }
-        call->state = state_of(call, r->finish);
-        buf_cstr(&call->args);
-        r->count++; /* counted also on failure, so that it is released */
-        bool kept = !call->args.failed && !c->members.failed && !c->function.failed;
-        return call->id && call->name && kept ? 0 : STENO_ENOMEM;
-}
-
-static void put_members(const struct accum *a, struct buf *out, bool comma)
-{
-        for (size_t i = 0; i < a->count; i++) {
-                if (comma)
-                        buf_putc(out, ',');
-                accum_put_member(&a->list[i], out);
-                comma = true;
-        }
+        const char *used = NULL;
+        if (id && name && !args.failed)
+                used = reply_add_call(r, &a->hooks, id, name, buf_str(&args));
+        if (used && strcmp(used, id) != 0)
+                accum_set_text(&c->members, STR("id"), str_of(used));
+        free(id);
+        free(name);
+        buf_release(&args);
+        return used && !c->members.failed && !c->function.failed ? 0 : STENO_ENOMEM;
 }
 
 static void put_call(const struct assemble_call *c, struct buf *out)
 {
         buf_putc(out, '{');
-        put_members(&c->members, out, false);
+        accum_put_members(&c->members, out, false);
         if (!accum_find(&c->members, STR("type")))
                 buf_puts(out, ",\"type\":\"function\"");
         buf_puts(out, ",\"function\":{");
-        put_members(&c->function, out, false);
+        accum_put_members(&c->function, out, false);
         buf_puts(out, "}}");
 }
 
 static void put_message(const struct assemble *a, struct buf *out)
 {
         buf_puts(out, "{\"role\":\"assistant\"");
-        put_members(&a->message, out, true);
+        accum_put_members(&a->message, out, true);
         if (!accum_find(&a->message, STR("content")))
                 buf_puts(out, a->count ? ",\"content\":null" : ",\"content\":\"\"");
         if (a->count) {
@@ -545,11 +455,6 @@ static int read_usage(struct assemble *a, struct reply *r)
 int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err)
 {
         r->finish = finish_of(a->finish);
-        if (a->count) {
-                r->calls = calloc(a->count, sizeof(*r->calls));
-                if (!r->calls)
-                        return error_nomem(err);
-        }
         for (size_t i = 0; i < a->count; i++)
                 if (finish_call(a, &a->calls[i], r) != 0)
                         return error_nomem(err);

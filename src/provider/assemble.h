@@ -39,8 +39,6 @@ struct assemble {
         struct assemble_call *calls;
         size_t count;
         size_t cap;
-        size_t told_text; /* bytes of the raw content given to `piece` */
-        size_t told_thinking;
         char finish[32];
         bool whole; /* a body, not a stream */
         bool done;  /* [DONE] was seen */

@@ -41,6 +41,76 @@ void reply_clear(struct reply *r)
         reply_init(r);
 }
 
+/* ---- calls ---- */
+
+static bool id_usable(const struct reply *r, const char *id)
+{
+        size_t n = strlen(id);
+        if (n == 0 || n > CALL_ID_MAX)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
+                        return false;
+        for (size_t i = 0; i < r->count; i++)
+                if (strcmp(r->calls[i].id, id) == 0)
+                        return false;
+        return true;
+}
+
+static enum call_state state_of(struct str args, enum reply_finish finish)
+{
+        args = str_trim(args);
+        if (args.n == 0)
+                return finish == FINISH_LENGTH ? CALL_CUT : CALL_OK;
+        if (args.p[0] == '{' && json_valid(args.p, args.n, NULL))
+                return CALL_OK;
+        return finish == FINISH_LENGTH ? CALL_CUT : CALL_INVALID;
+}
+
+static struct reply_call *new_call(struct reply *r)
+{
+        if (r->count == r->room) {
+                size_t room = r->room ? 2 * r->room : 4;
+                struct reply_call *list = realloc(r->calls, room * sizeof(*list));
+                if (!list)
+                        return NULL;
+                r->calls = list;
+                r->room = room;
+        }
+        struct reply_call *call = &r->calls[r->count];
+        *call = (struct reply_call){0};
+        buf_init(&call->args, MESSAGE_MAX);
+        return call;
+}
+
+const char *reply_add_call(struct reply *r, const struct reply_hooks *hooks, const char *id,
+    const char *name, struct str args)
+{
+        char made[64];
+        struct reply_call *call = new_call(r);
+        if (!call)
+                return NULL;
+        if (!id_usable(r, id)) {
+                hooks->make_id(hooks->ctx, made);
+                id = made;
+        }
+        call->id = strdup(id);
+        call->name = strdup(name);
+        buf_put_str(&call->args, args);
+        buf_cstr(&call->args);
+        call->state = state_of(args, r->finish);
+        if (call->id && call->name && !call->args.failed) {
+                r->count++;
+                return call->id;
+        }
+        free(call->id);
+        free(call->name);
+        buf_release(&call->args);
+        return NULL;
+}
+
+/* ---- faults ---- */
+
 void reply_fault_set(struct reply_fault *f, const char *code, bool retryable, const char *fmt, ...)
 {
         va_list ap;

@@ -55,6 +55,7 @@ struct reply {
         struct buf thinking; /* its reasoning, decoded, where the provider shows it */
         struct reply_call *calls;
         size_t count;
+        size_t room; /* of `calls` */
         enum reply_finish finish;
         struct buf usage;      /* the provider's object, raw; empty when it told none */
         uint64_t total_tokens; /* of it */
@@ -82,5 +83,14 @@ struct reply_hooks {
         int (*piece)(void *ctx, enum reply_piece kind, struct str text);
         void *ctx;
 };
+
+/*
+ * Adds a call; `args` is what the model wrote, decoded. An id that is empty, too long, has control
+ * characters or that another call of this reply has, is replaced by one that the hook makes.
+ * r->finish must be known: it decides whether broken arguments were cut off. Returns the call's id,
+ * NULL when there is no memory.
+ */
+const char *reply_add_call(struct reply *r, const struct reply_hooks *hooks, const char *id,
+    const char *name, struct str args);
 
 #endif
