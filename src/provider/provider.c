@@ -11,6 +11,7 @@
 /* The first is the one that is used when none is named. */
 static const struct provider *const table[] = {
     &provider_openai,
+    &provider_anthropic,
     &provider_script,
 };
 
@@ -50,8 +51,9 @@ int provider_find(const char *name, const struct provider **out, struct steno_er
 /* ---- parameters ---- */
 
 /* What the loop says itself. "functions" is what "tools" was called before. */
-static const char *const taken[] = {
-    "model", "messages", "tools", "functions", "stream", "stream_options"};
+static const char *const taken[] = {"model", "messages", "input", "contents", "system",
+    "instructions", "conversation", "previous_response_id", "thread", "tools", "functions",
+    "stream", "stream_options"};
 
 static const char *find_taken(const struct json *j, json_ref key)
 {

@@ -106,6 +106,8 @@ const char *provider_params_taken(struct str params);
 
 /* Chat completions of any OpenAI-compatible endpoint. */
 extern const struct provider provider_openai;
+/* Anthropic's Messages API. */
+extern const struct provider provider_anthropic;
 
 /*
  * A model that plays a script, for the demo and for tests. A script is

@@ -11,6 +11,7 @@
 
 #include "support/failalloc.h"
 #include "provider/assemble.h"
+#include "provider/blockstream.h"
 #include "net/sse.h"
 #include "tool/tool.h"
 
@@ -82,6 +83,59 @@ static int assemble(void)
         return rc;
 }
 
+static const char blocks[] =
+    "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"content\":[],\"x\":[1],"
+    "\"usage\":{\"input_tokens\":3}}}\n\n"
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
+    "\"text\":\"\"}}\n\n"
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\","
+    "\"text\":\"a text\"}}\n\n"
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
+    "\"citations_delta\",\"citation\":{\"c\":1}}}\n\n"
+    "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":"
+    "\"tool_use\",\"id\":\"\",\"name\":\"n\",\"input\":{}}}\n\n"
+    "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":"
+    "\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":1}\"}}\n\n"
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{"
+    "\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+
+static const char blocks_message[] =
+    "{\"role\":\"assistant\",\"x\":[1],\"content\":[{\"type\":\"text\",\"text\":\"a text\","
+    "\"citations\":[{\"c\":1}]},{\"type\":\"tool_use\",\"id\":\"made\",\"name\":\"n\","
+    "\"input\":{\"a\":1}}]}";
+
+static int block_event(void *ctx, struct str name, struct str data)
+{
+        (void)name;
+        return blockstream_event(ctx, data);
+}
+
+static int assemble_blocks(void)
+{
+        struct blockstream b;
+        struct reply r;
+        struct sse s;
+        struct reply_hooks hooks = {make_id, piece, NULL};
+        blockstream_init(&b, &hooks);
+        reply_init(&r);
+        sse_init(&s, 0, block_event, &b);
+        int rc = sse_feed(&s, blocks, sizeof(blocks) - 1);
+        if (rc == 0)
+                rc = sse_finish(&s);
+        if (rc == 0)
+                rc = blockstream_finish(&b, &r, NULL);
+        if (rc == 0) {
+                assert_string_equal(buf_cstr(&r.message), blocks_message);
+                assert_int_equal(r.count, 1);
+                assert_null(r.fault.code);
+                assert_int_equal(r.total_tokens, 5);
+        }
+        sse_release(&s);
+        reply_release(&r);
+        blockstream_release(&b);
+        return rc;
+}
+
 static int no_tool(void *ctx, struct steno_tool_call *call, struct steno_error *err)
 {
         (void)ctx;
@@ -127,6 +181,7 @@ static void replies(void **state)
 {
         (void)state;
         sweep(assemble);
+        sweep(assemble_blocks);
 }
 
 static void tools(void **state)

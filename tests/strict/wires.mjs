@@ -304,6 +304,7 @@ const anthropic = {
     ...known(body, [
       "model",
       "messages",
+      "cache_control",
       "max_tokens",
       "system",
       "tools",

@@ -1,0 +1,218 @@
+/*
+ * provider_anthropic.c - Anthropic's Messages API and endpoints that speak it: what a request looks
+ * like, and which of its events make a reply (blockstream.h).
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "provider/blockstream.h"
+#include "provider/provider_http.h"
+
+/* The API wants a limit with every request; a parameter "max_tokens" replaces it. */
+#define MAX_TOKENS 8192
+/* A request may hold so many cache marks. */
+#define CACHE_MARKS_MAX 4
+
+/* ---- the request ---- */
+
+static bool has_param(const struct json *params, const char *name)
+{
+        return json_get(params, 0, name) != JSON_NONE;
+}
+
+/* The history and, where it ends with the assistant's own words, a request to go on, which is not
+ * stored. */
+static void put_messages(struct jsonw *w, const struct provider_request *r, const struct json *j)
+{
+        json_ref last = JSON_NONE;
+        jsonw_key(w, "messages");
+        jsonw_array(w);
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+                jsonw_raw(w, json_raw(j, m));
+                last = m;
+        }
+        if (r->go_on && json_is(j, json_get(j, last, "role"), "assistant")) {
+                jsonw_object(w);
+                jsonw_field_cstr(w, "role", "user");
+                jsonw_field_cstr(w, "content", PROVIDER_GO_ON);
+                jsonw_object_end(w);
+        }
+        jsonw_array_end(w);
+}
+
+static void put_tool(struct jsonw *w, const struct provider_tool *t)
+{
+        jsonw_object(w);
+        jsonw_field_cstr(w, "name", t->name);
+        if (t->description)
+                jsonw_field_cstr(w, "description", t->description);
+        jsonw_field_raw(w, "input_schema", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+        jsonw_object_end(w);
+}
+
+static void put_tools(struct jsonw *w, const struct provider_request *r)
+{
+        if (r->tool_count == 0)
+                return;
+        jsonw_key(w, "tools");
+        jsonw_array(w);
+        for (size_t i = 0; i < r->tool_count; i++)
+                put_tool(w, &r->tools[i]);
+        jsonw_array_end(w);
+        if (!r->require_tool)
+                return;
+        bool any = strcmp(r->require_tool, "any") == 0;
+        jsonw_key(w, "tool_choice");
+        jsonw_object(w);
+        jsonw_field_cstr(w, "type", any ? "any" : "tool");
+        if (!any)
+                jsonw_field_cstr(w, "name", r->require_tool);
+        jsonw_object_end(w);
+}
+
+static size_t count_marks(const struct json *j)
+{
+        size_t marks = 0;
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+                json_ref content = json_get(j, m, "content");
+                if (json_type(j, content) != JSON_ARRAY)
+                        continue;
+                for (json_ref b = json_child(j, content); b != JSON_NONE;
+                     b = json_next(j, content, b))
+                        marks += json_type(j, json_get(j, b, "cache_control")) == JSON_OBJECT;
+        }
+        return marks;
+}
+
+/* Everything up to the last block is kept in the endpoint's prompt cache, so that the next turn
+ * pays only for what is new. */
+static void put_cache_mark(struct jsonw *w, const struct json *history, const struct json *params)
+{
+        if (!has_param(params, "cache_control") && count_marks(history) < CACHE_MARKS_MAX)
+                jsonw_field_raw(w, "cache_control", STR("{\"type\":\"ephemeral\"}"));
+}
+
+static void put_params(struct jsonw *w, const struct json *params)
+{
+        for (json_ref k = json_child(params, 0); k != JSON_NONE; k = json_next_key(params, 0, k))
+                if (!provider_param_taken(params, k))
+                        jsonw_copy_member(w, params, k);
+}
+
+static void put_body(struct jsonw *w, const struct provider_request *r, const struct json *history,
+    const struct json *params)
+{
+        jsonw_object(w);
+        jsonw_field_cstr(w, "model", r->model ? r->model : "");
+        if (!has_param(params, "max_tokens"))
+                jsonw_field_u64(w, "max_tokens", MAX_TOKENS);
+        if (r->system)
+                jsonw_field_cstr(w, "system", r->system);
+        put_tools(w, r);
+        put_messages(w, r, history);
+        put_cache_mark(w, history, params);
+        if (r->stream)
+                jsonw_field_bool(w, "stream", true);
+        put_params(w, params);
+        jsonw_object_end(w);
+}
+
+static int put_request(const struct provider_request *r, struct buf *out, struct steno_error *err)
+{
+        struct json history, params;
+        struct str given = r->params.n ? r->params : STR("{}");
+        json_init(&history);
+        json_init(&params);
+        int rc = json_parse(&history, r->history.p, r->history.n, NULL, err);
+        if (rc == 0)
+                rc = json_parse(&params, given.p, given.n, NULL, err);
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(out);
+                put_body(&w, r, &history, &params);
+        }
+        json_release(&params);
+        json_release(&history);
+        return rc;
+}
+
+/* ---- the answer ---- */
+
+struct anthropic_reader {
+        struct provider_reader base;
+        struct blockstream blocks;
+};
+
+/* Tells the transport how far the reply has come. */
+static int note(struct anthropic_reader *a, int rc)
+{
+        a->base.any = a->blocks.any;
+        a->base.finished = a->blocks.finish[0];
+        a->base.done = a->blocks.done;
+        if (a->blocks.fault.code)
+                a->base.fault = a->blocks.fault;
+        return rc;
+}
+
+static int read_event(struct provider_reader *reader, struct str name, struct str data)
+{
+        struct anthropic_reader *a = (struct anthropic_reader *)reader;
+        (void)name; /* it stands in the data, too */
+        return note(a, blockstream_event(&a->blocks, data));
+}
+
+static int read_body(struct provider_reader *reader, struct str json)
+{
+        struct anthropic_reader *a = (struct anthropic_reader *)reader;
+        return note(a, blockstream_body(&a->blocks, json));
+}
+
+static int finish(struct provider_reader *reader, struct reply *out, struct steno_error *err)
+{
+        struct anthropic_reader *a = (struct anthropic_reader *)reader;
+        a->blocks.fault = a->base.fault; /* the transport's, where there was one */
+        return blockstream_finish(&a->blocks, out, err);
+}
+
+static void reader_free(struct provider_reader *reader)
+{
+        struct anthropic_reader *a = (struct anthropic_reader *)reader;
+        blockstream_release(&a->blocks);
+        free(a);
+}
+
+static struct provider_reader *reader_new(const struct reply_hooks *hooks)
+{
+        static const struct provider_reader_ops ops = {read_event, read_body, finish, reader_free};
+        struct anthropic_reader *a = calloc(1, sizeof(*a));
+        if (!a)
+                return NULL;
+        a->base.ops = &ops;
+        blockstream_init(&a->blocks, hooks);
+        return &a->base;
+}
+
+/* ---- the row ---- */
+
+static int anthropic_open(const struct provider *self, const struct provider_options *opt,
+    struct provider_client **out, struct steno_error *err)
+{
+        static const char *const headers[] = {"anthropic-version: 2023-06-01", NULL};
+        static const struct provider_wire wire = {
+            .path = "/v1/messages",
+            .key_header = "x-api-key: ",
+            .headers = headers,
+            .put_request = put_request,
+            .reader_new = reader_new,
+        };
+        return provider_http_open(self, &wire, opt, out, err);
+}
+
+const struct provider provider_anthropic = {
+    .name = "anthropic",
+    .format = "anthropic",
+    .base_url = "https://api.anthropic.com",
+    .url_variable = "ANTHROPIC_BASE_URL",
+    .key_variable = "ANTHROPIC_API_KEY",
+    .needs_model = true,
+    .open = anthropic_open,
+};
