@@ -345,7 +345,7 @@ static bool is_wanted(const char *name, int depth)
         static const char *const ROOT[] = {
             "projects", "trash", "seal", "store.json", "tokens.json"};
         if (depth > 0)
-                return name[0] != '.' && strcmp(name, "ids.idx") != 0;
+                return name[0] != '.' && strncmp(name, "ids.idx", 7) != 0;
         for (size_t i = 0; i < sizeof ROOT / sizeof *ROOT; i++)
                 if (strcmp(name, ROOT[i]) == 0)
                         return true;

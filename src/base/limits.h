@@ -50,6 +50,11 @@
 #define CONTEXT_LONG_LINE 2000 /* characters of a matching line before it becomes a window */
 #define CONTEXT_GREP_DEADLINE_MS 1500
 
+/* So much of a log may have ids that would not last a power cut: reading it again takes less than a
+ * synced append. A conversation that is written without a pause is synced less often. */
+#define IDS_SETTLE_BYTES (256 * KIB)
+#define IDS_SETTLE_PAUSE_MS 5000
+
 /* Open conversations a store handle keeps descriptors for */
 #define OPEN_CONVERSATIONS_MAX 512
 

@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/api_store.h"
+#include "store/files/conv.h"
+
 #define LOG "projects/default/conversations/conv-0/messages.jsonl"
 #define IDS "projects/default/conversations/conv-0/ids.idx"
 #define META "projects/default/conversations/conv-0/meta.json"
@@ -463,6 +466,48 @@ static int folder_without_a_log(struct play *p)
         return rc;
 }
 
+/* ids.idx lasts from here on, as far as it goes. */
+static int settle(struct play *p)
+{
+        return p->open[0] ? conv_settle_ids(p->open[0]->files, NULL) : 0;
+}
+
+/* Buckets get entries after they were synced: those may be lost, the others not. */
+static int lasting_ids(struct play *p)
+{
+        int rc = enter(p, true);
+        for (int i = 0; i < 3; i++) {
+                STEP(rc, play_append(p, 0, 20, STENO_FULL, i ? 0 : PLAY_KEYED));
+                STEP(rc, settle(p));
+                STEP(rc, play_append(p, 0, 3, STENO_FULL, PLAY_KEYED));
+                play_close(p);
+                STEP(rc, enter(p, false));
+        }
+        STEP(rc, play_amend(p, 0, "delete", 2));
+        STEP(rc, settle(p));
+        STEP(rc, play_append(p, 0, 1, STENO_FULL, 0));
+        STEP(rc, play_amend(p, 0, "delete", 4));
+        return rc;
+}
+
+/* The table moves to a larger file, which is not synced, and then is. */
+static int lasting_ids_grow(struct play *p)
+{
+        int rc = enter(p, true);
+        for (int i = 0; i < 3; i++) {
+                STEP(rc, play_append(p, 0, 60, STENO_FULL, 0));
+                play_close(p); /* its entries are written */
+                STEP(rc, enter(p, false));
+                STEP(rc, play_append(p, 0, 1, STENO_FULL, 0));
+                if (i != 1)
+                        STEP(rc, settle(p));
+        }
+        STEP(rc, play_append(p, 0, 2, STENO_PROCESS, 0));
+        STEP(rc, settle(p)); /* not yet: the log is not synced */
+        play_close(p);
+        return rc;
+}
+
 const struct scenario SCENARIOS[] = {
     {"single appends", NULL, single_appends},
     {"messages of several pages", NULL, large_messages},
@@ -489,6 +534,8 @@ const struct scenario SCENARIOS[] = {
     {"recovery from a torn record before a whole one", torn_and_whole, append_the_half_again},
     {"recovery from half a batch", half_batch, append_the_half_again},
     {"without its index", no_ids, two_appends},
+    {"an index that lasts", NULL, lasting_ids},
+    {"an index that lasts, and grows", NULL, lasting_ids_grow},
     {"damage in the middle", damage_in_the_middle, two_appends},
     {"folders that somebody else made and did not sync", empty_store, unsynced_folders},
     {"a folder without a log", folder_without_a_log, two_appends},

@@ -15,6 +15,7 @@ struct append_request {
         int rc;
         bool done;
         bool admitted; /* its records are in the group's write */
+        bool patient;  /* ids.idx is brought up to date under the lock, however long it takes */
 };
 
 /* An id or a key, and where its record will be. */

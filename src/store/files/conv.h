@@ -59,7 +59,9 @@ struct files_conv {
         bool meta_stale;         /* meta.json does not say the names */
         uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
-        bool dirty; /* process-durable appends wait for the store's syncer; atomic */
+        bool dirty;         /* process-durable appends wait for the store's syncer; atomic */
+        bool tend_ids;      /* ids.idx is behind, or much of it would not last; atomic */
+        int64_t ids_tended; /* when the syncer last did something about it, monotonic ms */
 };
 
 #define CONV_ROWS 1024
@@ -85,6 +87,8 @@ struct files_store {
         int recent;
         ino_t recent_ino;
         uint64_t recent_number; /* grows with every new file */
+
+        uint64_t settle_ids; /* so much of a log may have ids that would not last a power cut */
 
         pthread_cond_t wake;
         pthread_t syncer;
@@ -132,7 +136,17 @@ int conv_refresh(struct files_conv *conv, struct steno_error *err);
 int conv_repair(struct files_conv *conv, struct steno_error *err);
 /* Under flock and fresh: all ids before the end can be found. */
 int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
-/* The same, then ids_lookup; an index that turns out to be damaged is made anew before. */
+/* Under flock and fresh: so much is missing in ids.idx that conv_cover_ids would keep others
+ * waiting for the lock. */
+bool conv_ids_are_behind(const struct files_conv *conv);
+/* Without the lock: reads what is missing while others write, but for a little at the end. Who came
+ * for the same waits. */
+int conv_catch_up_ids(struct files_conv *conv, struct steno_error *err);
+/* Without the lock: syncs ids.idx, so that it lasts over a power cut. */
+int conv_settle_ids(struct files_conv *conv, struct steno_error *err);
+/* conv_cover_ids, then ids_lookup; an index that turns out to be damaged is made anew before.
+ * CONV_EBEHIND: that is to be done without the lock. */
+#define CONV_EBEHIND (-1000)
 int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, uint64_t at),
     void *ctx, struct steno_error *err);
 /* Under flock and fresh: the pairing window is loaded. */

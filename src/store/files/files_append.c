@@ -19,6 +19,9 @@
 #define GROUP_BYTES (8 * MIB)
 /* What a record usually has besides its message and its about object. */
 #define HEADER_ROOM 320
+/* An append that has to look for ids in an index that is behind catches up before it tries again.
+ * Only its last try reads all that is missing under the lock. */
+#define APPEND_TRIES 4
 /* The blocks that a new log gets at once. */
 #define FIRST_BLOCKS (128 * KIB)
 
@@ -134,10 +137,21 @@ static int check_parts(struct group *g, struct append_request *q)
         return 0;
 }
 
-/* An admission, or negative: refused. */
+/* Does it name ids or keys that have to be looked up? */
+static bool needs_ids(const struct files_batch *b)
+{
+        bool needs = b->key.n > 0;
+        for (size_t i = 0; i < b->count && !needs; i++)
+                needs = !b->entries[i].made_id || b->entries[i].about.kind.n;
+        return needs;
+}
+
+/* An admission, or negative: refused. CONV_EBEHIND: again, after conv_catch_up_ids. */
 static int admit(struct group *g, struct append_request *q)
 {
         struct files_batch *b = q->batch;
+        if (!q->patient && needs_ids(b) && conv_ids_are_behind(g->conv))
+                return CONV_EBEHIND;
         int rc = admit_names(g, q);
         if (rc == 0)
                 rc = replay_admit_ids(g, q);
@@ -240,6 +254,11 @@ static int write_group(struct group *g, struct steno_error *err)
                         kept = ids_add(&c->ids, g->noted[i].hash, g->noted[i].at);
                 if (kept && ids_cover(&c->ids, before, c->at.end) && g->amend)
                         ids_set_amend(&c->ids, g->amend);
+        }
+        if ((ids_covered(&c->ids) != c->at.end || ids_unsettled(&c->ids) > c->store->settle_ids) &&
+            !__atomic_load_n(&c->tend_ids, __ATOMIC_RELAXED)) {
+                __atomic_store_n(&c->tend_ids, true, __ATOMIC_RELAXED);
+                syncer_want(c->store);
         }
         if (g->sync) {
                 ids_set_mark(&c->ids, (struct log_mark){c->at.end, c->at.last_seq});
@@ -354,16 +373,15 @@ static void lead(struct files_conv *c, struct append_request *list)
                     "a sync failed on conversation \"%.100s\"; open it again", c->id);
 }
 
-int files_append(struct files_conv *c, struct files_batch *batch, struct files_receipt *out,
-    struct steno_error *err)
+/* One try: waits until somebody, we perhaps, has led a group that this request is in. */
+static void queue_and_wait(struct files_conv *c, struct append_request *mine)
 {
-        struct append_request mine = {.batch = batch};
         pthread_mutex_lock(&c->mutex);
-        *c->queue_end = &mine;
-        c->queue_end = &mine.next;
-        while (!mine.done && c->busy)
+        *c->queue_end = mine;
+        c->queue_end = &mine->next;
+        while (!mine->done && c->busy)
                 pthread_cond_wait(&c->turn, &c->mutex);
-        if (!mine.done) {
+        if (!mine->done) {
                 struct append_request *list = c->queue;
                 c->queue = NULL;
                 c->queue_end = &c->queue;
@@ -379,6 +397,22 @@ int files_append(struct files_conv *c, struct files_batch *batch, struct files_r
                 pthread_cond_broadcast(&c->turn);
         }
         pthread_mutex_unlock(&c->mutex);
+}
+
+int files_append(struct files_conv *c, struct files_batch *batch, struct files_receipt *out,
+    struct steno_error *err)
+{
+        struct append_request mine;
+        for (int tries = 1;; tries++) {
+                mine = (struct append_request){.batch = batch, .patient = tries == APPEND_TRIES};
+                queue_and_wait(c, &mine);
+                if (mine.rc != CONV_EBEHIND || mine.patient)
+                        break;
+                conv_catch_up_ids(c, NULL); /* if it fails, the last try says why */
+        }
+        if (mine.rc == CONV_EBEHIND)
+                mine.rc = error_set(&mine.err, STENO_EIO,
+                    "ids.idx of conversation \"%.100s\" cannot be kept", c->id);
         if (mine.rc) {
                 if (err)
                         *err = mine.err;

@@ -118,6 +118,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         s->env = env;
         s->forks = forks_seen();
         s->boot = ids_boot(env);
+        s->settle_ids = IDS_SETTLE_BYTES;
         s->root = s->projects_dir = s->recent = -1;
         pthread_mutex_init(&s->recent_mutex, NULL);
         s->open_max = descriptor_budget();

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/hash.h"
 #include "base/limits.h"
 
 #define NAME "ids.idx"
 #define TMP_NAME "ids.idx.tmp"
+#define NEW_NAME "ids.idx.new"
 #define VERSION 2
 #define FIRST_BUCKETS 16
 #define BUCKET 16 /* slots */
@@ -33,7 +35,8 @@ struct header {
         uint64_t mark_seq;
         uint64_t last_amend;
         uint64_t log;
-        uint64_t unused[2];
+        uint64_t lasting; /* 0 in files of older versions */
+        uint64_t lasting_amend;
         uint32_t version;
         uint32_t crc;
 };
@@ -143,6 +146,7 @@ static void forget_file(struct ids *ids)
                 ids->env->fs->close(ids->env->fs, ids->fd);
         ids->fd = -1;
         ids->buckets = ids->count = ids->covered = ids->last_amend = 0;
+        ids->lasting = ids->lasting_amend = 0;
         ids->pending_count = 0;
         ids->pending_covered = 0;
 }
@@ -175,16 +179,19 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
         ids->mark_written = h.mark_size;
         struct stat st;
         bool whole = fs->fstat(fs, fd, &st) == 0 && st.st_size >= bucket_at(h.buckets);
-        if (!log || h.boot != ids->boot || h.buckets == 0 || (h.buckets & (h.buckets - 1)) ||
-            !whole) { /* I2 */
+        bool booted = h.boot != ids->boot;
+        if (!log || h.buckets == 0 || (h.buckets & (h.buckets - 1)) || !whole ||
+            h.lasting > h.covered || (booted && h.lasting == 0)) {
                 fs->close(fs, fd);
                 return;
         }
         ids->fd = fd;
         ids->buckets = h.buckets;
         ids->count = h.count;
-        ids->covered = ids->pending_covered = h.covered;
-        ids->last_amend = h.last_amend;
+        ids->lasting = h.lasting;
+        ids->lasting_amend = h.lasting_amend;
+        ids->covered = ids->pending_covered = booted ? h.lasting : h.covered; /* I2 */
+        ids->last_amend = booted ? h.lasting_amend : h.last_amend;
 }
 
 void ids_close(struct ids *ids)
@@ -254,6 +261,8 @@ static int write_header(struct ids *ids, int fd)
             .mark_seq = ids->mark.seq,
             .last_amend = ids->last_amend,
             .log = ids->log,
+            .lasting = ids->lasting,
+            .lasting_amend = ids->lasting_amend,
             .version = VERSION};
         memcpy(h.magic, MAGIC, sizeof MAGIC);
         h.crc = header_crc(&h);
@@ -283,13 +292,18 @@ static int table_grow(const struct ids *ids, struct bucket *table, uint64_t buck
         return rc < 0 ? rc : 0;
 }
 
+static uint64_t buckets_for(uint64_t at_least, uint64_t count)
+{
+        while (at_least * BUCKET < count * 2)
+                at_least *= 4;
+        return at_least;
+}
+
 /* Moves to a new file with room for `count` entries: the old one stays whole for its readers. */
 static int grow(struct ids *ids, uint64_t count)
 {
         const struct fs *fs = ids->env->fs;
-        uint64_t buckets = ids->buckets ? ids->buckets : FIRST_BUCKETS;
-        while (buckets * BUCKET < count * 2)
-                buckets *= 4;
+        uint64_t buckets = buckets_for(ids->buckets ? ids->buckets : FIRST_BUCKETS, count);
         struct bucket *table = calloc(buckets, sizeof *table);
         int fd = -1;
         int rc = table ? table_grow(ids, table, buckets) : -ENOMEM;
@@ -303,13 +317,14 @@ static int grow(struct ids *ids, uint64_t count)
         rc = fs_pwrite_all(fs, fd, table, buckets * sizeof *table, bucket_at(0));
         if (rc)
                 goto out;
-        uint64_t old_buckets = ids->buckets;
+        struct ids old = *ids;
         ids->buckets = buckets;
+        ids->lasting = ids->lasting_amend = 0; /* nothing of this file is synced */
         rc = write_header(ids, fd);
         if (rc == 0)
                 rc = fs->rename(fs, ids->dir, TMP_NAME, ids->dir, NAME);
         if (rc) {
-                ids->buckets = old_buckets;
+                *ids = old;
                 goto out;
         }
         if (ids->fd >= 0)
@@ -431,6 +446,158 @@ void ids_set_mark(struct ids *ids, struct log_mark mark)
                 flush(ids);
         else if (write_header(ids, ids->fd))
                 ids_reset(ids, true);
+}
+
+/* ---- entries that last ---- */
+
+uint64_t ids_unsettled(const struct ids *ids)
+{
+        return ids->pending_covered - ids->lasting;
+}
+
+bool ids_settle_begin(struct ids *ids, struct ids_settling *out)
+{
+        const struct fs *fs = ids->env->fs;
+        struct stat mine, named;
+        if (ids_unsettled(ids) == 0 || ids->mark.size < ids->pending_covered) /* I6 */
+                return false;
+        if (ids->pending_count && !flush(ids))
+                return false;
+        /* A descriptor of its own, because others may close this one during the sync. */
+        int fd = fs->open(fs, ids->dir, NAME, O_RDWR, 0);
+        if (fd < 0)
+                return false;
+        if (fs->fstat(fs, ids->fd, &mine) || fs->fstat(fs, fd, &named) ||
+            mine.st_ino != named.st_ino) {
+                fs->close(fs, fd);
+                return false;
+        }
+        *out = (struct ids_settling){fd, ids->pending_covered, ids->last_amend};
+        return true;
+}
+
+int ids_settle_sync(const struct env *env, const struct ids_settling *s)
+{
+        return env->fs->fdatasync(env->fs, s->fd);
+}
+
+void ids_settle_end(struct ids *ids, struct ids_settling *s, bool synced)
+{
+        const struct fs *fs = ids->env->fs;
+        struct stat mine, theirs;
+        bool same = ids->fd >= 0 && fs->fstat(fs, ids->fd, &mine) == 0 &&
+                    fs->fstat(fs, s->fd, &theirs) == 0 && mine.st_ino == theirs.st_ino;
+        fs->close(fs, s->fd);
+        if (!same || ids->covered < s->covered || ids->lasting >= s->covered)
+                return;
+        if (synced) {
+                ids->lasting = s->covered;
+                ids->lasting_amend = s->amend;
+        }
+        /* After a failed sync nobody knows what the disk has, and the next one may succeed without
+         * having written it. */
+        if (!synced || write_header(ids, ids->fd))
+                ids_reset(ids, true);
+}
+
+/* ---- a whole new index ---- */
+
+int ids_list_add(struct ids_list *list, uint64_t hash, uint64_t at)
+{
+        if (list->n == list->cap) {
+                size_t cap = list->cap ? list->cap * 2 : IDS_PENDING;
+                struct ids_entry *p = realloc(list->p, cap * sizeof *p);
+                if (!p)
+                        return -ENOMEM;
+                list->p = p;
+                list->cap = cap;
+        }
+        list->p[list->n++] = (struct ids_entry){hash, at + 1};
+        return 0;
+}
+
+void ids_list_release(struct ids_list *list)
+{
+        free(list->p);
+        *list = (struct ids_list){0};
+}
+
+int ids_build_begin(struct ids *b, const struct env *env, uint64_t boot, int dir, uint64_t log)
+{
+        const struct fs *fs = env->fs;
+        struct stat mine, named;
+        *b = (struct ids){.env = env, .dir = dir, .fd = -1, .boot = boot, .log = log};
+        int fd = fs->open(fs, dir, NEW_NAME, O_RDWR | O_CREAT, 0600);
+        if (fd < 0)
+                return fd;
+        int rc = fs->flock(fs, fd, LOCK_EX);
+        if (rc == 0)
+                rc = fs->fstat(fs, fd, &mine);
+        if (rc == 0) {
+                rc = fs->stat(fs, dir, NEW_NAME, &named);
+                if (rc == -ENOENT || (rc == 0 && named.st_ino != mine.st_ino))
+                        rc = 1; /* whoever had the turn renamed or removed it */
+        }
+        if (rc)
+                fs->close(fs, fd);
+        else
+                b->fd = fd;
+        return rc;
+}
+
+int ids_build_write(struct ids *b, const struct ids_list *list, uint64_t covered)
+{
+        const struct fs *fs = b->env->fs;
+        uint64_t buckets = buckets_for(FIRST_BUCKETS, list->n + 1);
+        struct bucket *table = calloc(buckets, sizeof *table);
+        int rc = table ? 0 : -ENOMEM;
+        for (uint64_t i = 0; rc == 0 && i < buckets; i++)
+                table[i].slot[0] = seal_of(&table[i], 0, i);
+        for (size_t i = 0; rc >= 0 && i < list->n; i++) {
+                rc = table_put(table, buckets, list->p[i]);
+                b->count += rc == 1;
+        }
+        /* One that died may have left a longer file. */
+        if (rc >= 0)
+                rc = fs->ftruncate(fs, b->fd, 0);
+        if (rc == 0)
+                rc = fs_pwrite_all(fs, b->fd, table, buckets * sizeof *table, bucket_at(0));
+        free(table);
+        if (rc == 0)
+                rc = fs->fdatasync(fs, b->fd);
+        if (rc)
+                return rc;
+        b->buckets = buckets;
+        b->covered = b->pending_covered = b->lasting = covered;
+        b->last_amend = b->lasting_amend = list->last_amend;
+        return 0;
+}
+
+int ids_build_adopt(struct ids *ids, struct ids *b)
+{
+        const struct fs *fs = ids->env->fs;
+        b->mark = ids->mark;
+        int rc = write_header(b, b->fd);
+        if (rc == 0)
+                rc = fs->rename(fs, b->dir, NEW_NAME, b->dir, NAME);
+        if (rc)
+                return rc;
+        forget_file(ids);
+        b->pending = ids->pending;
+        *ids = *b;
+        *b = (struct ids){.env = b->env, .fd = -1};
+        fs->flock(fs, ids->fd, LOCK_UN);
+        return 0;
+}
+
+void ids_build_end(struct ids *b)
+{
+        const struct fs *fs = b->env->fs;
+        if (b->fd < 0)
+                return;
+        fs->unlink(fs, b->dir, NEW_NAME, 0);
+        fs->close(fs, b->fd);
+        b->fd = -1;
 }
 
 int ids_restart(struct ids *ids, struct log_mark mark)

@@ -1,7 +1,7 @@
 /*
  * ids.h - ids.idx: from the hash of an id or idempotency key to the record that has it.
  *
- * Derived from the log: disposable, unsynced, rebuilt where it is missing or contradicts. It also
+ * Derived from the log: disposable, and rebuilt where it is missing or contradicts. It also
  * carries the synced mark of the log (log.h, L5), which is written only after a sync and is
  * therefore a lower bound whatever a crash did to this file.
  *
@@ -12,15 +12,22 @@
  *
  *   I1  Entries are written before the header that covers them, so whoever trusts `covered` finds
  *       every record before it.
- *   I2  After a boot the entries are worth nothing (they were never synced), the mark still is.
+ *   I2  Entries are synced now and then, and only after that the header says up to where they
+ *       `last`. After a boot what lies behind that is worth nothing: a bucket may have fallen back
+ *       to an older state whose seal fits. What lies before is there, because a bucket only gains
+ *       entries, and lies within one sector. The mark counts after a boot as before.
  *   I3  A hit is only a candidate: the record itself is read and compared.
  *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing,
  *       but for the seq of its mark when there is no log, or nothing in it can be read.
  *   I5  A bucket whose seal does not fit has lost entries: then nothing here counts, because "not
  *       found" could be wrong.
  *
+ *   I6  Only bytes of the log that are synced are said to last, and only those are indexed outside
+ *       of the lock: what is not synced may be taken back, and other records written in its place.
+ *
  * Writers hold the conversation's lock. Readers need none: they look, then walk the log from
- * `covered` on.
+ * `covered` on. A whole new index can be made without the lock, as `ids.idx.new`; whoever makes it
+ * holds a lock of its own on that file, so that it is made once.
  */
 #ifndef STORE_FILES_IDS_H
 #define STORE_FILES_IDS_H
@@ -49,6 +56,8 @@ struct ids {
         uint64_t buckets;
         uint64_t count;
         uint64_t covered; /* bytes of the log that the entries cover */
+        uint64_t lasting; /* bytes of the log that they cover after a power cut, too (I2) */
+        uint64_t lasting_amend;
         struct log_mark mark;
         uint64_t mark_written;     /* its size as the file has it */
         uint64_t last_amend;       /* seq of the last amendment in the covered part, 0: none */
@@ -90,6 +99,45 @@ void ids_set_mark(struct ids *ids, struct log_mark mark);
 /* Writes what is pending, the mark too. Under the conversation's lock. */
 void ids_flush(struct ids *ids);
 bool ids_is_flushed(const struct ids *ids);
+
+/* ---- entries that last ---- */
+
+struct ids_settling {
+        int fd;
+        uint64_t covered;
+        uint64_t amend;
+};
+
+/* What a power cut would cost today: bytes of the log that would have to be read again. */
+uint64_t ids_unsettled(const struct ids *ids);
+/* Three steps: under the lock, without it, and under it again. False: there is nothing to do yet.
+ */
+bool ids_settle_begin(struct ids *ids, struct ids_settling *out);
+int ids_settle_sync(const struct env *env, const struct ids_settling *s);
+void ids_settle_end(struct ids *ids, struct ids_settling *s, bool synced);
+
+/* ---- a whole new index, made without the lock ---- */
+
+struct ids_list {
+        struct ids_entry *p;
+        size_t n;
+        size_t cap;
+        uint64_t last_amend;
+};
+
+int ids_list_add(struct ids_list *list, uint64_t hash, uint64_t at);
+void ids_list_release(struct ids_list *list);
+
+/* Waits until nobody else makes one. 0: it is our turn; 1: somebody has just made one; or a
+ * negative errno. */
+int ids_build_begin(struct ids *build, const struct env *env, uint64_t boot, int dir, uint64_t log);
+/* Writes and syncs it: these entries cover the log up to `covered`. 0 or a negative errno. */
+int ids_build_write(struct ids *build, const struct ids_list *list, uint64_t covered);
+/* Under the conversation's lock: it takes the place of what `ids` had. 0 or a negative errno. */
+int ids_build_adopt(struct ids *ids, struct ids *build);
+/* Gives the turn back, and removes what was not adopted. */
+void ids_build_end(struct ids *build);
+
 /* Replaces the file, in one step, by one that has nothing but this mark. */
 int ids_restart(struct ids *ids, struct log_mark mark);
 /* Forgets all entries, and the mark too when the log was rewritten. */

@@ -1,13 +1,15 @@
 /*
- * syncer.c - the background sync of appends with `process` durability. One thread a store, made
- * when the first such append comes.
+ * syncer.c - what is done in the background: the sync of appends with `process` durability, and
+ * keeping ids.idx level and synced. One thread a store, made when there is first something to do.
  */
 #include "store/files/conv.h"
 
 #include <errno.h>
 #include <signal.h>
 
+#include "base/env.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/wait.h"
 
 #define SYNC_EVERY_MS 200
@@ -36,14 +38,14 @@ int syncer_sync(struct files_conv *c, struct steno_error *err)
         return rc;
 }
 
-/* Takes references to all that are dirty; a list by `syncing`. */
-static struct files_conv *take_dirty(struct files_store *s)
+/* Takes references to all that `wants` something; a list by `syncing`. */
+static struct files_conv *take_all(struct files_store *s, bool (*wants)(const struct files_conv *c))
 {
         struct files_conv *list = NULL;
         pthread_mutex_lock(&s->mutex);
         for (size_t row = 0; row < CONV_ROWS; row++) {
                 for (struct files_conv *c = s->table[row]; c; c = c->next) {
-                        if (!__atomic_load_n(&c->dirty, __ATOMIC_RELAXED))
+                        if (!wants(c))
                                 continue;
                         files_conv_hold(c);
                         c->syncing = list;
@@ -54,15 +56,47 @@ static struct files_conv *take_dirty(struct files_store *s)
         return list;
 }
 
+static bool is_dirty(const struct files_conv *c)
+{
+        return __atomic_load_n(&c->dirty, __ATOMIC_RELAXED);
+}
+
 void files_sync(struct files_store *s)
 {
         if (!files_is_ours(s))
                 return;
-        for (struct files_conv *c = take_dirty(s), *next; c; c = next) {
+        for (struct files_conv *c = take_all(s, is_dirty), *next; c; c = next) {
                 next = c->syncing;
                 /* A conversation that was removed meanwhile has nothing to sync. */
                 if (syncer_sync(c, NULL))
                         __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
+                files_conv_release(c);
+        }
+}
+
+/* ---- ids.idx ---- */
+
+static bool has_ids_to_tend(const struct files_conv *c)
+{
+        return __atomic_load_n(&c->tend_ids, __ATOMIC_RELAXED);
+}
+
+static bool is_due(const struct files_conv *c)
+{
+        return has_ids_to_tend(c) &&
+               (!c->ids_tended || time_monotonic_ms() - c->ids_tended >= IDS_SETTLE_PAUSE_MS);
+}
+
+/* Errors are ignored on purpose: whoever needs the index reads what it lacks. */
+static void tend_ids(struct files_store *s, bool (*wants)(const struct files_conv *c), bool closing)
+{
+        for (struct files_conv *c = take_all(s, wants), *next; c; c = next) {
+                next = c->syncing;
+                __atomic_store_n(&c->tend_ids, false, __ATOMIC_RELAXED);
+                if (!closing) /* nobody waits for this thread, but for one that closes */
+                        conv_catch_up_ids(c, NULL);
+                conv_settle_ids(c, NULL);
+                c->ids_tended = time_monotonic_ms();
                 files_conv_release(c);
         }
 }
@@ -75,6 +109,7 @@ static void *run(void *arg)
                 wait_for(&s->wake, &s->mutex, SYNC_EVERY_MS);
                 pthread_mutex_unlock(&s->mutex);
                 files_sync(s);
+                tend_ids(s, is_due, false);
                 pthread_mutex_lock(&s->mutex);
         }
         pthread_mutex_unlock(&s->mutex);
@@ -111,4 +146,5 @@ void syncer_stop(struct files_store *s)
         if (joins)
                 pthread_join(s->syncer, NULL);
         files_sync(s);
+        tend_ids(s, has_ids_to_tend, true);
 }
