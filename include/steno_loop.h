@@ -123,8 +123,10 @@ struct steno_permission_request {
         const char *raw_name; /* the tool's own name at its server */
         const char *args;     /* exact bytes, NUL-terminated as well */
         size_t args_n;
-        const char *approval; /* SHA-256 of tool and exact bytes: what an approval is bound to */
+        const char *approval; /* SHA-256 of run, request, call id, tool and exact bytes: what an
+                                 approval of this one call is bound to */
         const struct steno_stop *stop;
+        const char *repeat; /* SHA-256 of tool and bytes: the same when the call is repeated */
 };
 
 /* Decides one call: enum steno_permission. `reason` (may be left empty) is told to the model. */

@@ -126,7 +126,7 @@ static int ask(void *ctx, const struct steno_permission_request *r, char reason[
         if (got == PROMPT_LINE && means(answer, "y", "yes"))
                 return STENO_ALLOW;
         if (got == PROMPT_LINE && means(answer, "a", "always") &&
-            permission_approve(&t->session.permission.approvals, r->approval, NULL) == 0)
+            permission_approve(&t->session.permission.approvals, r->repeat, NULL) == 0)
                 return STENO_ALLOW;
         snprintf(reason, 240, "the user said no");
         return STENO_DENY;

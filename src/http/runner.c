@@ -373,6 +373,9 @@ int runner_approve(struct runner *chat, const char *project, const char *run_id,
                 wait_a_moment(chat);
         if (!l || !is_asked(l, call)) {
                 rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");
+        } else if (allow && !approval) {
+                rc = error_set(err, STENO_EINVAL,
+                    "approval is missing: send the hash of the event tool_call_approval");
         } else if (approval && strcmp(approval, l->asked_hash) != 0) {
                 rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");
         } else {

@@ -140,13 +140,15 @@ static int permit(
     struct work *w, struct slot *s, bool *allowed, char reason[240], struct steno_error *err)
 {
         const struct steno_loop_options *opt = &w->c->opt;
-        char approval[65];
+        char approval[65], repeat[65];
         *allowed = true;
         reason[0] = '\0';
         if (s->tool->flags & TOOL_PUBLIC)
                 return 0;
         struct str args = args_of(s->call);
-        if (toolset_approval(str_of(s->tool->name), args, approval) != 0)
+        if (toolset_approval(str_of(s->tool->name), args, repeat) != 0 ||
+            toolset_call_approval(steno_run_id(w->c->run), w->c->turns, s->call->id,
+                str_of(s->tool->name), args, approval) != 0)
                 return error_nomem(err);
         struct steno_permission_request request = {
             .size = sizeof(request),
@@ -158,6 +160,7 @@ static int permit(
             .args = args.p,
             .args_n = args.n,
             .approval = approval,
+            .repeat = repeat,
             .stop = opt->stop,
         };
         int decision = opt->permit ? opt->permit(opt->permit_ctx, &request, reason) : STENO_ASK;

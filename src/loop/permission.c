@@ -367,7 +367,7 @@ int permission_decide(void *ctx, const struct steno_permission_request *request,
         enum steno_permission answer = permission_check(&p->rules, request, &rule);
 
         /* An approval answers a question; it does not overrule a deny. */
-        if (answer == STENO_ASK && permission_approved(&p->approvals, request->approval))
+        if (answer == STENO_ASK && permission_approved(&p->approvals, request->repeat))
                 return STENO_ALLOW;
         if (answer == STENO_DENY)
                 snprintf(reason, 240, "permission rule %zu denies it", rule + 1);

@@ -75,7 +75,7 @@ struct permission_approvals {
 };
 
 void permission_approvals_release(struct permission_approvals *approvals);
-/* `approval` is the request's: bound to the tool and the exact bytes of the arguments. */
+/* `approval` is the request's `repeat`: bound to the tool and the exact bytes of the arguments. */
 int permission_approve(
     struct permission_approvals *approvals, const char *approval, struct steno_error *err);
 bool permission_approved(const struct permission_approvals *approvals, const char *approval);

@@ -160,9 +160,12 @@ bool toolset_name_ok(struct str name);
  * tool_call_approval{state:"pending"} and calls `ask`, which waits for a person (until an answer,
  * or request->stop) and answers STENO_ALLOW or STENO_DENY. Any other answer is a deny. The loop
  * calls both on its own thread, one call at a time, in the order of the calls; TOOL_PUBLIC tools
- * skip both. request->approval is what toolset_approval() gives: an approval that was given for
- * other bytes does not match.
+ * skip both. request->approval is what toolset_call_approval() gives, and request->repeat
+ * what toolset_approval() gives: an approval that was given for other bytes does not match.
  */
 int toolset_approval(struct str name, struct str args, char out[65]);
+/* The same for one call of one request: providers use ids again. */
+int toolset_call_approval(const char *run, uint64_t request, const char *call_id, struct str name,
+    struct str args, char out[65]);
 
 #endif

@@ -3,6 +3,7 @@
  * registers. Owns copies of strings and the sources handed to it. Knows nothing of runs or of how a
  * call is carried out.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,28 @@ int toolset_approval(struct str name, struct str args, char out[65])
         unsigned char sum[SHA256_SIZE];
         hash_sha256_update(&s, name.p, name.n);
         hash_sha256_update(&s, "", 1); /* names hold no NUL, so (name, args) cannot be regrouped */
+        hash_sha256_update(&s, args.p, args.n);
+        hash_sha256_finish(&s, sum);
+        hash_hex(sum, sizeof(sum), out);
+        return 0;
+}
+
+int toolset_call_approval(const char *run, uint64_t request, const char *call_id, struct str name,
+    struct str args, char out[65])
+{
+        char number[24];
+        struct sha256 s;
+        int rc = hash_sha256_init(&s);
+        if (rc)
+                return rc;
+        unsigned char sum[SHA256_SIZE];
+        /* Each part but the last ends with a NUL, and none of these holds one. */
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)request);
+        hash_sha256_update(&s, run, strlen(run) + 1);
+        hash_sha256_update(&s, number, strlen(number) + 1);
+        hash_sha256_update(&s, call_id, strlen(call_id) + 1);
+        hash_sha256_update(&s, name.p, name.n);
+        hash_sha256_update(&s, "", 1);
         hash_sha256_update(&s, args.p, args.n);
         hash_sha256_finish(&s, sum);
         hash_hex(sum, sizeof(sum), out);

@@ -121,7 +121,7 @@ static int ask(void *ctx, const struct steno_permission_request *r, char reason[
 {
         struct world *w = ctx;
         w->asked++;
-        memcpy(w->approval, r->approval, sizeof(w->approval));
+        memcpy(w->approval, r->repeat, sizeof(w->approval));
         fake_trace("ask %s", r->tool);
         if (w->answer == STENO_DENY)
                 snprintf(reason, 240, "not today");

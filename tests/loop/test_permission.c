@@ -41,7 +41,7 @@ static enum steno_permission ask(const struct permission_rules *rules, const cha
             .raw_name = raw,
             .args = args.p,
             .args_n = args.n,
-            .approval = approval};
+            .repeat = approval};
 
         assert_int_equal(toolset_approval(str_of(tool), args, approval), 0);
         return permission_check(rules, &q, NULL);
@@ -228,7 +228,7 @@ static void an_approval_is_for_the_exact_bytes(void **state)
             .tool = "execute_command",
             .args = args,
             .args_n = strlen(args),
-            .approval = approval};
+            .repeat = approval};
 
         toolset_approval(STR("execute_command"), str_of(args), approval);
         assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
@@ -241,11 +241,11 @@ static void an_approval_is_for_the_exact_bytes(void **state)
                 toolset_approval(STR("execute_command"), str_of(near[i]), other);
                 q.args = near[i];
                 q.args_n = strlen(near[i]);
-                q.approval = other;
+                q.repeat = other;
                 assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
         }
         toolset_approval(STR("execute_commanD"), str_of(args), other);
-        q.approval = other;
+        q.repeat = other;
         assert_int_equal(permission_decide(&p, &q, reason), STENO_ASK);
         permission_release(&p);
 }
@@ -260,7 +260,7 @@ static void an_approval_does_not_overrule_a_deny(void **state)
             .tool = "execute_command",
             .args = "{}",
             .args_n = 2,
-            .approval = approval};
+            .repeat = approval};
 
         toolset_approval(STR("execute_command"), STR("{}"), approval);
         permission_approve(&p.approvals, approval, NULL);
@@ -310,9 +310,31 @@ static void bad_rules_are_refused_with_their_place(void **state)
         }
 }
 
+static void an_approval_is_bound_to_run_request_id_and_bytes(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *run;
+                uint64_t request;
+                const char *id, *tool, *args;
+        } calls[] = {{"r", 1, "c", "t", "{}"}, {"r2", 1, "c", "t", "{}"}, {"r", 2, "c", "t", "{}"},
+            {"r", 1, "c2", "t", "{}"}, {"r", 1, "c", "t2", "{}"}, {"r", 1, "c", "t", "{ }"},
+            {"r1", 1, "", "c", "t{}"}, {"r", 11, "c", "t", "{}"}};
+        char seen[8][65];
+
+        for (size_t i = 0; i < 8; i++) {
+                assert_int_equal(toolset_call_approval(calls[i].run, calls[i].request, calls[i].id,
+                                     str_of(calls[i].tool), str_of(calls[i].args), seen[i]),
+                    0);
+                for (size_t k = 0; k < i; k++)
+                        assert_string_not_equal(seen[i], seen[k]);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test(an_approval_is_bound_to_run_request_id_and_bytes),
             cmocka_unit_test(what_the_rules_name_is_allowed),
             cmocka_unit_test(no_trick_gets_past_the_rules),
             cmocka_unit_test(no_unreadable_call_is_allowed_by_a_rule_for_the_tool),
