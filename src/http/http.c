@@ -270,7 +270,7 @@ static enum MHD_Result check(struct request *r, const char *method)
         r->method = arena_dup(&r->arena, str_of(method)).p;
         if (r->refused)
                 return refuse(r, 414, "uri_too_long", "the address is too long");
-        int status = http_check_headers(s, r, &why);
+        int status = http_check_headers(s, r, method, &why);
         if (status)
                 return refuse(r, status, "bad_headers", why);
         status = http_check_origin(s, r, &why);

@@ -13,6 +13,8 @@
 #include "http/http_limits.h"
 #include "http/libmhd.h"
 
+#define LINE_END 2 /* CR LF */
+
 struct header_count {
         unsigned all;
         unsigned lengths;
@@ -21,6 +23,7 @@ struct header_count {
         unsigned types;
         unsigned authorizations;
         bool bad;
+        const char *end; /* of the last value, as we see it */
 };
 
 /*
@@ -59,6 +62,10 @@ static enum MHD_Result count_header(
         else if (strcasecmp(key, "Authorization") == 0)
                 c->authorizations++;
         c->bad = c->bad || is_folded(key, value);
+        /* A value is a C string here: what follows a NUL in it is not seen by us but by others.
+         * Lines end with CR LF, so the next name stands two bytes behind the value. */
+        c->bad = c->bad || (c->end && key - c->end != LINE_END);
+        c->end = value ? value + strlen(value) : NULL;
         /* A name with white space in it, or a value with control characters, is refused: only
          * attacks send them. */
         for (const char *p = key; *p; p++)
@@ -66,6 +73,14 @@ static enum MHD_Result count_header(
         for (const char *p = value ? value : ""; *p; p++)
                 c->bad = c->bad || ((unsigned char)*p < ' ' && *p != '\t') || *p == 127;
         return MHD_YES;
+}
+
+/* The headers end with an empty line, at the place where the library says. */
+static bool ends_early(struct request *r, const char *method, const char *end)
+{
+        const union MHD_ConnectionInfo *info =
+            libmhd.get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        return end && info && method + info->header_size - end != 2 * LINE_END;
 }
 
 static bool is_number(const char *z)
@@ -78,7 +93,7 @@ static bool is_number(const char *z)
         return true;
 }
 
-int http_check_headers(struct server *s, struct request *r, const char **why)
+int http_check_headers(struct server *s, struct request *r, const char *method, const char **why)
 {
         struct header_count c = {0};
         (void)s;
@@ -89,7 +104,7 @@ int http_check_headers(struct server *s, struct request *r, const char **why)
                 *why = "too many headers";
                 return 431;
         }
-        if (c.bad)
+        if (c.bad || ends_early(r, method, c.end))
                 *why = "a header that is folded or has characters that are not allowed";
         else if (c.hosts != 1)
                 *why = "there must be exactly one Host";
@@ -106,21 +121,24 @@ int http_check_headers(struct server *s, struct request *r, const char **why)
         return 400;
 }
 
-/* "name:port" or "[::1]:port" without its port. */
+static bool is_port(const char *z)
+{
+        return *z == '\0' || (*z == ':' && (z[1] == '\0' || is_number(z + 1)));
+}
+
+/* "name:port" or "[::1]:port" without its port; empty when it is neither. */
 static struct str host_name(const char *host)
 {
-        const char *end;
-        if (host[0] == '[') {
-                end = strchr(host, ']');
-                return str_span(host, end ? (size_t)(end - host) + 1 : strlen(host));
-        }
-        end = strrchr(host, ':');
-        return str_span(host, end ? (size_t)(end - host) : strlen(host));
+        const char *end = host[0] == '[' ? strchr(host, ']') : host + strcspn(host, ":");
+        if (!end)
+                return (struct str){0};
+        end += host[0] == '[';
+        return is_port(end) ? str_span(host, (size_t)(end - host)) : (struct str){0};
 }
 
 static bool host_allowed(const struct server *s, struct str host)
 {
-        for (char **h = s->hosts; *h; h++)
+        for (char **h = s->hosts; host.n && *h; h++)
                 if (strlen(*h) == host.n && strncasecmp(*h, host.p, host.n) == 0)
                         return true;
         return false;

@@ -52,8 +52,9 @@ struct server {
         unsigned char signing_key[32];
 };
 
-/* check.c: 0, or the status to answer with `why` set. Looks at headers only. */
-int http_check_headers(struct server *s, struct request *r, const char **why);
+/* http_check.c: 0, or the status to answer with `why` set. Looks at headers only. `method` is the
+ * library's own, because it stands at the beginning of the request's bytes. */
+int http_check_headers(struct server *s, struct request *r, const char *method, const char **why);
 /* Host and Origin. */
 int http_check_origin(struct server *s, struct request *r, const char **why);
 /* Content type and length against the route. */
