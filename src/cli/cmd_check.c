@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
+#include "http/identities.h"
 
 struct check_opts {
         bool repair;
@@ -71,6 +72,34 @@ static int take_finding(void *ctx, const char *json)
         return k->c->out.sys != 0 || interrupt_pending();
 }
 
+/* The tokens are the server's, not the library's: they are looked at here. */
+static int check_tokens(struct checking *k, bool repair, int *findings, struct steno_error *err)
+{
+        struct identities *ids;
+        size_t readable;
+        struct buf b;
+        int rc = identities_open(cli_store_path(k->c), &ids, err);
+
+        if (rc < 0)
+                return rc;
+        if (identities_damaged(ids, &readable)) {
+                rc = repair ? identities_mend(ids, err) : 0;
+                buf_init(&b, 0);
+                buf_printf(&b,
+                    "{\"what\":\"tokens.json is damaged: %zu of its tokens can be read\","
+                    "\"repairable\":true,\"repaired\":%s}",
+                    readable, repair ? "true" : "false");
+                const char *json = buf_cstr(&b);
+                if (rc == 0 && json) {
+                        take_finding(k, json);
+                        ++*findings;
+                }
+                buf_release(&b);
+        }
+        identities_close(ids);
+        return rc;
+}
+
 static int run_check(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct check_opts *o = opts;
@@ -90,12 +119,15 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         opt.progress_ctx = &bar;
         rc = steno_check(c->store, &opt, take_finding, &k, &err);
         term_progress_end(&bar);
+        int findings = rc;
+        if (rc >= 0 && argc == 0)
+                rc = check_tokens(&k, o->repair, &findings, &err);
         if (rc < 0)
                 return cli_fail(c, &err);
-        if (rc == 0)
+        if (findings == 0)
                 cli_say(c, "everything is in order");
         else if (k.open > 0)
-                cli_say(c, "%d finding%s%s", rc, rc == 1 ? "" : "s",
+                cli_say(c, "%d finding%s%s", findings, findings == 1 ? "" : "s",
                     k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");
         if (k.trashed > 0)
                 cli_say(c,

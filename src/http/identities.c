@@ -18,6 +18,7 @@
 #include "http/http_limits.h"
 
 #define FILE_NAME "tokens.json"
+#define DAMAGED_NAME "tokens.damaged.json"
 #define OWN_NAME "server.token"
 #define KEY_NAME "server.key"
 #define FILE_MAX (16 * MIB)
@@ -40,43 +41,94 @@ struct identities {
         ino_t ino;
         int64_t looked; /* ms */
         uint64_t version;
+        bool damaged; /* the file is not whole: the list is what could be read of it */
 };
 
 /* ---- the file ---- */
 
-static void get(const struct json *j, json_ref obj, const char *key, char *to, size_t size)
+/* Members of a token. One that is not known may restrict it, and a damaged name may be "session":
+ * a token with such a member does not count. */
+static bool read_member(struct token *t, struct str key, struct str text)
 {
-        struct buf b;
-        buf_init(&b, 4 * KIB);
-        json_string(j, json_get(j, obj, key), &b, NULL);
-        snprintf(to, size, "%.*s", (int)b.n, b.n ? b.p : "");
-        buf_release(&b);
+        const struct {
+                const char *key;
+                char *to;
+                size_t size;
+        } members[] = {{"id", t->id, sizeof t->id}, {"project", t->project, sizeof t->project},
+            {"session", t->session, sizeof t->session}, {"hash", t->hash, sizeof t->hash},
+            {"createdAt", t->created, sizeof t->created}};
+        for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+                if (!str_is(key, members[i].key))
+                        continue;
+                bool fits = text.n < members[i].size && !members[i].to[0] && text.n > 0;
+                if (fits)
+                        memcpy(members[i].to, text.p, text.n);
+                return fits;
+        }
+        return false;
 }
 
-static int parse(
-    const char *text, size_t n, struct token **list, size_t *count, struct steno_error *err)
+static bool read_token(const struct json *j, json_ref e, struct token *t)
+{
+        struct buf key, text;
+        bool sound = json_type(j, e) == JSON_OBJECT;
+        *t = (struct token){0};
+        buf_init(&key, KIB);
+        buf_init(&text, KIB);
+        for (json_ref k = sound ? json_child(j, e) : JSON_NONE; sound && k != JSON_NONE;
+             k = json_next_key(j, e, k)) {
+                json_ref v = json_value(j, k);
+                buf_clear(&key);
+                buf_clear(&text);
+                sound = json_string(j, k, &key, NULL) && json_string(j, v, &text, NULL) &&
+                        !key.failed && !text.failed &&
+                        read_member(t, str_span(key.p, key.n), str_span(text.p, text.n));
+        }
+        buf_release(&key);
+        buf_release(&text);
+        return sound && t->id[0] && t->project[0] && strlen(t->hash) == SHA256_HEX - 1;
+}
+
+/* Reads each token of a file that is no JSON any more, as far as its object is whole. A token is a
+ * flat object, so each ends at the next bracket. */
+static size_t salvage(const char *text, size_t n, struct token *list, size_t room)
+{
+        size_t k = 0;
+        const char *end = text + n;
+        for (const char *p = text; k < room && (p = memchr(p, '{', (size_t)(end - p))); p++) {
+                const char *close = memchr(p, '}', (size_t)(end - p));
+                struct json j;
+                json_init(&j);
+                if (close && json_parse(&j, p, (size_t)(close - p) + 1, NULL, NULL) == 0)
+                        k += read_token(&j, 0, &list[k]);
+                json_release(&j);
+        }
+        return k;
+}
+
+/* A token that cannot be read is lost; the others must not be lost with it. */
+static int parse(const char *text, size_t n, struct token **list, size_t *count, bool *damaged,
+    struct steno_error *err)
 {
         struct json j;
         json_init(&j);
         int rc = json_parse(&j, text, n, NULL, err);
         json_ref all = rc ? JSON_NONE : json_get(&j, 0, "tokens");
-        struct token *t = calloc(json_count(&j, all) + 1, sizeof *t);
-        size_t k = 0;
-        if (rc == 0 && !t)
-                rc = error_nomem(err);
-        for (json_ref e = rc ? JSON_NONE : json_child(&j, all); e != JSON_NONE;
-             e = json_next(&j, all, e), k++) {
-                get(&j, e, "id", t[k].id, sizeof t[k].id);
-                get(&j, e, "project", t[k].project, sizeof t[k].project);
-                get(&j, e, "session", t[k].session, sizeof t[k].session);
-                get(&j, e, "hash", t[k].hash, sizeof t[k].hash);
-                get(&j, e, "createdAt", t[k].created, sizeof t[k].created);
+        bool whole = rc == 0 && (all == JSON_NONE || json_type(&j, all) == JSON_ARRAY);
+        size_t k = 0, room = whole ? json_count(&j, all) : n / SHA256_HEX;
+        struct token *t = rc == STENO_ENOMEM ? NULL : calloc(room + 1, sizeof *t);
+        *damaged = !whole;
+        if (t && !whole)
+                k = salvage(text, n, t, room);
+        for (json_ref e = t && whole ? json_child(&j, all) : JSON_NONE; e != JSON_NONE;
+             e = json_next(&j, all, e)) {
+                bool sound = read_token(&j, e, &t[k]);
+                k += sound;
+                *damaged = *damaged || !sound;
         }
         json_release(&j);
-        if (rc) {
-                free(t);
-                return error_prefix(err, rc == STENO_ENOMEM ? rc : STENO_ECORRUPT, FILE_NAME);
-        }
+        if (!t)
+                return error_nomem(err);
         *list = t;
         *count = k;
         return 0;
@@ -139,6 +191,7 @@ static int reload(struct identities *ids, struct steno_error *err)
                 ids->version += ids->count != 0;
                 ids->count = 0;
                 ids->ino = 0;
+                ids->damaged = false;
                 return 0;
         }
         if (sys == 0 && st.st_ino == ids->ino && st.st_mtim.tv_sec == ids->mtime.tv_sec &&
@@ -150,13 +203,15 @@ static int reload(struct identities *ids, struct steno_error *err)
                 return error_sys(err, sys, "reading " FILE_NAME);
         struct token *list = NULL;
         size_t count = 0;
-        int rc = parse(text, n, &list, &count, err);
+        bool damaged;
+        int rc = parse(text, n, &list, &count, &damaged, err);
         free(text);
         if (rc)
                 return rc;
         free(ids->list);
         ids->list = list;
         ids->count = count;
+        ids->damaged = damaged;
         ids->ino = st.st_ino;
         ids->mtime = st.st_mtim;
         ids->version++;
@@ -172,6 +227,17 @@ static size_t visitors_over(const struct identities *ids)
         return visitors >= SERVER_VISITORS_MAX ? visitors - SERVER_VISITORS_MAX + 1 : 0;
 }
 
+/* What a damaged file held stays beside it, for a person to look at. */
+static void keep_damaged(struct identities *ids)
+{
+        const struct fs *fs = ids->env->fs;
+        char *text = NULL;
+        size_t n = 0;
+        if (fs_slurp(fs, ids->root, FILE_NAME, FILE_MAX, &text, &n) == 0)
+                fs_replace(fs, ids->root, DAMAGED_NAME, text, n);
+        free(text);
+}
+
 /* Changes the file: other processes' changes are not lost, because flock on the root is held. */
 static int change(
     struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
@@ -183,6 +249,8 @@ static int change(
         pthread_mutex_lock(&ids->mutex);
         int sys = fs->flock(fs, ids->root, LOCK_EX);
         int rc = sys ? error_sys(err, sys, "locking the store") : reload(ids, err);
+        if (rc == 0 && ids->damaged)
+                keep_damaged(ids);
         if (rc == 0) {
                 list = calloc(ids->count + 1, sizeof *list);
                 if (!list)
@@ -385,6 +453,20 @@ bool identities_valid(struct identities *ids, const char *token_id)
                 found = strcmp(ids->list[i].id, token_id) == 0;
         pthread_mutex_unlock(&ids->mutex);
         return found;
+}
+
+bool identities_damaged(struct identities *ids, size_t *readable)
+{
+        pthread_mutex_lock(&ids->mutex);
+        bool damaged = ids->damaged;
+        *readable = ids->count;
+        pthread_mutex_unlock(&ids->mutex);
+        return damaged;
+}
+
+int identities_mend(struct identities *ids, struct steno_error *err)
+{
+        return change(ids, NULL, NULL, err);
 }
 
 uint64_t identities_version(struct identities *ids)

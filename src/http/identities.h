@@ -46,6 +46,10 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
 void identities_check(struct identities *ids, struct str token, struct identity *out);
 /* Is the token with this id still there? */
 bool identities_valid(struct identities *ids, const char *token_id);
+/* Is tokens.json not whole? `readable` of its tokens can be read all the same, and they count. */
+bool identities_damaged(struct identities *ids, size_t *readable);
+/* Writes tokens.json anew with what can be read; the damaged one stays as tokens.damaged.json. */
+int identities_mend(struct identities *ids, struct steno_error *err);
 /* Another number whenever the tokens have changed. */
 uint64_t identities_version(struct identities *ids);
 
