@@ -14,6 +14,12 @@ int named_file_open(const char *path)
         return fd < 0 ? -errno : fd;
 }
 
+int named_file_append(const char *path)
+{
+        int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
 int named_file_temp(void)
 {
         const char *dir = getenv("TMPDIR");

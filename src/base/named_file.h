@@ -10,6 +10,9 @@
 
 /* To read from. A descriptor or a negative errno. */
 int named_file_open(const char *path);
+/* To write behind what is there. A new one is readable by its owner alone, because logs say who did
+ * what. Likewise. */
+int named_file_append(const char *path);
 /* One without a name, which goes with its descriptor. Likewise. */
 int named_file_temp(void);
 

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file_url.h"
+#include "base/named_file.h"
 #include "base/wait.h"
 #include "http/buckets.h"
 #include "http/runner.h"
@@ -138,9 +140,14 @@ static int open_log(struct server *s, const char *path, struct steno_error *err)
 {
         if (path && !*path)
                 return 0;
-        s->log = path ? fopen(path, "ae") : stderr;
-        if (!s->log)
-                return error_sys(err, errno, "opening the log %.100s", path);
+        int fd = path ? named_file_append(path) : -1;
+        if (path && fd < 0)
+                return error_sys(err, fd, "opening the log %.100s", path);
+        s->log = path ? fdopen(fd, "a") : stderr;
+        if (!s->log) {
+                close(fd);
+                return error_nomem(err);
+        }
         setvbuf(s->log, NULL, _IOLBF, 0);
         return 0;
 }
