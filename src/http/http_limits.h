@@ -24,7 +24,8 @@
 #define SERVER_STREAM_BLOCK (2 * KIB)   /* buffer of a stream; there may be 10,000 */
 #define SERVER_RAW_BLOCK (32 * KIB)
 #define SERVER_KEEPALIVE_MS 15000
-#define SERVER_TOKEN_CHECK_MS 300   /* how soon a new or revoked token counts */
+#define SERVER_LOCK_MS 2000         /* for a lock on the tokens that another process may hold */
+#define SERVER_TICK_MS 250          /* how soon a new or revoked token counts */
 #define SERVER_DRAIN_MS 5000        /* how long SIGTERM waits for what was accepted */
 #define SERVER_PAGE_MAX 1000        /* messages of one answer; a larger limit is clamped */
 #define SERVER_PUBLIC_PER_MINUTE 10 /* chatbot-public: turns of one visitor session */

@@ -1,4 +1,10 @@
-/* identities.c - see identities.h */
+/*
+ * identities.c - see identities.h
+ *
+ *   I1  A check waits for nothing but the exchange of a pointer: no file is read and no other
+ *       process is waited for while `lock` is held for writing.
+ *   I2  Who changes the tokens waits SERVER_LOCK_MS at most for those who change them as well.
+ */
 #include "http/identities.h"
 
 #include <errno.h>
@@ -15,6 +21,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "http/http_limits.h"
 
 #define FILE_NAME "tokens.json"
@@ -34,12 +41,14 @@ struct token {
 struct identities {
         const struct env *env;
         int root;
-        pthread_mutex_t mutex;
+        pthread_mutex_t mutex; /* reading the file, and `changing` */
+        pthread_cond_t changed;
+        bool changing;
+        pthread_rwlock_t lock; /* what follows; taken after the mutex (I1) */
         struct token *list;
         size_t count;
         struct timespec mtime; /* of the file that the list is */
         ino_t ino;
-        int64_t looked; /* ms */
         uint64_t version;
         bool damaged; /* the file is not whole: the list is what could be read of it */
 };
@@ -177,21 +186,33 @@ static int save(
         return rc;
 }
 
+/* Makes these the tokens that count. Under the mutex. */
+static void install(
+    struct identities *ids, struct token *list, size_t count, bool damaged, const struct stat *st)
+{
+        pthread_rwlock_wrlock(&ids->lock);
+        struct token *old = ids->list;
+        ids->list = list;
+        ids->count = count;
+        ids->damaged = damaged;
+        ids->ino = st->st_ino;
+        ids->mtime = st->st_mtim;
+        ids->version++;
+        pthread_rwlock_unlock(&ids->lock);
+        free(old);
+}
+
 /* Reads the file when it is not the one that was read last. Under the mutex. */
 static int reload(struct identities *ids, struct steno_error *err)
 {
         const struct fs *fs = ids->env->fs;
-        struct stat st;
+        struct stat st = {0};
         char *text = NULL;
         size_t n = 0;
         int sys = fs->stat(fs, ids->root, FILE_NAME, &st);
         if (sys == -ENOENT) {
-                free(ids->list);
-                ids->list = NULL;
-                ids->version += ids->count != 0;
-                ids->count = 0;
-                ids->ino = 0;
-                ids->damaged = false;
+                if (ids->list)
+                        install(ids, NULL, 0, false, &st);
                 return 0;
         }
         if (sys == 0 && st.st_ino == ids->ino && st.st_mtim.tv_sec == ids->mtime.tv_sec &&
@@ -206,16 +227,9 @@ static int reload(struct identities *ids, struct steno_error *err)
         bool damaged;
         int rc = parse(text, n, &list, &count, &damaged, err);
         free(text);
-        if (rc)
-                return rc;
-        free(ids->list);
-        ids->list = list;
-        ids->count = count;
-        ids->damaged = damaged;
-        ids->ino = st.st_ino;
-        ids->mtime = st.st_mtim;
-        ids->version++;
-        return 0;
+        if (rc == 0)
+                install(ids, list, count, damaged, &st);
+        return rc;
 }
 
 /* How many of the oldest visitors' tokens have to go before there is room for another. */
@@ -238,26 +252,54 @@ static void keep_damaged(struct identities *ids)
         free(text);
 }
 
-/* Changes the file: other processes' changes are not lost, because flock on the root is held. */
-static int change(
-    struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
+/* Takes the place of whoever changes the tokens: in this process, and by flock on the root among
+ * all of them, so that nobody's change is lost. Called with the mutex held, which it leaves for as
+ * long as it waits (I2). */
+static int begin_change(struct identities *ids, struct steno_error *err)
 {
         const struct fs *fs = ids->env->fs;
-        struct token *list = NULL;
+        int64_t until = time_monotonic_ms() + SERVER_LOCK_MS;
+        while (ids->changing && wait_until(&ids->changed, &ids->mutex, until))
+                ;
+        if (ids->changing)
+                return error_set(err, STENO_ETIMEOUT, "the tokens are being changed");
+        int sys;
+        ids->changing = true;
+        while ((sys = fs->flock(fs, ids->root, LOCK_EX | LOCK_NB)) == -EWOULDBLOCK &&
+               time_monotonic_ms() < until)
+                wait_for(&ids->changed, &ids->mutex, 10);
+        if (sys == 0)
+                return 0;
+        ids->changing = false;
+        pthread_cond_broadcast(&ids->changed);
+        return sys == -EWOULDBLOCK
+                   ? error_set(err, STENO_ETIMEOUT, "another process keeps the store locked")
+                   : error_sys(err, sys, "locking the store");
+}
+
+static void end_change(struct identities *ids)
+{
+        ids->env->fs->flock(ids->env->fs, ids->root, LOCK_UN);
+        ids->changing = false;
+        pthread_cond_broadcast(&ids->changed);
+}
+
+/* Writes the tokens with one more or one less. Under the mutex, within a change. */
+static int rewrite(
+    struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
+{
         size_t n = 0;
         bool dropped = false;
-        pthread_mutex_lock(&ids->mutex);
-        int sys = fs->flock(fs, ids->root, LOCK_EX);
-        int rc = sys ? error_sys(err, sys, "locking the store") : reload(ids, err);
-        if (rc == 0 && ids->damaged)
+        int rc = reload(ids, err);
+        if (rc)
+                return rc;
+        if (ids->damaged)
                 keep_damaged(ids);
-        if (rc == 0) {
-                list = calloc(ids->count + 1, sizeof *list);
-                if (!list)
-                        rc = error_nomem(err);
-        }
+        struct token *list = calloc(ids->count + 1, sizeof *list);
+        if (!list)
+                return error_nomem(err);
         size_t old = add && add->session[0] ? visitors_over(ids) : 0;
-        for (size_t i = 0; rc == 0 && i < ids->count; i++) {
+        for (size_t i = 0; i < ids->count; i++) {
                 if (drop && strcmp(ids->list[i].id, drop) == 0)
                         dropped = true;
                 else if (old && ids->list[i].session[0])
@@ -265,18 +307,28 @@ static int change(
                 else
                         list[n++] = ids->list[i];
         }
-        if (rc == 0 && add)
+        if (add)
                 list[n++] = *add;
-        if (rc == 0 && drop && !dropped)
+        if (drop && !dropped)
                 rc = error_set(err, STENO_ENOTFOUND, "no token \"%.40s\"", drop);
         if (rc == 0)
                 rc = save(ids, list, n, err);
         if (rc == 0)
                 rc = reload(ids, err);
-        if (sys == 0)
-                fs->flock(fs, ids->root, LOCK_UN);
-        pthread_mutex_unlock(&ids->mutex);
         free(list);
+        return rc;
+}
+
+static int change(
+    struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
+{
+        pthread_mutex_lock(&ids->mutex);
+        int rc = begin_change(ids, err);
+        if (rc == 0) {
+                rc = rewrite(ids, add, drop, err);
+                end_change(ids);
+        }
+        pthread_mutex_unlock(&ids->mutex);
         return rc;
 }
 
@@ -288,6 +340,8 @@ int identities_open(const char *path, struct identities **out, struct steno_erro
         ids->env = env_real();
         ids->root = ids->env->fs->open_root(ids->env->fs, path, true);
         pthread_mutex_init(&ids->mutex, NULL);
+        pthread_rwlock_init(&ids->lock, NULL);
+        wait_init(&ids->changed);
         int rc =
             ids->root < 0 ? error_sys(err, ids->root, "opening %.100s", path) : reload(ids, err);
         if (rc) {
@@ -305,6 +359,8 @@ void identities_close(struct identities *ids)
         if (ids->root >= 0)
                 ids->env->fs->close(ids->env->fs, ids->root);
         pthread_mutex_destroy(&ids->mutex);
+        pthread_rwlock_destroy(&ids->lock);
+        pthread_cond_destroy(&ids->changed);
         free(ids->list);
         free(ids);
 }
@@ -411,14 +467,11 @@ int identities_signing_key(struct identities *ids, unsigned char key[32], struct
 
 /* ---- checking ---- */
 
-/* Under the mutex: looks at the file at most every SERVER_TOKEN_CHECK_MS. */
-static void refresh(struct identities *ids)
+void identities_refresh(struct identities *ids)
 {
-        int64_t now = ids->env->now(ids->env);
-        if (now - ids->looked < SERVER_TOKEN_CHECK_MS && now >= ids->looked)
-                return;
-        ids->looked = now;
+        pthread_mutex_lock(&ids->mutex);
         reload(ids, NULL);
+        pthread_mutex_unlock(&ids->mutex);
 }
 
 void identities_check(struct identities *ids, struct str token, struct identity *out)
@@ -428,8 +481,7 @@ void identities_check(struct identities *ids, struct str token, struct identity 
         if (!token.n)
                 return;
         hash_token(token, hex);
-        pthread_mutex_lock(&ids->mutex);
-        refresh(ids);
+        pthread_rwlock_rdlock(&ids->lock);
         out->version = ids->version;
         for (size_t i = 0; i < ids->count; i++) {
                 const struct token *t = &ids->list[i];
@@ -441,26 +493,25 @@ void identities_check(struct identities *ids, struct str token, struct identity 
                         memcpy(out->session, t->session, sizeof out->session);
                 }
         }
-        pthread_mutex_unlock(&ids->mutex);
+        pthread_rwlock_unlock(&ids->lock);
 }
 
 bool identities_valid(struct identities *ids, const char *token_id)
 {
         bool found = false;
-        pthread_mutex_lock(&ids->mutex);
-        refresh(ids);
+        pthread_rwlock_rdlock(&ids->lock);
         for (size_t i = 0; i < ids->count && !found; i++)
                 found = strcmp(ids->list[i].id, token_id) == 0;
-        pthread_mutex_unlock(&ids->mutex);
+        pthread_rwlock_unlock(&ids->lock);
         return found;
 }
 
 bool identities_damaged(struct identities *ids, size_t *readable)
 {
-        pthread_mutex_lock(&ids->mutex);
+        pthread_rwlock_rdlock(&ids->lock);
         bool damaged = ids->damaged;
         *readable = ids->count;
-        pthread_mutex_unlock(&ids->mutex);
+        pthread_rwlock_unlock(&ids->lock);
         return damaged;
 }
 
@@ -471,9 +522,8 @@ int identities_mend(struct identities *ids, struct steno_error *err)
 
 uint64_t identities_version(struct identities *ids)
 {
-        pthread_mutex_lock(&ids->mutex);
-        refresh(ids);
+        pthread_rwlock_rdlock(&ids->lock);
         uint64_t version = ids->version;
-        pthread_mutex_unlock(&ids->mutex);
+        pthread_rwlock_unlock(&ids->lock);
         return version;
 }

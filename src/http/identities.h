@@ -44,6 +44,8 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
 /* Looks the token up; `out->known` says whether it is one. Cheap: the file is read again only
  * when it changed. */
 void identities_check(struct identities *ids, struct str token, struct identity *out);
+/* Looks at the file again. A server does so every SERVER_TICK_MS on a thread that serves nobody. */
+void identities_refresh(struct identities *ids);
 /* Is the token with this id still there? */
 bool identities_valid(struct identities *ids, const char *token_id);
 /* Is tokens.json not whole? `readable` of its tokens can be read all the same, and they count. */

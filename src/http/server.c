@@ -106,7 +106,8 @@ static void *tick(void *arg)
         struct server *s = arg;
         uint64_t quarantined = 0;
         while (!atomic_load(&s->stopping)) {
-                wait_sleep(250);
+                wait_sleep(SERVER_TICK_MS);
+                identities_refresh(s->identities);
                 streams_tick(s->streams);
                 http_reap(s);
                 log_quarantined(s, &quarantined);
