@@ -218,107 +218,156 @@ INLINE enum outcome walk_scalar(struct walk *w, const char **pp, uint32_t *info)
         }
 }
 
+/* The containers that are open around the place of a walk. */
+struct levels {
+        uint32_t depth;
+        uint32_t deepest;
+        uint32_t
+            held; /* children so far of the innermost; those of the outer ones are in their nodes */
+        bool object[JSON_DEPTH_MAX + 1]; /* else an array */
+        uint32_t node[JSON_DEPTH_MAX + 1];
+};
+
+INLINE bool in_object(const struct levels *v)
+{
+        return v->object[v->depth - 1];
+}
+
+INLINE char closer(const struct levels *v)
+{
+        return in_object(v) ? '}' : ']';
+}
+
+/* Steps over white space to what has to follow. */
+INLINE enum outcome walk_space(struct walk *w, const char **pp)
+{
+        *pp = skip_space(*pp, w->end);
+        return *pp == w->end ? stop(w, WALK_SHORT, *pp, cut_short) : WALK_DONE;
+}
+
+/* From a bracket to what stands behind it. */
+INLINE enum outcome open_level(struct walk *w, struct levels *v, const char **pp, bool build)
+{
+        struct json *const j = w->tape;
+        if (v->depth == v->deepest)
+                return stop(w, WALK_LIMIT, *pp, too_deep);
+        if (build) {
+                if (v->depth)
+                        j->nodes[v->node[v->depth - 1]].info = v->held;
+                v->node[v->depth] = j->count;
+                v->held = 0;
+                if (!tape_put(j, *pp, *pp, 0))
+                        return stop(w, WALK_NOMEM, *pp, NULL);
+        }
+        v->object[v->depth++] = **pp == '{';
+        ++*pp;
+        return walk_space(w, pp);
+}
+
+/* Over the bracket that closes the innermost container. */
+INLINE void close_level(struct walk *w, struct levels *v, const char **pp, bool build)
+{
+        struct json *const j = w->tape;
+        bool object = in_object(v);
+        ++*pp;
+        v->depth--;
+        if (!build)
+                return;
+        struct json_node *node = &j->nodes[v->node[v->depth]];
+        node->len = (uint32_t)(*pp - j->text) - node->off;
+        node->next = j->count;
+        node->info = (object ? JSON_OBJECT : JSON_ARRAY) | v->held << JSON_COUNT_SHIFT;
+        v->held = v->depth ? j->nodes[v->node[v->depth - 1]].info : 0;
+}
+
+/* From a key to its value. */
+INLINE enum outcome walk_key(struct walk *w, const char **pp, bool build)
+{
+        const char *from = *pp;
+        bool escaped = false;
+        if (*from != '"')
+                return stop(w, WALK_FAULT, from, "expected a key in quotes");
+        enum outcome r = walk_string(w, pp, &escaped);
+        if (r != WALK_DONE)
+                return r;
+        if (build && !tape_put(w->tape, from, *pp, JSON_STRING | (escaped ? JSON_ESCAPED : 0)))
+                return stop(w, WALK_NOMEM, *pp, NULL);
+        if ((r = walk_space(w, pp)) != WALK_DONE)
+                return r;
+        if (**pp != ':')
+                return stop(w, WALK_FAULT, *pp, "expected a colon");
+        ++*pp;
+        return walk_space(w, pp);
+}
+
+/* The first value of a container, or the end of one that is empty. */
+INLINE enum outcome walk_into(
+    struct walk *w, struct levels *v, const char **pp, bool build, bool *empty)
+{
+        enum outcome r = open_level(w, v, pp, build);
+        if (r != WALK_DONE)
+                return r;
+        *empty = **pp == closer(v);
+        if (*empty)
+                close_level(w, v, pp, build);
+        else if (in_object(v))
+                r = walk_key(w, pp, build);
+        return r;
+}
+
+/* From the end of a value to the next one, out of every container that ends in between. At the end
+ * of all of them no level is left. */
+INLINE enum outcome walk_on(struct walk *w, struct levels *v, const char **pp, bool build)
+{
+        while (v->depth > 0) {
+                if (build && v->held < JSON_COUNT_MAX)
+                        v->held++;
+                enum outcome r = walk_space(w, pp);
+                if (r != WALK_DONE)
+                        return r;
+                if (**pp == ',') {
+                        ++*pp;
+                        r = walk_space(w, pp);
+                        return r == WALK_DONE && in_object(v) ? walk_key(w, pp, build) : r;
+                }
+                if (**pp != closer(v))
+                        return stop(w, WALK_FAULT, *pp,
+                            in_object(v) ? "expected a comma or }" : "expected a comma or ]");
+                close_level(w, v, pp, build);
+        }
+        return WALK_DONE;
+}
+
+INLINE enum outcome walk_leaf(struct walk *w, const char **pp, bool build)
+{
+        const char *from = *pp;
+        uint32_t info = 0;
+        enum outcome r = walk_scalar(w, pp, &info);
+        if (r == WALK_DONE && build && !tape_put(w->tape, from, *pp, info))
+                return stop(w, WALK_NOMEM, *pp, NULL);
+        return r;
+}
+
 /*
  * Walks one value from `p` on, which is not white space. With `build` the nodes go to w->tape.
- * `held` is the number of children so far of the innermost open container; those of the outer
- * ones wait in their nodes.
  */
 INLINE enum outcome walk_value(struct walk *w, const char *p, bool build)
 {
-        const char *const end = w->end;
-        struct json *const j = w->tape;
-        bool object[JSON_DEPTH_MAX + 1];
-        uint32_t open[JSON_DEPTH_MAX + 1];
+        struct levels v;
+        v.depth = v.held = 0;
         /* A list of messages is no level of theirs. */
-        const uint32_t deepest = JSON_DEPTH_MAX + (*p == '[');
-        uint32_t depth = 0;
-        uint32_t held = 0;
-        uint32_t info = 0;
-        const char *from;
-        enum outcome r;
-
-value:
-        if (*p == '{' || *p == '[')
-                goto begin;
-        from = p;
-        if ((r = walk_scalar(w, &p, &info)) != WALK_DONE)
-                return r;
-        if (build && !tape_put(j, from, p, info))
-                return stop(w, WALK_NOMEM, p, NULL);
-
-after:
-        if (depth == 0) {
-                w->at = p;
-                return WALK_DONE;
-        }
-        if (build && held < JSON_COUNT_MAX)
-                held++;
-        p = skip_space(p, end);
-        if (p == end)
-                return stop(w, WALK_SHORT, p, cut_short);
-        if (*p == ',') {
-                p = skip_space(p + 1, end);
-                if (p == end)
-                        return stop(w, WALK_SHORT, p, cut_short);
-                if (object[depth - 1])
-                        goto key;
-                goto value;
-        }
-        if (*p != (object[depth - 1] ? '}' : ']'))
-                return stop(w, WALK_FAULT, p,
-                    object[depth - 1] ? "expected a comma or }" : "expected a comma or ]");
-
-close:
-        p++;
-        depth--;
-        if (build) {
-                struct json_node *node = &j->nodes[open[depth]];
-                node->len = (uint32_t)(p - j->text) - node->off;
-                node->next = j->count;
-                node->info = (object[depth] ? JSON_OBJECT : JSON_ARRAY) | held << JSON_COUNT_SHIFT;
-                held = depth ? j->nodes[open[depth - 1]].info : 0;
-        }
-        goto after;
-
-begin:
-        if (depth == deepest)
-                return stop(w, WALK_LIMIT, p, too_deep);
-        object[depth] = *p == '{';
-        if (build) {
-                if (depth)
-                        j->nodes[open[depth - 1]].info = held;
-                open[depth] = j->count;
-                held = 0;
-                if (!tape_put(j, p, p, 0))
-                        return stop(w, WALK_NOMEM, p, NULL);
-        }
-        depth++;
-        p = skip_space(p + 1, end);
-        if (p == end)
-                return stop(w, WALK_SHORT, p, cut_short);
-        if (*p == (object[depth - 1] ? '}' : ']'))
-                goto close;
-        if (!object[depth - 1])
-                goto value;
-
-key:
-        if (*p != '"')
-                return stop(w, WALK_FAULT, p, "expected a key in quotes");
-        from = p;
-        bool key_escaped = false;
-        if ((r = walk_string(w, &p, &key_escaped)) != WALK_DONE)
-                return r;
-        if (build && !tape_put(j, from, p, JSON_STRING | (key_escaped ? JSON_ESCAPED : 0)))
-                return stop(w, WALK_NOMEM, p, NULL);
-        p = skip_space(p, end);
-        if (p == end)
-                return stop(w, WALK_SHORT, p, cut_short);
-        if (*p != ':')
-                return stop(w, WALK_FAULT, p, "expected a colon");
-        p = skip_space(p + 1, end);
-        if (p == end)
-                return stop(w, WALK_SHORT, p, cut_short);
-        goto value;
+        v.deepest = JSON_DEPTH_MAX + (*p == '[');
+        do {
+                bool ended = true;
+                enum outcome r = *p == '{' || *p == '[' ? walk_into(w, &v, &p, build, &ended)
+                                                        : walk_leaf(w, &p, build);
+                if (r == WALK_DONE && ended)
+                        r = walk_on(w, &v, &p, build);
+                if (r != WALK_DONE)
+                        return r;
+        } while (v.depth > 0);
+        w->at = p;
+        return WALK_DONE;
 }
 
 static enum outcome walk_checking(struct walk *w, const char *p)
