@@ -57,31 +57,35 @@ static int note_seen(void *ctx, const struct steno_record *r)
         return 0;
 }
 
+/* The message with the mode and the run that it belongs to, unless it names them itself. */
+static int add_origin(
+    struct loop *c, const struct json *j, struct buf *out, struct steno_error *err)
+{
+        struct json_edits edits;
+        struct buf more;
+        json_edits_init(&edits);
+        buf_init(&more, 4 * KIB);
+        struct jsonw w = jsonw_to(&more);
+        if (json_get(j, 0, "mode") == JSON_NONE && json_get(j, 0, "runId") == JSON_NONE) {
+                put_origin(&w, c);
+                json_edit_add_member(&edits, j, 0, buf_str(&more));
+        }
+        int rc = json_edits_apply(&edits, j, 0, out) ? error_nomem(err) : 0;
+        buf_release(&more);
+        json_edits_release(&edits);
+        return rc;
+}
+
 static int put_given_message(struct loop *c, struct buf *out, struct steno_error *err)
 {
         struct json j;
-        struct json_edits edits;
-        struct buf more;
         json_init(&j);
-        json_edits_init(&edits);
-        buf_init(&more, 4 * KIB);
         const char *given = c->opt.message_json;
         int rc = json_parse(&j, given, strlen(given), NULL, err);
         if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
                 rc = error_set(err, STENO_EPROTO, "the message is not a JSON object");
-        if (rc)
-                goto out;
-        struct jsonw w = jsonw_to(&more);
-        if (json_get(&j, 0, "mode") == JSON_NONE && json_get(&j, 0, "runId") == JSON_NONE) {
-                put_origin(&w, c);
-                json_edit_add_member(&edits, &j, 0, buf_str(&more));
-        }
-        rc = json_edits_apply(&edits, &j, 0, out);
-        if (rc)
-                error_nomem(err);
-out:
-        buf_release(&more);
-        json_edits_release(&edits);
+        if (rc == 0)
+                rc = add_origin(c, &j, out, err);
         json_release(&j);
         return rc;
 }
@@ -163,30 +167,36 @@ static const char *finish_word(enum reply_finish finish)
         return words[finish];
 }
 
-int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err)
+/* What Steno says about the reply, and behind it the reply's own members. */
+static void put_stored_reply(
+    struct loop *c, const struct reply *reply, struct str came, struct buf *out)
 {
-        struct buf json, came;
-        buf_init(&json, MESSAGE_MAX);
-        buf_init(&came, MESSAGE_MAX);
-        int rc = put_reply(&came, reply, err);
-        if (rc)
-                goto out;
-        struct jsonw w = jsonw_to(&json);
+        struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         jsonw_field_cstr(&w, "id", c->message_id);
         put_time(&w, "createdAt");
         put_origin(&w, c);
         if (finish_word(reply->finish))
                 jsonw_field_cstr(&w, "finishReason", finish_word(reply->finish));
-        buf_putc(&json, ',');
+        buf_putc(out, ',');
         /* Without its opening brace; it always has a role. */
-        buf_put(&json, came.p + 1, came.n - 1);
-        rc = buf_check(&json, err);
+        buf_put(out, came.p + 1, came.n - 1);
+}
+
+int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err)
+{
+        struct buf json, came;
+        buf_init(&json, MESSAGE_MAX);
+        buf_init(&came, MESSAGE_MAX);
+        int rc = put_reply(&came, reply, err);
+        if (rc == 0) {
+                put_stored_reply(c, reply, buf_str(&came), &json);
+                rc = buf_check(&json, err);
+        }
         if (rc == 0)
                 rc = append(c, buf_str(&json), c->provider->format, 0, err);
         if (rc == 0)
                 tell_assistant(c, &json);
-out:
         buf_release(&came);
         buf_release(&json);
         return rc;
@@ -316,46 +326,57 @@ static void put_how_it_ended(
         buf_puts(out, silent ? ", no output]" : "]");
 }
 
+/* A stub has the exit code already, and an output without a failure needs none. */
+static bool needs_note(struct str content, const struct tool_result *result)
+{
+        bool failed = result->signal || result->exit_code;
+        return (content.n == 0 || failed) && !str_starts(content, "[INCOMPLETE: ");
+}
+
+/* The message with `content` in the place of `at`. NULL: out of memory. */
+static char *with_content(const struct json *j, json_ref at, struct str content, size_t *n)
+{
+        struct json_edits edits;
+        struct buf string, out;
+        json_edits_init(&edits);
+        buf_init(&string, MESSAGE_MAX);
+        buf_init(&out, MESSAGE_MAX);
+        json_put_string(&string, content);
+        json_edit_replace(&edits, j, at, buf_str(&string));
+        int rc = json_edits_apply(&edits, j, 0, &out);
+        char *z = rc || string.failed || out.failed ? NULL : buf_take(&out, n);
+        buf_release(&out);
+        buf_release(&string);
+        json_edits_release(&edits);
+        return z;
+}
+
 int loop_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
     struct steno_error *err)
 {
         struct json j;
-        struct json_edits edits;
-        struct buf content, string, out;
+        struct buf content;
         json_init(&j);
-        json_edits_init(&edits);
         buf_init(&content, MESSAGE_MAX);
-        buf_init(&string, MESSAGE_MAX);
-        buf_init(&out, MESSAGE_MAX);
         int rc = json_parse(&j, *message, *n, NULL, err);
-        if (rc)
-                goto out;
-        json_ref at = json_get(&j, 0, "content");
-        json_string(&j, at, &content, NULL);
-        bool failed = result->signal || result->exit_code;
-        if ((content.n && !failed) || str_starts(buf_str(&content), "[INCOMPLETE: "))
-                goto out;
-        put_how_it_ended(
-            &content, result, ms, content.n == 0, content.n ? content.p[content.n - 1] : '\n');
-        json_put_string(&string, buf_str(&content));
-        json_edit_replace(&edits, &j, at, buf_str(&string));
-        rc = json_edits_apply(&edits, &j, 0, &out);
-        if (rc == 0 && (content.failed || string.failed || out.failed))
-                rc = STENO_ENOMEM;
-        size_t size = 0;
-        char *noted = rc ? NULL : buf_take(&out, &size);
-        if (!noted) {
-                rc = error_nomem(err);
-                goto out;
+        json_ref at = rc ? JSON_NONE : json_get(&j, 0, "content");
+        if (rc == 0)
+                json_string(&j, at, &content, NULL);
+        if (rc == 0 && needs_note(buf_str(&content), result)) {
+                put_how_it_ended(&content, result, ms, content.n == 0,
+                    content.n ? content.p[content.n - 1] : '\n');
+                size_t size = 0;
+                char *noted =
+                    content.failed ? NULL : with_content(&j, at, buf_str(&content), &size);
+                if (noted) {
+                        steno_free(*message);
+                        *message = noted;
+                        *n = size;
+                } else {
+                        rc = error_nomem(err);
+                }
         }
-        steno_free(*message);
-        *message = noted;
-        *n = size;
-out:
-        buf_release(&out);
-        buf_release(&string);
         buf_release(&content);
-        json_edits_release(&edits);
         json_release(&j);
         return rc;
 }
@@ -369,34 +390,39 @@ static void copy(struct jsonw *w, const struct json *j, const char *from, const 
         jsonw_field_copy(w, to, j, r);
 }
 
+/* The event of a result, whose message is `j`. */
+static int put_result(
+    struct loop *c, const struct reply_call *call, const struct tool *tool, const struct json *j)
+{
+        struct event e;
+        bool is_error = json_bool(j, json_get(j, 0, "isError"), false);
+        journal_event_begin(&e, &c->journal,
+            is_error ? STENO_EVENT_TOOL_CALL_ERROR : STENO_EVENT_TOOL_CALL_COMPLETE, c->message_id);
+        jsonw_field_cstr(&e.w, "toolCallId", call->id);
+        jsonw_field_cstr(&e.w, "toolName", call->name);
+        if (tool && tool->server)
+                jsonw_field_cstr(&e.w, "serverName", tool->server);
+        copy(&e.w, j, "content", "content");
+        if (is_error)
+                copy(&e.w, j, "content", "error");
+        copy(&e.w, j, "ref", "ref");
+        copy(&e.w, j, "exitCode", "exitCode");
+        copy(&e.w, j, "duration", "duration");
+        copy(&e.w, j, "id", "resultId");
+        return journal_event_end(&e, &c->journal);
+}
+
 static int tell_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
         struct json j;
         json_init(&j);
         int rc = json_parse(&j, message.p, message.n, NULL, err);
-        if (rc)
-                goto out;
-        bool is_error = json_bool(&j, json_get(&j, 0, "isError"), false);
-        struct event e;
-        journal_event_begin(&e, &c->journal,
-            is_error ? STENO_EVENT_TOOL_CALL_ERROR : STENO_EVENT_TOOL_CALL_COMPLETE, c->message_id);
-        jsonw_field_cstr(&e.w, "toolCallId", call->id);
-        jsonw_field_cstr(&e.w, "toolName", call->name);
-        if (tool && tool->server) {
-                jsonw_field_cstr(&e.w, "serverName", tool->server);
+        if (rc == 0) {
+                rc = put_result(c, call, tool, &j);
+                if (rc)
+                        journal_check(&c->journal, err);
         }
-        copy(&e.w, &j, "content", "content");
-        if (is_error)
-                copy(&e.w, &j, "content", "error");
-        copy(&e.w, &j, "ref", "ref");
-        copy(&e.w, &j, "exitCode", "exitCode");
-        copy(&e.w, &j, "duration", "duration");
-        copy(&e.w, &j, "id", "resultId");
-        rc = journal_event_end(&e, &c->journal);
-        if (rc)
-                journal_check(&c->journal, err);
-out:
         json_release(&j);
         return rc;
 }

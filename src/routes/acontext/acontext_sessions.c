@@ -140,69 +140,78 @@ void acontext_configs_get(struct request *r)
         steno_conv_close(conv);
 }
 
-/* `merge`: members over the old ones, null removes; else they are replaced. */
-static void change_configs(struct request *r, bool merge)
+static bool has_key(const struct json *j, json_ref object, const struct json *other, json_ref key)
 {
-        struct steno_error err = {0};
-        struct json j, old;
+        char *name = json_dup_string(other, key);
+        bool has = name && json_get(j, object, name) != JSON_NONE;
+        free(name);
+        return has;
+}
+
+/* {"configs":{...}} as the body wants it. With `old` its members go over the old ones, and null
+ * removes one; else they replace them all. */
+static void put_configs(
+    struct jsonw *w, const struct json *body, json_ref configs, const struct json *old)
+{
+        json_ref before = old ? json_get(old, 0, "configs") : JSON_NONE;
+        jsonw_object(w);
+        jsonw_key(w, "configs");
+        jsonw_object(w);
+        for (json_ref k = old ? json_child(old, before) : JSON_NONE; k != JSON_NONE;
+             k = json_next_key(old, before, k))
+                if (!has_key(body, configs, old, k))
+                        jsonw_copy_member(w, old, k);
+        for (json_ref k = json_child(body, configs); k != JSON_NONE;
+             k = json_next_key(body, configs, k))
+                if (!old || json_type(body, json_value(body, k)) != JSON_NULL)
+                        jsonw_copy_member(w, body, k);
+        jsonw_object_end(w);
+        jsonw_object_end(w);
+}
+
+static int store_configs(struct steno_conv *conv, const struct json *body, json_ref configs,
+    bool merge, struct steno_error *err)
+{
+        struct json old;
         struct buf patch;
         char *meta = NULL;
-        struct steno_conv *conv = request_conv(r, r->params[0].p);
-        if (!conv)
-                return;
-        json_init(&j);
         json_init(&old);
         buf_init(&patch, 0);
-        if (!request_json(r, &j))
-                goto out;
-        json_ref configs = json_get(&j, 0, "configs");
-        if (json_type(&j, configs) != JSON_OBJECT) {
-                request_error(r, 400, "bad_request", "configs must be an object");
-                goto out;
-        }
-        int rc = steno_conv_meta(conv, &meta, &err);
+        int rc = steno_conv_meta(conv, &meta, err);
         if (rc == 0)
-                rc = json_parse(&old, meta, strlen(meta), NULL, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                goto out;
+                rc = json_parse(&old, meta, strlen(meta), NULL, err);
+        if (rc == 0) {
+                struct jsonw w = jsonw_to(&patch);
+                put_configs(&w, body, configs, merge ? &old : NULL);
+                const char *text = buf_cstr(&patch);
+                rc = text ? steno_conv_set_meta(conv, text, err) : STENO_ENOMEM;
         }
-        struct jsonw w = jsonw_to(&patch);
-        json_ref before = json_get(&old, 0, "configs");
-        jsonw_object(&w);
-        jsonw_key(&w, "configs");
-        jsonw_object(&w);
-        for (json_ref k = merge ? json_child(&old, before) : JSON_NONE; k != JSON_NONE;
-             k = json_next_key(&old, before, k)) {
-                char *name = json_dup_string(&old, k);
-                if (name && json_get(&j, configs, name) == JSON_NONE) {
-                        jsonw_key_str(&w, str_of(name));
-                        jsonw_raw(&w, json_raw(&old, json_value(&old, k)));
-                }
-                free(name);
-        }
-        for (json_ref k = json_child(&j, configs); k != JSON_NONE;
-             k = json_next_key(&j, configs, k)) {
-                char *name = json_dup_string(&j, k);
-                if (name && !(merge && json_type(&j, json_value(&j, k)) == JSON_NULL)) {
-                        jsonw_key_str(&w, str_of(name));
-                        jsonw_raw(&w, json_raw(&j, json_value(&j, k)));
-                }
-                free(name);
-        }
-        jsonw_object_end(&w);
-        jsonw_object_end(&w);
-        const char *text = buf_cstr(&patch);
-        rc = text ? steno_conv_set_meta(conv, text, &err) : STENO_ENOMEM;
-        if (rc)
-                request_failed(r, rc, &err);
-        else
-                reply_session(r, conv, 200);
-out:
         steno_free(meta);
         buf_release(&patch);
         json_release(&old);
-        json_release(&j);
+        return rc;
+}
+
+/* `merge`: as put_configs() does with the old ones. */
+static void change_configs(struct request *r, bool merge)
+{
+        struct steno_error err = {0};
+        struct json body;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        json_init(&body);
+        if (request_json(r, &body)) {
+                json_ref configs = json_get(&body, 0, "configs");
+                int rc = 0;
+                if (json_type(&body, configs) != JSON_OBJECT)
+                        request_error(r, 400, "bad_request", "configs must be an object");
+                else if ((rc = store_configs(conv, &body, configs, merge, &err)) != 0)
+                        request_failed(r, rc, &err);
+                else
+                        reply_session(r, conv, 200);
+        }
+        json_release(&body);
         steno_conv_close(conv);
 }
 
@@ -307,62 +316,93 @@ static bool matches(struct steno_conv *conv, const char *user, const struct json
         return ok;
 }
 
-void acontext_session_list(struct request *r)
+static void release_rows(struct session_rows *rows)
 {
-        struct steno_error err = {0};
-        struct session_rows rows = {0};
-        struct json filter;
+        for (size_t k = 0; k < rows->count; k++) {
+                free(rows->list[k].id);
+                free(rows->list[k].created);
+                free(rows->list[k].updated);
+        }
+        free(rows->list);
+}
+
+/* What a list of sessions was asked for. */
+struct session_query {
+        uint64_t limit;
+        uint64_t from;
+        bool newest_first;
+        const char *user;
+        const struct json *filter; /* NULL: none */
+};
+
+/* Writes a session that matches; one that was removed meanwhile does not. False: the answer is an
+ * error now. */
+static bool put_if_wanted(struct request *r, struct jsonw *w, const struct session_query *q,
+    const struct session_row *row, uint64_t *count)
+{
+        struct steno_conv *conv;
+        bool ok = true;
+        if (steno_conv_open(r->store, r->who.project, row->id, &conv, NULL))
+                return true;
+        if (matches(conv, q->user, q->filter)) {
+                ok = put_session_of(r, w, conv, row->updated);
+                ++*count;
+        }
+        steno_conv_close(conv);
+        return ok;
+}
+
+static void reply_list(
+    struct request *r, const struct session_rows *rows, const struct session_query *q)
+{
         struct jsonw w;
-        uint64_t limit, from, count = 0;
-        const char *wanted = request_query(r, "filter_by_configs");
-        const char *user = request_query(r, "user");
-        bool newest_first = request_flag(r, "time_desc", false);
-        if (!request_number(r, "limit", 20, 1, SESSIONS_MAX, &limit) || !acontext_cursor(r, &from))
-                return;
-        json_init(&filter);
-        int rc = 0;
-        if (wanted && *wanted && json_parse(&filter, wanted, strlen(wanted), NULL, NULL)) {
-                request_error(r, 400, "bad_request", "filter_by_configs is not JSON");
-                goto out;
-        }
-        rc = read_rows(r, &rows, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                goto out;
-        }
-        qsort(rows.list, rows.count, sizeof *rows.list, by_creation);
+        uint64_t count = 0, i = q->from;
         acontext_begin(r, &w);
         jsonw_object(&w);
         jsonw_key(&w, "items");
         jsonw_array(&w);
-        uint64_t i = from;
-        for (; i < rows.count && count < limit; i++) {
-                struct session_row *row = &rows.list[newest_first ? rows.count - 1 - i : i];
-                struct steno_conv *conv;
-                if (steno_conv_open(r->store, r->who.project, row->id, &conv, NULL))
-                        continue;
-                if (matches(conv, user, wanted && *wanted ? &filter : NULL)) {
-                        if (!put_session_of(r, &w, conv, row->updated)) {
-                                steno_conv_close(conv);
-                                goto out;
-                        }
-                        count++;
-                }
-                steno_conv_close(conv);
+        for (; i < rows->count && count < q->limit; i++) {
+                size_t at = (size_t)(q->newest_first ? rows->count - 1 - i : i);
+                if (!put_if_wanted(r, &w, q, &rows->list[at], &count))
+                        return;
         }
         jsonw_array_end(&w);
-        if (i < rows.count)
+        if (i < rows->count)
                 acontext_put_cursor(&w, i);
-        jsonw_field_bool(&w, "has_more", i < rows.count);
+        jsonw_field_bool(&w, "has_more", i < rows->count);
         jsonw_object_end(&w);
         acontext_end(r, &w, 200);
-out:
-        for (size_t k = 0; k < rows.count; k++) {
-                free(rows.list[k].id);
-                free(rows.list[k].created);
-                free(rows.list[k].updated);
+}
+
+static void list_sessions(struct request *r, const struct session_query *q)
+{
+        struct steno_error err = {0};
+        struct session_rows rows = {0};
+        int rc = read_rows(r, &rows, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                qsort(rows.list, rows.count, sizeof *rows.list, by_creation);
+                reply_list(r, &rows, q);
         }
-        free(rows.list);
+        release_rows(&rows);
+}
+
+void acontext_session_list(struct request *r)
+{
+        struct json filter;
+        const char *wanted = request_query(r, "filter_by_configs");
+        struct session_query q = {
+            .user = request_query(r, "user"), .newest_first = request_flag(r, "time_desc", false)};
+        if (!request_number(r, "limit", 20, 1, SESSIONS_MAX, &q.limit) ||
+            !acontext_cursor(r, &q.from))
+                return;
+        json_init(&filter);
+        q.filter = wanted && *wanted ? &filter : NULL;
+        if (q.filter && json_parse(&filter, wanted, strlen(wanted), NULL, NULL))
+                request_error(r, 400, "bad_request", "filter_by_configs is not JSON");
+        else
+                list_sessions(r, &q);
         json_release(&filter);
 }
 
