@@ -9,7 +9,7 @@
 #include "cli/events.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
-#include "loop/event.h"
+#include "model/event.h"
 
 #define WAIT_MS 500 /* how long Ctrl-C may have to wait */
 

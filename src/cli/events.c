@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "cli/callview.h"
 #include "cli/term.h"
-#include "loop/event.h"
+#include "model/event.h"
 
 static void end_text(struct events *e)
 {

@@ -17,7 +17,7 @@
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/http_limits.h"
-#include "loop/event.h"
+#include "model/event.h"
 
 #define POLL_MIN_MS 20
 #define POLL_MAX_MS 250

@@ -11,7 +11,7 @@
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/follow.h"
-#include "loop/event.h"
+#include "model/event.h"
 
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
 #define UNWATCHED_MS 15000

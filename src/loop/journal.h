@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "loop/event.h"
+#include "model/event.h"
 #include "provider/reply.h"
 #include "steno_loop.h"
 

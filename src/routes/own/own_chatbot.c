@@ -17,7 +17,7 @@
 #include "http/server_core.h"
 #include "http/follow.h"
 #include "http/http_limits.h"
-#include "loop/event.h"
+#include "model/event.h"
 #include "routes/own/own_visitor.h"
 
 /* How long a run that is claimed may take to begin, until its request is refused after all. */

@@ -1,8 +1,8 @@
 /*
  * event.h - names of events: between the table in steno_events.h and the strings of a run's log.
  */
-#ifndef LOOP_EVENT_H
-#define LOOP_EVENT_H
+#ifndef MODEL_EVENT_H
+#define MODEL_EVENT_H
 
 #include <stdbool.h>
 

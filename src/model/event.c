@@ -1,7 +1,7 @@
 /*
  * event.c - looking up events in the table of steno_events.h.
  */
-#include "loop/event.h"
+#include "model/event.h"
 
 #include <string.h>
 
