@@ -147,38 +147,44 @@ int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset,
 
 /* ---- arguments and answers ---- */
 
-int context_number(const struct json *args, const char *name, uint64_t fallback, uint64_t min,
-    uint64_t max, struct buf *said, uint64_t *out, struct steno_error *err)
+/* Models also send numbers as strings and with a point. */
+static bool read_number(const struct json *args, json_ref v, int64_t *out)
 {
-        json_ref v = json_get(args, 0, name);
-        int64_t n = 0;
         double d;
-        if (v == JSON_NONE || json_type(args, v) == JSON_NULL) {
-                *out = fallback;
-                return 0;
-        }
         if (json_type(args, v) == JSON_STRING) {
                 struct str s = json_inner(args, v);
                 char *end;
                 char digits[24];
                 snprintf(digits, sizeof digits, "%.*s", (int)(s.n < 23 ? s.n : 23), s.p);
-                n = strtoll(digits, &end, 10);
-                if (s.n == 0 || *end)
-                        goto bad;
-        } else if (!json_i64(args, v, &n)) {
-                if (!json_double(args, v, &d))
-                        goto bad;
-                n = d >= 9e18 ? INT64_MAX : d <= -9e18 ? INT64_MIN : (int64_t)d;
+                *out = strtoll(digits, &end, 10);
+                return s.n > 0 && !*end;
         }
+        if (json_i64(args, v, out))
+                return true;
+        if (!json_double(args, v, &d))
+                return false;
+        *out = d >= 9e18 ? INT64_MAX : d <= -9e18 ? INT64_MIN : (int64_t)d;
+        return true;
+}
+
+int context_number(const struct json *args, const char *name, struct context_range range,
+    struct buf *said, uint64_t *out, struct steno_error *err)
+{
+        json_ref v = json_get(args, 0, name);
+        int64_t n = 0;
+        if (v == JSON_NONE || json_type(args, v) == JSON_NULL) {
+                *out = range.fallback;
+                return 0;
+        }
+        if (!read_number(args, v, &n))
+                return error_set(err, STENO_EPROTO, "%s must be a whole number", name);
         uint64_t u = n < 0 ? 0 : (uint64_t)n;
-        uint64_t clamped = u < min || n < 0 ? min : u > max ? max : u;
+        uint64_t clamped = u < range.min ? range.min : u > range.max ? range.max : u;
         if (clamped != u || n < 0)
                 buf_printf(said, "%s%s was %lld and was taken as %llu", said->n ? "; " : "", name,
                     (long long)n, (unsigned long long)clamped);
         *out = clamped;
         return 0;
-bad:
-        return error_set(err, STENO_EPROTO, "%s must be a whole number", name);
 }
 
 static void put_base64(struct buf *b, struct str s)

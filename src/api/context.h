@@ -36,13 +36,20 @@ int context_tail(
 int context_grep(
     struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
 
+/* What a number of the arguments may be, and what it is when it is not given. */
+struct context_range {
+        uint64_t fallback;
+        uint64_t min;
+        uint64_t max;
+};
+
 /*
- * A whole number from the arguments: absent (or null) is `fallback`, outside of [min, max] it is
- * clamped and `said` gets a sentence. Numbers in strings are taken as well, because models send
- * them. STENO_EPROTO: it is no number.
+ * A whole number from the arguments: absent (or null) is the range's fallback, outside of the range
+ * it is clamped and `said` gets a sentence. Numbers in strings are taken as well, because models
+ * send them. STENO_EPROTO: it is no number.
  */
-int context_number(const struct json *args, const char *name, uint64_t fallback, uint64_t min,
-    uint64_t max, struct buf *said, uint64_t *out, struct steno_error *err);
+int context_number(const struct json *args, const char *name, struct context_range range,
+    struct buf *said, uint64_t *out, struct steno_error *err);
 
 /* "content" (and "encoding":"base64" where the bytes are not UTF-8). */
 void context_put_content(struct jsonw *w, const char *key, struct str bytes);

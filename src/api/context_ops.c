@@ -79,8 +79,8 @@ int context_list(
         buf_init(&kind, 4 * KIB);
         json_string(args, json_get(args, 0, "kind"), &kind, NULL);
         l.kind = buf_str(&kind);
-        int rc = context_number(
-            args, "limit", CONTEXT_LIST_DEFAULT, 1, CONTEXT_LIST_MAX, &said, &l.left, err);
+        int rc = context_number(args, "limit",
+            (struct context_range){CONTEXT_LIST_DEFAULT, 1, CONTEXT_LIST_MAX}, &said, &l.left, err);
         if (rc == 0) {
                 jsonw_object(&l.w);
                 jsonw_key(&l.w, "items");
@@ -111,10 +111,11 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
         char *index = NULL;
         size_t n = 0;
         struct lines_index x;
-        int rc = context_number(args, "line", 1, 1, UINT64_MAX >> 1, said, &line, err);
+        int rc = context_number(
+            args, "line", (struct context_range){1, 1, UINT64_MAX >> 1}, said, &line, err);
         if (rc == 0)
-                rc = context_number(
-                    args, "count", 100, 1, CONTEXT_TAIL_LINES_MAX, said, &count, err);
+                rc = context_number(args, "count",
+                    (struct context_range){100, 1, CONTEXT_TAIL_LINES_MAX}, said, &count, err);
         if (rc == 0)
                 rc = artifact_lines(conv->files, &f->info, &index, &n, err);
         if (rc)
@@ -176,10 +177,12 @@ int context_read(
         if (by_line) {
                 rc = range_of_lines(conv, &f, args, &r, &said, err);
         } else {
-                rc = context_number(args, "offset", 0, 0, UINT64_MAX >> 1, &said, &r.offset, err);
+                rc = context_number(args, "offset", (struct context_range){0, 0, UINT64_MAX >> 1},
+                    &said, &r.offset, err);
                 if (rc == 0)
-                        rc = context_number(args, "limit", CONTEXT_READ_DEFAULT, 1,
-                            CONTEXT_READ_MAX, &said, &r.limit, err);
+                        rc = context_number(args, "limit",
+                            (struct context_range){CONTEXT_READ_DEFAULT, 1, CONTEXT_READ_MAX},
+                            &said, &r.limit, err);
         }
         if (rc == 0 && r.offset > f.size) {
                 buf_printf(&said, "%soffset was beyond the end", said.n ? "; " : "");
@@ -234,8 +237,9 @@ int context_tail(
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
-        rc = context_number(args, "lines", CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX,
-            &said, &lines, err);
+        rc = context_number(args, "lines",
+            (struct context_range){CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX}, &said,
+            &lines, err);
         struct lines_file file = {read_file, &f, f.size};
         if (rc == 0)
                 rc = lines_tail(&file, lines, sizeof page, &span, err);
@@ -302,11 +306,12 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
         uint64_t results, context;
         if (!json_string(args, json_get(args, 0, "pattern"), pattern, NULL) || pattern->n == 0)
                 return error_set(err, STENO_EPROTO, "pattern must be given, as a string");
-        int rc = context_number(args, "max_results", CONTEXT_GREP_RESULTS_DEFAULT, 1,
-            CONTEXT_GREP_RESULTS_MAX, said, &results, err);
+        int rc = context_number(args, "max_results",
+            (struct context_range){CONTEXT_GREP_RESULTS_DEFAULT, 1, CONTEXT_GREP_RESULTS_MAX}, said,
+            &results, err);
         if (rc == 0)
-                rc = context_number(
-                    args, "context_lines", 0, 0, CONTEXT_GREP_CONTEXT_MAX, said, &context, err);
+                rc = context_number(args, "context_lines",
+                    (struct context_range){0, 0, CONTEXT_GREP_CONTEXT_MAX}, said, &context, err);
         if (rc)
                 return rc;
         opt->pattern = buf_str(pattern);
