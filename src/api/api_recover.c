@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/pairing.h"
+#include "model/event.h"
 
 struct recovery {
         struct steno_conv *conv;
@@ -116,7 +117,8 @@ static int end_run(struct recovery *r)
         jsonw_object_end(&w);
         int rc = buf_check(&b, r->err);
         if (rc == 0)
-                rc = run_write(r->log, STR("run_error"), buf_str(&b), false, NULL, r->err);
+                rc = run_write(r->log, str_of(event_name(STENO_EVENT_RUN_ERROR)), buf_str(&b),
+                    false, NULL, r->err);
         buf_clear(&b);
         w = jsonw_to(&b);
         jsonw_object(&w);
@@ -126,7 +128,8 @@ static int end_run(struct recovery *r)
         if (rc == 0)
                 rc = buf_check(&b, r->err);
         if (rc == 0)
-                rc = run_write(r->log, STR(RUN_FINISHED), buf_str(&b), true, NULL, r->err);
+                rc = run_write(r->log, str_of(event_name(STENO_EVENT_RUN_FINISHED)), buf_str(&b),
+                    true, NULL, r->err);
         buf_release(&b);
         return rc;
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "model/event.h"
 
 struct steno_run {
         struct steno_store *store;
@@ -246,12 +247,18 @@ static int write_event(struct steno_run *run, const char *type, const struct buf
         return rc ? rc : run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
 }
 
+/* These have calls of their own, because recovery relies on what is in them. */
+static bool is_of_the_store(const char *type)
+{
+        enum steno_event event = event_find(type);
+        return event == STENO_EVENT_DISPATCH || event == STENO_EVENT_OUTCOME;
+}
+
 int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
     int durability, uint64_t *seq, struct steno_error *err)
 {
         struct buf b;
-        if (!id_is_legal(str_of(type), ID_MAX) || strcmp(type, "dispatch") == 0 ||
-            strcmp(type, "outcome") == 0)
+        if (!id_is_legal(str_of(type), ID_MAX) || is_of_the_store(type))
                 return error_set(err, STENO_EINVAL, "\"%.40s\" is not a type of event", type);
         if (durability != STENO_FULL && durability != STENO_PROCESS)
                 return error_set(err, STENO_EINVAL, "durability %d", durability);
@@ -260,7 +267,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         if (rc == 0)
                 rc = write_event(run, type, &b, durability == STENO_FULL, seq, err);
         buf_release(&b);
-        if (rc == 0 && strcmp(type, RUN_FINISHED) == 0) {
+        if (rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED)) {
                 /* Whoever reads that the run has ended may begin the next one. */
                 run_claim_release(run->claim);
                 run->claim = NULL;
@@ -304,7 +311,7 @@ int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call
         jsonw_field_cstr(&w, "sha256", hex);
         jsonw_field_u64(&w, "after", after);
         jsonw_object_end(&w);
-        rc = write_event(run, "dispatch", &b, true, NULL, err);
+        rc = write_event(run, event_name(STENO_EVENT_DISPATCH), &b, true, NULL, err);
         buf_release(&b);
         return rc;
 }
@@ -323,7 +330,7 @@ int steno_run_outcome(struct steno_run *run, uint64_t request, const char *call_
         rc = put_object(&b, "an outcome", message, n, err);
         buf_putc(&b, '}');
         if (rc == 0)
-                rc = write_event(run, "outcome", &b, true, NULL, err);
+                rc = write_event(run, event_name(STENO_EVENT_OUTCOME), &b, true, NULL, err);
         buf_release(&b);
         return rc;
 }

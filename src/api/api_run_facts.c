@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "model/event.h"
 
 struct dispatched {
         struct str call;
@@ -99,9 +100,9 @@ static void note_outcome(struct run_facts *f, struct dispatched d)
 static int take_event(void *ctx, const struct run_event *e)
 {
         struct run_facts *f = ctx;
-        bool dispatch = str_is(e->type, "dispatch");
-        bool outcome = str_is(e->type, "outcome");
-        bool finished = str_is(e->type, RUN_FINISHED);
+        bool dispatch = event_is(e->type, STENO_EVENT_DISPATCH);
+        bool outcome = event_is(e->type, STENO_EVENT_OUTCOME);
+        bool finished = event_is(e->type, STENO_EVENT_RUN_FINISHED);
         struct dispatched d;
         struct json j;
         int rc = 0;
@@ -214,7 +215,7 @@ static int take_outcome(void *ctx, const struct run_event *e)
         struct arena arena;
         struct json j;
         int rc = 0;
-        if (!str_is(e->type, "outcome"))
+        if (!event_is(e->type, STENO_EVENT_OUTCOME))
                 return 0;
         arena_init(&arena);
         json_init(&j);

@@ -19,6 +19,11 @@ const char *event_name(enum steno_event type)
         return events[type].name;
 }
 
+bool event_is(struct str name, enum steno_event type)
+{
+        return str_is(name, event_name(type));
+}
+
 enum steno_event event_find(const char *name)
 {
         int i = 0;

@@ -1,14 +1,18 @@
 /*
- * event.h - names of events: between the table in steno_events.h and the strings of a run's log.
+ * event.h - names of events: between the table in steno_events.h and the strings of a run's
+ * journal.
  */
 #ifndef MODEL_EVENT_H
 #define MODEL_EVENT_H
 
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "steno_events.h"
 
 const char *event_name(enum steno_event type);
+/* Is this the name of that event? */
+bool event_is(struct str name, enum steno_event type);
 /* STENO_EVENT_COUNT: the table has no event of this name. */
 enum steno_event event_find(const char *name);
 /* Is it for readers of a run? An event that the table does not know is: a program may write its

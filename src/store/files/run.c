@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/wait.h"
+#include "model/event.h"
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
 
@@ -294,7 +295,7 @@ int run_write(struct run_log *log, struct str type, struct str data, bool sync, 
         if (rc == 0)
                 rc = put_line(log, type, data, err);
         if (rc == 0)
-                log->finished = str_is(type, RUN_FINISHED);
+                log->finished = event_is(type, STENO_EVENT_RUN_FINISHED);
         mine = log->seq;
         if (rc == 0 && sync)
                 rc = sync_to(log, log->end, err);

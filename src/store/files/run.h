@@ -30,8 +30,6 @@
 #include "store/files/files.h"
 
 #define RUN_AHEAD 1000
-/* The event that ends a run. */
-#define RUN_FINISHED "run_finished"
 
 struct run_event {
         uint64_t seq;
@@ -66,7 +64,8 @@ void run_log_close(struct run_log *log);
 
 /*
  * Writes an event; `data` is one line of JSON. With `sync` it is on the disk on return, and calls
- * of several threads share syncs. After a failed sync: STENO_EPOISONED. Behind RUN_FINISHED:
+ * of several threads share syncs. After a failed sync: STENO_EPOISONED. Behind the event that
+ * ends a run:
  * STENO_EINVAL. *seq may be NULL.
  */
 int run_write(struct run_log *log, struct str type, struct str data, bool sync, uint64_t *seq,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "model/event.h"
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
 
@@ -19,14 +20,15 @@
 #define NEW_NAME ".purge"
 
 /* A run_error may quote a provider, which may quote the message. */
-static const char *const KEPT[] = {"run", "dispatch", "run_started", RUN_FINISHED};
+static const enum steno_event KEPT[] = {
+    STENO_EVENT_DISPATCH, STENO_EVENT_RUN_STARTED, STENO_EVENT_RUN_FINISHED};
 
 static bool is_kept(const struct run_event *e)
 {
         for (size_t i = 0; i < sizeof KEPT / sizeof *KEPT; i++)
-                if (str_is(e->type, KEPT[i]))
+                if (event_is(e->type, KEPT[i]))
                         return true;
-        return str_is(e->data, BLANK);
+        return str_is(e->type, "run") || str_is(e->data, BLANK);
 }
 
 /*
@@ -43,7 +45,7 @@ static int blank_lines(const struct fs *fs, int fd, uint64_t size, struct buf *o
         run_cursor_init(&c, fs, fd, 0, size);
         *changed = false;
         while ((rc = run_next(&c, &e, err)) == 1) {
-                finished = str_is(e.type, RUN_FINISHED);
+                finished = event_is(e.type, STENO_EVENT_RUN_FINISHED);
                 if (!is_kept(&e)) {
                         e.data = STR(BLANK);
                         *changed = true;

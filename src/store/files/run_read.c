@@ -17,6 +17,7 @@
 #include "store/files/conv.h"
 #include "store/files/run_line.h"
 #include "base/watch.h"
+#include "model/event.h"
 
 #define PATH_SIZE (PLAIN_NAME_MAX + 16)
 #define SUFFIX ".jsonl"
@@ -148,7 +149,7 @@ static int read_last(
                 bool event = rc == 1 && e.seq > 0;
                 s->last = dup_data(event ? e.data : STR("{}"));
                 s->seq = event ? e.seq : 0;
-                s->finished = event && str_is(e.type, RUN_FINISHED);
+                s->finished = event && event_is(e.type, STENO_EVENT_RUN_FINISHED);
                 rc = s->last ? 0 : error_nomem(err);
         }
         buf_release(&line);
