@@ -21,9 +21,8 @@
  * (provider.h; OPENAI_BASE_URL and OPENAI_API_KEY of "openai"). In a server's command,
  * args, env, url and headers, ${NAME} and ${NAME:-default} are replaced from the environment.
  *
- * A steno.json may have come with a cloned repository. Until it is trusted (trust.h) its
- * mcpServers, permissions, environment, provider, baseUrl and apiKey are ignored, and
- * config->warnings says so.
+ * A steno.json may have come with a cloned repository. Until it is trusted (trust.h) nothing of it
+ * is used, and config->warnings names the keys that were ignored.
  */
 #ifndef LOOP_CONFIG_H
 #define LOOP_CONFIG_H
