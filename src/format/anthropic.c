@@ -16,11 +16,12 @@
 
 static const char USER[] = "user";
 static const char ASSISTANT[] = "assistant";
+static const char SYSTEM[] = "system"; /* newer models take it between turns; views write user */
 
 static int anthropic_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
 {
-        static const char *const roles[] = {USER, ASSISTANT, NULL};
+        static const char *const roles[] = {USER, ASSISTANT, SYSTEM, NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
         int rc = describe_message(&d, msg, roles);
@@ -174,7 +175,9 @@ static int anthropic_read(
         json_ref f[3];
         reading_members(&r, msg, keys, f, &m->extras, false);
         m->native_role = reading_string(&r, f[0]);
-        m->role = json_is(j, f[0], ASSISTANT) ? ROLE_ASSISTANT : ROLE_USER;
+        m->role = json_is(j, f[0], ASSISTANT) ? ROLE_ASSISTANT
+                  : json_is(j, f[0], SYSTEM)  ? ROLE_SYSTEM
+                                              : ROLE_USER;
         m->id = reading_string_or_keep(&r, &m->extras, "id", f[2]);
         m->piece = m->id.n && m->role == ROLE_ASSISTANT;
         switch (json_type(j, f[1])) {
@@ -412,6 +415,8 @@ static bool is_clean(const struct writer *w, const struct message *m)
                 return false;
         if (!w->valid)
                 return true;
+        if (m->role == ROLE_SYSTEM)
+                return false;
         bool spoken = false;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
@@ -428,7 +433,7 @@ static void write_parts(struct turns *t, const struct message *m, bool results)
         struct writer *w = t->w;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
-                if ((p->kind == PART_RESULT) != results && w->valid)
+                if (w->valid && (p->kind == PART_RESULT) != results)
                         continue;
                 if (is_writable(w, m, p)) {
                         turns_block(t, role_of(m), m);
@@ -456,7 +461,7 @@ static void report_members(struct writer *w, const struct message *m)
 static void write_alone(struct writer *w, const struct message *m)
 {
         jsonw_object(&w->json);
-        writing_text(w, "role", role_of(m));
+        writing_text(w, "role", m->role == ROLE_SYSTEM ? SYSTEM : role_of(m));
         if (m->shape == SHAPE_STRING && m->count == 1) {
                 writing_string(w, "content", m->parts[0].text);
         } else if (m->shape != SHAPE_ABSENT) {
@@ -532,7 +537,8 @@ static int anthropic_write(struct writer *w, const struct history *h)
                 if (!w->valid)
                         turns_close(&t);
                 bool joined = t.open && t.role == role_of(m) && has_words(w, m);
-                write_parts(&t, m, true);
+                if (w->valid) /* results stand first; otherwise all keep their places */
+                        write_parts(&t, m, true);
                 write_parts(&t, m, false);
                 if (joined && m->role != ROLE_TOOL)
                         writing_lose(w, m, "message", "joined with the one before it");
@@ -547,7 +553,7 @@ static int anthropic_write(struct writer *w, const struct history *h)
 static int anthropic_detect(const struct json *j, json_ref msg)
 {
         json_ref role = json_get(j, msg, "role");
-        if (!json_is(j, role, USER) && !json_is(j, role, ASSISTANT))
+        if (!json_is(j, role, USER) && !json_is(j, role, ASSISTANT) && !json_is(j, role, SYSTEM))
                 return 0;
         json_ref content = json_get(j, msg, "content");
         int score = 40;

@@ -345,6 +345,13 @@ static bool has_other_name(const struct arrange *a, const struct part *p)
                p->name.p && is_other(a, p->name, p->peer->name);
 }
 
+/* Where a call needs no id and has none, its result has none either. */
+static bool has_lonely_id(const struct arrange *a, const struct part *p)
+{
+        return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
+               p->id.p && !p->peer->id.n;
+}
+
 /* A result has the id of its call, which may have got another one. */
 static int name_results(struct arrange *a, struct message *m)
 {
@@ -353,7 +360,7 @@ static int name_results(struct arrange *a, struct message *m)
                 struct part *p = &m->parts[i];
                 if (p->kind != PART_RESULT || !p->peer)
                         continue;
-                bool id = is_other(a, p->id, p->peer->id) || lacks_id(a, p);
+                bool id = is_other(a, p->id, p->peer->id) || lacks_id(a, p) || has_lonely_id(a, p);
                 bool name = has_other_name(a, p);
                 if (!id && !name)
                         continue;
@@ -455,6 +462,111 @@ static int split(struct arrange *a, struct message *m)
         return bad ? STENO_ENOMEM : 0;
 }
 
+/* ---- more calls than one message may have ---- */
+
+/* The parts [from, to) of a message as a message of its own. The first piece keeps what else the
+ * message has. */
+static struct message *put_piece(
+    struct arrange *a, const struct message *m, size_t from, size_t to, bool first)
+{
+        struct message piece = *m;
+        piece.parts = m->parts + from;
+        piece.count = to - from;
+        if (!own_parts(a, &piece, 0))
+                return NULL;
+        if (!first) {
+                piece.extras = NULL;
+                piece.id = piece.name = piece.created_at = (struct str){0};
+                piece.shape = SHAPE_ANY;
+        }
+        return put(a, &piece);
+}
+
+static bool is_of(const struct part *result, const struct message *piece)
+{
+        return result->peer >= piece->parts && result->peer < piece->parts + piece->count;
+}
+
+/* The results in `m` of the calls in `piece`. */
+static int put_answers(struct arrange *a, const struct message *m, struct message piece)
+{
+        struct message some = *m;
+        size_t n = 0;
+        for (size_t i = 0; i < m->count; i++)
+                n += is_of(&m->parts[i], &piece);
+        if (!n)
+                return 0;
+        if (n == m->count)
+                return put(a, m) ? 0 : STENO_ENOMEM;
+        some.parts = arena_alloc(a->arena, n * sizeof *some.parts);
+        if (!some.parts)
+                return STENO_ENOMEM;
+        message_touch(&some);
+        some.count = 0;
+        for (size_t i = 0; i < m->count; i++) {
+                if (!is_of(&m->parts[i], &piece))
+                        continue;
+                some.parts[some.count] = m->parts[i];
+                follow(&some.parts[some.count++]);
+        }
+        return put(a, &some) ? 0 : STENO_ENOMEM;
+}
+
+/* Where the piece of a message that begins with part `i` ends: behind so many calls. */
+static size_t piece_end(const struct arrange *a, const struct message *m, size_t i)
+{
+        size_t calls = 0;
+        for (; i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL && ++calls > a->rules->calls_max)
+                        break;
+        return i;
+}
+
+/* Message `i` of `h` in pieces, each with its results behind it; returns the end of the results. */
+static size_t put_pieces(struct arrange *a, const struct history *h, size_t i)
+{
+        const struct message *m = &h->list[i];
+        size_t end = i + 1;
+        while (end < h->count && h->list[end].role == ROLE_TOOL)
+                end++;
+        for (size_t from = 0, to; from < m->count; from = to) {
+                to = piece_end(a, m, from);
+                const struct message *put = put_piece(a, m, from, to, from == 0);
+                if (!put)
+                        return 0;
+                struct message piece = *put; /* the list may move */
+                for (size_t k = i + 1; k < end; k++)
+                        if (put_answers(a, &h->list[k], piece))
+                                return 0;
+        }
+        writing_lose(a->w, m, "tool_calls", "split: more calls than one message may have");
+        return end;
+}
+
+static int split_calls(struct arrange *a, struct history *h)
+{
+        struct history whole = *h;
+        size_t most = a->rules ? a->rules->calls_max : 0, i = 0;
+        while (most && i < h->count && message_count(&h->list[i], PART_CALL) <= most)
+                i++;
+        if (!most || !a->w->valid || i == h->count)
+                return 0;
+        a->out = NULL;
+        a->count = a->cap = 0;
+        for (i = 0; i < whole.count;) {
+                if (message_count(&whole.list[i], PART_CALL) <= most) {
+                        if (!put(a, &whole.list[i++]))
+                                return STENO_ENOMEM;
+                        continue;
+                }
+                i = put_pieces(a, &whole, i);
+                if (!i)
+                        return STENO_ENOMEM;
+        }
+        *h = (struct history){a->out, a->count};
+        return 0;
+}
+
 int arrange_history(struct writer *w, const struct history *h, struct history *out)
 {
         struct arrange a = {.w = w,
@@ -488,5 +600,5 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
                 return STENO_ENOMEM;
         end_turn(&a);
         *out = (struct history){a.out, a.count};
-        return w->arena->failed;
+        return split_calls(&a, out) || w->arena->failed;
 }

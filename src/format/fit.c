@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "format/names.h"
 #include "format/rules.h"
 #include "format/turns.h"
 #include "format/writing.h"
@@ -164,45 +164,51 @@ static int mend_message(struct fit *f, struct message *m, bool *touched)
 
 /* ---- names ---- */
 
-static bool is_kept(const struct rules *r, char c)
+static bool is_named(const struct part *p)
 {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '-' || (c && r->name_also && strchr(r->name_also, c));
+        return (p->kind == PART_CALL || p->kind == PART_RESULT) && p->name.n;
 }
 
-struct str fit_name(const struct rules *r, struct str name, struct arena *arena)
+/* A provider's own tool goes back to it under the name that it has there. */
+static bool is_own_name(const struct fit *f, const struct message *m, const struct part *p)
 {
-        if (rules_is_name(r, name))
-                return name;
-        char hash[12];
-        size_t max = r->name_max, n = 0;
-        char *to = arena_alloc(arena, max + 2);
-        if (!to)
-                return (struct str){0};
-        if (r->name_letter && name.n && !rules_is_name(r, str_span(name.p, 1)) &&
-            is_kept(r, name.p[0]))
-                to[n++] = '_';
-        for (size_t i = 0; i < name.n && n < max - 9; i++)
-                to[n++] = is_kept(r, name.p[i]) ? name.p[i] : '_';
-        snprintf(hash, sizeof hash, "_%08x", (unsigned)(hash_64(name.p, name.n) & 0xffffffff));
-        memcpy(to + n, hash, 9);
-        return str_span(to, n + 9);
+        return p->provider_run && m->origin == f->w->format;
+}
+
+/* The names that the provider takes stay as they are, and no other tool gets one of them. */
+static int take_names(struct fit *f, const struct history *h)
+{
+        f->w->names = arena_zalloc(f->arena, sizeof *f->w->names);
+        if (!f->w->names)
+                return STENO_ENOMEM;
+        f->w->names->rules = f->rules;
+        f->w->names->arena = f->arena;
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                for (size_t k = 0; k < m->count; k++) {
+                        const struct part *p = &m->parts[k];
+                        if (p->kind != PART_CALL || !is_named(p))
+                                continue;
+                        struct str name = token_decode(p->name, f->arena, NULL);
+                        if (rules_is_name(f->rules, name))
+                                names_take(f->w->names, name);
+                }
+        }
+        return f->arena->failed;
 }
 
 static int fit_names(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; i < m->count; i++) {
                 struct part *p = &m->parts[i];
-                if ((p->kind != PART_CALL && p->kind != PART_RESULT) || !p->name.n)
+                if (!is_named(p) || is_own_name(f, m, p))
                         continue;
-                if (p->provider_run && m->origin == f->w->format)
-                        continue; /* the provider's own name for it */
                 struct str name = token_decode(p->name, f->arena, NULL);
                 if (rules_is_name(f->rules, name))
                         continue;
                 if (!own_parts(f, m, touched))
                         return STENO_ENOMEM;
-                m->parts[i].name = fit_name(f->rules, name, f->arena);
+                m->parts[i].name = names_map(f->w->names, name);
                 if (p->kind == PART_CALL)
                         writing_lose(f->w, m, "name", "mapped to a name that the provider takes");
         }
@@ -444,6 +450,52 @@ static bool is_strange(struct fit *f, const struct message *m, const struct part
                        !rules_is_whole(f->rules, type, &j, 0);
         json_release(&j);
         return strange;
+}
+
+/* ---- parts that mean something only beside another ---- */
+
+/* A member of an opaque part, as text; absent where it is no string. */
+static struct str opaque_member(struct fit *f, const struct part *p, const char *key)
+{
+        struct str text = {0};
+        struct json j;
+        if (p->kind != PART_OPAQUE || !p->raw.p)
+                return text;
+        json_init(&j);
+        if (json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0)
+                text = token_text(&j, json_get(&j, 0, key), f->arena);
+        json_release(&j);
+        return text;
+}
+
+/* An item that the endpoint is meant to have kept. A view is whole, so the endpoint keeps nothing,
+ * and what the reference names stands in the history anyway. */
+static bool is_reference(struct fit *f, const struct message *m, const struct part *p)
+{
+        return f->w->format == &format_responses && m->origin == f->w->format &&
+               p->kind == PART_OPAQUE && str_is(opaque_member(f, p, "type"), "item_reference");
+}
+
+/* Anthropic runs some tools itself: the result stands in the same message, behind its call. */
+static bool is_server_result(struct fit *f, const struct part *p)
+{
+        static const char END[] = "_tool_result";
+        size_t n = sizeof END - 1;
+        struct str type = opaque_member(f, p, "type");
+        return type.n > n && memcmp(type.p + type.n - n, END, n) == 0;
+}
+
+static bool is_server_orphan(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            !is_server_result(f, p))
+                return false;
+        struct str id = opaque_member(f, p, "tool_use_id");
+        for (const struct part *q = m->parts; q < p; q++)
+                if (str_is(opaque_member(f, q, "type"), "server_tool_use") &&
+                    str_eq(opaque_member(f, q, "id"), id))
+                        return false;
+        return true;
 }
 
 /* Thinking and signatures are worth something only where they were made. */
@@ -774,6 +826,8 @@ static int fit_message(struct fit *f, struct message *m)
             fit_origin(f, m, &touched) || fit_signatures(f, m, &touched) ||
             fit_names(f, m, &touched) || fit_media(f, m, &touched) ||
             fit_children(f, m, &touched) || fit_errors(f, m, &touched) ||
+            drop_parts(f, m, &touched, is_reference, "what it refers to stands in the history") ||
+            drop_parts(f, m, &touched, is_server_orphan, "its call does not stand before it") ||
             drop_parts(f, m, &touched, is_nothing, "an empty text, which the provider refuses"))
                 return STENO_ENOMEM;
         if (f->w->strict &&
@@ -807,7 +861,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
                 return 0;
         }
         struct history to = {.list = arena_alloc(f.arena, (h->count + 1) * sizeof *to.list)};
-        if (!to.list)
+        if (!to.list || take_names(&f, h))
                 return STENO_ENOMEM;
         for (size_t i = 0; i < h->count; i++) {
                 struct message m = h->list[i];

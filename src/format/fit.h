@@ -18,11 +18,4 @@ int fit_history(struct writer *w, const struct history *h, struct history *out);
  * keeps its length. */
 struct str fit_text(struct str json, struct arena *arena);
 
-/*
- * A name that the provider takes for a tool that is called `name` (text, in the arena): every other
- * character becomes _, and a hash of the name tells it from others where that is not enough. The
- * same name always gives the same result, so call, result and list of tools agree.
- */
-struct str fit_name(const struct rules *r, struct str name, struct arena *arena);
-
 #endif

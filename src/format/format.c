@@ -149,6 +149,7 @@ int format_write_history(
         w->format = f;
         w->seen = (struct writer_seen){0};
         w->err = err;
+        w->names = NULL;
         struct history fitted;
         if (fit_history(w, h, &fitted) || arrange_history(w, &fitted, &arranged))
                 return error_nomem(err);

@@ -54,6 +54,7 @@ struct writer {
         const struct format *format;
         struct jsonw json;
         struct steno_error *err;
+        struct names *names; /* of tools, as they are written (names.h); NULL: as they are */
         struct writer_seen { /* hashes of ids: an open table, 0 is free */
                 uint64_t *list;
                 size_t count, cap;

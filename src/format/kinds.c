@@ -256,6 +256,8 @@ bool kinds_is_native(const struct part *p)
                 return false;
         if (p->call == CALL_CUSTOM)
                 return call != NULL;
+        if (result && result->call != p->call)
+                return false; /* another kind of output answers it: no endpoint pairs the two */
         /* A stub, an edit or a made result has another shape than the API wants. */
         return call && call->raw.p && result && result->raw.p && is_wanted(result, k);
 }

@@ -90,8 +90,11 @@ static bool is_legacy_call(const struct json *j, json_ref v)
 
 static int describe_legacy_answer(struct describe *d, json_ref name)
 {
+        enum json_type type = json_type(d->j, name);
+        if (type != JSON_STRING && type != JSON_NOTHING && type != JSON_NULL)
+                return describe_refuse(d, "the name of a function message is not a string");
         if (!describe_is_id(d->j, name))
-                return describe_refuse(d, "the name of a function message is missing");
+                d->out->lacks = "the name of a function message";
         return describe_answer_text(d, token_text(d->j, name, d->arena));
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "format/describe.h"
 #include "format/kinds.h"
+#include "format/names.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
 #include "format/rules.h"
@@ -288,6 +289,15 @@ static void write_members(struct writer *w, const struct message *m, bool first)
         }
 }
 
+/* A provider's own tool keeps its name until it is written as a function. */
+static struct str function_name(struct writer *w, const struct part *p)
+{
+        struct str name = p->name.p ? token_decode(p->name, w->arena, NULL) : STR("");
+        if (!w->names || !p->provider_run || rules_is_name(&rules_responses, name))
+                return p->name.p ? p->name : STR("");
+        return names_map(w->names, name);
+}
+
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
 {
         bool native = is_native(w, m, p);
@@ -299,7 +309,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                         writing_lose(w, m, kinds_name(p->call), "written as a function call");
                 writing_text(w, "type", "function_call");
                 writing_string(w, "call_id", p->id.p ? p->id : STR(""));
-                writing_string(w, "name", p->name.p ? p->name : STR(""));
+                writing_string(w, "name", function_name(w, p));
                 if (writing_own(w, m) && !p->arguments_text && p->raw.p && !w->valid)
                         writing_raw(w, "arguments", p->arguments);
                 else
@@ -341,7 +351,7 @@ static void write_output(struct writer *w, const struct message *m, const struct
 static void write_result(struct writer *w, const struct message *m, const struct part *p)
 {
         bool native = is_native(w, m, p);
-        bool custom = p->call == CALL_CUSTOM || (p->peer && p->peer->call == CALL_CUSTOM);
+        bool custom = (p->peer ? p->peer->call : p->call) == CALL_CUSTOM;
         bool own = writing_own(w, m) && (native || custom || p->call == CALL_FUNCTION);
         jsonw_object(&w->json);
         if (native && !custom) {
@@ -452,12 +462,15 @@ static bool is_held(const struct writer *w, const struct message *m, const struc
         return p->provider_run && is_native(w, m, p);
 }
 
-/* A call of a kind of its own whose output was changed is written anew, as a function call. */
+/* A call of a kind of its own whose output was changed is written anew, as a function call; an
+ * output of another kind than its call is written as one of the call's kind. */
 static bool is_changed(const struct writer *w, const struct message *m)
 {
         for (size_t i = 0; w->valid && i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 bool call = p->kind == PART_CALL || p->kind == PART_RESULT;
+                if (p->kind == PART_RESULT && p->peer && p->peer->call != p->call)
+                        return true;
                 if (call && p->call != CALL_FUNCTION && p->call != CALL_CUSTOM &&
                     !is_native(w, m, p))
                         return true;

@@ -154,6 +154,24 @@ static bool holds(struct str text, const char *what)
         return memmem(text.p, text.n, what, strlen(what));
 }
 
+static void each_block_is_written_once_whether_valid_or_not(void **state)
+{
+        (void)state;
+        static const char *const formats[] = {"openai", "responses", "anthropic", "gemini",
+            "acontext", "toolmessage2", "toolmessage", "chat", "uimessage", "modelmessage",
+            "langchain"};
+        for (size_t i = 0; i < 2 * (sizeof formats / sizeof *formats); i++) {
+                arena_reset(&arena);
+                struct message m = read_as("openai",
+                    "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"first\"},{"
+                    "\"type\":\"text\",\"text\":\"second\"}]}");
+                struct str text = write_all(formats[i / 2], &m, 1, i % 2);
+                const char *at = strstr(text.p, "first");
+                if (!at || strstr(at + 1, "first") || !strstr(at, "second"))
+                        fail_msg("%s: %s", formats[i / 2], text.p);
+        }
+}
+
 /* A call and its result, both without an id, as they came. */
 static const char CALL[] = "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":"
                            "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}";
@@ -270,6 +288,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(
                 a_message_that_was_given_an_id_comes_back_as_it_came, setup, teardown),
             cmocka_unit_test_setup_teardown(a_call_that_has_an_id_keeps_it, setup, teardown),
+            cmocka_unit_test_setup_teardown(
+                each_block_is_written_once_whether_valid_or_not, setup, teardown),
             cmocka_unit_test_setup_teardown(
                 an_id_that_nobody_gave_is_made_of_the_seq_of_its_record, setup, teardown),
             cmocka_unit_test_setup_teardown(

@@ -93,7 +93,10 @@ static void openai_mistakes_are_named(void **state)
         SAYS("openai", "{\"role\":1}", "!role is not a string");
         SAYS("openai", "{\"role\":\"robot\"}",
             "!role \"robot\" is not one of system, developer, user, assistant, tool, function");
-        SAYS("openai", "{\"role\":\"function\"}", "!the name of a function message is missing");
+        SAYS("openai", "{\"role\":\"function\"}",
+            "{\"role\":\"tool\",\"answers\":[\"\"]} lacks the name of a function message");
+        SAYS("openai", "{\"role\":\"function\",\"name\":7}",
+            "!the name of a function message is not a string");
         SAYS("openai", "{\"role\":\"tool\"}",
             "{\"role\":\"tool\",\"answers\":[\"\"]} lacks tool_call_id");
         SAYS("openai", "{\"role\":\"tool\",\"tool_call_id\":null,\"toolName\":\"f\"}",
@@ -151,7 +154,8 @@ static void every_format_names_its_calls_and_answers(void **state)
         SAYS("anthropic",
             "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\"}]}",
             "{\"role\":\"assistant\",\"calls\":[\"a\"]}");
-        SAYS("anthropic", "{\"role\":\"tool\"}", "!role \"tool\" is not one of user, assistant");
+        SAYS("anthropic", "{\"role\":\"tool\"}",
+            "!role \"tool\" is not one of user, assistant, system");
         SAYS("gemini",
             "{\"role\":\"model\",\"parts\":[{\"functionCall\":{\"name\":\"f\"}},{\"functionCall\":"
             "{\"id\":\"i\",\"name\":\"f\"}}]}",
