@@ -271,7 +271,9 @@ STENO_API int steno_receipt_durability(const struct steno_receipt *r);
 /* Was this a replay: everything had been stored before? White space between tokens makes no
  * difference, unless the message is so large that some of it is kept in a file of its own. */
 STENO_API bool steno_receipt_replayed(const struct steno_receipt *r);
-/* {"conversation","first_seq","last_seq","ids":[...],"durability"} */
+/* {"conversation","first_seq","last_seq","ids":[...],"durability","calls"?:[{"message","ids"}...]}.
+ * `calls` has the messages (by their place in the batch, from 0) that came with a call without an
+ * id, and the ids of all calls of each, the made ones among them. */
 STENO_API const char *steno_receipt_json(const struct steno_receipt *r);
 STENO_API void steno_receipt_free(struct steno_receipt *r);
 

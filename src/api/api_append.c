@@ -28,6 +28,7 @@ struct append_work {
         struct files_batch batch;
         struct append_ids *ids; /* NULL until something comes without an id */
         bool guessed;           /* a call was looked for in the log: nobody may append meanwhile */
+        bool anew;              /* of a recording append: what is there already is stored again */
         bool *made;             /* of each message: artifacts were made for it */
         char *text;             /* the caller's JSON on one line, when it was not */
 };
@@ -172,9 +173,18 @@ static int look_at_used(void *ctx, const struct files_record *r)
         return 0;
 }
 
+static bool is_in_batch(const struct append_work *w, const struct files_entry *e)
+{
+        for (const struct files_entry *b = w->batch.entries; b < e; b++)
+                if (str_eq(b->id, e->id))
+                        return true;
+        return false;
+}
+
 /*
  * A message that is there already needs no files: the store compares it as it came. In a recording
- * append, whose clients use ids again, another message of that id gets one that is made.
+ * append, whose clients use ids again, another message of that id gets one that is made; so does a
+ * message that was sent before, where the batch as a whole was not.
  */
 static int look_for_id(struct append_work *w, struct files_entry *e, struct str raw, bool *there,
     struct steno_error *err)
@@ -188,7 +198,8 @@ static int look_for_id(struct append_work *w, struct files_entry *e, struct str 
         if (u.rc == STENO_ENOMEM)
                 return error_nomem(err);
         *there = u.there;
-        if (!u.there || u.same || !w->batch.record)
+        bool again = w->anew && (u.there || is_in_batch(w, e));
+        if (!again && (!u.there || u.same || !w->batch.record))
                 return 0;
         *there = false;
         e->about.own_id = e->about.id;
@@ -225,19 +236,29 @@ static int begin_ids(struct append_work *w, const struct files_entry *e, struct 
         return rc;
 }
 
-/* What came without an id gets one. A strict append wants ids where a format has them. */
+/* A result that says neither its call nor its tool, where no call is open. */
+static bool has_nothing_to_answer(const struct about *a)
+{
+        for (size_t i = 0; i < a->answer_count; i++)
+                if (!a->answers[i].n)
+                        return true;
+        return false;
+}
+
+/* What came without an id gets one. */
 static int give_ids(
     struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
 {
         struct steno_error why = {0};
         int rc = 0;
-        if (e->about.lacks && !w->batch.record && !(w->format->flags & FORMAT_NAMELESS))
-                return error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
         if (e->about.lacks && !w->ids)
                 rc = begin_ids(w, e, &why);
         struct carry_message message = message_at(w, msg, e);
         if (rc == 0 && e->about.lacks)
                 rc = append_ids_give(w->ids, &message, &w->arena, &e->about, &why);
+        if (rc == 0 && e->about.lacks && !w->batch.record && has_nothing_to_answer(&e->about))
+                rc = error_set(
+                    &why, STENO_EPROTO, "%s is missing, and no call is open", e->about.lacks);
         if (rc == 0 && w->ids)
                 rc = append_ids_follow(w->ids, &message, &e->about, &why);
         if (rc && err)
@@ -338,6 +359,37 @@ static int restore_files(struct append_work *w, uint64_t first_seq, struct steno
         return rc;
 }
 
+/* The ids of calls that were made when the batch was stored for the first time. */
+struct recalled {
+        struct append_work *w;
+        struct steno_receipt *receipt;
+        uint64_t first_seq;
+};
+
+static int recall_record(void *ctx, const struct files_record *r)
+{
+        struct recalled *c = ctx;
+        struct about about;
+        size_t i = (size_t)(r->rec.seq - c->first_seq);
+        if (r->damaged || i >= c->w->batch.count)
+                return r->damaged ? 0 : 1;
+        if (c->w->batch.entries[i].about.lacks &&
+            about_read(r->rec.x, &c->w->arena, &about, NULL) == 0)
+                receipt_note_calls(c->receipt, i, &about);
+        return 0;
+}
+
+static int recall_calls(
+    struct append_work *w, struct steno_receipt *r, uint64_t first_seq, struct steno_error *err)
+{
+        struct recalled c = {.w = w, .receipt = r, .first_seq = first_seq};
+        receipt_forget_calls(r);
+        if (!w->ids)
+                return 0;
+        int rc = files_read(w->conv->files, first_seq - 1, recall_record, &c, err);
+        return rc > 0 ? 0 : rc;
+}
+
 static int work_commit(
     struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
 {
@@ -350,6 +402,8 @@ static int work_commit(
         *kept = rc == 0 && !stored.replayed;
         if (rc == 0 && stored.replayed)
                 rc = restore_files(w, stored.first_seq, err);
+        if (rc == 0 && stored.replayed && receipt)
+                rc = recall_calls(w, r, stored.first_seq, err);
         if (rc == 0 && receipt)
                 rc = receipt_fill(r, id, &stored, err);
         if (rc == 0 && receipt)
@@ -363,20 +417,28 @@ static int work_commit(
 /* How often an append looks for its calls again because others append at the same time. */
 #define GUESSES 16
 
+struct attempt {
+        bool again; /* try once more */
+        bool anew;  /* and store again what is there already */
+};
+
 static int append_once(struct steno_conv *conv, const char *json, size_t n,
-    const struct steno_append_options *opt, struct steno_receipt **receipt, bool *again,
+    const struct steno_append_options *opt, struct steno_receipt **receipt, struct attempt *try,
     struct steno_error *err)
 {
         struct append_work w;
         bool kept = false;
         int rc = work_init(&w, conv, opt, err);
+        w.anew = try->anew;
         if (rc == 0)
                 rc = work_parse(&w, json, n, err);
         if (rc == 0)
                 rc = take_messages(&w, err);
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);
-        *again = rc == STENO_ECONFLICT && w.guessed;
+        bool conflict = rc == STENO_ECONFLICT;
+        try->again = conflict && (w.guessed || (w.batch.record && !w.anew && !w.batch.expect));
+        try->anew = try->anew || (conflict && w.batch.record && !w.guessed);
         work_release(&w, kept);
         return rc;
 }
@@ -384,10 +446,10 @@ static int append_once(struct steno_conv *conv, const char *json, size_t n,
 int steno_append(struct steno_conv *conv, const char *json, size_t n,
     const struct steno_append_options *opt, struct steno_receipt **receipt, struct steno_error *err)
 {
-        bool again = true;
+        struct attempt try = {.again = true};
         int rc = 0;
-        for (int i = 0; again && i < GUESSES; i++)
-                rc = append_once(conv, json, n, opt, receipt, &again, err);
+        for (int i = 0; try.again && i < GUESSES; i++)
+                rc = append_once(conv, json, n, opt, receipt, &try, err);
         return rc;
 }
 

@@ -167,7 +167,8 @@ static int look_at_open(void *ctx, uint64_t call_seq, uint32_t call_index, struc
         (void)id;
         for (size_t i = 0; i < s->a->count; i++) {
                 const struct named *c = &s->a->list[i];
-                if (c->seq != call_seq || c->index != call_index || !str_eq(c->name, s->name))
+                if (c->seq != call_seq || c->index != call_index ||
+                    (s->name.n && !str_eq(c->name, s->name)))
                         continue;
                 if (!s->found || s->found->block != c->block)
                         s->found = c;

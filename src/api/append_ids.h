@@ -3,7 +3,8 @@
  *
  * A call without an id gets one, which stands in its record (x.calls). A result without an id
  * answers a call of its own message, where that has made it, else the oldest open call of its
- * tool's name in the latest block that has one (x.answers). Views, pairing and refusals use those
+ * tool's name in the latest block that has one; a result without a name answers the oldest open
+ * call there, whatever its tool (x.answers). Views, pairing and refusals use those
  * ids; the message itself stays as it came.
  */
 #ifndef API_APPEND_IDS_H

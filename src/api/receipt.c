@@ -15,6 +15,7 @@ struct steno_receipt {
         bool replayed;
         size_t count;
         char **ids;
+        struct buf calls; /* JSON objects with commas between them */
         struct buf json;
 };
 
@@ -32,8 +33,36 @@ static int write_json(struct steno_receipt *r, const char *conversation, struct 
                 jsonw_cstr(&w, r->ids[i]);
         jsonw_array_end(&w);
         jsonw_field_cstr(&w, "durability", r->durability == STENO_FULL ? "full" : "process");
+        if (r->calls.n) {
+                jsonw_key(&w, "calls");
+                jsonw_array(&w);
+                jsonw_raw(&w, buf_str(&r->calls));
+                jsonw_array_end(&w);
+        }
         jsonw_object_end(&w);
-        return buf_cstr(&r->json) ? 0 : error_nomem(err);
+        return buf_cstr(&r->json) && !r->calls.failed ? 0 : error_nomem(err);
+}
+
+void receipt_note_calls(struct steno_receipt *r, size_t i, const struct about *about)
+{
+        if (!about->call_count || i >= r->count)
+                return;
+        if (r->calls.n)
+                buf_putc(&r->calls, ',');
+        struct jsonw w = jsonw_to(&r->calls);
+        jsonw_object(&w);
+        jsonw_field_u64(&w, "message", i);
+        jsonw_key(&w, "ids");
+        jsonw_array(&w);
+        for (size_t k = 0; k < about->call_count; k++)
+                jsonw_str(&w, about->calls[k]);
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+}
+
+void receipt_forget_calls(struct steno_receipt *r)
+{
+        buf_clear(&r->calls);
 }
 
 int receipt_new(const char *conversation, const struct files_batch *batch,
@@ -48,6 +77,7 @@ int receipt_new(const char *conversation, const struct files_batch *batch,
             .durability = STENO_PROCESS,
             .count = batch->count};
         buf_init(&r->json, 0);
+        buf_init(&r->calls, 0);
         r->ids = calloc(r->count, sizeof *r->ids);
         if (!r->ids)
                 goto fail;
@@ -56,6 +86,8 @@ int receipt_new(const char *conversation, const struct files_batch *batch,
                 r->ids[i] = strndup(id.p, id.n);
                 if (!r->ids[i])
                         goto fail;
+                if (batch->entries[i].about.lacks)
+                        receipt_note_calls(r, i, &batch->entries[i].about);
         }
         if (write_json(r, conversation, err))
                 goto fail;
@@ -93,6 +125,7 @@ void steno_receipt_free(struct steno_receipt *r)
         if (!r)
                 return;
         free_ids(r);
+        buf_release(&r->calls);
         buf_release(&r->json);
         free(r);
 }

@@ -181,17 +181,48 @@ static void a_call_is_replaced(struct teller *t)
 #define NO_ID_CALL                                                                                 \
         "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":"        \
         "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}"
+#define NO_ID_RESULT_2 "{\"id\":\"t2\",\"role\":\"tool\",\"content\":\"t2\"}"
 #define NO_ID_RESULT "{\"id\":\"t1\",\"role\":\"tool\",\"content\":\"t1\"}"
 
 static void ids_are_missing(struct teller *t)
 {
+        refuses(t, NO_ID_RESULT, "message 1: tool_call_id is missing, and no call is open");
+        takes(t, NO_ID_CALL);
+        takes(t, NO_ID_RESULT);
+        shows(t, "f tool t1", "");
+        refuses(t, NO_ID_RESULT_2, "message 1: tool_call_id is missing, and no call is open");
+}
+
+static void ids_are_missing_in_one_batch(struct teller *t)
+{
         struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_RECORD};
-        const char *both = "[" NO_ID_CALL "," NO_ID_RESULT "]";
-        refuses(t, NO_ID_CALL, "message 1: the id of a tool_calls entry is missing");
-        refuses(t, NO_ID_RESULT, "message 1: tool_call_id is missing");
+        const char *both = "[" NO_ID_CALL "," NO_ID_RESULT "," NO_ID_RESULT_2 "]";
         OK(steno_append(t->f->conv, both, strlen(both), &opt, NULL, &err));
         is_in_order(t);
-        shows(t, "f tool", "unrecorded 1,orphan 2,");
+        shows(t, "f tool t1", "orphan 3,");
+}
+
+/* The older way to call has no ids; its result may even come without the name. */
+static void a_function_message_has_no_name(struct teller *t)
+{
+        takes(t, "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":null,\"function_call\":{"
+                 "\"name\":\"f\",\"arguments\":\"{}\"}}");
+        takes(t, "{\"id\":\"t1\",\"role\":\"function\",\"name\":\"\",\"content\":\"t1\"}");
+        shows(t, "f tool t1", "");
+}
+
+/* The receipt tells the ids that were made, and tells the same ones again. */
+static void a_receipt_tells_made_ids(struct teller *t)
+{
+        struct steno_receipt *first, *again;
+        OK(steno_append(t->f->conv, NO_ID_CALL, strlen(NO_ID_CALL), NULL, &first, &err));
+        settle(t);
+        OK(steno_append(t->f->conv, NO_ID_CALL, strlen(NO_ID_CALL), NULL, &again, &err));
+        assert_non_null(
+            strstr(steno_receipt_json(first), "\"calls\":[{\"message\":0,\"ids\":[\"call_"));
+        assert_string_equal(steno_receipt_json(first), steno_receipt_json(again));
+        steno_receipt_free(first);
+        steno_receipt_free(again);
 }
 
 static void tell(void **state, void (*story)(struct teller *t))
@@ -215,6 +246,9 @@ STORY(a_result_is_deleted_and_comes_again)
 STORY(a_call_is_deleted)
 STORY(a_call_is_replaced)
 STORY(ids_are_missing)
+STORY(ids_are_missing_in_one_batch)
+STORY(a_function_message_has_no_name)
+STORY(a_receipt_tells_made_ids)
 
 #define T(f)                                                                                       \
         {                                                                                          \
@@ -230,6 +264,9 @@ int main(void)
             T(a_call_is_deleted),
             T(a_call_is_replaced),
             T(ids_are_missing),
+            T(ids_are_missing_in_one_batch),
+            T(a_function_message_has_no_name),
+            T(a_receipt_tells_made_ids),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,6 +238,31 @@ static void a_refused_batch_names_its_own_messages(void **state)
         assert_string_equal(err.msg, "message 1: tool_call_id \"k\" was already answered at seq 3");
 }
 
+/* Clients of a recording append send what they have again: some of it is there, some is not. */
+static void a_recording_append_takes_a_batch_that_is_partly_there(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_RECORD};
+        struct steno_receipt *r;
+        struct steno_error err = {0};
+        const char *both = "[" USER("m1", "one") "," USER("m2", "two") "]";
+        const char *part =
+            "[" USER("m2", "two") "," USER("m3", "three") "," USER("m3", "three") "]";
+        uint64_t seq;
+        fixture_append(f, both);
+        assert_int_equal(send(f, part, &NOTHING, &seq, &err), STENO_ECONFLICT);
+        assert_int_equal(steno_append(f->conv, both, strlen(both), &opt, &r, &err), 0);
+        assert_true(steno_receipt_replayed(r));
+        steno_receipt_free(r);
+        assert_int_equal(steno_append(f->conv, part, strlen(part), &opt, &r, &err), 0);
+        assert_int_equal(steno_receipt_first_seq(r), 3);
+        assert_int_equal(steno_receipt_last_seq(r), 5);
+        assert_string_not_equal(steno_receipt_id(r, 0), "m2");
+        assert_string_equal(steno_receipt_id(r, 1), "m3");
+        assert_string_not_equal(steno_receipt_id(r, 2), "m3");
+        steno_receipt_free(r);
+}
+
 #define T(f)                                                                                       \
         {                                                                                          \
 #f, f, fixture_setup, fixture_teardown, NULL                                       \
@@ -248,6 +273,7 @@ int main(void)
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             T(amendments_of_two_messages_are_two),
+            T(a_recording_append_takes_a_batch_that_is_partly_there),
             T(a_replacement_is_known_by_either_name_of_its_target),
             T(damage_beside_a_message_does_not_make_it_another),
             T(a_damaged_batch_says_so),
