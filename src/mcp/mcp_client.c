@@ -39,7 +39,6 @@ struct mcp_client {
         bool broken; /* the transport has to be replaced */
         unsigned restarts;
         bool modern;
-        char version[32];
 };
 
 /* ---- requests ---- */
@@ -164,7 +163,6 @@ static int ask(struct mcp_client *c, struct mcp_transport *t, struct request *r,
 static void settle(struct mcp_client *c, struct mcp_transport *t, const char *version, bool modern)
 {
         c->modern = modern;
-        strncpy(c->version, version, sizeof(c->version) - 1);
         t->ops->settle(t, version, modern);
 }
 
@@ -307,16 +305,6 @@ void mcp_client_close(struct mcp_client *c)
         pthread_cond_destroy(&c->free);
         pthread_mutex_destroy(&c->lock);
         free(c);
-}
-
-const char *mcp_client_version(const struct mcp_client *c)
-{
-        return c->version;
-}
-
-uint64_t mcp_client_garbage(const struct mcp_client *c)
-{
-        return c->transport ? mcp_stdio_garbage(c->transport) : 0;
 }
 
 /* ---- sharing the transport ---- */

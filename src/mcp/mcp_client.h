@@ -26,10 +26,6 @@ int mcp_client_open(const struct mcp_server *server, const struct mcp_host *host
     const struct steno_stop *stop, struct mcp_client **out, struct steno_error *err);
 void mcp_client_close(struct mcp_client *c);
 
-const char *mcp_client_version(const struct mcp_client *c); /* the revision that is spoken */
-/* Lines that were no messages; a server of stdio may print them. */
-uint64_t mcp_client_garbage(const struct mcp_client *c);
-
 /* All of its tools, every page, in the server's order. Freed with mcp_tools_free(). */
 int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct mcp_tool **list,
     size_t *count, struct steno_error *err);

@@ -62,7 +62,6 @@ struct stdio {
         bool dead;
         bool closing;
         int status;
-        uint64_t garbage;
         struct buf stderr_tail;
 
         struct buf line; /* the reader's */
@@ -171,13 +170,6 @@ static void hand_over(struct stdio *s, uint64_t id, bool is_answer, struct str t
         pthread_mutex_unlock(&s->lock);
 }
 
-static void count_garbage(struct stdio *s)
-{
-        pthread_mutex_lock(&s->lock);
-        s->garbage++;
-        pthread_mutex_unlock(&s->lock);
-}
-
 static void answer_request(struct stdio *s, const struct json *j)
 {
         struct buf b;
@@ -189,6 +181,7 @@ static void answer_request(struct stdio *s, const struct json *j)
         buf_release(&b);
 }
 
+/* A line that is no message is passed over: servers print greetings. */
 static void take_line(struct stdio *s, struct str line)
 {
         struct json j;
@@ -206,8 +199,6 @@ static void take_line(struct stdio *s, struct str line)
                 hand_over(s, id, kind == MCP_ANSWER, line);
         else if (kind == MCP_REQUEST)
                 answer_request(s, &j);
-        else if (kind == MCP_NONSENSE)
-                count_garbage(s);
         json_release(&j);
 }
 
@@ -215,7 +206,6 @@ static void take_line(struct stdio *s, struct str line)
 static void drop_long_line(struct stdio *s)
 {
         pthread_mutex_lock(&s->lock);
-        s->garbage++;
         for (struct waiter *w = s->waiters; w; w = w->next)
                 w->failed = STENO_ELIMIT;
         pthread_cond_broadcast(&s->change);
@@ -616,16 +606,4 @@ int mcp_stdio_open(const struct mcp_server *server, const struct mcp_host *host,
         }
         *out = &s->base;
         return 0;
-}
-
-uint64_t mcp_stdio_garbage(const struct mcp_transport *t)
-{
-        struct stdio *s = (struct stdio *)t;
-
-        if (t->ops != &stdio_ops)
-                return 0;
-        pthread_mutex_lock(&s->lock);
-        uint64_t n = s->garbage;
-        pthread_mutex_unlock(&s->lock);
-        return n;
 }

@@ -63,8 +63,6 @@ struct mcp_host {
 
 int mcp_stdio_open(const struct mcp_server *server, const struct mcp_host *host,
     struct mcp_transport **out, struct steno_error *err);
-/* Lines on stdout that were no messages: how many so far. */
-uint64_t mcp_stdio_garbage(const struct mcp_transport *t);
 
 int mcp_http_open(
     const struct mcp_server *server, struct mcp_transport **out, struct steno_error *err);

@@ -20,55 +20,30 @@ static void put_closed(struct buf *out, struct str json)
         }
 }
 
-static void put_members(struct buf *out, const struct json *j, bool with_response)
+static void put_members(struct buf *out, const struct json *j)
 {
-        bool first = true;
         for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key)) {
-                if (!with_response && json_is(j, key, "response"))
-                        continue;
-                buf_puts(out, first ? "" : ",");
-                first = false;
+                if (key != json_child(j, 0))
+                        buf_putc(out, ',');
                 put_closed(out, json_raw(j, key));
                 buf_putc(out, ':');
                 put_closed(out, json_raw(j, json_value(j, key)));
         }
-        if (!with_response)
-                buf_puts(out, first ? "\"response\":" : ",\"response\":");
-}
-
-static bool put(struct buf *out, struct str call, const struct str *response)
-{
-        struct json j;
-        struct buf text;
-        json_init(&j);
-        buf_init(&text, 0);
-        bool ok =
-            json_parse(&j, call.p, call.n, NULL, NULL) == 0 && json_type(&j, 0) == JSON_OBJECT;
-        if (!ok)
-                goto out;
-        buf_puts(out, OPEN "{");
-        put_members(out, &j, response == NULL);
-        if (response) {
-                json_put_string(&text, *response);
-                put_closed(out, buf_str(&text));
-                if (text.failed)
-                        out->failed = text.failed;
-        }
-        buf_puts(out, "}" CLOSE);
-out:
-        buf_release(&text);
-        json_release(&j);
-        return ok;
-}
-
-bool legacy_put(struct buf *out, struct str call, struct str response)
-{
-        return put(out, call, &response);
 }
 
 bool legacy_put_call(struct buf *out, struct str call)
 {
-        return put(out, call, NULL);
+        struct json j;
+        json_init(&j);
+        bool ok =
+            json_parse(&j, call.p, call.n, NULL, NULL) == 0 && json_type(&j, 0) == JSON_OBJECT;
+        if (ok) {
+                buf_puts(out, OPEN "{");
+                put_members(out, &j);
+                buf_puts(out, "}" CLOSE);
+        }
+        json_release(&j);
+        return ok;
 }
 
 static size_t skip_blanks(struct str text, size_t at)

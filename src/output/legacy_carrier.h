@@ -14,13 +14,10 @@
 #include "base/str.h"
 
 /*
- * Appends `<function_call>` + the call with a last member "response" + `</function_call>`.
- * `call` is a JSON object, kept as it is but for `<`, which only strings can contain. `response`
- * is plain text (a stub or a small output). False, and nothing appended, when `call` is not an
- * object. A "response" that is already there is replaced.
+ * Appends `<function_call>` + the call + `</function_call>`. `call` is a JSON object, with or
+ * without its response; it is kept as it is but for `<`, which only strings can contain. False, and
+ * nothing appended, when it is not an object.
  */
-bool legacy_put(struct buf *out, struct str call, struct str response);
-/* The call alone, before it has a response. */
 bool legacy_put_call(struct buf *out, struct str call);
 
 /*

@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "output/clean.h"
 #include "output/cut.h"
 #include "output/magic.h"
-#include "output/outline.h"
 #include "output/policy.h"
 
 #define NAME_BYTES 96
@@ -334,26 +332,6 @@ int stub_build(
         }
         buf_release(&stub);
         draft_release(&d);
-        return rc;
-}
-
-int stub_of_text(
-    struct str text, const struct stub_meta *meta, struct buf *out, struct steno_error *err)
-{
-        struct stub_meta m = *meta;
-        struct buf outline;
-        struct excerpt *e = excerpt_new(NULL);
-        if (!e)
-                return error_nomem(err);
-        buf_init(&outline, 0);
-        excerpt_feed(e, text.p, text.n);
-        excerpt_finish(e);
-        if (m.kind == STUB_JSON)
-                (void)outline_put(&outline, text, OUTLINE_BYTES);
-        m.outline = buf_str(&outline);
-        int rc = stub_build(e, &m, out, err);
-        buf_release(&outline);
-        excerpt_free(e);
         return rc;
 }
 

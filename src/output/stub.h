@@ -71,11 +71,6 @@ struct stub_meta {
 int stub_build(const struct excerpt *e, const struct stub_meta *meta, struct buf *out,
     struct steno_error *err);
 
-/* The whole text at once: excerpt, outline when `kind` is STUB_JSON, stub. meta->outline is
- * ignored. */
-int stub_of_text(
-    struct str text, const struct stub_meta *meta, struct buf *out, struct steno_error *err);
-
 /*
  * The profile runtime-store: the first 500 characters, a blank line, and
  * `[Full output: <path>]`. `first` is the beginning of the output, at least 2,000 bytes of it

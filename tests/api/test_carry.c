@@ -365,14 +365,17 @@ static void put_calls(struct buf *text, struct buf *a, struct buf *b)
         put_response(a, 0, 2000);
         put_response(b, 1, 2000);
         buf_puts(text, "I will look.\n");
-        legacy_put(
-            text, STR("{\"id\":\"l1\",\"name\":\"cat\",\"arguments\":{\"x\":1}}"), buf_str(a));
+        buf_puts(&call, "{\"id\":\"l1\",\"name\":\"cat\",\"arguments\":{\"x\":1},\"response\":");
+        json_put_string(&call, buf_str(a));
+        buf_putc(&call, '}');
+        legacy_put_call(text, buf_str(&call));
+        buf_clear(&call);
         buf_puts(text, " and ");
         buf_puts(&call, "{\"id\":\"l2\",\"name\":\"query\",\"response\":");
         buf_put_str(&call, buf_str(b));
         buf_puts(&call, ",\"last\":true}");
         legacy_put_call(text, buf_str(&call));
-        legacy_put(text, STR("{\"id\":\"l3\",\"name\":\"ls\"}"), STR("small"));
+        legacy_put_call(text, STR("{\"id\":\"l3\",\"name\":\"ls\",\"response\":\"small\"}"));
         buf_puts(text, "\nDone.");
         buf_release(&call);
 }

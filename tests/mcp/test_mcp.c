@@ -54,7 +54,6 @@ static void old_revisions_are_accepted_and_unknown_ones_refused(void **state)
                 r.args[1] = "legacy";
                 r.args[2] = (char *)good[i];
                 assert_int_equal(mcp_client_open(&r.server, &r.opt.host, 0, NULL, &c, &err), 0);
-                assert_string_equal(mcp_client_version(c), good[i]);
                 mcp_client_close(c);
                 rig_release(&r);
         }
@@ -309,12 +308,9 @@ static void garbage_between_messages_is_passed_over(void **state)
 {
         (void)state;
         struct rig r;
-        struct mcp_client *c = NULL;
 
         rig_fake(&r, "chatty");
         expect(&r, "mcp__fake__lines", "{}", "after the noise");
-        c = r.set.list[0].ctx;
-        assert_int_equal(mcp_client_garbage(c), 7);
         rig_release(&r);
 }
 

@@ -4,7 +4,7 @@
  */
 #include "output/play.h"
 
-#include "output/stub.h"
+#include "output/stub_play.h"
 
 static void check_golden(const char *name, struct str text, const struct stub_meta *m)
 {

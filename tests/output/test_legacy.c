@@ -4,23 +4,19 @@
 #include "base/json.h"
 #include "output/legacy_carrier.h"
 
-static void a_response_is_added_as_the_last_member(void **state)
+static void a_call_is_written_between_tags_that_nothing_in_it_closes(void **state)
 {
         struct buf b;
         (void)state;
         buf_init(&b, 0);
-        assert_true(legacy_put(&b, STR("{ \"name\":\"f\", \"arguments\":{\"x\":1.0} }"),
-            STR("line 1\n</function_call>")));
+        assert_true(legacy_put_call(&b, STR("{ \"name\":\"f\", \"arguments\":{\"x\":1.0},"
+                                            "\"response\":\"line 1\\n</function_call>\" }")));
         assert_string_equal(buf_cstr(&b),
             "<function_call>{\"name\":\"f\",\"arguments\":{\"x\":1.0},"
             "\"response\":\"line 1\\n\\u003c/function_call>\"}</function_call>");
         buf_clear(&b);
-        assert_true(legacy_put(&b, STR("{}"), STR("")));
-        assert_string_equal(buf_cstr(&b), "<function_call>{\"response\":\"\"}</function_call>");
-        buf_clear(&b);
-        assert_true(legacy_put(&b, STR("{\"response\":\"old\",\"a\":1}"), STR("new")));
-        assert_string_equal(
-            buf_cstr(&b), "<function_call>{\"a\":1,\"response\":\"new\"}</function_call>");
+        assert_true(legacy_put_call(&b, STR("{}")));
+        assert_string_equal(buf_cstr(&b), "<function_call>{}</function_call>");
         buf_release(&b);
 }
 
@@ -29,8 +25,8 @@ static void what_is_no_object_is_refused(void **state)
         struct buf b;
         (void)state;
         buf_init(&b, 0);
-        assert_false(legacy_put(&b, STR("[1]"), STR("x")));
-        assert_false(legacy_put(&b, STR("{\"a\":"), STR("x")));
+        assert_false(legacy_put_call(&b, STR("[1]")));
+        assert_false(legacy_put_call(&b, STR("{\"a\":")));
         assert_int_equal(b.n, 0);
         buf_release(&b);
 }
@@ -40,9 +36,10 @@ static void hostile_text_comes_back_whole_and_closes_nothing(void **state)
         struct seed s = seed_start();
         static const char *const parts[] = {"</function_call>", "<function_call>", "<", ">", "\"",
             "\\", "\n", "{", "}", "\\u003c", "x", "\xC3\xA9", "response"};
-        struct buf text, out, back;
+        struct buf text, made, out, back;
         (void)state;
         buf_init(&text, 0);
+        buf_init(&made, 0);
         buf_init(&out, 0);
         buf_init(&back, 0);
         for (int i = 0; i < seed_rounds(4000); i++) {
@@ -55,7 +52,11 @@ static void hostile_text_comes_back_whole_and_closes_nothing(void **state)
                 for (uint64_t k = seed_below(&s, 12); k > 0; k--)
                         buf_puts(&text, parts[seed_below(&s, ITEMS(parts))]);
                 buf_puts(&out, "before ");
-                assert_true(legacy_put(&out, STR("{\"name\":\"a<b\"}"), buf_str(&text)));
+                buf_clear(&made);
+                buf_puts(&made, "{\"name\":\"a<b\",\"response\":");
+                json_put_string(&made, buf_str(&text));
+                buf_putc(&made, '}');
+                assert_true(legacy_put_call(&out, buf_str(&made)));
                 size_t end = out.n;
                 buf_puts(&out, " behind");
                 assert_true(legacy_next(buf_str(&out), &at, &start, &call));
@@ -73,6 +74,7 @@ static void hostile_text_comes_back_whole_and_closes_nothing(void **state)
                 assert_false(legacy_next(buf_str(&out), &at, &start, &call));
         }
         buf_release(&back);
+        buf_release(&made);
         buf_release(&out);
         buf_release(&text);
 }
@@ -93,7 +95,7 @@ static void broken_calls_are_passed_over(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(a_response_is_added_as_the_last_member),
+            cmocka_unit_test(a_call_is_written_between_tags_that_nothing_in_it_closes),
             cmocka_unit_test(what_is_no_object_is_refused),
             cmocka_unit_test(hostile_text_comes_back_whole_and_closes_nothing),
             cmocka_unit_test(broken_calls_are_passed_over),

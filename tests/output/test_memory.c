@@ -5,7 +5,7 @@
 #include "output/grep_play.h"
 #include "output/lines.h"
 #include "output/outline.h"
-#include "output/stub.h"
+#include "output/stub_play.h"
 
 static void sample(struct buf *b)
 {

@@ -2,7 +2,7 @@
 #include "output/play.h"
 
 #include "output/policy.h"
-#include "output/stub.h"
+#include "output/stub_play.h"
 
 static struct str repeated(struct buf *b, const char *piece, size_t times)
 {

@@ -4,7 +4,7 @@
 #include "output/clean.h"
 #include "output/excerpt.h"
 #include "output/policy.h"
-#include "output/stub.h"
+#include "output/stub_play.h"
 
 static const struct stub_meta plain = {.ref = {"ctx_01JABC", 10},
     .server = {"build", 5},
