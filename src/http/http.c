@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/port_owner.h"
 #include "http/buckets.h"
+#include "http/connections.h"
 #include "http/server_core.h"
 #include "http/http.h"
 #include "http/http_limits.h"
@@ -63,6 +64,7 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         if (strlen(uri) > SERVER_URI_MAX)
                 r->refused = true;
         atomic_fetch_add(&s->under_way, 1);
+        connections_begun(connection);
         return r;
 }
 
@@ -72,6 +74,8 @@ void http_request_free(struct request *r)
                 return;
         atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
         atomic_fetch_sub(&r->server->under_way, 1);
+        if (r->skipping)
+                atomic_fetch_sub(&r->server->skipping, 1);
         if (r->shrunk) {
                 free((char *)r->path.p);
                 free((char *)r->method);
@@ -107,15 +111,35 @@ static void log_request(struct request *r)
         buf_release(&b);
 }
 
+/* The client did not finish a body that was being read past: it may be waiting for the answer,
+ * which the library does not give before the end of a body. */
+static void answer_bare(struct request *r)
+{
+        struct buf b;
+        int fd = connections_fd(r->connection);
+        buf_init(&b, 0);
+        buf_printf(&b,
+            "HTTP/1.1 %d Refused\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+            "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+            r->status, r->id, r->content_type, r->reply.n);
+        buf_put(&b, r->reply.p, r->reply.n);
+        /* What does not go at once is lost, as the whole answer would be otherwise. */
+        if (!b.failed && fd >= 0)
+                (void)!send(fd, b.p, b.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        buf_release(&b);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *connection, void **req_cls,
     enum MHD_RequestTerminationCode why)
 {
         struct request *r = *req_cls;
         (void)cls;
-        (void)connection;
         (void)why;
         if (!r)
                 return;
+        if (r->late && !r->done)
+                answer_bare(r);
+        connections_answered(connection);
         if (r->status)
                 log_request(r);
         http_request_free(r);
@@ -241,7 +265,8 @@ static int check_scope(struct request *r, const char **why)
         return 401;
 }
 
-/* In the middle of a body there can be no answer: it is given when the rest has been read past. */
+/* Refuses a request whose body is on its way. A client that sends its body at once would have the
+ * connection reset under it before it read an early answer, so the rest is read past first. */
 static enum MHD_Result refuse_later(
     struct request *r, int status, const char *code, const char *why)
 {
@@ -249,16 +274,40 @@ static enum MHD_Result refuse_later(
         atomic_fetch_add(&r->server->metrics.refused, 1);
         request_error(r, status, code, "%s", why);
         buf_release(&r->body);
+        if (atomic_fetch_add(&r->server->skipping, 1) >= SERVER_SKIPPING_MAX) {
+                atomic_fetch_sub(&r->server->skipping, 1);
+                return MHD_NO; /* on_completed answers */
+        }
+        r->skipping = true;
+        connections_skip(r->connection, r->started_us / 1000 + SERVER_SKIP_SECONDS * 1000);
         return MHD_YES;
 }
 
-/* A client that sends its body at once would have the connection reset under it before it read an
- * early answer; a body of no great length is read past first. */
-static bool body_is_short(struct request *r)
+static enum MHD_Result skip_body(struct request *r, size_t size)
+{
+        r->body_skipped += size;
+        if (r->body_skipped > SERVER_SKIP_MAX)
+                return MHD_NO;
+        connections_skip(r->connection, r->started_us / 1000 + SERVER_SKIP_SECONDS * 1000);
+        return MHD_YES;
+}
+
+/* Is a body on its way that a client would rather finish than read an answer? */
+static bool has_body(struct request *r)
 {
         const char *length = request_header(r, "Content-Length");
-        return length && !request_header(r, "Expect") &&
-               strtoull(length, NULL, 10) <= SERVER_SKIP_MAX;
+        if (request_header(r, "Expect"))
+                return false;
+        if (!length)
+                return request_header(r, "Transfer-Encoding") != NULL;
+        unsigned long long n = strtoull(length, NULL, 10);
+        return n > 0 && n <= SERVER_SKIP_MAX;
+}
+
+/* Refuses a request whose headers are sound. */
+static enum MHD_Result turn_away(struct request *r, int status, const char *code, const char *why)
+{
+        return (has_body(r) ? refuse_later : refuse)(r, status, code, why);
 }
 
 static enum MHD_Result check(struct request *r, const char *method)
@@ -275,7 +324,7 @@ static enum MHD_Result check(struct request *r, const char *method)
                 return refuse(r, status, "bad_headers", why);
         status = http_check_origin(s, r, &why);
         if (status)
-                return refuse(r, status, "forbidden", why);
+                return turn_away(r, status, "forbidden", why);
         identities_check(s->identities, bearer(r), &r->who);
         r->route = route_find(method, r->path, &r->arena, r->params, allowed);
         if (r->route)
@@ -288,30 +337,32 @@ static enum MHD_Result check(struct request *r, const char *method)
         if (!r->route && !r->who.known &&
             !(str_starts(r->path, "/") && !str_starts(r->path, "/api") &&
                 !str_starts(r->path, "/v1")))
-                return refuse(
+                return turn_away(
                     r, 401, "unauthorized", "a token is needed: Authorization: Bearer ...");
         if (!r->route && allowed[0]) {
                 request_header_out(r, "Allow", allowed);
-                return refuse(r, 405, "method_not_allowed", "not with this method");
+                return turn_away(r, 405, "method_not_allowed", "not with this method");
         }
         if (!r->route)
-                return refuse(r, 404, "not_found", "no such route");
+                return turn_away(r, 404, "not_found", "no such route");
         status = check_scope(r, &why);
         if (status)
-                return refuse(r, status, status == 404 ? "not_found" : "unauthorized", why);
+                return turn_away(r, status, status == 404 ? "not_found" : "unauthorized", why);
         if (r->who.session[0] && r->route->scope != SCOPE_VISITOR &&
             r->route->scope != SCOPE_OPEN &&
             !buckets_take(s->visitor_reads, r->who.token_id, SERVER_PUBLIC_READS_PER_MINUTE)) {
                 request_header_out(r, "Retry-After", "60");
-                return refuse(r, 429, "rate_limit", "too many requests; wait a minute");
+                return turn_away(r, 429, "rate_limit", "too many requests; wait a minute");
         }
         status = http_check_body(r, &why);
         if (status == 413)
-                return (body_is_short(r) ? refuse_later : refuse)(r, status, "too_large", why);
+                return turn_away(r, status, "too_large", why);
         if (status)
-                return refuse(r, status, "unsupported_media_type", why);
+                return turn_away(r, status, "unsupported_media_type", why);
         if (atomic_load(&s->stopping))
-                return refuse(r, 503, "stopping", "the server is stopping");
+                return turn_away(r, 503, "stopping", "the server is stopping");
+        if (!r->who.known)
+                connections_owes(r->connection, http_now_ms() + SERVER_VISITOR_BODY_SECONDS * 1000);
         return MHD_YES;
 }
 
@@ -322,10 +373,8 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         struct server *s = r->server;
         size_t size = *n;
         *n = 0;
-        if (r->late) {
-                r->body_skipped += size;
-                return r->body_skipped > SERVER_SKIP_MAX ? MHD_NO : MHD_YES;
-        }
+        if (r->late)
+                return skip_body(r, size);
         if (r->refused)
                 return MHD_YES;
         if (r->body.n + size > r->route->body_max)
@@ -341,20 +390,6 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         return MHD_YES;
 }
 
-static void forget_pending(struct server *s, struct MHD_Connection *connection)
-{
-        pthread_mutex_lock(&s->conn_mutex);
-        for (struct pending_conn **at = &s->pending; *at; at = &(*at)->next) {
-                if ((*at)->connection == connection) {
-                        struct pending_conn *gone = *at;
-                        *at = gone->next;
-                        free(gone);
-                        break;
-                }
-        }
-        pthread_mutex_unlock(&s->conn_mutex);
-}
-
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_size, void **req_cls)
 {
@@ -365,7 +400,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         if (!r)
                 return MHD_NO;
         if (!r->checked) {
-                forget_pending(s, connection);
+                connections_settled(connection);
                 return check(r, method);
         }
         if (*data_size)
@@ -381,6 +416,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         if (r->handed_over)
                 return MHD_YES;
         r->handed_over = true;
+        connections_settled(connection);
         libmhd.suspend_connection(connection);
         if (!workers_run(s->workers, r)) {
                 request_error(r, 503, "busy", "too many requests at once");
@@ -402,35 +438,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     enum MHD_ConnectionNotificationCode what)
 {
         struct server *s = cls;
-        (void)socket_context;
-        if (what != MHD_CONNECTION_NOTIFY_STARTED) {
-                forget_pending(s, connection);
-                return;
-        }
-        struct pending_conn *p = malloc(sizeof *p);
-        if (!p)
-                return;
-        p->connection = connection;
-        p->since_ms = http_now_ms();
-        pthread_mutex_lock(&s->conn_mutex);
-        p->next = s->pending;
-        s->pending = p;
-        pthread_mutex_unlock(&s->conn_mutex);
-}
-
-void http_reap(struct server *s)
-{
-        int64_t now = http_now_ms();
-        pthread_mutex_lock(&s->conn_mutex);
-        for (struct pending_conn *p = s->pending; p; p = p->next) {
-                if (now - p->since_ms < SERVER_HEADER_SECONDS * 1000)
-                        continue;
-                const union MHD_ConnectionInfo *info =
-                    libmhd.get_connection_info(p->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-                if (info)
-                        shutdown(info->connect_fd, SHUT_RDWR); /* H2 */
-        }
-        pthread_mutex_unlock(&s->conn_mutex);
+        connections_notify(s->connections, connection, socket_context, what);
 }
 
 /* The target stays as it came: routes are matched on the raw path. */
@@ -540,9 +548,4 @@ void http_stop(struct server *s)
         if (s->daemon)
                 libmhd.stop_daemon(s->daemon);
         s->daemon = NULL;
-        while (s->pending) {
-                struct pending_conn *next = s->pending->next;
-                free(s->pending);
-                s->pending = next;
-        }
 }

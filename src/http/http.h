@@ -14,8 +14,6 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
 void http_quiesce(struct server *s);
 /* Every connection is closed. Nobody may hold a suspended one. */
 void http_stop(struct server *s);
-/* Cuts off connections that are too slow with their headers; about once a second. */
-void http_reap(struct server *s);
 
 /* stream.c: the answer of a request that became a stream. */
 struct MHD_Response *stream_response(struct stream *stream);

@@ -63,7 +63,8 @@ struct request {
         bool handed_over;
         bool done;
         bool refused;
-        bool late; /* refused in the middle of its body */
+        bool late;     /* refused; answered when its body has been read past */
+        bool skipping; /* counted among those whose body is read past */
         uint64_t body_skipped;
         bool shrunk; /* path and method are on the heap */
         bool counted;

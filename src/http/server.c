@@ -15,6 +15,7 @@
 #include "base/named_file.h"
 #include "base/wait.h"
 #include "http/buckets.h"
+#include "http/connections.h"
 #include "http/runner.h"
 #include "http/server_core.h"
 #include "http/follow.h"
@@ -109,7 +110,7 @@ static void *tick(void *arg)
                 wait_sleep(SERVER_TICK_MS);
                 identities_refresh(s->identities);
                 streams_tick(s->streams);
-                http_reap(s);
+                connections_reap(s->connections);
                 log_quarantined(s, &quarantined);
         }
         return NULL;
@@ -164,6 +165,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 rc = open_log(s, opt->log_path, err);
         if (rc)
                 return rc;
+        s->connections = connections_new();
         s->workers = workers_new(SERVER_WORKERS);
         s->streams = streams_new(s);
         s->follow = follow_new(s);
@@ -177,9 +179,10 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
                 s->script = strdup(opt->script);
-        if (!s->workers || !s->streams || !s->follow || !s->tails || !s->replies || !s->buckets ||
-            !s->visitor_reads || (opt->public_project && !s->public_project) ||
-            (opt->session && !s->chat) || (opt->script && !s->script))
+        if (!s->connections || !s->workers || !s->streams || !s->follow || !s->tails ||
+            !s->replies || !s->buckets || !s->visitor_reads ||
+            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
+            (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
 }
@@ -191,7 +194,6 @@ int server_start(const struct server_options *opt, struct server **out, struct s
         char token[TOKEN_TEXT];
         if (!s)
                 return error_nomem(err);
-        pthread_mutex_init(&s->conn_mutex, NULL);
         raise_descriptor_limit();
         int rc = parse_listen(s, opt->listen, &address, err);
         if (rc == 0 && !is_loopback(&address) && !opt->allow_remote)
@@ -264,6 +266,7 @@ void server_stop(struct server *s)
         buckets_free(s->buckets);
         buckets_free(s->visitor_reads);
         streams_free(s->streams);
+        connections_free(s->connections);
         identities_close(s->identities);
         steno_close(s->store);
         if (s->log && s->log != stderr)
@@ -275,6 +278,5 @@ void server_stop(struct server *s)
         free(s->script);
         free(s->address);
         free(s->host);
-        pthread_mutex_destroy(&s->conn_mutex);
         free(s);
 }

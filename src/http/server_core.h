@@ -47,8 +47,8 @@ struct server {
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
         atomic_uint under_way;
-        pthread_mutex_t conn_mutex; /* connections whose headers have not come yet */
-        struct pending_conn *pending;
+        atomic_uint skipping; /* refused requests whose body is read past */
+        struct connections *connections;
         unsigned char signing_key[32];
 };
 
@@ -65,12 +65,6 @@ void http_finish(struct request *r);
 void http_request_free(struct request *r);
 
 /* A connection whose request line and headers have not come: see http.c. */
-struct pending_conn {
-        struct pending_conn *next;
-        struct MHD_Connection *connection;
-        int64_t since_ms;
-};
-
 int64_t http_now_ms(void);
 int64_t http_now_us(void);
 

@@ -1,0 +1,153 @@
+/*
+ * connections.c - see connections.h
+ *
+ * The deadlines are set by the daemon's threads and read by the ticker. A connection is in the list
+ * for as long as the library has it, so its socket is its own while the mutex is held.
+ */
+#include "http/connections.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/env.h"
+#include "http/http_limits.h"
+#include "http/libmhd.h"
+
+struct connection {
+        struct connection *next, *prev;
+        int fd;
+        atomic_llong deadline; /* time_monotonic_ms(), or 0: it owes nothing */
+        atomic_bool answerable; /* what is sent to it may still arrive */
+};
+
+struct connections {
+        pthread_mutex_t mutex;
+        struct connection *first;
+};
+
+struct connections *connections_new(void)
+{
+        struct connections *all = calloc(1, sizeof *all);
+        if (all)
+                pthread_mutex_init(&all->mutex, NULL);
+        return all;
+}
+
+void connections_free(struct connections *all)
+{
+        if (!all)
+                return;
+        pthread_mutex_destroy(&all->mutex);
+        free(all);
+}
+
+static void add(struct connections *all, struct MHD_Connection *connection, void **socket_context)
+{
+        const union MHD_ConnectionInfo *info =
+            libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct connection *c = info ? calloc(1, sizeof *c) : NULL;
+        *socket_context = c;
+        if (!c)
+                return; /* without a deadline, but served */
+        c->fd = info->connect_fd;
+        atomic_store(&c->deadline, time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000);
+        pthread_mutex_lock(&all->mutex);
+        c->next = all->first;
+        if (c->next)
+                c->next->prev = c;
+        all->first = c;
+        pthread_mutex_unlock(&all->mutex);
+}
+
+static void remove_one(struct connections *all, struct connection *c)
+{
+        pthread_mutex_lock(&all->mutex);
+        if (c->prev)
+                c->prev->next = c->next;
+        else
+                all->first = c->next;
+        if (c->next)
+                c->next->prev = c->prev;
+        pthread_mutex_unlock(&all->mutex);
+        free(c);
+}
+
+void connections_notify(struct connections *all, struct MHD_Connection *connection,
+    void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+        if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+                add(all, connection, socket_context);
+        } else if (*socket_context) {
+                remove_one(all, *socket_context);
+                *socket_context = NULL;
+        }
+}
+
+static struct connection *of(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+            libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        return info ? info->socket_context : NULL;
+}
+
+void connections_settled(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        if (c)
+                atomic_store(&c->deadline, 0);
+}
+
+void connections_answered(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        if (c)
+                atomic_store(&c->deadline,
+                    time_monotonic_ms() + (SERVER_IDLE_SECONDS + SERVER_HEADER_SECONDS) * 1000);
+}
+
+void connections_begun(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        int64_t soon = time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000;
+        if (c && atomic_load(&c->deadline) > soon)
+                atomic_store(&c->deadline, soon);
+}
+
+void connections_skip(struct MHD_Connection *connection, int64_t deadline)
+{
+        struct connection *c = of(connection);
+        int64_t pause = time_monotonic_ms() + SERVER_SKIP_PAUSE_MS;
+        if (!c)
+                return;
+        atomic_store(&c->answerable, true);
+        atomic_store(&c->deadline, pause < deadline ? pause : deadline);
+}
+
+void connections_owes(struct MHD_Connection *connection, int64_t deadline)
+{
+        struct connection *c = of(connection);
+        if (c)
+                atomic_store(&c->deadline, deadline);
+}
+
+int connections_fd(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        return c ? c->fd : -1;
+}
+
+void connections_reap(struct connections *all)
+{
+        int64_t now = time_monotonic_ms();
+        pthread_mutex_lock(&all->mutex);
+        for (struct connection *c = all->first; c; c = c->next) {
+                int64_t deadline = atomic_load(&c->deadline);
+                /* The library notices, and gives the connection back. */
+                if (deadline && now > deadline)
+                        shutdown(c->fd, atomic_load(&c->answerable) ? SHUT_RD : SHUT_RDWR);
+        }
+        pthread_mutex_unlock(&all->mutex);
+}

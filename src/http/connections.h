@@ -1,0 +1,39 @@
+/*
+ * connections.h - how long each connection may take for what it owes the server: its next request's
+ * headers, or the rest of a body that is read past. Knows nothing of requests.
+ */
+#ifndef HTTP_CONNECTIONS_H
+#define HTTP_CONNECTIONS_H
+
+#include <stdint.h>
+
+#include <microhttpd.h>
+
+struct connections;
+
+struct connections *connections_new(void);
+/* Nobody may be connected any more. */
+void connections_free(struct connections *all);
+
+/* For MHD_OPTION_NOTIFY_CONNECTION. A new one owes its first headers. */
+void connections_notify(struct connections *all, struct MHD_Connection *connection,
+    void **socket_context, enum MHD_ConnectionNotificationCode what);
+
+/* It owes nothing: its request is being served. */
+void connections_settled(struct MHD_Connection *connection);
+/* Its request was answered: the next one may begin when it likes, within the limits. */
+void connections_answered(struct MHD_Connection *connection);
+/* Its next request has begun: the headers must follow soon. */
+void connections_begun(struct MHD_Connection *connection);
+/* It owes its body until `deadline` (time_monotonic_ms()). */
+void connections_owes(struct MHD_Connection *connection, int64_t deadline);
+/* It owes the rest of a body that is read past until `deadline`, and something every few seconds. It is
+ * only kept from sending then, so that an answer can still reach the client. */
+void connections_skip(struct MHD_Connection *connection, int64_t deadline);
+/* Its socket. */
+int connections_fd(struct MHD_Connection *connection);
+
+/* Ends those whose time is over; a few times a second. */
+void connections_reap(struct connections *all);
+
+#endif
