@@ -16,11 +16,18 @@
 #include "http/http_limits.h"
 #include "http/libmhd.h"
 
+enum owes {
+        OWES_NOTHING,
+        OWES_HEADERS,
+        OWES_BODY,
+        OWES_REST, /* of a body that is read past; the answer may still arrive */
+};
+
 struct connection {
         struct connection *next, *prev;
         int fd;
-        atomic_llong deadline; /* time_monotonic_ms(), or 0: it owes nothing */
-        atomic_bool answerable; /* what is sent to it may still arrive */
+        atomic_int owes;
+        atomic_llong deadline; /* time_monotonic_ms() */
 };
 
 struct connections {
@@ -44,6 +51,14 @@ void connections_free(struct connections *all)
         free(all);
 }
 
+static void owe(struct connection *c, enum owes what, int64_t deadline)
+{
+        if (!c)
+                return;
+        atomic_store(&c->deadline, deadline);
+        atomic_store(&c->owes, what);
+}
+
 static void add(struct connections *all, struct MHD_Connection *connection, void **socket_context)
 {
         const union MHD_ConnectionInfo *info =
@@ -53,7 +68,7 @@ static void add(struct connections *all, struct MHD_Connection *connection, void
         if (!c)
                 return; /* without a deadline, but served */
         c->fd = info->connect_fd;
-        atomic_store(&c->deadline, time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000);
+        owe(c, OWES_HEADERS, time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000);
         pthread_mutex_lock(&all->mutex);
         c->next = all->first;
         if (c->next)
@@ -95,17 +110,13 @@ static struct connection *of(struct MHD_Connection *connection)
 
 void connections_settled(struct MHD_Connection *connection)
 {
-        struct connection *c = of(connection);
-        if (c)
-                atomic_store(&c->deadline, 0);
+        owe(of(connection), OWES_NOTHING, 0);
 }
 
 void connections_answered(struct MHD_Connection *connection)
 {
-        struct connection *c = of(connection);
-        if (c)
-                atomic_store(&c->deadline,
-                    time_monotonic_ms() + (SERVER_IDLE_SECONDS + SERVER_HEADER_SECONDS) * 1000);
+        owe(of(connection), OWES_HEADERS,
+            time_monotonic_ms() + (SERVER_IDLE_SECONDS + SERVER_HEADER_SECONDS) * 1000);
 }
 
 void connections_begun(struct MHD_Connection *connection)
@@ -113,24 +124,18 @@ void connections_begun(struct MHD_Connection *connection)
         struct connection *c = of(connection);
         int64_t soon = time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000;
         if (c && atomic_load(&c->deadline) > soon)
-                atomic_store(&c->deadline, soon);
+                owe(c, OWES_HEADERS, soon);
+}
+
+void connections_owes_body(struct MHD_Connection *connection, int64_t deadline)
+{
+        owe(of(connection), OWES_BODY, deadline);
 }
 
 void connections_skip(struct MHD_Connection *connection, int64_t deadline)
 {
-        struct connection *c = of(connection);
         int64_t pause = time_monotonic_ms() + SERVER_SKIP_PAUSE_MS;
-        if (!c)
-                return;
-        atomic_store(&c->answerable, true);
-        atomic_store(&c->deadline, pause < deadline ? pause : deadline);
-}
-
-void connections_owes(struct MHD_Connection *connection, int64_t deadline)
-{
-        struct connection *c = of(connection);
-        if (c)
-                atomic_store(&c->deadline, deadline);
+        owe(of(connection), OWES_REST, pause < deadline ? pause : deadline);
 }
 
 int connections_fd(struct MHD_Connection *connection)
@@ -139,15 +144,24 @@ int connections_fd(struct MHD_Connection *connection)
         return c ? c->fd : -1;
 }
 
+/* The library does not always notice the end of a connection in the middle of a body (0.9.75, when
+ * it comes right behind some bytes of it), and would keep it for a minute. */
+static bool has_left(const struct connection *c)
+{
+        char byte;
+        return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void connections_reap(struct connections *all)
 {
         int64_t now = time_monotonic_ms();
         pthread_mutex_lock(&all->mutex);
         for (struct connection *c = all->first; c; c = c->next) {
-                int64_t deadline = atomic_load(&c->deadline);
+                enum owes owes = atomic_load(&c->owes);
+                bool late = owes != OWES_NOTHING && now > atomic_load(&c->deadline);
                 /* The library notices, and gives the connection back. */
-                if (deadline && now > deadline)
-                        shutdown(c->fd, atomic_load(&c->answerable) ? SHUT_RD : SHUT_RDWR);
+                if (late || (owes >= OWES_BODY && has_left(c)))
+                        shutdown(c->fd, owes == OWES_REST ? SHUT_RD : SHUT_RDWR);
         }
         pthread_mutex_unlock(&all->mutex);
 }

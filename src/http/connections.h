@@ -25,10 +25,10 @@ void connections_settled(struct MHD_Connection *connection);
 void connections_answered(struct MHD_Connection *connection);
 /* Its next request has begun: the headers must follow soon. */
 void connections_begun(struct MHD_Connection *connection);
-/* It owes its body until `deadline` (time_monotonic_ms()). */
-void connections_owes(struct MHD_Connection *connection, int64_t deadline);
-/* It owes the rest of a body that is read past until `deadline`, and something every few seconds. It is
- * only kept from sending then, so that an answer can still reach the client. */
+/* It owes its body until `deadline` (time_monotonic_ms(), INT64_MAX: for ever). */
+void connections_owes_body(struct MHD_Connection *connection, int64_t deadline);
+/* It owes the rest of a body that is read past until `deadline`, and something every few seconds.
+ * It is only kept from sending then, so that an answer can still reach the client. */
 void connections_skip(struct MHD_Connection *connection, int64_t deadline);
 /* Its socket. */
 int connections_fd(struct MHD_Connection *connection);

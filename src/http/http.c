@@ -76,6 +76,10 @@ void http_request_free(struct request *r)
         atomic_fetch_sub(&r->server->under_way, 1);
         if (r->skipping)
                 atomic_fetch_sub(&r->server->skipping, 1);
+        if (r->stream && !r->answered)
+                stream_abandon(r->stream);
+        if (r->file)
+                stream_file_abandon(r->file);
         if (r->shrunk) {
                 free((char *)r->path.p);
                 free((char *)r->method);
@@ -187,6 +191,7 @@ static enum MHD_Result answer(struct request *r)
                 request_error(r, 500, "internal", "the handler gave no answer");
         if (r->stream) {
                 response = stream_response(r->stream);
+                r->answered = true;
         } else if (r->file) {
                 response = stream_file_response(r->file);
                 r->file = NULL;
@@ -361,8 +366,8 @@ static enum MHD_Result check(struct request *r, const char *method)
                 return turn_away(r, status, "unsupported_media_type", why);
         if (atomic_load(&s->stopping))
                 return turn_away(r, 503, "stopping", "the server is stopping");
-        if (!r->who.known)
-                connections_owes(r->connection, http_now_ms() + SERVER_VISITOR_BODY_SECONDS * 1000);
+        connections_owes_body(r->connection,
+            r->who.known ? INT64_MAX : http_now_ms() + SERVER_VISITOR_BODY_SECONDS * 1000);
         return MHD_YES;
 }
 

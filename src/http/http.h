@@ -15,8 +15,11 @@ void http_quiesce(struct server *s);
 /* Every connection is closed. Nobody may hold a suspended one. */
 void http_stop(struct server *s);
 
-/* stream.c: the answer of a request that became a stream. */
+/* streams.c: the answer of a request that became a stream. */
 struct MHD_Response *stream_response(struct stream *stream);
 struct MHD_Response *stream_file_response(struct file_answer *f);
+/* The request ended before it could be answered: there will be no reader. */
+void stream_abandon(struct stream *stream);
+void stream_file_abandon(struct file_answer *f);
 
 #endif

@@ -62,6 +62,7 @@ struct request {
         bool checked;
         bool handed_over;
         bool done;
+        bool answered; /* the library has its stream */
         bool refused;
         bool late;     /* refused; answered when its body has been read past */
         bool skipping; /* counted among those whose body is read past */

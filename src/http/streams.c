@@ -1,14 +1,19 @@
 /* streams.c - see streams.h */
 #include "http/streams.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "http/connections.h"
 #include "http/server_core.h"
 #include "http/http.h"
 #include "http/http_limits.h"
 #include "http/libmhd.h"
+
+#define LOOK_MS 1000 /* between two looks at an idle reader */
 
 /* A piece that is larger than a queue. Those who wait for the same one share it. */
 struct blob {
@@ -31,8 +36,10 @@ struct stream {
         bool broken; /* end now, without a clean last chunk */
         bool cut;    /* end like that once what is queued has been sent */
         bool gone;   /* the connection is over */
+        int fd;      /* the connection's */
         int64_t last_ms;
-        int64_t taken_ms; /* when the reader last took something, or the queue was empty */
+        int64_t looked_ms; /* when we last asked whether the reader has hung up */
+        int64_t taken_ms;  /* when the reader last took something, or the queue was empty */
         char token_id[40];
         uint64_t token_version;
         void (*on_close)(void *ctx);
@@ -196,6 +203,11 @@ struct MHD_Response *stream_response(struct stream *s)
         return r;
 }
 
+void stream_abandon(struct stream *s)
+{
+        on_gone(s);
+}
+
 struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), void *ctx)
 {
         struct streams *all = r->server->streams;
@@ -206,6 +218,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         }
         s->server = r->server;
         s->connection = r->connection;
+        s->fd = connections_fd(r->connection);
         s->refs = 2;
         s->on_close = on_close;
         s->ctx = ctx;
@@ -347,6 +360,18 @@ static bool is_revoked(struct stream *s, uint64_t version)
         return !identities_valid(s->server->identities, s->token_id);
 }
 
+/* The library does not look at a suspended connection. One that was hung up gets a keep-alive at
+ * once, which shows whether its reader has only finished sending. Under the stream's mutex. */
+static bool is_hung_up(struct stream *s, int64_t now)
+{
+        char c;
+        if (!s->suspended || s->fd < 0 || now - s->looked_ms < LOOK_MS)
+                return false;
+        s->looked_ms = now;
+        ssize_t n = recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void streams_tick(struct streams *all)
 {
         static const char ALIVE[] = ": alive\n\n";
@@ -360,7 +385,7 @@ void streams_tick(struct streams *all)
                         put(s, REVOKED, sizeof REVOKED - 1);
                         s->ended = s->cut = true;
                         wake(s);
-                } else if (now - s->last_ms >= SERVER_KEEPALIVE_MS) {
+                } else if (now - s->last_ms >= SERVER_KEEPALIVE_MS || is_hung_up(s, now)) {
                         put(s, ALIVE, sizeof ALIVE - 1);
                         s->last_ms = now;
                         wake(s);
@@ -433,6 +458,11 @@ struct MHD_Response *stream_file_response(struct file_answer *f)
 {
         return libmhd.create_response_from_callback(
             f->size, SERVER_RAW_BLOCK, feed_file, f, free_file);
+}
+
+void stream_file_abandon(struct file_answer *f)
+{
+        free_file(f);
 }
 
 void stream_file(struct request *r, int status, const char *content_type, uint64_t size,
