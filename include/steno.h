@@ -246,6 +246,10 @@ struct steno_append_options {
         uint64_t max_inline_chars;   /* 0: the store's */
         uint64_t max_inline_bytes;
         const char *message_id; /* for one message that carries no id of its own; NULL makes one */
+        const char *via; /* of a model's reply: the URL of the endpoint that made it, a space, and
+                            the model; NULL: not known. See steno_view_options */
+        uint64_t of_seq; /* of a result: the seq of the message with its call, where the writer
+                            knows it; 0: found by its id */
 };
 
 struct steno_receipt;
@@ -363,6 +367,10 @@ struct steno_view_options {
                                         were sent in this format they are given as they were sent,
                                         unrepaired and one for one. Else it is the usual view with
                                         outputs in full. No edits, no budget */
+        const char *via;             /* the endpoint and model that will read it, as in
+                                        steno_append_options. What only the endpoint understands
+                                        that made it (thinking, signatures, members that no API
+                                        has) is left out for another one. NULL: nothing is */
 };
 
 /*

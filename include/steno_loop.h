@@ -139,6 +139,7 @@ enum steno_loop_flags {
         STENO_LOOP_CONTINUE = 1,         /* no prompt: go on from the stored history */
         STENO_LOOP_NO_STREAM = 2,        /* ask for whole replies */
         STENO_LOOP_NO_CONTEXT_TOOLS = 4, /* do not add the context_* tools */
+        STENO_LOOP_STRICT = 8,           /* send only members that the provider's own types have */
 };
 
 struct steno_loop_options {

@@ -21,6 +21,8 @@ struct append_work {
         const struct format *format;
         uint32_t flags;
         struct str message_id; /* the caller's for a message that has none */
+        struct str via;        /* where a model's reply came from */
+        uint64_t of_seq;       /* the message with the call that a result answers */
         size_t count;          /* of messages */
         struct carry_options carry;
         struct json j;
@@ -57,6 +59,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->batch.durability = OPTION(opt, struct steno_append_options, durability, STENO_FULL);
         w->batch.key = str_of(key);
         w->message_id = str_of(OPTION(opt, struct steno_append_options, message_id, NULL));
+        w->via = str_of(OPTION(opt, struct steno_append_options, via, NULL));
+        w->of_seq = OPTION(opt, struct steno_append_options, of_seq, 0);
         w->count = 1;
         if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
                 return error_set(err, STENO_EINVAL, "durability %d", w->batch.durability);
@@ -295,8 +299,13 @@ static int take_message(
                 return error_set(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
         int rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
-        if (rc == 0)
-                rc = take_id(w, e, err);
+        if (rc)
+                return rc;
+        if (str_is(e->about.role, "assistant"))
+                e->about.via = w->via;
+        if (e->about.answer_count && !e->about.call_count)
+                e->about.of = w->of_seq;
+        rc = take_id(w, e, err);
         if (rc == 0)
                 rc = give_ids(w, msg, e, err);
         if (rc)

@@ -150,6 +150,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         v->hub.budget = OPT(budget, 0);
         v->hub.count_tokens = OPT(count_tokens, false);
         v->hub.strict = OPT(strict, false);
+        v->hub.via = str_of(OPT(via, NULL));
         v->hub.pin = UINT64_MAX;
         v->pin = OPT(pin, NULL);
         v->report.no_ids = OPT(no_ids, false);

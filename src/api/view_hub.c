@@ -285,6 +285,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         }
         if (give_ids(v, item->about, to))
                 return error_nomem(v->err);
+        to->via = arena_dup(&v->arena, item->about->via);
         give_refs(v, &carried, m, to);
         if (item->hidden)
                 hide_results(to);
@@ -428,6 +429,7 @@ int view_hub_write(struct view_hub *v, struct str *json)
             .valid = provider,
             .strip_own = provider,
             .strict = v->strict,
+            .via = v->via,
             .on_loss = view_report_loss,
             .loss_ctx = v->report,
             .on_repair = tell_repair,

@@ -27,7 +27,8 @@ struct view_hub {
         uint64_t pin;
         uint64_t budget;
         bool count_tokens;
-        bool strict; /* only what the provider's table has (format/rules.h) */
+        bool strict;    /* only what the provider's table has (format/rules.h) */
+        struct str via; /* the endpoint that will read it (model/via.h); absent: not known */
         struct view_report *report;
         struct steno_error *err;
         /* the rest is its own */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "model/via.h"
 
 struct held {
         struct feed_item item; /* copies, in the arena */
@@ -47,7 +48,7 @@ static bool is_ready(const struct view_stream *s, const struct feed_item *item)
         const struct about *a = item->about;
         return s->copy && !item->damaged && !item->hidden && !a->own_fields && !a->error &&
                !a->orphan && !a->duplicate && str_is(item->fmt, s->hub->format->name) &&
-               a->call_count <= 64 && !has_twins(a) &&
+               a->call_count <= 64 && !has_twins(a) && !via_is_foreign(a->via, s->hub->via) &&
                (a->plain == FORMAT_READY_RULE || s->hub->format->ready(item->m)) &&
                view_hub_lack(s->hub, a) == VIEW_LACKS_NOTHING;
 }
@@ -110,7 +111,7 @@ static void copy_outs(struct arena *arena, struct about *a)
 static void copy_about(struct arena *arena, struct about *a)
 {
         struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
-            &a->ref, &a->ref_sha, &a->own_id, &a->key, &a->sha};
+            &a->ref, &a->ref_sha, &a->own_id, &a->via, &a->key, &a->sha};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                 copy_text(arena, texts[i]);
         copy_list(arena, &a->calls, a->call_count);

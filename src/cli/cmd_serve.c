@@ -21,6 +21,7 @@ struct serve_opts {
         const char *model;
         const char *script;
         bool no_tools;
+        bool strict;
 };
 
 static int announce(struct cli *c, const struct server *s)
@@ -80,6 +81,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .directory = ".",
             .store_path = cli_store_path(c),
             .no_tools = o->no_tools,
+            .strict = o->strict,
             .provider = o->script ? "script" : o->provider,
             .base_url = o->base_url,
             .model = o->model};
@@ -125,6 +127,8 @@ static const struct opt serve_table[] = {
         "a scripted model instead of a real one"},
     {"no-tools", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, no_tools),
         "neither commands nor MCP servers"},
+    {"strict", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, strict),
+        "send only members that the provider's own types have"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

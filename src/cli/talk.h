@@ -22,6 +22,7 @@ struct talk_opts {
         struct opt_number budget;
         bool no_tools;
         bool no_stream;
+        bool strict;
 };
 
 /* Rows of an option table; `type` is the command's struct. */
@@ -29,7 +30,7 @@ struct talk_opts {
         {"model", 0, OPT_TEXT, "M", offsetof(type, talk.model),                                    \
             "the model's name ($STENO_MODEL)"},                                                    \
             {"provider", 0, OPT_TEXT, "NAME", offsetof(type, talk.provider),                       \
-                "whose API the endpoint speaks: openai, script ($STENO_PROVIDER)"},                \
+                "whose API the endpoint speaks: openai, anthropic, script ($STENO_PROVIDER)"},     \
             {"base-url", 0, OPT_TEXT, "URL", offsetof(type, talk.base_url),                        \
                 "an OpenAI-compatible endpoint ($OPENAI_BASE_URL)"},                               \
             {"system", 0, OPT_TEXT, "T", offsetof(type, talk.system),                              \
@@ -47,6 +48,8 @@ struct talk_opts {
                 "only the context tools: no commands, no MCP servers"},                            \
             {"no-stream", 0, OPT_FLAG, NULL, offsetof(type, talk.no_stream),                       \
                 "ask for whole replies"},                                                          \
+            {"strict", 0, OPT_FLAG, NULL, offsetof(type, talk.strict),                             \
+                "send only members that the provider's own types have"},                           \
         {                                                                                          \
                 "script", 0, OPT_TEXT, "FILE", offsetof(type, talk.script),                        \
                     "a scripted model instead of a real one"                                       \

@@ -9,6 +9,7 @@
 #include "format/turns.h"
 #include "format/writing.h"
 #include "model/token.h"
+#include "model/via.h"
 
 struct fit {
         struct writer *w;
@@ -452,6 +453,23 @@ static bool is_strange(struct fit *f, const struct message *m, const struct part
         return strange;
 }
 
+/* The extras but for one of them. */
+static struct extra *without(struct fit *f, const struct extra *list, const struct extra *one)
+{
+        struct extra *first = NULL, **end = &first;
+        for (; list; list = list->next) {
+                if (list == one)
+                        continue;
+                *end = arena_alloc(f->arena, sizeof **end);
+                if (!*end)
+                        return NULL;
+                **end = *list;
+                end = &(*end)->next;
+        }
+        *end = NULL;
+        return first;
+}
+
 /* ---- parts that mean something only beside another ---- */
 
 /* A member of an opaque part, as text; absent where it is no string. */
@@ -499,60 +517,80 @@ static bool is_server_orphan(struct fit *f, const struct message *m, const struc
 }
 
 /* Thinking and signatures are worth something only where they were made. */
-static bool is_foreign(const struct fit *f, const struct message *m)
-{
-        return f->w->via.n && m->via.n && !str_eq(f->w->via, m->via);
-}
-
 static bool is_secret(struct fit *f, const struct message *m, const struct part *p)
 {
-        (void)f;
-        (void)m;
         if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
                 return true;
-        return p->kind == PART_OPAQUE && p->raw.p &&
-               memmem(p->raw.p, p->raw.n, "\"encrypted_content\"", 19);
+        if (p->kind != PART_OPAQUE || !p->raw.p || m->origin != f->w->format)
+                return false;
+        return memmem(p->raw.p, p->raw.n, "\"encrypted_content\"", 19) ||
+               str_is(opaque_member(f, p, "type"), "reasoning");
+}
+
+/* The type in the table of what an extra stands in; NULL: all of them stay. */
+static const char *type_of(const struct fit *f, const struct part *p)
+{
+        static const struct {
+                const struct format *format;
+                const char *message, *text, *call;
+        } types[] = {{&format_openai, "assistant", "text", "function_call"},
+            {&format_anthropic, "assistant", "text", "use"},
+            {&format_gemini, "message", "part", "part"}};
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+                if (types[i].format != f->w->format)
+                        continue;
+                return !p                     ? types[i].message
+                       : p->kind == PART_TEXT ? types[i].text
+                       : p->kind == PART_CALL ? types[i].call
+                                              : NULL;
+        }
+        return NULL;
+}
+
+/* Members that no API has, and Gemini's signatures. */
+static bool is_opaque_extra(const struct fit *f, const char *type, const struct extra *x)
+{
+        struct str name = str_span(x->key.p + 1, x->key.n - 2);
+        return !x->inner &&
+               (!rules_has_member(f->rules, type, name) || str_is(name, "thoughtSignature"));
+}
+
+static struct extra *without_opaque(struct fit *f, const char *type, struct extra *list)
+{
+        for (struct extra *x = type ? list : NULL; x; x = x->next)
+                if (is_opaque_extra(f, type, x))
+                        return without_opaque(f, type, without(f, list, x));
+        return list;
 }
 
 static int fit_origin(struct fit *f, struct message *m, bool *touched)
 {
         static const char why[] = "only the endpoint that made it can read it";
-        if (!is_foreign(f, m))
+        bool own = m->origin == f->w->format;
+        if (!via_is_foreign(m->via, f->w->via))
                 return 0;
         if (drop_parts(f, m, touched, is_secret, why))
                 return STENO_ENOMEM;
+        struct extra *rest = own ? without_opaque(f, type_of(f, NULL), m->extras) : m->extras;
+        if (rest != m->extras) {
+                if (!own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                m->extras = rest;
+                writing_lose(f->w, m, "message", why);
+        }
         for (size_t i = 0; i < m->count; i++) {
                 struct part *p = &m->parts[i];
-                if (!p->signature.p)
+                rest = own ? without_opaque(f, type_of(f, p), p->extras) : p->extras;
+                if (!p->signature.p && rest == p->extras)
                         continue;
                 if (!own_parts(f, m, touched))
                         return STENO_ENOMEM;
                 p = &m->parts[i];
                 p->signature = p->raw = (struct str){0};
-                struct extra **x = &p->extras;
-                while (*x && !str_is((*x)->key, "\"extra_content\""))
-                        x = &(*x)->next;
-                if (*x)
-                        *x = (*x)->next;
+                p->extras = rest;
                 writing_lose(f->w, m, "signature", why);
         }
-        return 0;
-}
-
-static struct extra *without(struct fit *f, const struct extra *list, const struct extra *one)
-{
-        struct extra *first = NULL, **end = &first;
-        for (; list; list = list->next) {
-                if (list == one)
-                        continue;
-                *end = arena_alloc(f->arena, sizeof **end);
-                if (!*end)
-                        return NULL;
-                **end = *list;
-                end = &(*end)->next;
-        }
-        *end = NULL;
-        return first;
+        return f->arena->failed;
 }
 
 static bool is_signature(struct str s)

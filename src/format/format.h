@@ -39,13 +39,13 @@
 typedef void (*format_loss_fn)(void *ctx, uint64_t seq, struct str field, const char *why);
 
 struct writer {
-        struct buf *out;        /* JSON goes here */
-        struct arena *arena;    /* for what has to be made on the way */
-        bool valid;             /* what the provider accepts; else as near as can be */
-        bool rebuild;           /* never copy `raw`: for tests of rule 2 */
-        bool strip_own;         /* openai: leave Steno's own fields out */
-        bool strict;            /* with `valid`: only members of the provider's table (rules.h) */
-        struct str via;         /* the endpoint and model that will read it; absent: not known */
+        struct buf *out;     /* JSON goes here */
+        struct arena *arena; /* for what has to be made on the way */
+        bool valid;          /* what the provider accepts; else as near as can be */
+        bool rebuild;        /* never copy `raw`: for tests of rule 2 */
+        bool strip_own;      /* openai: leave Steno's own fields out */
+        bool strict;         /* with `valid`: only members of the provider's table (rules.h) */
+        struct str via;      /* the endpoint that will read it (model/via.h); absent: not known */
         format_loss_fn on_loss; /* may be NULL */
         void *loss_ctx;
         void (*on_repair)(void *ctx, const struct repair_note *note); /* may be NULL */

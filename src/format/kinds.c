@@ -293,7 +293,8 @@ void kinds_write(struct writer *w, const struct message *m, const struct part *p
         if (call) {
                 if (!k->name)
                         writing_string(w, "name", p->name.p ? p->name : STR(""));
-                if (!k->name && (p->arguments_text || !writing_own(w, m)))
+                /* These are strings at the API, also where an edit made them an object. */
+                if (!k->name && (p->arguments_text || w->valid || !writing_own(w, m)))
                         writing_arguments_text(w, m, k->input, p);
                 else
                         write_input(w, p, k);

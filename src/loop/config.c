@@ -38,7 +38,7 @@ static const struct setting {
 
 /* Settings that have a reader of their own. "$schema" is for editors. */
 static const char *const lists[] = {
-    "mcpServers", "permissions", "environment", "limits", "$schema"};
+    "mcpServers", "permissions", "environment", "limits", "strict", "$schema"};
 
 static const struct limit {
         const char *key;
@@ -200,6 +200,21 @@ static int read_object(
         return *out ? 0 : error_nomem(err);
 }
 
+static int read_switch(const struct json *j, const char *key, const char *where,
+    enum config_switch *out, struct steno_error *err)
+{
+        json_ref r = json_get(j, 0, key);
+        enum json_type type = json_type(j, r);
+
+        if (r == JSON_NONE)
+                return 0;
+        if (type != JSON_TRUE && type != JSON_FALSE)
+                return error_set(
+                    err, STENO_EINVAL, "%.120s: \"%s\" must be true or false", where, key);
+        *out = type == JSON_TRUE ? CONFIG_ON : CONFIG_OFF;
+        return 0;
+}
+
 #define KEYS_MAX (COUNT(settings) + COUNT(lists) + 1)
 
 static void list_keys(const char *known[KEYS_MAX])
@@ -245,6 +260,8 @@ static int read_document(struct config *c, const struct json *j, const char *con
         }
         if (rc == 0)
                 rc = check_params(c, path, err);
+        if (rc == 0)
+                rc = read_switch(j, "strict", path, &c->strict, err);
         if (rc == 0)
                 rc = json_keys_strings(j, 0, "environment", path, &c->environment, err);
         snprintf(where, sizeof(where), "%.120s: limits", path);
@@ -333,6 +350,8 @@ static int lay_over(struct config *c, struct config *from, struct steno_error *e
                 if (value != UINT64_MAX)
                         *limit_in(&c->limits, &limits[i]) = value;
         }
+        if (from->strict)
+                c->strict = from->strict;
         int rc = add_names(c, from, err);
         if (rc == 0)
                 rc = put_rules_first(c, from, err);

@@ -8,7 +8,7 @@
  *
  *   {
  *     "provider": "openai", "baseUrl": "https://...", "apiKey": "...", "model": "...",
- *     "system": "...", "params": {"temperature": 0},
+ *     "system": "...", "params": {"temperature": 0}, "strict": false,
  *     "mcpServers": {"files": {"command": "npx", "args": ["..."], "env": {"A": "b"}, "cwd": "..."},
  *                    "web": {"type": "http", "url": "https://...", "headers": {"A": "${TOKEN}"}}},
  *     "permissions": [...],              permission.h
@@ -46,13 +46,20 @@ struct config_limits {
         uint64_t command_cpu_seconds;
 };
 
+enum config_switch {
+        CONFIG_UNSET,
+        CONFIG_ON,
+        CONFIG_OFF,
+};
+
 struct config {
         char *provider;
         char *base_url;
         char *api_key;
         char *model;
         char *system;
-        char *params; /* JSON object */
+        char *params;              /* JSON object */
+        enum config_switch strict; /* send only members that the provider's own types have */
         struct mcp_servers servers;
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */

@@ -68,10 +68,39 @@ static int take_options(
         return rc;
 }
 
+/* The base URL without what may be secret (user and password, a query) or makes no difference. */
+static struct str endpoint(const struct loop *c)
+{
+        const char *url = c->opt.base_url ? c->opt.base_url : c->provider->base_url;
+        struct str s = str_of(url ? url : c->provider->name);
+        const char *query = memchr(s.p, '?', s.n);
+        s.n = query ? (size_t)(query - s.p) : s.n;
+        while (s.n && s.p[s.n - 1] == '/')
+                s.n--;
+        return s;
+}
+
+/* Replies are marked with the endpoint and the model that made them. */
+static int name_source(struct loop *c, struct steno_error *err)
+{
+        struct str url = endpoint(c);
+        const char *host = memmem(url.p, url.n, "://", 3);
+        size_t scheme = host ? (size_t)(host - url.p) + 3 : 0;
+        const char *at = memrchr(url.p + scheme, '@', url.n - scheme);
+        size_t rest = at ? (size_t)(at - url.p) + 1 : scheme;
+        int n = asprintf(&c->via, "%.*s%.*s %s", (int)scheme, url.p, (int)(url.n - rest),
+            url.p + rest, c->opt.model ? c->opt.model : "");
+        if (n < 0)
+                c->via = NULL;
+        return n < 0 ? error_nomem(err) : 0;
+}
+
 static int open_client(struct loop *c, struct steno_error *err)
 {
         const struct steno_loop_options *o = &c->opt;
         int rc = provider_find(o->provider, &c->provider, err);
+        if (rc == 0)
+                rc = name_source(c, err);
         if (rc)
                 return rc;
         if (c->provider->needs_model && (!o->model || !o->model[0]))
@@ -346,6 +375,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
                 c.client->close(c.client);
         toolset_release(&c.tools);
         free(c.offered);
+        free(c.via);
         buf_release(&c.callers);
         buf_release(&c.final_text);
         return rc;

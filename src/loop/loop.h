@@ -33,6 +33,7 @@ struct loop {
         struct steno_loop_options opt; /* defaults filled in */
         const struct provider *provider;
         struct provider_client *client;
+        char *via; /* the endpoint and the model, as replies are marked with them */
         struct steno_tools tools;
         struct provider_tool *offered; /* what the provider is told of each of them */
         struct steno_run *run;         /* claimed before anything is written */

@@ -34,8 +34,11 @@ static void put_origin(struct jsonw *w, const struct loop *c)
 static int append(
     struct loop *c, struct str json, const char *format, uint32_t flags, struct steno_error *err)
 {
-        struct steno_append_options opt = {
-            .size = sizeof(opt), .durability = STENO_FULL, .flags = flags, .format = format};
+        struct steno_append_options opt = {.size = sizeof(opt),
+            .durability = STENO_FULL,
+            .flags = flags,
+            .format = format,
+            .via = c->via};
         struct steno_receipt *receipt = NULL;
         int rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
         steno_receipt_free(receipt);

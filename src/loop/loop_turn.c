@@ -23,7 +23,9 @@ static int put_history(struct loop *c, struct buf *out, struct steno_error *err)
             .format = c->provider->format,
             .edit_strategies = c->opt.edit_strategies,
             .budget = c->opt.budget,
-            .outputs = STENO_OUTPUTS_STUB};
+            .outputs = STENO_OUTPUTS_STUB,
+            .strict = c->opt.flags & STENO_LOOP_STRICT,
+            .via = c->via};
         int rc = steno_view(c->opt.conv, &opt, into_buf, out, NULL, err);
         return rc ? rc : buf_check(out, err);
 }

@@ -29,6 +29,8 @@ static int read_config(
                 rc = override(&s->config, "model", opt->model, err);
         if (rc == 0)
                 rc = override(&s->config, "system", opt->system, err);
+        if (opt->strict)
+                s->config.strict = CONFIG_ON;
         if (s->config.warnings)
                 buf_puts(&s->warnings, s->config.warnings);
         s->permission.rules = s->config.rules;
@@ -161,6 +163,8 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
         fill(&opt->model, c->model);
         fill(&opt->system, c->system);
         fill(&opt->params_json, c->params);
+        if (c->strict == CONFIG_ON)
+                opt->flags |= STENO_LOOP_STRICT;
         if (!opt->tools)
                 opt->tools = &s->tools;
         if (!opt->permit) {

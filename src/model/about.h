@@ -73,6 +73,7 @@ struct about {
         struct about_out *outs; /* outputs that were taken out, in order of `at` */
         size_t out_count;
         uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
+        struct str via;    /* of a model's reply: the endpoint that made it, a space, the model */
         struct str own_id; /* the id that the message carries, where its record has another */
         struct str key;    /* idempotency key, on a batch's first record */
         uint64_t prev;     /* of an amendment: seq of the amendment before it, 0 for the first */

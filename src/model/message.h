@@ -156,7 +156,7 @@ struct message {
         struct str id;          /* string; the message's own */
         struct str name;        /* string; the speaker's */
         struct str created_at;  /* string */
-        struct str via;         /* text; the endpoint and model that made it; absent: not known */
+        struct str via;         /* text (via.h): the endpoint and model; absent: not known */
         enum shape shape;
         struct part *parts;
         size_t count;

@@ -130,6 +130,23 @@ static void a_stronger_layer_replaces_a_weaker_one(void **state)
         world_release(&w);
 }
 
+static void strict_is_set_by_the_strongest_layer(void **state)
+{
+        (void)state;
+        struct world w;
+
+        world_init(&w, "{\"strict\":true}", "{\"model\":\"m\"}");
+        assert_int_equal(trust_record(w.home, w.file, NULL, &w.err), 0);
+        assert_int_equal(world_load(&w), 0);
+        assert_int_equal(w.config.strict, CONFIG_ON);
+        world_release(&w);
+        world_init(&w, "{\"strict\":true}", "{\"strict\":false}");
+        assert_int_equal(trust_record(w.home, w.file, NULL, &w.err), 0);
+        assert_int_equal(world_load(&w), 0);
+        assert_int_equal(w.config.strict, CONFIG_OFF);
+        world_release(&w);
+}
+
 static void the_providers_own_variables_are_read(void **state)
 {
         (void)state;
@@ -359,6 +376,7 @@ static void mistakes_are_answered_with_file_key_and_suggestion(void **state)
             {"{\"mcpServers\":{\"a\":{\"command\":\"x\",\"env\":{\"A\":1}}}}", "names and strings"},
             {"{\"mcpServers\":[]}", "must be an object"},
             {"{\"params\":[]}", "must be an object"},
+            {"{\"strict\":1}", "\"strict\" must be true or false"},
             {"{", "config.json"},
             {"[]", "not an object"},
         };
@@ -394,6 +412,7 @@ int main(void)
             cmocka_unit_test(an_untrusted_folder_configures_nothing),
             cmocka_unit_test(an_untrusted_file_that_is_wrong_stops_nothing),
             cmocka_unit_test(params_cannot_replace_the_conversation),
+            cmocka_unit_test(strict_is_set_by_the_strongest_layer),
             cmocka_unit_test(a_trusted_folder_counts_until_a_byte_changes),
             cmocka_unit_test(trust_is_in_one_path_and_can_be_taken_back),
             cmocka_unit_test(a_damaged_trust_file_trusts_nobody),

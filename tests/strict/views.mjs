@@ -6,14 +6,12 @@
 // 10,000 histories with STENO_TEST_LONG=1, else a twentieth. They go through one server, and a few
 // also through the command line, which must give the same views. Each history has a seed of its own,
 // printed when a view of it is refused; STENO_TEST_SEED repeats a run.
-//
-// What is known to fail still is in known-failures.json (known.mjs).
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { Failures, onceWrong } from "./failures.mjs";
 import { history, kindsOfHistories } from "./histories.mjs";
 import { check, needTypes, providers } from "./judges.mjs";
-import { Failures, knownSeeds } from "./known.mjs";
 import { done, here, pooled, ram, report, rounds, run, seed, shown, steno, times } from "./tap.mjs";
 
 needTypes();
@@ -25,7 +23,7 @@ process.on("exit", () => server.kill());
 
 const seeds = [
   ...new Set([
-    ...knownSeeds("append", ...providers, "uimessage", "modelmessage", "langchain"),
+    ...onceWrong,
     ...times(rounds(10000), (i) => (seed + i * 104729) >>> 0),
   ]),
 ];

@@ -1,0 +1,28 @@
+/*
+ * via.h - where a model's reply came from: the URL of the endpoint, a space, the model.
+ *
+ * Some of a reply means something only to the endpoint that made it: thinking with its signature,
+ * encrypted reasoning, members that no API documents. They go back to that endpoint and to no
+ * other.
+ */
+#ifndef MODEL_VIA_H
+#define MODEL_VIA_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+/* Without the model. */
+static inline struct str via_endpoint(struct str via)
+{
+        const char *space = via.n ? memchr(via.p, ' ', via.n) : NULL;
+        return space ? str_span(via.p, (size_t)(space - via.p)) : via;
+}
+
+/* Was it made by another endpoint than the one that will read it? Not where one is not known. */
+static inline bool via_is_foreign(struct str made, struct str reader)
+{
+        return made.n && reader.n && !str_eq(via_endpoint(made), via_endpoint(reader));
+}
+
+#endif
