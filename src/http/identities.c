@@ -3,7 +3,8 @@
  *
  *   I1  A check waits for nothing but the exchange of a pointer: no file is read and no other
  *       process is waited for while `lock` is held for writing.
- *   I2  Who changes the tokens waits SERVER_LOCK_MS at most for those who change them as well.
+ *   I2  Who changes the tokens waits SERVER_LOCK_MS at most for another process, and so does
+ *       everybody behind it together.
  */
 #include "http/identities.h"
 
@@ -44,6 +45,8 @@ struct identities {
         pthread_mutex_t mutex; /* reading the file, and `changing` */
         pthread_cond_t changed;
         bool changing;
+        uint64_t
+            given_up; /* changes that another process locked out; who waits behind gives up too */
         pthread_rwlock_t lock; /* what follows; taken after the mutex (I1) */
         struct token *list;
         size_t count;
@@ -252,18 +255,24 @@ static void keep_damaged(struct identities *ids)
         free(text);
 }
 
+static int locked_out(struct steno_error *err)
+{
+        return error_set(err, STENO_ETIMEOUT, "another process keeps the store locked");
+}
+
 /* Takes the place of whoever changes the tokens: in this process, and by flock on the root among
  * all of them, so that nobody's change is lost. Called with the mutex held, which it leaves for as
  * long as it waits (I2). */
 static int begin_change(struct identities *ids, struct steno_error *err)
 {
         const struct fs *fs = ids->env->fs;
-        int64_t until = time_monotonic_ms() + SERVER_LOCK_MS;
-        while (ids->changing && wait_until(&ids->changed, &ids->mutex, until))
-                ;
-        if (ids->changing)
-                return error_set(err, STENO_ETIMEOUT, "the tokens are being changed");
+        uint64_t given_up = ids->given_up;
         int sys;
+        while (ids->changing && given_up == ids->given_up)
+                pthread_cond_wait(&ids->changed, &ids->mutex);
+        if (given_up != ids->given_up)
+                return locked_out(err);
+        int64_t until = time_monotonic_ms() + SERVER_LOCK_MS;
         ids->changing = true;
         while ((sys = fs->flock(fs, ids->root, LOCK_EX | LOCK_NB)) == -EWOULDBLOCK &&
                time_monotonic_ms() < until)
@@ -271,10 +280,9 @@ static int begin_change(struct identities *ids, struct steno_error *err)
         if (sys == 0)
                 return 0;
         ids->changing = false;
+        ids->given_up++;
         pthread_cond_broadcast(&ids->changed);
-        return sys == -EWOULDBLOCK
-                   ? error_set(err, STENO_ETIMEOUT, "another process keeps the store locked")
-                   : error_sys(err, sys, "locking the store");
+        return sys == -EWOULDBLOCK ? locked_out(err) : error_sys(err, sys, "locking the store");
 }
 
 static void end_change(struct identities *ids)
