@@ -1,6 +1,7 @@
 /* request.c - see request.h */
 #include "http/request.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,13 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
         };
+        /* What there is not enough of now, there may be later. */
+        if (err->sys == EMFILE || err->sys == ENFILE || err->sys == EAGAIN || err->sys == ENOMEM ||
+            rc == STENO_ENOMEM) {
+                request_header_out(r, "Retry-After", "1");
+                request_error(r, 503, "busy", "%s", err->msg);
+                return;
+        }
         /* A system error of the server is not the caller's fault: 500, not 403. */
         bool ours = rc == STENO_EDENIED && err->sys;
         for (size_t i = 0; i < sizeof MAP / sizeof *MAP && !ours; i++) {

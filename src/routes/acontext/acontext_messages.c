@@ -265,7 +265,7 @@ void acontext_message_store(struct request *r)
         json_init(&j);
         struct form *form = form_is(r) ? calloc(1, sizeof *form) : NULL;
         if (form_is(r) && !form)
-                request_error(r, 500, "internal", "out of memory");
+                request_error(r, 503, "busy", "out of memory");
         else if (read_payload(r, form, &j))
                 store_payload(r, conv, &j, form);
         if (form)

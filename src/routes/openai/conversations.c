@@ -102,7 +102,7 @@ static bool normalise_items(
         }
         buf_putc(out, ']');
         if (out->failed)
-                request_error(r, 500, "out of memory", "out of memory");
+                request_error(r, 503, "busy", "out of memory");
         return !out->failed;
 }
 

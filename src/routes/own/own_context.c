@@ -231,7 +231,7 @@ void own_context_raw(struct request *r)
                 if (rc)
                         request_failed(r, rc, &err);
                 else
-                        request_error(r, 500, "out of memory", "out of memory");
+                        request_error(r, 503, "busy", "out of memory");
                 free(raw);
                 steno_conv_close(conv);
                 return;

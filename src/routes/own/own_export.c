@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/error.h"
 #include "base/named_file.h"
 #include "http/streams.h"
 
@@ -81,7 +82,9 @@ void own_session_export(struct request *r)
         if (spool)
                 spool->fd = named_file_temp();
         if (!spool || spool->fd < 0) {
-                request_error(r, 507, "full", "there is no room for a temporary file");
+                int failed = spool ? error_sys(&err, spool->fd, "making a temporary file")
+                                   : error_nomem(&err);
+                request_failed(r, failed, &err);
                 free(spool);
                 steno_conv_close(conv);
                 return;
