@@ -395,6 +395,13 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         return MHD_YES;
 }
 
+static struct workers *lane(struct server *s, const struct route *route)
+{
+        return route->flags & ROUTE_TURN     ? s->turns
+               : route->flags & ROUTE_URGENT ? s->urgent
+                                             : s->workers;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_size, void **req_cls)
 {
@@ -423,7 +430,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         r->handed_over = true;
         connections_settled(connection);
         libmhd.suspend_connection(connection);
-        if (!workers_run(s->workers, r)) {
+        if (!workers_run(lane(s, r->route), r)) {
                 request_error(r, 503, "busy", "too many requests at once");
                 http_finish(r);
         }

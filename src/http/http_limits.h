@@ -11,6 +11,9 @@
 #define SERVER_BACKLOG 1024                 /* connections that wait to be accepted */
 #define SERVER_WORKERS 64                   /* handlers may wait for a disk: appends share a sync */
 #define SERVER_QUEUE_MAX 4096               /* requests that wait for a worker; then 503 */
+#define SERVER_TURNS_MAX 512                /* turns under way, each with a thread; then 503 */
+#define SERVER_VISITOR_TURNS_MAX 64         /* of these, visitors' */
+#define SERVER_URGENT_WORKERS 64            /* for stop, approve and health */
 #define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */
 #define SERVER_URI_MAX (8 * KIB)
 #define SERVER_HEADERS_MAX 100

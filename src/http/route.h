@@ -22,6 +22,8 @@ enum route_flags {
         ROUTE_MULTIPART = 1, /* takes multipart/form-data as well as JSON */
         ROUTE_BYTES = 4,     /* takes a file, whatever it calls itself */
         ROUTE_STREAMS = 2,   /* may answer with a stream */
+        ROUTE_TURN = 8,      /* may last as long as a turn: has a thread of its own */
+        ROUTE_URGENT = 16,   /* is answered under any load: never waits for another request */
 };
 
 typedef void (*route_fn)(struct request *r);

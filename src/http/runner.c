@@ -1,6 +1,7 @@
 /* runner.c - see runner.h */
 #include "http/runner.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/follow.h"
+#include "http/http_limits.h"
 #include "model/event.h"
 
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
@@ -250,6 +252,26 @@ static int live_new(
         return 0;
 }
 
+/* Each run has a thread. Visitors get a part of them, so that the owner always finds room. Counts
+ * this one as well; under the mutex. */
+static bool has_room(const struct live *l)
+{
+        unsigned all = 0, visitors = 0;
+        for (const struct live *o = l->chat->list; o; o = o->next) {
+                all++;
+                visitors += o->public_only;
+        }
+        return all <= SERVER_TURNS_MAX && (!l->public_only || visitors <= SERVER_VISITOR_TURNS_MAX);
+}
+
+static int too_many(struct steno_error *err)
+{
+        int rc = error_set(err, STENO_EIO, "too many turns at once; try again later");
+        if (err)
+                err->sys = EAGAIN;
+        return rc;
+}
+
 /* Starts the thread and waits until the run has begun or failed to. Under no lock. */
 static int begin(struct live *l, struct steno_error *err)
 {
@@ -263,7 +285,9 @@ static int begin(struct live *l, struct steno_error *err)
         pthread_attr_init(&attr);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
         int rc = 0;
-        if (atomic_load(&chat->server->stopping))
+        if (!has_room(l))
+                rc = too_many(err);
+        else if (atomic_load(&chat->server->stopping))
                 rc = error_set(err, STENO_EUNSUPPORTED, "the server is stopping");
         else if (pthread_create(&thread, &attr, run, l))
                 rc = error_nomem(err);

@@ -166,7 +166,9 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (rc)
                 return rc;
         s->connections = connections_new();
-        s->workers = workers_new(SERVER_WORKERS);
+        s->workers = workers_new(SERVER_WORKERS, SERVER_QUEUE_MAX);
+        s->turns = workers_new(SERVER_TURNS_MAX, 0);
+        s->urgent = workers_new(SERVER_URGENT_WORKERS, SERVER_QUEUE_MAX);
         s->streams = streams_new(s);
         s->follow = follow_new(s);
         s->tails = tails_new();
@@ -179,8 +181,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
                 s->script = strdup(opt->script);
-        if (!s->connections || !s->workers || !s->streams || !s->follow || !s->tails ||
-            !s->replies || !s->buckets || !s->visitor_reads ||
+        if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->streams ||
+            !s->follow || !s->tails || !s->replies || !s->buckets || !s->visitor_reads ||
             (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
             (opt->script && !s->script))
                 return error_nomem(err);
@@ -259,6 +261,8 @@ void server_stop(struct server *s)
         if (s->daemon)
                 wait_for_requests(s);
         workers_free(s->workers);
+        workers_free(s->turns);
+        workers_free(s->urgent);
         http_stop(s);
         follow_free(s->follow);
         tails_free(s->tails);

@@ -27,6 +27,8 @@ struct server {
         struct identities *identities;
         struct MHD_Daemon *daemon;
         struct workers *workers;
+        struct workers *turns;  /* of routes with ROUTE_TURN */
+        struct workers *urgent; /* of routes with ROUTE_URGENT */
         struct streams *streams;
         struct follow *follow; /* runs and their readers */
         struct tails *tails;   /* outputs and theirs */

@@ -213,7 +213,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         struct streams *all = r->server->streams;
         struct stream *s = calloc(1, sizeof *s);
         if (!s) {
-                request_error(r, 500, "out of memory", "out of memory");
+                request_error(r, 503, "busy", "out of memory");
                 return NULL;
         }
         s->server = r->server;
@@ -471,7 +471,7 @@ void stream_file(struct request *r, int status, const char *content_type, uint64
         struct file_answer *f = malloc(sizeof *f);
         if (!f) {
                 release(ctx);
-                request_error(r, 500, "out of memory", "out of memory");
+                request_error(r, 503, "busy", "out of memory");
                 return;
         }
         *f = (struct file_answer){size, read, release, ctx};

@@ -4,22 +4,26 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/wait.h"
 #include "http/server_core.h"
 #include "http/http_limits.h"
 #include "http/replies.h"
 
+#define IDLE_MS 30000 /* how long a thread waits for another request */
+
 struct workers {
         pthread_mutex_t mutex;
         pthread_cond_t work;
+        pthread_cond_t left;
         struct request *first;
         struct request **end;
         unsigned queued;
         unsigned idle;
         unsigned count;
         unsigned max;
+        unsigned queue;
         bool closing;
-        pthread_t threads[];
 };
 
 static void serve(struct request *r)
@@ -33,61 +37,86 @@ static void serve(struct request *r)
         http_finish(r);
 }
 
+/* The next request, or NULL: this thread is not needed any more. Under the mutex. */
+static struct request *next(struct workers *w)
+{
+        int64_t until = time_monotonic_ms() + IDLE_MS;
+        bool patient = true;
+        while (!w->first && !w->closing && patient) {
+                w->idle++;
+                patient = wait_until(&w->work, &w->mutex, until);
+                w->idle--;
+        }
+        struct request *r = w->first;
+        if (!r)
+                return NULL;
+        w->first = r->next;
+        if (!w->first)
+                w->end = &w->first;
+        w->queued--;
+        return r;
+}
+
 static void *run(void *arg)
 {
         struct workers *w = arg;
+        struct request *r;
         pthread_mutex_lock(&w->mutex);
-        for (;;) {
-                while (!w->first && !w->closing) {
-                        w->idle++;
-                        pthread_cond_wait(&w->work, &w->mutex);
-                        w->idle--;
-                }
-                struct request *r = w->first;
-                if (!r)
-                        break;
-                w->first = r->next;
-                if (!w->first)
-                        w->end = &w->first;
-                w->queued--;
+        while ((r = next(w))) {
                 pthread_mutex_unlock(&w->mutex);
                 serve(r);
                 pthread_mutex_lock(&w->mutex);
         }
+        w->count--;
+        pthread_cond_signal(&w->left);
         pthread_mutex_unlock(&w->mutex);
         return NULL;
 }
 
-struct workers *workers_new(unsigned count)
+struct workers *workers_new(unsigned threads, unsigned queue)
 {
-        struct workers *w = calloc(1, sizeof *w + count * sizeof *w->threads);
+        struct workers *w = calloc(1, sizeof *w);
         if (!w)
                 return NULL;
-        w->max = count;
+        w->max = threads;
+        w->queue = queue;
         w->end = &w->first;
         pthread_mutex_init(&w->mutex, NULL);
         wait_init(&w->work);
+        wait_init(&w->left);
         return w;
+}
+
+/* Under the mutex. */
+static bool add_thread(struct workers *w)
+{
+        pthread_t thread;
+        pthread_attr_t attr;
+        if (w->count == w->max || pthread_attr_init(&attr))
+                return false;
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        bool made = pthread_create(&thread, &attr, run, w) == 0;
+        pthread_attr_destroy(&attr);
+        w->count += made;
+        return made;
 }
 
 bool workers_run(struct workers *w, struct request *r)
 {
         pthread_mutex_lock(&w->mutex);
-        bool taken = w->queued < SERVER_QUEUE_MAX && !w->closing;
-        if (taken) {
+        /* A thread that was woken for an earlier request and has not begun yet still counts as
+         * idle, and so does that request as queued. */
+        bool served = !w->closing && (w->queued < w->idle || add_thread(w));
+        bool waits = !w->closing && w->count > 0 && w->queued < w->idle + w->queue;
+        if (served || waits) {
                 r->next = NULL;
                 *w->end = r;
                 w->end = &r->next;
                 w->queued++;
-                /* Threads are made when they are needed and stay. One that was woken for an
-                 * earlier request and has not begun yet still counts as idle. */
-                if (w->queued > w->idle && w->count < w->max &&
-                    pthread_create(&w->threads[w->count], NULL, run, w) == 0)
-                        w->count++;
                 pthread_cond_signal(&w->work);
         }
         pthread_mutex_unlock(&w->mutex);
-        return taken;
+        return served || waits;
 }
 
 void workers_free(struct workers *w)
@@ -97,11 +126,11 @@ void workers_free(struct workers *w)
         pthread_mutex_lock(&w->mutex);
         w->closing = true;
         pthread_cond_broadcast(&w->work);
-        unsigned count = w->count;
+        while (w->count)
+                pthread_cond_wait(&w->left, &w->mutex);
         pthread_mutex_unlock(&w->mutex);
-        for (unsigned i = 0; i < count; i++)
-                pthread_join(w->threads[i], NULL);
         pthread_mutex_destroy(&w->mutex);
         pthread_cond_destroy(&w->work);
+        pthread_cond_destroy(&w->left);
         free(w);
 }

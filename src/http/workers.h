@@ -1,5 +1,9 @@
 /*
- * workers.h - a fixed number of threads that run handlers, and a bounded queue before them.
+ * workers.h - threads that run handlers. They are made when they are needed, and leave when there
+ * has been nothing to do for a while.
+ *
+ * A server has three of these lanes, so that what is short never waits behind what is long:
+ * requests that ask and store, turns, and the few that must be answered under any load (route.h).
  */
 #ifndef HTTP_WORKERS_H
 #define HTTP_WORKERS_H
@@ -10,8 +14,9 @@
 
 struct workers;
 
-struct workers *workers_new(unsigned count);
-/* False: the queue is full. */
+/* At most `threads`, and `queue` requests that wait while all of them are busy. */
+struct workers *workers_new(unsigned threads, unsigned queue);
+/* False: there is no room. */
 bool workers_run(struct workers *w, struct request *r);
 /* Waits for what is queued, then ends the threads. */
 void workers_free(struct workers *w);

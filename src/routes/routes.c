@@ -37,8 +37,8 @@ static const struct route ROUTES[] = {
         "a view: format, edit_strategies, budget, before, after, limit, last, outputs, facts"},
     {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
         own_messages_post, "appends one message or a batch; Idempotency-Key, If-Match"},
-    {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS, SMALL, ERRORS_STENO,
-        own_session_continue, "goes on from the stored history"},
+    {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, SMALL,
+        ERRORS_STENO, own_session_continue, "goes on from the stored history"},
 
     /* context files */
     {"GET", "/api/chat-sessions/:id/context", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_context_list,
@@ -53,16 +53,17 @@ static const struct route ROUTES[] = {
         own_context_raw, "all of it, as it is"},
 
     /* runs */
-    {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS, LARGE, ERRORS_STENO, own_chatbot,
-        "a turn: sessionId?, message, stream?, mode?, model?"},
-    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS, SERVER_PUBLIC_BODY_MAX,
-        ERRORS_STENO, own_chatbot_public, "a visitor's turn"},
+    {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO,
+        own_chatbot, "a turn: sessionId?, message, stream?, mode?, model?"},
+    {"POST", "/api/chatbot-public", SCOPE_VISITOR, ROUTE_STREAMS | ROUTE_TURN,
+        SERVER_PUBLIC_BODY_MAX, ERRORS_STENO, own_chatbot_public, "a visitor's turn"},
     {"GET", "/api/runs/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_run_get,
         "what became of a run"},
     {"GET", "/api/runs/:id/events", SCOPE_SESSION, ROUTE_STREAMS, 0, ERRORS_STENO, own_run_events,
         "its events from Last-Event-ID on, then live"},
-    {"POST", "/api/runs/:id/stop", SCOPE_SESSION, 0, SMALL, ERRORS_STENO, own_run_stop, "stops it"},
-    {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+    {"POST", "/api/runs/:id/stop", SCOPE_SESSION, ROUTE_URGENT, SMALL, ERRORS_STENO, own_run_stop,
+        "stops it"},
+    {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, ROUTE_URGENT, SMALL, ERRORS_STENO,
         own_run_approve, "allows or denies a call that waits: approved, approval"},
 
     /* OpenAI Conversations */
@@ -126,7 +127,7 @@ static const struct route ROUTES[] = {
     {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_stats, "figures of the store"},
     {"GET", "/api/routes", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_docs, "this table"},
     {"GET", "/metrics", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_metrics, "Prometheus text"},
-    {"GET", "/healthz", SCOPE_OPEN, 0, 0, ERRORS_STENO, own_health, "is it there?"},
+    {"GET", "/healthz", SCOPE_OPEN, ROUTE_URGENT, 0, ERRORS_STENO, own_health, "is it there?"},
     {0},
 };
 
