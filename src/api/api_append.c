@@ -3,6 +3,7 @@
  */
 #include "api/carry.h"
 #include "api/append_ids.h"
+#include "api/api_append.h"
 #include "api/receipt.h"
 #include "api/api_store.h"
 #include "store/files/artifact.h"
@@ -508,6 +509,74 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
         w.batch.count = 1;
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);
+        work_release(&w, kept);
+        return rc;
+}
+
+/* ---- what was imported ---- */
+
+static int take_item(struct append_work *w, const struct append_item *item, struct files_entry *e,
+    bool *alone, struct steno_error *err)
+{
+        w->format = format_find(item->format);
+        if (!w->format)
+                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", item->format);
+        int rc = json_parse(&w->j, item->json.p, item->json.n, NULL, err);
+        if (rc)
+                return rc;
+        struct str raw = json_raw(&w->j, 0);
+        if (raw.n > MESSAGE_MAX)
+                return error_set(
+                    err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
+        rc = w->format->describe(&w->j, 0, &w->arena, &e->about, err);
+        if (rc)
+                return rc;
+        *alone = e->about.lacks && w->count > 1;
+        if (*alone)
+                return error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
+        e->id = item->id;
+        e->made_id = true;
+        e->at = item->at;
+        rc = give_ids(w, 0, e, err);
+        if (rc)
+                return rc;
+        e->fmt = str_of(w->format->name);
+        e->m = raw;
+        e->about.source = item->source;
+        if (item->target.n) {
+                e->about.kind = STR("supersede");
+                e->about.target = e->named = item->target;
+        }
+        rc = carry(w, 0, e, err);
+        if (rc == 0 && w->format->ready && w->format->ready(shown(e, raw)))
+                e->about.plain = FORMAT_READY_RULE;
+        return rc;
+}
+
+int api_append_items(struct steno_conv *conv, const struct append_item *items, size_t count,
+    size_t *bad, bool *alone, struct steno_error *err)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_RECORD};
+        struct append_work w;
+        bool kept = false;
+        int rc = work_init(&w, conv, &opt, err);
+        w.batch.each = true;
+        w.count = count;
+        w.batch.entries = arena_zalloc(&w.arena, count * sizeof *w.batch.entries);
+        w.made = arena_zalloc(&w.arena, count * sizeof *w.made);
+        if (rc == 0 && (!w.batch.entries || !w.made))
+                rc = error_nomem(err);
+        for (size_t i = 0; rc == 0 && i < count; i++) {
+                *bad = i;
+                rc = take_item(&w, &items[i], &w.batch.entries[i], alone, err);
+                w.batch.count = i + 1;
+        }
+        if (rc == 0) {
+                *bad = count;
+                rc = work_commit(&w, NULL, &kept, err);
+        }
+        if (!w.batch.entries || !w.made)
+                w.made = NULL;
         work_release(&w, kept);
         return rc;
 }

@@ -111,7 +111,7 @@ static void copy_outs(struct arena *arena, struct about *a)
 static void copy_about(struct arena *arena, struct about *a)
 {
         struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
-            &a->ref, &a->ref_sha, &a->own_id, &a->via, &a->key, &a->sha};
+            &a->ref, &a->ref_sha, &a->own_id, &a->source, &a->via, &a->key, &a->sha};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                 copy_text(arena, texts[i]);
         copy_list(arena, &a->calls, a->call_count);

@@ -81,6 +81,16 @@ void hash_sha256_release(struct sha256 *s)
         s->ctx = NULL;
 }
 
+void hash_sha256_peek(const struct sha256 *s, unsigned char out[SHA256_SIZE])
+{
+        struct sha256 copy = {EVP_MD_CTX_new()};
+        if (copy.ctx && s->ctx && EVP_MD_CTX_copy_ex(copy.ctx, s->ctx) != 1)
+                hash_sha256_release(&copy);
+        if (!s->ctx)
+                hash_sha256_release(&copy);
+        hash_sha256_finish(&copy, out);
+}
+
 int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX])
 {
         struct sha256 s;

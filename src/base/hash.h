@@ -33,6 +33,8 @@ void hash_sha256_update(struct sha256 *s, const void *p, size_t n);
 /* Also releases. */
 void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE]);
 void hash_sha256_release(struct sha256 *s);
+/* The sum so far; more may follow. */
+void hash_sha256_peek(const struct sha256 *s, unsigned char out[SHA256_SIZE]);
 /* The whole at once, as lower-case hex. */
 int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);
 void hash_hex(const unsigned char *p, size_t n, char *out /* 2n+1 */);

@@ -20,6 +20,21 @@ int named_file_append(const char *path)
         return fd < 0 ? -errno : fd;
 }
 
+char *named_file_absolute(const char *path)
+{
+        char *folder = NULL, *full = NULL;
+        if (path[0] == '/')
+                return strdup(path);
+        while (path[0] == '.' && path[1] == '/')
+                path += 2;
+        folder = getcwd(NULL, 0);
+        if (folder && asprintf(&full, "%s%s%s", folder, strcmp(path, ".") == 0 ? "" : "/",
+                          strcmp(path, ".") == 0 ? "" : path) < 0)
+                full = NULL;
+        free(folder);
+        return full;
+}
+
 int named_file_temp(void)
 {
         const char *dir = getenv("TMPDIR");

@@ -13,6 +13,9 @@ int named_file_open(const char *path);
 /* To write behind what is there. A new one is readable by its owner alone, because logs say who did
  * what. Likewise. */
 int named_file_append(const char *path);
+/* The same path from the root of the file system on, without looking at it; freed with free().
+ * NULL: out of memory. */
+char *named_file_absolute(const char *path);
 /* One without a name, which goes with its descriptor. Likewise. */
 int named_file_temp(void);
 

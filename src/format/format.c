@@ -83,7 +83,12 @@ int format_read_message(const struct format *f, const struct json *j, json_ref m
         if (rc)
                 return rc;
         *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(j, msg)};
-        return f->read(j, msg, arena, out) ? error_nomem(err) : 0;
+        if (f->read(j, msg, arena, out))
+                return error_nomem(err);
+        /* What an importer keeps beside a message is nothing that a conversion could lose. */
+        for (struct extra *x = out->extras; x; x = x->next)
+                x->idle = x->idle || str_is(x->key, "\"entry\"");
+        return 0;
 }
 
 int format_read_history(const struct format *f, const struct json *j, json_ref list,

@@ -107,6 +107,7 @@ void about_write(const struct about *a, struct buf *out)
         put_number(&w, "of", a->of);
         put_text(&w, "via", a->via);
         put_text(&w, "own_id", a->own_id);
+        put_text(&w, "source", a->source);
         put_text(&w, "key", a->key);
         put_number(&w, "prev", a->prev);
         put_text(&w, "sha", a->sha);
@@ -230,7 +231,7 @@ static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct
         } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode},
             {"run", &out->run}, {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target},
             {"key", &out->key}, {"sha", &out->sha}, {"refsha", &out->ref_sha},
-            {"own_id", &out->own_id}, {"via", &out->via}};
+            {"own_id", &out->own_id}, {"source", &out->source}, {"via", &out->via}};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
                 if (!json_is(r->j, key, texts[i].key))
                         continue;

@@ -75,6 +75,7 @@ struct about {
         uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
         struct str via;    /* of a model's reply: the endpoint that made it, a space, the model */
         struct str own_id; /* the id that the message carries, where its record has another */
+        struct str source; /* of what was imported: a hash of the entry that it was made from */
         struct str key;    /* idempotency key, on a batch's first record */
         uint64_t prev;     /* of an amendment: seq of the amendment before it, 0 for the first */
         struct str sha;    /* sha256 hex of the message as it came, when parts were taken out */

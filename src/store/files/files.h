@@ -141,6 +141,7 @@ struct files_entry {
         struct about about; /* may get marks, and an amendment's target its first id */
         struct str named;   /* of an amendment: what the caller called its target */
         struct str m;       /* one line of JSON */
+        struct str at;      /* when it was said, as text; "": now */
 };
 
 struct files_batch {
@@ -151,6 +152,7 @@ struct files_batch {
         uint64_t expected_seq;
         struct str key; /* idempotency key, or "" */
         int durability; /* enum steno_durability */
+        bool each;      /* every entry is a batch of its own; all go in with one write, or none */
 };
 
 struct files_receipt {

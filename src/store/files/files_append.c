@@ -91,10 +91,10 @@ static int serialise(struct group *g, struct append_request *q)
                 about_write(&e->about, &g->x);
                 buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);
                 struct record r = {.seq = g->seq + 1 + i,
-                    .at = str_of(g->at),
+                    .at = e->at.n ? e->at : str_of(g->at),
                     .fmt = e->fmt,
-                    .batch_index = (uint32_t)i,
-                    .batch_count = (uint32_t)b->count,
+                    .batch_index = b->each ? 0 : (uint32_t)i,
+                    .batch_count = b->each ? 1 : (uint32_t)b->count,
                     .group = at - c->ids.mark.size, /* L3 */
                     .x = buf_str(&g->x),
                     .m = e->m};
