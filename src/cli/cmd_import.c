@@ -1,14 +1,16 @@
 /*
- * cmd_import.c - steno import: what was kept elsewhere. The first bytes of a file decide what it
- * is; a kind is a row of IMPORTERS.
+ * cmd_import.c - steno import: what was kept elsewhere. The first bytes of a file tell a bundle;
+ * anything else is for the importer of transcripts, which finds out what it is.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/named_file.h"
+#include "base/wait.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
@@ -18,6 +20,8 @@ struct import_opts {
         const char *into;
         bool new_ids;
         bool trusted;
+        bool known;
+        bool watch;
 };
 
 /* A file whose first bytes were looked at. */
@@ -123,48 +127,245 @@ static int import_bundle(struct cli *c, const struct import_opts *o, struct sour
                          n == 1 ? "it is" : "they are");
 }
 
+/* ---- transcripts ---- */
+
+#define WATCH_MS 300 /* between two looks: a new line is to be seen within a second */
+
+static uint64_t number(const struct json *j, const char *name)
+{
+        uint64_t n = 0;
+
+        json_u64(j, json_get(j, 0, name), &n);
+        return n;
+}
+
+static void print_changes(struct cli *c, const struct json *j)
+{
+        json_ref list = json_get(j, 0, "changed");
+
+        for (json_ref e = json_child(j, list); e != JSON_NONE; e = json_next(j, list, e)) {
+                struct buf id, path;
+                uint64_t seq = 0;
+
+                buf_init(&id, 0);
+                buf_init(&path, 0);
+                json_string(j, json_get(j, e, "id"), &id, NULL);
+                json_string(j, json_get(j, e, "path"), &path, NULL);
+                json_u64(j, json_get(j, e, "lastSeq"), &seq);
+                out_str(&c->out, json_inner(j, json_get(j, e, "state")));
+                out_puts(&c->out, "  ");
+                out_text(&c->out, buf_str(&id));
+                out_printf(&c->out, "  %llu records  ", (unsigned long long)seq);
+                out_text(&c->out, buf_str(&path));
+                out_puts(&c->out, "\n");
+                buf_release(&id);
+                buf_release(&path);
+        }
+}
+
+static void print_errors(struct cli *c, const struct json *j)
+{
+        json_ref list = json_get(j, 0, "errors");
+
+        for (json_ref e = json_child(j, list); e != JSON_NONE; e = json_next(j, list, e)) {
+                struct buf line;
+
+                buf_init(&line, 0);
+                json_string(j, json_get(j, e, "path"), &line, NULL);
+                buf_puts(&line, ": ");
+                json_string(j, json_get(j, e, "message"), &line, NULL);
+                const char *text = buf_cstr(&line);
+                if (text != NULL)
+                        cli_refuse(c, EXIT_CORRUPT, "%s", text);
+                buf_release(&line);
+        }
+}
+
+static void print_summary(struct cli *c, const struct json *j)
+{
+        static const char *const REST[] = {
+            "replaced", "forks", "other", "skipped", "damaged", "torn", "unknown", NULL};
+        static const char *const WORDS[] = {"replaced", "forks", "not understood and kept",
+            "skipped", "damaged", "torn at the end", "unknown files", NULL};
+
+        out_printf(&c->out,
+            "%llu files, %llu conversations, %llu messages, %llu calls, %llu results",
+            (unsigned long long)number(j, "files"), (unsigned long long)number(j, "conversations"),
+            (unsigned long long)number(j, "messages"), (unsigned long long)number(j, "calls"),
+            (unsigned long long)number(j, "results"));
+        for (size_t i = 0; REST[i] != NULL; i++) {
+                uint64_t n = number(j, REST[i]);
+
+                if (n > 0)
+                        out_printf(&c->out, ", %llu %s", (unsigned long long)n, WORDS[i]);
+        }
+        out_puts(&c->out, "\n");
+}
+
+/* Prints what a run did; when watching, only what has changed. */
+static int print_report(struct cli *c, const char *report, bool watching)
+{
+        struct json j;
+        int rc = 0;
+
+        json_init(&j);
+        if (json_parse(&j, report, strlen(report), NULL, NULL) != 0) {
+                json_release(&j);
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        }
+        bool changed = json_count(&j, json_get(&j, 0, "changed")) > 0;
+        bool failed = json_count(&j, json_get(&j, 0, "errors")) > 0;
+        if (watching && !changed && !failed) {
+                json_release(&j);
+                return 0;
+        }
+        if (c->json) {
+                out_puts(&c->out, report);
+                out_puts(&c->out, "\n");
+        } else {
+                print_changes(c, &j);
+                if (!watching)
+                        print_summary(c, &j);
+        }
+        print_errors(c, &j);
+        if (failed && !watching)
+                rc = EXIT_CORRUPT;
+        if (rc == 0 && !watching && number(&j, "files") == 0 && number(&j, "unknown") > 0)
+                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that we know");
+        json_release(&j);
+        if (watching)
+                out_flush(&c->out);
+        return rc;
+}
+
+static int run_once(
+    struct cli *c, struct steno_importer *m, struct term_progress *bar, bool watching)
+{
+        struct steno_error err = {0};
+        char *report = NULL;
+        int rc = steno_importer_run(m, &report, &err);
+
+        term_progress_end(bar);
+        if (rc < 0)
+                return cli_fail(c, &err);
+        rc = print_report(c, report, watching);
+        steno_free(report);
+        return rc;
+}
+
+static int import_transcripts(struct cli *c, const struct import_opts *o, int argc, char **argv)
+{
+        struct steno_importer_options opt = {.size = sizeof(opt)};
+        struct steno_importer *m = NULL;
+        struct steno_error err = {0};
+        struct term_progress bar;
+
+        term_progress_init(&bar, c->quiet);
+        opt.project = o->into != NULL ? o->into : c->project;
+        opt.progress = term_progress_step;
+        opt.progress_ctx = &bar;
+        int rc = steno_importer_new(c->store, &opt, &m, &err);
+        for (int i = 0; rc == 0 && i < argc; i++)
+                rc = steno_importer_add(m, argv[i], &err);
+        if (rc == 0 && o->known)
+                rc = steno_importer_add_known(m, NULL, &err);
+        if (rc < 0)
+                rc = cli_fail(c, &err);
+        else
+                rc = run_once(c, m, &bar, false);
+        while (o->watch && (rc == 0 || rc == EXIT_CORRUPT || rc == EXIT_REFUSED) &&
+               !interrupt_pending()) {
+                wait_sleep(WATCH_MS);
+                if (!interrupt_pending())
+                        rc = run_once(c, m, &bar, true);
+        }
+        steno_importer_free(m);
+        return rc;
+}
+
+/* What comes through a pipe is read whole. */
+static int import_stream(struct cli *c, const struct import_opts *o, struct source *s)
+{
+        struct steno_importer_options opt = {.size = sizeof(opt)};
+        struct steno_error err = {0};
+        struct buf text;
+        char *report = NULL;
+        long got = 1;
+
+        buf_init(&text, 0);
+        while (got > 0) {
+                char *to = buf_reserve(&text, 1 << 20);
+
+                got = to != NULL ? source_read(s, to, 1 << 20) : 0;
+                if (got > 0)
+                        text.n += (size_t)got;
+        }
+        opt.project = o->into != NULL ? o->into : c->project;
+        int rc = got < 0 || text.failed ? cli_refuse(c, EXIT_IO, "cannot read %s", s->path)
+                                        : steno_import_transcript(c->store, &opt,
+                                              strcmp(s->path, "-") == 0 ? "stdin" : s->path, text.p,
+                                              text.n, &report, &err);
+        buf_release(&text);
+        if (rc > 0)
+                return rc;
+        if (rc < 0)
+                return cli_fail(c, &err);
+        rc = print_report(c, report, false);
+        steno_free(report);
+        return rc;
+}
+
 /* ---- the command ---- */
 
-static const struct {
-        bool (*is)(const struct source *s);
-        int (*import)(struct cli *c, const struct import_opts *o, struct source *s);
-} IMPORTERS[] = {
-    {is_bundle, import_bundle},
-};
-
-static int import_path(struct cli *c, const struct import_opts *o, const char *path)
+/* 0: it is for the importer of transcripts; 1: it was imported, and *rc is what came of it. */
+static int import_path(struct cli *c, const struct import_opts *o, const char *path, int *rc)
 {
         struct source s;
-        int rc = source_open(c, &s, path);
+        struct stat st;
 
-        if (rc != 0)
-                return rc;
-        rc = -1;
-        for (size_t i = 0; rc < 0 && i < sizeof(IMPORTERS) / sizeof(IMPORTERS[0]); i++)
-                if (IMPORTERS[i].is(&s))
-                        rc = IMPORTERS[i].import(c, o, &s);
-        if (rc < 0)
-                rc = cli_refuse(c, EXIT_REFUSED, "%s: not a file that can be imported", path);
+        if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+                return 0;
+        *rc = source_open(c, &s, path);
+        if (*rc != 0)
+                return 1;
+        bool pipe = fstat(s.fd, &st) == 0 && !S_ISREG(st.st_mode);
+        bool bundle = is_bundle(&s);
+        if (bundle)
+                *rc = import_bundle(c, o, &s);
+        else if (pipe || s.fd == STDIN_FILENO)
+                *rc = import_stream(c, o, &s);
         source_close(&s);
-        return rc;
+        return bundle || pipe || s.fd == STDIN_FILENO;
 }
 
 static int run_import(struct cli *c, const void *opts, int argc, char **argv)
 {
-        int rc = cli_open_store(c, CLI_CREATE);
+        const struct import_opts *o = opts;
+        int rc = 0;
+        int left = 0;
 
+        if (argc == 0 && !o->known)
+                return cli_refuse(c, EXIT_USAGE, "no file: name one, or use --known");
+        rc = cli_open_store(c, CLI_CREATE);
         for (int i = 0; rc == 0 && i < argc; i++)
-                rc = import_path(c, opts, argv[i]);
+                if (import_path(c, o, argv[i], &rc) == 0)
+                        argv[left++] = argv[i];
+        if (rc == 0 && (left > 0 || o->known))
+                rc = import_transcripts(c, o, left, argv);
         return rc;
 }
 
 static const struct opt import_table[] = {
+    {"known", 0, OPT_FLAG, NULL, offsetof(struct import_opts, known),
+        "look where the tools usually keep their sessions"},
+    {"watch", 0, OPT_FLAG, NULL, offsetof(struct import_opts, watch),
+        "go on until interrupted: what the tools write appears within a second"},
     {"on-conflict", 0, OPT_CHOICE, "skip|both|replace", offsetof(struct import_opts, on_conflict),
-        "where the id is taken by another history; replaced ones go to the trash"},
+        "of bundles: where the id is taken by another history; replaced ones go to the trash"},
     {"new-ids", 0, OPT_FLAG, NULL, offsetof(struct import_opts, new_ids),
-        "give every conversation a new id"},
+        "of bundles: give every conversation a new id"},
     {"into", 0, OPT_TEXT, "PROJECT", offsetof(struct import_opts, into),
-        "the project they go to; their own unless told"},
+        "the project they go to; bundles go to their own unless told"},
     {"trusted", 0, OPT_FLAG, NULL, offsetof(struct import_opts, trusted),
         "lift the limits on how far a bundle expands and on the size of records"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -173,18 +374,28 @@ static const struct opt import_table[] = {
 const struct command cmd_import = {
     .name = "import",
     .group = GROUP_KEEP,
-    .usage = "FILE...",
-    .summary = "takes in what steno export wrote",
+    .usage = "[FILE|FOLDER]...",
+    .summary = "takes in bundles, and sessions of other tools",
     .detail =
-        "A bundle is unpacked aside, held against its checksums and checked; all of it comes\n"
-        "into the store, or nothing. Importing twice changes nothing. A FILE of - is\n"
-        "standard input. Exit code 3 when a bundle is refused, or a conversation was skipped\n"
-        "because its id is taken by another history.",
-    .example = "steno import demo.tar.zst\n"
+        "A bundle (steno export) is unpacked aside, held against its checksums and checked; all\n"
+        "of it comes into the store, or nothing.\n"
+        "\n"
+        "Anything else is a transcript of another tool, and which one is found out: Codex CLI,\n"
+        "Claude Code, Gemini CLI, Qwen Code, opencode, Cline, Roo, Pi, Continue, goose, neovate,\n"
+        "CrewAgent, DeepChat, Acontext, LangChain, ShareGPT, and lists of messages in any format\n"
+        "that Steno reads. Folders are walked. A session becomes the conversation TOOL-SESSION,\n"
+        "with its ids and times; large outputs become context files.\n"
+        "\n"
+        "Importing twice changes nothing; where a file has grown, what is new is added; where it\n"
+        "was rewritten, what differs becomes a fork. A file that is gone removes nothing. A FILE\n"
+        "of - is standard input. Exit code 3 when a bundle is refused or skipped or nothing is a\n"
+        "transcript, 4 when a file could not be read.",
+    .example = "steno import --known\n"
+               "steno import ~/.codex/sessions --watch\n"
                "steno import demo.tar.zst --on-conflict both",
     .opts = import_table,
     .opts_size = sizeof(struct import_opts),
-    .min_args = 1,
+    .min_args = 0,
     .max_args = -1,
     .run = run_import,
 };

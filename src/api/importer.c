@@ -1,0 +1,485 @@
+/*
+ * importer.c - transcripts of other tools: which files there are, and what became of them.
+ *
+ * An importer remembers how the files looked that it has read (inode, size, time), so that running
+ * it again costs a look at each; that is how --watch follows them. What was read of a file is
+ * remembered in the conversation as well, for the next importer.
+ */
+#include "api/importing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/named_file.h"
+
+#define DEPTH_MAX 32 /* folders below what was named */
+
+/* How a file looked when it was read. */
+struct looks {
+        char *path;
+        ino_t ino;
+        off_t size;
+        struct timespec changed;
+        off_t wal; /* of the database's log */
+        struct timespec wal_changed;
+};
+
+struct steno_importer {
+        struct steno_store *store;
+        char *project;
+        steno_progress progress;
+        void *progress_ctx;
+        char **paths;
+        size_t count;
+        struct looks *known; /* an open table by hash of the path */
+        size_t known_count;
+        size_t known_cap;
+};
+
+/* ---- what was read ---- */
+
+static struct looks *looks_slot(struct looks *table, size_t cap, const char *path)
+{
+        size_t i = (size_t)hash_64(path, strlen(path)) & (cap - 1);
+        while (table[i].path && strcmp(table[i].path, path) != 0)
+                i = (i + 1) & (cap - 1);
+        return &table[i];
+}
+
+static struct looks *looks_of(struct steno_importer *m, const char *path)
+{
+        if (m->known_count * 2 >= m->known_cap) {
+                size_t cap = m->known_cap ? m->known_cap * 2 : 256;
+                struct looks *table = calloc(cap, sizeof *table);
+                if (!table)
+                        return NULL;
+                for (size_t i = 0; i < m->known_cap; i++)
+                        if (m->known[i].path)
+                                *looks_slot(table, cap, m->known[i].path) = m->known[i];
+                free(m->known);
+                m->known = table;
+                m->known_cap = cap;
+        }
+        struct looks *l = looks_slot(m->known, m->known_cap, path);
+        if (!l->path) {
+                l->path = strdup(path);
+                if (!l->path)
+                        return NULL;
+                m->known_count++;
+        }
+        return l;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+        return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static void look_at_wal(const char *path, struct looks *now)
+{
+        const struct fs *fs = fs_real();
+        char *wal = NULL;
+        struct stat st;
+        if (asprintf(&wal, "%s-wal", path) < 0)
+                return;
+        int fd = named_file_open(wal);
+        if (fd >= 0 && fs->fstat(fs, fd, &st) == 0) {
+                now->wal = st.st_size;
+                now->wal_changed = st.st_mtim;
+        }
+        if (fd >= 0)
+                fs->close(fs, fd);
+        free(wal);
+}
+
+/* ---- files ---- */
+
+static void put_error(struct import_run *run, const char *path, const struct steno_error *why)
+{
+        struct jsonw w = run->errors.n ? jsonw_behind(&run->errors) : jsonw_to(&run->errors);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "path", path);
+        jsonw_field_cstr(&w, "message", why->msg);
+        jsonw_object_end(&w);
+}
+
+/* Errors of the store end a run; those of a file do not. */
+static bool is_fatal(int rc)
+{
+        return rc == STENO_ENOMEM || rc == STENO_EFULL || rc == STENO_EINTERRUPTED ||
+               rc == STENO_EPOISONED || rc == STENO_EDENIED;
+}
+
+static int import_file(struct steno_importer *m, struct import_run *run, const char *path)
+{
+        const struct fs *fs = fs_real();
+        struct steno_error why = {0}, *err = run->err;
+        struct stat st;
+        int fd = named_file_open(path);
+        if (fd < 0 || fs->fstat(fs, fd, &st) || !S_ISREG(st.st_mode)) {
+                if (fd >= 0)
+                        fs->close(fs, fd);
+                if (fd < 0 && fd != -ENOENT) { /* one that is gone meanwhile is no error */
+                        error_sys(&why, fd, "cannot open it");
+                        put_error(run, path, &why);
+                }
+                return 0;
+        }
+        struct looks *known = looks_of(m, path);
+        struct looks now = {.ino = st.st_ino, .size = st.st_size, .changed = st.st_mtim};
+        look_at_wal(path, &now);
+        if (!known) {
+                fs->close(fs, fd);
+                return error_nomem(err);
+        }
+        if (known->ino == now.ino && known->size == now.size &&
+            same_time(known->changed, now.changed) && known->wal == now.wal &&
+            same_time(known->wal_changed, now.wal_changed)) {
+                fs->close(fs, fd);
+                return 0;
+        }
+        struct import_source source = {
+            .path = path, .fd = fd, .size = (uint64_t)st.st_size, .inode = (uint64_t)st.st_ino};
+        run->err = &why;
+        int rc = import_source_read(run, &source);
+        run->err = err;
+        fs->close(fs, fd);
+        now.path = known->path;
+        *known = now;
+        run->counts.files += rc == 1;
+        run->counts.unknown += rc == 0;
+        if (rc >= 0)
+                return 0;
+        if (is_fatal(rc)) {
+                known->ino = 0;
+                if (err)
+                        *err = why;
+                return rc;
+        }
+        put_error(run, path, &why);
+        return 0;
+}
+
+/* ---- folders ---- */
+
+struct walk {
+        struct steno_importer *m;
+        struct import_run *run;
+        const char *folder;
+        char **names; /* sorted before they are looked at, so that a run is the same each time */
+        size_t count;
+        size_t cap;
+        bool failed;
+};
+
+static bool is_candidate(const char *name)
+{
+        static const char *const ENDS[] = {".jsonl", ".json", ".db", ".sqlite", NULL};
+        size_t n = strlen(name);
+        for (size_t i = 0; ENDS[i]; i++) {
+                size_t k = strlen(ENDS[i]);
+                if (n > k && strcmp(name + n - k, ENDS[i]) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int note_name(void *ctx, const char *name, unsigned char type)
+{
+        struct walk *w = ctx;
+        bool folder = type == DT_DIR;
+        if ((!folder && (type != DT_REG || !is_candidate(name))) ||
+            (folder && (strcmp(name, "node_modules") == 0 || strcmp(name, ".git") == 0)))
+                return 0;
+        if (w->count == w->cap) {
+                size_t cap = w->cap ? w->cap * 2 : 64;
+                char **names = realloc(w->names, cap * sizeof *names);
+                if (!names) {
+                        w->failed = true;
+                        return 1;
+                }
+                w->names = names;
+                w->cap = cap;
+        }
+        char *full = NULL;
+        if (asprintf(&full, "%s/%s%s", w->folder, name, folder ? "/" : "") < 0) {
+                w->failed = true;
+                return 1;
+        }
+        w->names[w->count++] = full;
+        return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int import_folder(
+    struct steno_importer *m, struct import_run *run, const char *folder, unsigned depth);
+
+static int import_named(
+    struct steno_importer *m, struct import_run *run, char *path, unsigned depth)
+{
+        size_t n = strlen(path);
+        if (n && path[n - 1] == '/') {
+                path[n - 1] = '\0';
+                return depth < DEPTH_MAX ? import_folder(m, run, path, depth + 1) : 0;
+        }
+        return import_file(m, run, path);
+}
+
+static int import_folder(
+    struct steno_importer *m, struct import_run *run, const char *folder, unsigned depth)
+{
+        const struct fs *fs = fs_real();
+        struct walk w = {.m = m, .run = run, .folder = folder};
+        int rc = 0;
+        int dir = fs->open_root(fs, folder, false);
+        if (dir < 0)
+                return 0; /* it is gone, or nobody may look: the same as an empty one */
+        fs->list(fs, dir, note_name, &w);
+        fs->close(fs, dir);
+        if (w.failed)
+                rc = error_nomem(run->err);
+        if (w.count)
+                qsort(w.names, w.count, sizeof *w.names, by_name);
+        for (size_t i = 0; i < w.count; i++) {
+                if (rc == 0)
+                        rc = import_named(m, run, w.names[i], depth);
+                free(w.names[i]);
+        }
+        free(w.names);
+        return rc;
+}
+
+static int import_path(struct steno_importer *m, struct import_run *run, const char *path)
+{
+        const struct fs *fs = fs_real();
+        struct stat st;
+        int fd = named_file_open(path);
+        if (fd < 0)
+                return 0; /* not there now: looked for again next time */
+        bool folder = fs->fstat(fs, fd, &st) == 0 && S_ISDIR(st.st_mode);
+        fs->close(fs, fd);
+        return folder ? import_folder(m, run, path, 0) : import_file(m, run, path);
+}
+
+/* ---- the report ---- */
+
+static void run_init(struct import_run *run, struct steno_store *store,
+    const struct steno_importer_options *opt, struct steno_error *err)
+{
+        *run = (struct import_run){.store = store, .err = err};
+        run->project = OPTION(opt, struct steno_importer_options, project, NULL);
+        run->progress = OPTION(opt, struct steno_importer_options, progress, NULL);
+        run->progress_ctx = OPTION(opt, struct steno_importer_options, progress_ctx, NULL);
+        buf_init(&run->changed, 0);
+        buf_init(&run->errors, 0);
+}
+
+static void run_release(struct import_run *run)
+{
+        buf_release(&run->changed);
+        buf_release(&run->errors);
+}
+
+static void put_list(struct jsonw *w, const char *key, const struct buf *items)
+{
+        jsonw_key(w, key);
+        jsonw_array(w);
+        if (items->n)
+                jsonw_raw(w, buf_str(items));
+        jsonw_array_end(w);
+}
+
+static int run_report(const struct import_run *run, char **report)
+{
+        const struct import_counts *c = &run->counts;
+        const struct {
+                const char *name;
+                uint64_t n;
+        } rows[] = {{"files", c->files}, {"conversations", c->conversations},
+            {"messages", c->messages}, {"calls", c->calls}, {"results", c->results},
+            {"replaced", c->replaced}, {"forks", c->forks}, {"other", c->other},
+            {"skipped", c->skipped}, {"damaged", c->damaged}, {"torn", c->torn},
+            {"unknown", c->unknown}};
+        struct buf b;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                jsonw_field_u64(&w, rows[i].name, rows[i].n);
+        put_list(&w, "changed", &run->changed);
+        put_list(&w, "errors", &run->errors);
+        jsonw_object_end(&w);
+        if (run->changed.failed || run->errors.failed)
+                b.failed = STENO_ENOMEM;
+        *report = buf_take(&b, NULL);
+        buf_release(&b);
+        return *report ? 0 : error_nomem(run->err);
+}
+
+/* One import of a store at a time: two that read the same file would store it twice. */
+static int lock_imports(struct steno_store *store, struct steno_error *err)
+{
+        const struct fs *fs = store->env->fs;
+        int fd = fs->open(fs, files_root(store->files), "import.lock", O_RDWR | O_CREAT, 0600);
+        int rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX);
+        if (rc == 0 || (rc > 0 && fd >= 0))
+                return fd;
+        if (fd >= 0)
+                fs->close(fs, fd);
+        return error_sys(err, rc, "locking import.lock");
+}
+
+/* ---- the public calls ---- */
+
+int steno_importer_new(struct steno_store *store, const struct steno_importer_options *opt,
+    struct steno_importer **out, struct steno_error *err)
+{
+        struct str legal;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        const char *project = rc ? NULL : OPTION(opt, struct steno_importer_options, project, NULL);
+        if (rc == 0)
+                rc = api_store_project(project, &legal, err);
+        if (rc)
+                return rc;
+        struct steno_importer *m = calloc(1, sizeof *m);
+        if (m && project)
+                m->project = strdup(project);
+        if (!m || (project && !m->project)) {
+                free(m);
+                return error_nomem(err);
+        }
+        m->store = store;
+        m->progress = OPTION(opt, struct steno_importer_options, progress, NULL);
+        m->progress_ctx = OPTION(opt, struct steno_importer_options, progress_ctx, NULL);
+        api_store_hold(store);
+        *out = m;
+        return 0;
+}
+
+static int add_path(struct steno_importer *m, const char *path, struct steno_error *err)
+{
+        char **paths = realloc(m->paths, (m->count + 1) * sizeof *paths);
+        if (!paths)
+                return error_nomem(err);
+        m->paths = paths;
+        char *full = named_file_absolute(path);
+        if (!full)
+                return error_nomem(err);
+        for (size_t n = strlen(full); n > 1 && full[n - 1] == '/'; n--)
+                full[n - 1] = '\0';
+        m->paths[m->count++] = full;
+        return 0;
+}
+
+int steno_importer_add(struct steno_importer *m, const char *path, struct steno_error *err)
+{
+        int fd = named_file_open(path);
+        if (fd < 0)
+                return fd == -ENOENT ? error_set(err, STENO_ENOTFOUND, "there is no %.180s", path)
+                                     : error_sys(err, fd, "cannot open %.180s", path);
+        fs_real()->close(fs_real(), fd);
+        return add_path(m, path, err);
+}
+
+static int add_place(struct steno_importer *m, const struct foreign_place *p, const char *home,
+    struct steno_error *err)
+{
+        const char *folder = p->variable ? getenv(p->variable) : NULL;
+        char *path = NULL;
+        int n;
+        if (folder && *folder)
+                n = asprintf(&path, "%s%s%s", folder, *p->below ? "/" : "", p->below);
+        else if (p->home && home)
+                n = asprintf(&path, "%s/%s", home, p->home);
+        else
+                return 0;
+        if (n < 0)
+                return error_nomem(err);
+        int rc = add_path(m, path, err);
+        free(path);
+        return rc;
+}
+
+int steno_importer_add_known(struct steno_importer *m, const char *home, struct steno_error *err)
+{
+        int rc = 0;
+        home = home ? home : getenv("HOME");
+        for (size_t i = 0; rc == 0 && foreign_at(i); i++)
+                for (const struct foreign_place *p = foreign_at(i)->places;
+                     rc == 0 && p && (p->variable || p->below || p->home); p++)
+                        rc = add_place(m, p, home, err);
+        return rc;
+}
+
+int steno_importer_run(struct steno_importer *m, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct steno_importer_options opt = {.size = sizeof opt,
+            .project = m->project,
+            .progress = m->progress,
+            .progress_ctx = m->progress_ctx};
+        struct import_run run;
+        run_init(&run, m->store, &opt, err ? err : &why);
+        int lock = lock_imports(m->store, run.err);
+        int rc = lock < 0 ? lock : 0;
+        for (size_t i = 0; rc == 0 && i < m->count; i++)
+                rc = import_path(m, &run, m->paths[i]);
+        if (lock >= 0)
+                m->store->env->fs->close(m->store->env->fs, lock);
+        if (rc == 0 && report)
+                rc = run_report(&run, report);
+        run_release(&run);
+        return rc;
+}
+
+void steno_importer_free(struct steno_importer *m)
+{
+        if (!m)
+                return;
+        for (size_t i = 0; i < m->count; i++)
+                free(m->paths[i]);
+        for (size_t i = 0; i < m->known_cap; i++)
+                free(m->known[i].path);
+        free(m->known);
+        free(m->paths);
+        free(m->project);
+        api_store_release(m->store);
+        free(m);
+}
+
+int steno_import_transcript(struct steno_store *store, const struct steno_importer_options *opt,
+    const char *name, const char *text, size_t n, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct import_run run;
+        struct str legal;
+        struct import_source source = {
+            .path = name ? name : "upload", .fd = -1, .text = {text, n}, .size = n};
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
+        run_init(&run, store, opt, err ? err : &why);
+        rc = api_store_project(run.project, &legal, run.err);
+        int lock = rc ? rc : lock_imports(store, run.err);
+        rc = lock < 0 ? lock : import_source_read(&run, &source);
+        run.counts.files = rc == 1;
+        if (rc == 0)
+                rc = error_set(run.err, STENO_EPROTO, "this is no transcript that we know");
+        if (lock >= 0)
+                store->env->fs->close(store->env->fs, lock);
+        if (rc > 0)
+                rc = report ? run_report(&run, report) : 0;
+        run_release(&run);
+        return rc;
+}

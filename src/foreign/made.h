@@ -1,0 +1,63 @@
+/*
+ * made.h - a message that is put together for a tool whose own form is none of Steno's formats.
+ *
+ * Texts, thinking and calls are gathered, then written: as `openai`, or as `modelmessage` where
+ * there is thinking, which openai has no place for. The entry that it was made from goes along as
+ * the member `entry`, as it stood.
+ */
+#ifndef FOREIGN_MADE_H
+#define FOREIGN_MADE_H
+
+#include "foreign/foreign.h"
+
+struct made {
+        const char *role; /* user, assistant, system */
+        struct buf text;
+        struct buf thinking;
+        struct buf openai; /* the calls in either form, with commas */
+        struct buf model;
+        uint32_t calls;
+        struct str error; /* of a model call that failed: what it said, decoded */
+        bool hidden;      /* not part of the model's context */
+        struct str key;   /* what tells this version from another, where that is not `entry` */
+        bool weak;        /* as in foreign_item */
+};
+
+void made_init(struct made *m, const char *role);
+void made_release(struct made *m);
+/* Adds a text behind what is there, on a new line. `v` is a string. */
+void made_text(struct made *m, const struct json *j, json_ref v);
+void made_thinking(struct made *m, const struct json *j, json_ref v);
+/* A call; `args` is any JSON value: a string is taken as the arguments' text. */
+void made_call(struct made *m, struct str id, struct str name, const struct json *j, json_ref args);
+/* The same with the text of its arguments. */
+void made_call_text(struct made *m, struct str id, struct str name, struct str args);
+/* Is there anything in it? */
+bool made_any(const struct made *m);
+/* Hands it out. `entry` is a JSON value, or empty. */
+int made_put(struct made *m, struct foreign *t, struct str id, struct str at, struct str entry);
+
+/* A result. */
+struct made_result {
+        struct str call;
+        struct str name;
+        struct str text; /* the whole output, decoded */
+        struct str seen; /* what the model was shown, where that is another; p NULL: the same */
+        bool error;
+        bool weak; /* as in foreign_item */
+        bool has_exit;
+        int64_t exit_code;
+        int64_t duration; /* ms; negative: not known */
+};
+
+static inline struct made_result made_result_of(struct str call, struct str name)
+{
+        return (struct made_result){.call = call, .name = name, .duration = -1};
+}
+int made_put_result(
+    struct foreign *t, const struct made_result *r, struct str id, struct str at, struct str entry);
+
+/* The exit code in a text such as "Exit Code: 3" or "exited with code 3". False: none. */
+bool made_find_exit(struct str text, int64_t *code);
+
+#endif
