@@ -4,8 +4,12 @@
  */
 #include "fixture.h"
 
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "api/api_store.h"
+#include "base/env.h"
+#include "base/fs.h"
 #include "model/record.h"
 
 struct found {
@@ -530,12 +534,83 @@ static void figures_are_those_of_the_store(void **state)
         steno_free(json);
 }
 
+/* ---- writers ---- */
+
+/* When a file is opened for the n-th time while nobody holds a lock, somebody else appends to the
+ * conversation. */
+static struct {
+        struct steno_store *store;
+        struct steno_conv *conv;
+        int left;
+        int locked; /* descriptor, -1: none */
+} writer;
+
+static int open_while_somebody_writes(
+    const struct fs *self, int dir, const char *path, int flags, mode_t mode)
+{
+        static const char JSON[] = "{\"role\":\"user\",\"content\":\"meanwhile\"}";
+        (void)self;
+        if (writer.conv && writer.locked < 0 && writer.left-- == 0) {
+                char *list = NULL;
+                OK(steno_append(writer.conv, JSON, strlen(JSON), NULL, NULL, &err));
+                OK(steno_list(writer.store, NULL, NULL, &list, &err)); /* the index has it, too */
+                steno_free(list);
+        }
+        return fs_real()->open(fs_real(), dir, path, flags, mode);
+}
+
+static int lock_and_remember(const struct fs *self, int fd, int operation)
+{
+        (void)self;
+        int rc = fs_real()->flock(fs_real(), fd, operation);
+        if (rc == 0)
+                writer.locked = operation & LOCK_UN ? -1 : fd;
+        return rc;
+}
+
+static int close_and_remember(const struct fs *self, int fd)
+{
+        (void)self;
+        if (fd == writer.locked)
+                writer.locked = -1;
+        return fs_real()->close(fs_real(), fd);
+}
+
+static void what_is_written_while_a_check_looks_is_no_finding(void **state)
+{
+        struct fixture *f = *state;
+        struct fixture looking = {.scratch = f->scratch};
+        struct fs fs = *fs_real();
+        struct env env = *env_real();
+        fs.open = open_while_somebody_writes;
+        fs.flock = lock_and_remember;
+        fs.close = close_and_remember;
+        env.fs = &fs;
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"first\"}");
+        int rounds = 0;
+        do {
+                writer.conv = NULL;
+                writer.locked = -1;
+                OK(api_store_open_in(&env, f->scratch.path, NULL, &looking.store, &err));
+                finds_nothing(&looking);
+                writer.store = f->store;
+                writer.conv = f->conv;
+                writer.left = rounds;
+                finds_nothing(&looking);
+                steno_close(looking.store);
+                rounds++;
+        } while (writer.left < 0 && rounds < 300);
+        writer.conv = NULL;
+        assert_in_range(rounds, 3, 299);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
             T(a_sound_store_has_no_findings),
+            T(what_is_written_while_a_check_looks_is_no_finding),
             T(a_flipped_bit_in_the_log_is_found_where_it_is),
             T(a_repair_moves_damage_aside_and_keeps_the_seqs),
             T(a_repair_keeps_what_was_amended),

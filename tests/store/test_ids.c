@@ -150,6 +150,31 @@ static void a_shorter_log(void **state)
                 is_replayed(f, i);
 }
 
+/* It is whole, and it covers as many bytes, but it is about another log (I4). */
+static void of_another_log(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_conv *other;
+        fill(f, FEW);
+        OK(steno_conv_create(f->store, NULL, "d", NULL, &other, &err));
+        for (int i = 0; i < FEW; i++) {
+                char json[100];
+                struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
+                snprintf(json, sizeof json, "%s", message(i));
+                json[7] = 'n';
+                OK(steno_append(other, json, strlen(json), &opt, NULL, &err));
+        }
+        steno_conv_close(other);
+        fixture_close(f);
+        size_t n = fixture_slurp(f, "projects/default/conversations/d/ids.idx", file, sizeof file);
+        fixture_spit(f, IDS, file, n);
+        fixture_open(f);
+        for (int i = 0; i < FEW; i++)
+                is_found(f, i);
+        for (int i = 0; i < FEW; i++)
+                is_replayed(f, i);
+}
+
 /* A folder has its name: it moves aside. */
 static void a_folder(void **state)
 {
@@ -182,6 +207,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(anything, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(while_it_grows, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(a_shorter_log, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(of_another_log, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(a_folder, fixture_setup, fixture_teardown),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -4,7 +4,14 @@
 #include "fixture.h"
 
 #include <sys/wait.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "api/api_store.h"
+#include "base/env.h"
+#include "base/fs.h"
+#include "base/limits.h"
 
 static char *purge(struct fixture *f)
 {
@@ -404,6 +411,53 @@ static void a_conversation_in_the_trash_is_purged_altogether(void **state)
         assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL, NULL), STENO_ENOTFOUND);
 }
 
+/* A purge comes between storing a part and taking the lock. */
+static char parts_folder[600];
+
+static int lock_after_a_purge(const struct fs *self, int fd, int operation)
+{
+        struct stat st;
+        (void)self;
+        if (parts_folder[0] && (operation & LOCK_EX) && fstat(fd, &st) == 0 &&
+            S_ISDIR(st.st_mode)) {
+                char command[700];
+                snprintf(command, sizeof command, "rm -f %s/*", parts_folder);
+                assert_int_equal(system(command), 0);
+        }
+        return fs_real()->flock(fs_real(), fd, operation);
+}
+
+static void a_part_that_a_purge_took_is_noticed_before_it_is_named(void **state)
+{
+        struct fixture *f = *state;
+        struct fs fs = *fs_real();
+        struct env env = *env_real();
+        struct steno_store *store;
+        struct steno_conv *conv;
+        struct steno_error refused = {0};
+        uint64_t last = 9;
+        size_t n = 3 * MIB;
+        char *json = malloc(n + 100);
+        int head = sprintf(json, "{\"role\":\"user\",\"content\":\"");
+        memset(json + head, 'x', n);
+        strcpy(json + head + n, "\"}");
+        fs.flock = lock_after_a_purge;
+        env.fs = &fs;
+        OK(api_store_open_in(&env, f->scratch.path, NULL, &store, &err));
+        OK(steno_conv_open(store, NULL, "c", &conv, &err));
+        snprintf(parts_folder, sizeof parts_folder, "%s",
+            fixture_path(f, CONV_FOLDER "artifacts/parts"));
+        assert_int_equal(steno_append(conv, json, strlen(json), NULL, NULL, &refused), STENO_EIO);
+        assert_non_null(strstr(refused.msg, "purged meanwhile"));
+        parts_folder[0] = '\0';
+        OK(steno_conv_last_seq(conv, &last, &err));
+        assert_int_equal(last, 0);
+        OK(steno_append(conv, json, strlen(json), NULL, NULL, &err));
+        steno_conv_close(conv);
+        steno_close(store);
+        free(json);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -414,6 +468,7 @@ int main(void)
             T(ids_and_keys_are_still_known),
             T(a_batch_stays_whole_without_its_index),
             T(damage_survives_a_purge),
+            T(a_part_that_a_purge_took_is_noticed_before_it_is_named),
             T(large_outputs_and_tokens_go_too_unless_another_message_has_them),
             T(the_journal_of_a_finished_run_forgets_what_was_said),
             T(the_journal_of_a_dead_run_keeps_what_recovery_needs),

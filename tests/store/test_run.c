@@ -20,6 +20,7 @@
 #include "api/api_store.h"
 #include "base/env.h"
 #include "base/fs.h"
+#include "store/files/run.h"
 #include "support/scratch.h"
 #include "support/seed.h"
 #include "steno.h"
@@ -678,6 +679,39 @@ static void a_journal_torn_at_any_byte_is_taken_over(void **state)
         }
 }
 
+static void a_long_torn_line_leaves_nothing_behind_what_is_written_next(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run;
+        static char whole[8192], torn[20000], after[65536];
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        OK(steno_run_event(run, "message", "{\"text\":\"a\"}", 12, STENO_FULL, NULL, &err));
+        steno_run_close(run);
+        const char *path = journal_path(w, "r1");
+        size_t n = slurp(path, whole, sizeof whole);
+        memset(torn, 'x', sizeof torn);
+        spit(path, whole, n, torn, sizeof torn);
+        steno_free(recover(w));
+        size_t m = slurp(path, after, sizeof after);
+        assert_true(m > n);
+        assert_int_equal(after[m - 1], '\n');
+        assert_null(memmem(after, m, "xxx", 3));
+        assert_int_equal(lines_in(after, m), lines_in(whole, n) + 2);
+}
+
+static void a_journal_that_its_writer_holds_is_not_taken_over(void **state)
+{
+        struct world *w = *state;
+        struct steno_run *run;
+        struct run_log *log = NULL;
+        OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
+        assert_int_equal(run_take_over(w->conv->files, "r1", &log, NULL), 1);
+        assert_null(log);
+        steno_run_close(run);
+        OK(run_take_over(w->conv->files, "r1", &log, &err));
+        run_log_close(log);
+}
+
 static void damage_in_the_middle_costs_only_itself(void **state)
 {
         struct world *w = *state;
@@ -756,6 +790,8 @@ int main(void)
             T(a_call_of_an_unknown_run_is_unrecorded_and_a_deleted_one_is_not_listed),
             T(a_killed_writer_loses_nothing_it_told_of),
             T(a_journal_torn_at_any_byte_is_taken_over),
+            T(a_long_torn_line_leaves_nothing_behind_what_is_written_next),
+            T(a_journal_that_its_writer_holds_is_not_taken_over),
             T(damage_in_the_middle_costs_only_itself),
             T(an_event_that_is_to_last_is_synced_before_it_is_told),
         };
