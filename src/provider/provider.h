@@ -77,13 +77,16 @@ struct provider_options {
         uint32_t retries;
 };
 
+struct provider_wire;
+
 struct provider {
-        const char *name;         /* of --provider and "provider" in the configuration */
-        const char *format;       /* of the history in a request and of a reply's message */
-        const char *base_url;     /* when none is configured; NULL: it calls no endpoint */
-        const char *url_variable; /* environment variable for the base URL; NULL: none */
-        const char *key_variable; /* environment variable for the key; NULL: none */
-        bool needs_model;         /* a request without a model's name makes no sense */
+        const char *name;                 /* of --provider and "provider" in the configuration */
+        const char *format;               /* of the history in a request and of a reply's message */
+        const char *base_url;             /* when none is configured; NULL: it calls no endpoint */
+        const char *url_variable;         /* environment variable for the base URL; NULL: none */
+        const char *key_variable;         /* environment variable for the key; NULL: none */
+        bool needs_model;                 /* a request without a model's name makes no sense */
+        const struct provider_wire *wire; /* of one that speaks HTTP (provider_http.h); else NULL */
         /* Opens a client. The options may go after the return. */
         int (*open)(const struct provider *self, const struct provider_options *opt,
             struct provider_client **out, struct steno_error *err);

@@ -193,19 +193,15 @@ static struct provider_reader *reader_new(const struct reply_hooks *hooks)
 
 /* ---- the row ---- */
 
-static int anthropic_open(const struct provider *self, const struct provider_options *opt,
-    struct provider_client **out, struct steno_error *err)
-{
-        static const char *const headers[] = {"anthropic-version: 2023-06-01", NULL};
-        static const struct provider_wire wire = {
-            .path = "/v1/messages",
-            .key_header = "x-api-key: ",
-            .headers = headers,
-            .put_request = put_request,
-            .reader_new = reader_new,
-        };
-        return provider_http_open(self, &wire, opt, out, err);
-}
+static const char *const headers[] = {"anthropic-version: 2023-06-01", NULL};
+
+static const struct provider_wire wire = {
+    .path = "/v1/messages",
+    .key_header = "x-api-key: ",
+    .headers = headers,
+    .put_request = put_request,
+    .reader_new = reader_new,
+};
 
 const struct provider provider_anthropic = {
     .name = "anthropic",
@@ -214,5 +210,6 @@ const struct provider provider_anthropic = {
     .url_variable = "ANTHROPIC_BASE_URL",
     .key_variable = "ANTHROPIC_API_KEY",
     .needs_model = true,
-    .open = anthropic_open,
+    .wire = &wire,
+    .open = provider_http_open,
 };

@@ -339,9 +339,10 @@ static int check_options(const char *base, const char *key, struct steno_error *
         return 0;
 }
 
-int provider_http_open(const struct provider *provider, const struct provider_wire *wire,
-    const struct provider_options *opt, struct provider_client **out, struct steno_error *err)
+int provider_http_open(const struct provider *provider, const struct provider_options *opt,
+    struct provider_client **out, struct steno_error *err)
 {
+        const struct provider_wire *wire = provider->wire;
         const char *base = opt->base_url ? opt->base_url : provider->base_url;
         bool keyed = opt->api_key && opt->api_key[0];
         int rc = check_options(base, opt->api_key, err);

@@ -46,9 +46,9 @@ struct provider_wire {
         struct provider_reader *(*reader_new)(const struct reply_hooks *hooks);
 };
 
-/* For provider->open. `wire` must outlive the client. STENO_EINVAL: a base URL that is not http(s),
- * a key with a line end. */
-int provider_http_open(const struct provider *provider, const struct provider_wire *wire,
-    const struct provider_options *opt, struct provider_client **out, struct steno_error *err);
+/* For provider->open of one that has a wire. STENO_EINVAL: a base URL that is not http(s), a key
+ * with a line end. */
+int provider_http_open(const struct provider *provider, const struct provider_options *opt,
+    struct provider_client **out, struct steno_error *err);
 
 #endif

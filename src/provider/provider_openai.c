@@ -170,17 +170,12 @@ static struct provider_reader *reader_new(const struct reply_hooks *hooks)
 
 /* ---- the row ---- */
 
-static int openai_open(const struct provider *self, const struct provider_options *opt,
-    struct provider_client **out, struct steno_error *err)
-{
-        static const struct provider_wire wire = {
-            .path = "/chat/completions",
-            .key_header = "Authorization: Bearer ",
-            .put_request = put_request,
-            .reader_new = reader_new,
-        };
-        return provider_http_open(self, &wire, opt, out, err);
-}
+static const struct provider_wire wire = {
+    .path = "/chat/completions",
+    .key_header = "Authorization: Bearer ",
+    .put_request = put_request,
+    .reader_new = reader_new,
+};
 
 const struct provider provider_openai = {
     .name = "openai",
@@ -189,5 +184,6 @@ const struct provider provider_openai = {
     .url_variable = "OPENAI_BASE_URL",
     .key_variable = "OPENAI_API_KEY",
     .needs_model = true,
-    .open = openai_open,
+    .wire = &wire,
+    .open = provider_http_open,
 };
