@@ -25,6 +25,8 @@
         X(multi_perform)                                                                           \
         X(multi_poll)                                                                              \
         X(multi_remove_handle)                                                                     \
+        X(multi_setopt)                                                                            \
+        X(multi_wakeup)                                                                            \
         X(slist_append)                                                                            \
         X(slist_free_all)
 
