@@ -1,0 +1,391 @@
+/*
+ * exchange.c - see exchange.h
+ */
+#include "gateway/exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/wait.h"
+
+#define MAGIC "steno-exchange 1 "
+#define SYNC_MS 50
+#define NAMES_MAX 100000
+/* An answer that is larger stays as it is, in its file. */
+#define LOAD_MAX (512 * MIB)
+
+struct exchange {
+        struct exchanges *all;
+        struct exchange *next, *prev; /* in the list of those that are written */
+        char id[EXCHANGE_ID];
+        int fd;
+        uint64_t answer_at; /* where the answer's body begins; 0: not yet */
+        atomic_ullong size; /* of the answer's body */
+        uint64_t end;       /* of the file */
+        atomic_bool dirty;
+        bool syncing; /* under the folder's mutex */
+};
+
+struct exchanges {
+        const struct env *env;
+        int dir;
+        pthread_mutex_t mutex;
+        pthread_cond_t wake;
+        pthread_cond_t synced;
+        struct exchange *first;
+        pthread_t syncer;
+        bool closing;
+};
+
+/* ---- syncing ---- */
+
+static struct exchange *find_dirty(struct exchanges *all)
+{
+        struct exchange *x = all->first;
+        while (x && !atomic_load(&x->dirty))
+                x = x->next;
+        return x;
+}
+
+/* Under the mutex, which is not held while the disk works. */
+static void sync_all(struct exchanges *all)
+{
+        const struct fs *fs = all->env->fs;
+        struct exchange *x;
+        while ((x = find_dirty(all))) {
+                atomic_store(&x->dirty, false);
+                x->syncing = true;
+                pthread_mutex_unlock(&all->mutex);
+                fs->fdatasync(fs, x->fd);
+                pthread_mutex_lock(&all->mutex);
+                x->syncing = false;
+                pthread_cond_broadcast(&all->synced);
+        }
+}
+
+static void *sync_now_and_then(void *arg)
+{
+        struct exchanges *all = arg;
+        pthread_mutex_lock(&all->mutex);
+        while (!all->closing) {
+                wait_until(&all->wake, &all->mutex, time_monotonic_ms() + SYNC_MS);
+                sync_all(all);
+        }
+        pthread_mutex_unlock(&all->mutex);
+        return NULL;
+}
+
+/* ---- the folder ---- */
+
+int exchanges_open(
+    const struct env *env, const char *path, struct exchanges **out, struct steno_error *err)
+{
+        const struct fs *fs = env->fs;
+        int root = fs->open_root(fs, path, false);
+        if (root < 0)
+                return error_sys(err, -root, "opening the store for the gateway");
+        int dir = fs_open_dir(fs, root, "gateway", true);
+        fs->close(fs, root);
+        if (dir < 0)
+                return error_sys(err, -dir, "opening the gateway's folder");
+        struct exchanges *all = calloc(1, sizeof *all);
+        if (!all) {
+                fs->close(fs, dir);
+                return error_nomem(err);
+        }
+        all->env = env;
+        all->dir = dir;
+        pthread_mutex_init(&all->mutex, NULL);
+        wait_init(&all->wake);
+        wait_init(&all->synced);
+        if (pthread_create(&all->syncer, NULL, sync_now_and_then, all) != 0) {
+                fs->close(fs, dir);
+                free(all);
+                return error_nomem(err);
+        }
+        *out = all;
+        return 0;
+}
+
+void exchanges_close(struct exchanges *all)
+{
+        if (!all)
+                return;
+        pthread_mutex_lock(&all->mutex);
+        all->closing = true;
+        pthread_cond_signal(&all->wake);
+        pthread_mutex_unlock(&all->mutex);
+        pthread_join(all->syncer, NULL);
+        all->env->fs->close(all->env->fs, all->dir);
+        pthread_mutex_destroy(&all->mutex);
+        pthread_cond_destroy(&all->wake);
+        pthread_cond_destroy(&all->synced);
+        free(all);
+}
+
+struct names {
+        char (*list)[EXCHANGE_ID];
+        size_t count, cap;
+};
+
+static int collect_name(void *ctx, const char *name, unsigned char type)
+{
+        struct names *n = ctx;
+        (void)type;
+        if (strncmp(name, "ex_", 3) != 0 || strlen(name) >= EXCHANGE_ID || n->count == NAMES_MAX)
+                return 0;
+        if (n->count == n->cap) {
+                size_t cap = n->cap ? 2 * n->cap : 64;
+                void *list = realloc(n->list, cap * EXCHANGE_ID);
+                if (!list)
+                        return STENO_ENOMEM;
+                n->list = list;
+                n->cap = cap;
+        }
+        snprintf(n->list[n->count++], EXCHANGE_ID, "%s", name);
+        return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp(a, b); /* an id begins with its time */
+}
+
+int exchanges_each(struct exchanges *all, int (*each)(void *ctx, const char *id), void *ctx,
+    struct steno_error *err)
+{
+        struct names names = {0};
+        int rc = all->env->fs->list(all->env->fs, all->dir, collect_name, &names);
+        if (rc == STENO_ENOMEM)
+                rc = error_nomem(err);
+        else if (rc < 0)
+                rc = error_sys(err, -rc, "reading the gateway's folder");
+        if (names.count)
+                qsort(names.list, names.count, EXCHANGE_ID, by_name);
+        for (size_t i = 0; i < names.count && rc == 0; i++)
+                rc = each(ctx, names.list[i]);
+        free(names.list);
+        return rc;
+}
+
+/* ---- one ---- */
+
+static struct exchange *new_exchange(struct exchanges *all, int fd, const char *id)
+{
+        struct exchange *x = calloc(1, sizeof *x);
+        if (!x)
+                return NULL;
+        x->all = all;
+        x->fd = fd;
+        snprintf(x->id, sizeof x->id, "%s", id);
+        pthread_mutex_lock(&all->mutex);
+        x->next = all->first;
+        if (x->next)
+                x->next->prev = x;
+        all->first = x;
+        pthread_mutex_unlock(&all->mutex);
+        return x;
+}
+
+const char *exchange_id(const struct exchange *x)
+{
+        return x->id;
+}
+
+void exchange_close(struct exchange *x)
+{
+        if (!x)
+                return;
+        struct exchanges *all = x->all;
+        pthread_mutex_lock(&all->mutex);
+        while (x->syncing)
+                pthread_cond_wait(&all->synced, &all->mutex);
+        if (x->prev)
+                x->prev->next = x->next;
+        else
+                all->first = x->next;
+        if (x->next)
+                x->next->prev = x->prev;
+        pthread_mutex_unlock(&all->mutex);
+        all->env->fs->close(all->env->fs, x->fd);
+        free(x);
+}
+
+void exchange_remove(struct exchange *x)
+{
+        const struct fs *fs = x->all->env->fs;
+        fs->unlink(fs, x->all->dir, x->id, 0);
+        exchange_close(x);
+}
+
+static int put(struct exchange *x, const void *p, size_t n)
+{
+        const struct fs *fs = x->all->env->fs;
+        int rc = fs_pwrite_all(fs, x->fd, p, n, (off_t)x->end);
+        if (rc)
+                return rc == -ENOSPC || rc == -EDQUOT ? STENO_EFULL : STENO_EIO;
+        x->end += n;
+        atomic_store(&x->dirty, true);
+        return 0;
+}
+
+int exchange_create(struct exchanges *all, struct str head, struct str body, struct exchange **out,
+    struct steno_error *err)
+{
+        const struct fs *fs = all->env->fs;
+        char id[EXCHANGE_ID], line[80];
+        id_make(all->env, "ex_", id);
+        int fd = fs->open(fs, all->dir, id, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd < 0)
+                return error_sys(err, -fd, "making a file for a request");
+        fs->flock(fs, fd, LOCK_EX | LOCK_NB); /* while it lives, no other process takes it up */
+        struct exchange *x = new_exchange(all, fd, id);
+        if (!x) {
+                fs->close(fs, fd);
+                fs->unlink(fs, all->dir, id, 0);
+                return error_nomem(err);
+        }
+        int n = snprintf(line, sizeof line, MAGIC "%zu %zu\n", head.n, body.n);
+        int rc = put(x, line, (size_t)n);
+        if (rc == 0)
+                rc = put(x, head.p, head.n);
+        if (rc == 0 && body.n)
+                rc = put(x, body.p, body.n);
+        if (rc) {
+                exchange_remove(x);
+                return error_set(err, rc, "the request could not be recorded");
+        }
+        *out = x;
+        return 0;
+}
+
+int exchange_open(
+    struct exchanges *all, const char *id, struct exchange **out, struct steno_error *err)
+{
+        const struct fs *fs = all->env->fs;
+        int fd = fs->open(fs, all->dir, id, O_RDWR, 0);
+        if (fd < 0)
+                return error_sys(err, -fd, "opening a recorded request");
+        if (fs->flock(fs, fd, LOCK_EX | LOCK_NB) < 0) {
+                fs->close(fs, fd);
+                return error_set(err, STENO_ECONFLICT, "another process has this request");
+        }
+        *out = new_exchange(all, fd, id);
+        if (!*out) {
+                fs->close(fs, fd);
+                return error_nomem(err);
+        }
+        return 0;
+}
+
+int exchange_answer(struct exchange *x, struct str head)
+{
+        char line[32];
+        int n = snprintf(line, sizeof line, "%zu\n", head.n);
+        int rc = put(x, line, (size_t)n);
+        if (rc == 0)
+                rc = put(x, head.p, head.n);
+        if (rc == 0)
+                x->answer_at = x->end;
+        return rc;
+}
+
+int exchange_put(struct exchange *x, const void *p, size_t n)
+{
+        int rc = put(x, p, n);
+        if (rc == 0)
+                atomic_fetch_add(&x->size, n);
+        return rc;
+}
+
+uint64_t exchange_size(const struct exchange *x)
+{
+        return atomic_load(&((struct exchange *)x)->size);
+}
+
+ssize_t exchange_read(const struct exchange *x, uint64_t at, void *p, size_t n)
+{
+        const struct fs *fs = x->all->env->fs;
+        uint64_t size = exchange_size(x);
+        if (at >= size)
+                return 0;
+        if (n > size - at)
+                n = (size_t)(size - at);
+        ssize_t got = fs_pread_all(fs, x->fd, p, n, (off_t)(x->answer_at + at));
+        return got == 0 ? -EIO : got;
+}
+
+/* ---- reading it back ---- */
+
+/* A number and the byte behind it. */
+static bool take_number(struct str *s, char behind, uint64_t *out)
+{
+        size_t i = 0;
+        uint64_t v = 0;
+        for (; i < s->n && i < 18 && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+                v = v * 10 + (uint64_t)(s->p[i] - '0');
+        if (i == 0 || i == s->n || s->p[i] != behind)
+                return false;
+        *out = v;
+        *s = str_span(s->p + i + 1, s->n - i - 1);
+        return true;
+}
+
+static bool take_bytes(struct str *s, uint64_t n, struct str *out)
+{
+        if (n > s->n)
+                return false;
+        *out = str_span(s->p, (size_t)n);
+        *s = str_span(s->p + n, s->n - (size_t)n);
+        return true;
+}
+
+static bool split(struct exchange_parts *out)
+{
+        struct str s = buf_str(&out->whole);
+        uint64_t head, body;
+        if (!str_starts(s, MAGIC))
+                return false;
+        s = str_span(s.p + sizeof MAGIC - 1, s.n - (sizeof MAGIC - 1));
+        if (!take_number(&s, ' ', &head) || !take_number(&s, '\n', &body) ||
+            !take_bytes(&s, head, &out->head) || !take_bytes(&s, body, &out->body))
+                return false;
+        if (take_number(&s, '\n', &head) && take_bytes(&s, head, &out->answer_head))
+                out->answer_body = s;
+        return true;
+}
+
+int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err)
+{
+        const struct fs *fs = x->all->env->fs;
+        struct stat st;
+        *out = (struct exchange_parts){0};
+        buf_init(&out->whole, LOAD_MAX);
+        int rc = fs->fstat(fs, x->fd, &st);
+        if (rc < 0)
+                return error_sys(err, -rc, "reading a recorded request");
+        char *p = st.st_size ? buf_reserve(&out->whole, (size_t)st.st_size) : NULL;
+        if (!p)
+                return st.st_size ? buf_check(&out->whole, err)
+                                  : error_set(err, STENO_ECORRUPT, "a recorded request is empty");
+        ssize_t n = fs_pread_all(fs, x->fd, p, (size_t)st.st_size, 0);
+        if (n < 0)
+                return error_sys(err, (int)-n, "reading a recorded request");
+        out->whole.n += (size_t)n;
+        if (!split(out))
+                return error_set(err, STENO_ECORRUPT, "a recorded request is torn");
+        return 0;
+}
+
+void exchange_parts_release(struct exchange_parts *parts)
+{
+        buf_release(&parts->whole);
+        *parts = (struct exchange_parts){0};
+}

@@ -1,0 +1,754 @@
+/*
+ * recorder.c - see recorder.h
+ */
+#include "gateway/recorder.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "base/wait.h"
+#include "gateway/elements.h"
+#include "gateway/lineage.h"
+#include "gateway/wire.h"
+
+#define TITLE_CUT 80
+
+struct task {
+        struct task *next;
+        struct exchange *x;
+        struct recorder_fate fate;
+};
+
+struct recorder {
+        struct steno_store *store;
+        struct exchanges *all;
+        struct lineage *lineage;
+        pthread_t thread;
+        pthread_mutex_t mutex;
+        pthread_cond_t work;
+        struct task *first;
+        struct task **end;
+        bool closing;
+        uint64_t recorded;
+        uint64_t failed;
+};
+
+/* One exchange while it is being stored. */
+struct job {
+        struct recorder *r;
+        const struct recorder_fate *fate;
+        const char *exchange;
+        struct exchange_parts parts;
+        struct json head;    /* of the request, gateway.c's */
+        struct json answer;  /* the head of the answer */
+        struct json request; /* the body */
+        struct buf list_text;
+        struct json list; /* its messages */
+        struct elements_link *links;
+        size_t count;
+        const struct wire *wire;
+        struct wire_answer reply;
+        char *project, *group, *named, *owner;
+        char system[ELEMENTS_CHAIN];
+        struct lineage_who who;
+        struct lineage_place place;
+        struct steno_conv *conv;
+        const char *conv_id;
+        char chain[ELEMENTS_CHAIN]; /* as far as it is stored */
+        bool replied;
+        uint64_t last_seq;
+        unsigned appended;
+};
+
+/* ---- reading it ---- */
+
+static int64_t status_of(const struct job *k)
+{
+        int64_t status = 0;
+        json_i64(&k->answer, json_get(&k->answer, 0, "status"), &status);
+        return status;
+}
+
+static char *member(const struct json *j, json_ref obj, const char *key)
+{
+        char *z = json_dup_string(j, json_get(j, obj, key));
+        return z ? z : strdup("");
+}
+
+static bool find_item(void *ctx, struct str id, char digest[ELEMENTS_CHAIN])
+{
+        struct job *k = ctx;
+        return lineage_find_id(k->r->lineage, k->owner, id, digest, NULL, NULL);
+}
+
+static int read_request(struct job *k, struct steno_error *err)
+{
+        int rc = json_parse(&k->head, k->parts.head.p, k->parts.head.n, NULL, err);
+        if (rc)
+                return rc;
+        char *wire = member(&k->head, 0, "wire");
+        k->wire = wire_named(wire);
+        free(wire);
+        if (!k->wire || json_parse(&k->request, k->parts.body.p, k->parts.body.n, NULL, NULL) != 0)
+                return STENO_ENOTFOUND; /* passed on, and not understood */
+        k->project = member(&k->head, 0, "project");
+        k->group = member(&k->head, 0, "group");
+        k->named = member(&k->head, 0, "conversation");
+        k->owner = member(&k->head, 0, "owner");
+        if (!k->project || !k->group || !k->named || !k->owner)
+                return error_nomem(err);
+        rc = wire_messages(k->wire, &k->request, &k->list_text);
+        if (rc == 0)
+                rc = json_parse(&k->list, k->list_text.p, k->list_text.n, NULL, err);
+        if (rc)
+                return rc;
+        k->count = json_count(&k->list, 0);
+        json_ref beside = k->wire->system ? json_get(&k->request, 0, k->wire->system) : JSON_NONE;
+        k->links =
+            elements_of(k->wire, &k->list, json_raw(&k->request, beside), find_item, k, k->system);
+        k->who = (struct lineage_who){k->owner, k->group, k->system};
+        return k->links ? 0 : error_nomem(err);
+}
+
+static int read_answer(struct job *k, struct steno_error *err)
+{
+        if (k->parts.answer_head.n == 0)
+                return 0;
+        int rc = json_parse(&k->answer, k->parts.answer_head.p, k->parts.answer_head.n, NULL, NULL);
+        if (rc)
+                return rc == STENO_ENOMEM ? error_nomem(err) : 0; /* torn: as if none came */
+        bool stream = json_bool(&k->answer, json_get(&k->answer, 0, "stream"), false);
+        bool encoded = json_bool(&k->answer, json_get(&k->answer, 0, "encoded"), false);
+        if (encoded) {
+                buf_puts(&k->reply.problem, "the answer came encoded and was not read");
+                return 0;
+        }
+        if (status_of(k) / 100 != 2) {
+                size_t n = k->parts.answer_body.n < 4096 ? k->parts.answer_body.n : 4096;
+                n = text_utf8_prefix(k->parts.answer_body.p, n);
+                buf_printf(&k->reply.problem, "HTTP %lld: %.*s", (long long)status_of(k), (int)n,
+                    n ? k->parts.answer_body.p : "");
+                return 0;
+        }
+        rc = k->wire->read_answer(k->parts.answer_body, stream, &k->reply);
+        return rc ? error_set(err, rc, "%s", steno_code_name(rc)) : 0;
+}
+
+static bool is_whole(const struct job *k)
+{
+        return k->reply.complete && status_of(k) / 100 == 2;
+}
+
+/* ---- the conversation ---- */
+
+static void put_title(const struct job *k, struct jsonw *w)
+{
+        const struct json *j = &k->list;
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        for (json_ref m = json_child(j, 0); m != JSON_NONE && text.n == 0; m = json_next(j, 0, m)) {
+                json_ref content = json_get(j, m, "content");
+                if (content == JSON_NONE)
+                        content = json_get(j, m, "parts");
+                if (!json_is(j, json_get(j, m, "role"), "user"))
+                        continue;
+                if (!json_string(j, content, &text, NULL))
+                        for (json_ref p = json_child(j, content); p != JSON_NONE && text.n == 0;
+                             p = json_next(j, content, p))
+                                json_string(j, json_get(j, p, "text"), &text, NULL);
+        }
+        struct str s = str_trim(buf_str(&text));
+        const char *line = s.n ? memchr(s.p, '\n', s.n) : NULL;
+        if (line)
+                s.n = (size_t)(line - s.p);
+        if (s.n > TITLE_CUT)
+                s.n = text_utf8_prefix(s.p, TITLE_CUT);
+        if (s.n && !text.failed)
+                jsonw_field_str(w, "title", s);
+        buf_release(&text);
+}
+
+static void put_meta(const struct job *k, struct buf *out, bool title)
+{
+        char *upstream = member(&k->head, 0, "upstream"), *parent = member(&k->head, 0, "parent");
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        if (title)
+                put_title(k, &w);
+        jsonw_key(&w, "gateway");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "upstream", upstream);
+        jsonw_field_cstr(&w, "wire", k->wire->name);
+        if (k->group[0])
+                jsonw_field_cstr(&w, "group", k->group);
+        if (parent && parent[0])
+                jsonw_field_cstr(&w, "parent", parent);
+        if (k->place.compacted)
+                jsonw_field_bool(&w, "compacted", true);
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        free(upstream);
+        free(parent);
+}
+
+/* The id follows from the exchange, so that a second try finds what the first one made. */
+static void make_id(const struct job *k, char out[64])
+{
+        snprintf(out, 64, "conv_%s", k->exchange + strlen("ex_"));
+}
+
+static int create_conv(struct job *k, const char *id, struct steno_error *err)
+{
+        struct buf meta;
+        buf_init(&meta, 64 * KIB);
+        put_meta(k, &meta, true);
+        const char *json = buf_cstr(&meta);
+        int rc = json ? steno_conv_create(k->r->store, k->project, id, json, &k->conv, err)
+                      : error_nomem(err);
+        if (rc == STENO_ECONFLICT)
+                rc = steno_conv_open(k->r->store, k->project, id, &k->conv, err);
+        buf_release(&meta);
+        return rc;
+}
+
+static int fork_conv(struct job *k, const char *id, struct steno_error *err)
+{
+        struct steno_conv *from = NULL;
+        struct steno_fork_options opt = {.size = sizeof opt, .at_seq = k->place.seq, .id = id};
+        int rc = steno_conv_open(k->r->store, k->project, k->place.conv, &from, err);
+        if (rc == STENO_ENOTFOUND)
+                return rc;
+        if (rc == 0)
+                rc = steno_fork(from, &opt, &k->conv, err);
+        steno_conv_close(from);
+        if (rc == STENO_ECONFLICT)
+                rc = steno_conv_open(k->r->store, k->project, id, &k->conv, err);
+        return rc;
+}
+
+static int open_conv(struct job *k, struct steno_error *err)
+{
+        char id[64];
+        int rc;
+        make_id(k, id);
+        if (k->place.kind == LINEAGE_FORK) {
+                rc = fork_conv(k, id, err);
+        } else if (k->place.kind != LINEAGE_NEW) {
+                rc = steno_conv_open(k->r->store, k->project, k->place.conv, &k->conv, err);
+        } else {
+                rc = create_conv(k, k->named[0] ? k->named : id, err);
+        }
+        if (rc == STENO_ENOTFOUND) { /* it was removed meanwhile: a conversation of its own */
+                k->place = (struct lineage_place){.kind = LINEAGE_NEW};
+                rc = create_conv(k, id, err);
+        }
+        k->conv_id = k->conv ? steno_conv_id(k->conv) : NULL;
+        return rc;
+}
+
+/* ---- appending ---- */
+
+/* `format` NULL: Steno's own. The key makes a second try find what the first one stored. */
+static int append(struct job *k, struct str json, const char *format, bool sync,
+    char id[LINEAGE_CONV], struct steno_error *err)
+{
+        char key[80];
+        struct steno_receipt *receipt = NULL;
+        snprintf(key, sizeof key, "%s/%u", k->exchange, k->appended++);
+        struct steno_append_options opt = {.size = sizeof opt,
+            .flags = STENO_RECORD,
+            .durability = sync ? STENO_FULL : STENO_PROCESS,
+            .format = format,
+            .idempotency_key = key};
+        int rc = steno_append(k->conv, json.p, json.n, &opt, &receipt, err);
+        if (rc == 0) {
+                k->last_seq = steno_receipt_last_seq(receipt);
+                if (id)
+                        snprintf(id, LINEAGE_CONV, "%s", steno_receipt_id(receipt, 0));
+        }
+        steno_receipt_free(receipt);
+        return rc;
+}
+
+static int note_node(struct job *k, bool tip, bool open, struct steno_error *err)
+{
+        struct lineage_node node = {.conv = k->conv_id,
+            .seq = k->last_seq,
+            .chain = k->chain,
+            .replied = k->replied,
+            .tip = tip,
+            .open = open};
+        return k->chain[0] ? lineage_add(k->r->lineage, &k->who, &node, err) : 0;
+}
+
+static bool changes_every_time(struct str key, const struct wire *w)
+{
+        static const char *const names[] = {"stream", "stream_options", "metadata",
+            "client_metadata", "user", "prompt_cache_key", "previous_response_id", "conversation",
+            "thread", "include"};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+                if (str_is(key, names[i]))
+                        return true;
+        return str_is(key, w->list);
+}
+
+/* Prompt, tools and parameters, as one message that no model is shown. */
+static void put_beside(const struct job *k, struct jsonw *w)
+{
+        const struct json *j = &k->request;
+        jsonw_object(w);
+        for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key))
+                if (!changes_every_time(json_inner(j, key), k->wire))
+                        jsonw_copy_member(w, j, key);
+        if (k->place.kind != LINEAGE_NEW && k->count && k->links[0].system) {
+                size_t i = 0;
+                jsonw_key(w, "instructionMessages");
+                jsonw_array(w);
+                for (json_ref m = json_child(&k->list, 0); m != JSON_NONE && k->links[i].system;
+                     m = json_next(&k->list, 0, m), i++)
+                        jsonw_raw(w, json_raw(&k->list, m));
+                jsonw_array_end(w);
+        }
+        jsonw_object_end(w);
+}
+
+static int store_beside(struct job *k, struct steno_error *err)
+{
+        struct buf beside, message;
+        char digest[SHA256_HEX];
+        bool changed = false;
+        buf_init(&beside, 0);
+        buf_init(&message, 0);
+        struct jsonw w = jsonw_to(&beside);
+        put_beside(k, &w);
+        int rc = buf_check(&beside, err);
+        if (rc == 0 && hash_sha256_hex(beside.p, beside.n, digest) != 0)
+                rc = error_nomem(err);
+        if (rc == 0)
+                rc = lineage_changed(k->r->lineage, k->conv_id, digest, &changed, err);
+        if (rc == 0 && changed && beside.n > 2) {
+                struct jsonw m = jsonw_to(&message);
+                jsonw_object(&m);
+                jsonw_field_cstr(&m, "role", "system");
+                jsonw_field_cstr(&m, "content", "");
+                jsonw_field_cstr(&m, "partType", "request");
+                jsonw_field_bool(&m, "includeInContext", false);
+                jsonw_field_raw(&m, "request", buf_str(&beside));
+                jsonw_object_end(&m);
+                rc = buf_check(&message, err);
+                if (rc == 0)
+                        rc = append(k, buf_str(&message), NULL, false, NULL, err);
+        }
+        buf_release(&beside);
+        buf_release(&message);
+        return rc;
+}
+
+/* The messages of the request that are new. */
+static int store_request(struct job *k, struct steno_error *err)
+{
+        const struct json *j = &k->list;
+        size_t i = 0;
+        int rc = 0;
+        for (json_ref m = json_child(j, 0); m != JSON_NONE && rc == 0; m = json_next(j, 0, m)) {
+                size_t at = i++;
+                if (at < k->place.from) {
+                        memcpy(k->chain, k->links[at].chain, sizeof k->chain);
+                        continue;
+                }
+                rc = append(k, json_raw(j, m), k->wire->format, false, NULL, err);
+                memcpy(k->chain, k->links[at].chain, sizeof k->chain);
+                bool last = i == k->count;
+                if (rc == 0 && !last && !k->links[at].system)
+                        rc = note_node(k, false, false, err);
+        }
+        return rc;
+}
+
+/* ---- the reply ---- */
+
+static int remember_ids(struct job *k, const struct json *j, json_ref m, struct steno_error *err)
+{
+        char digest[ELEMENTS_CHAIN];
+        struct str id = json_inner(j, json_get(j, m, "id"));
+        int rc = elements_digest(k->wire, j, m, digest);
+        if (rc)
+                return error_nomem(err);
+        elements_continue(k->chain, digest);
+        if (id.n && strcmp(k->wire->name, "responses") == 0)
+                rc = lineage_add_id(
+                    k->r->lineage, k->owner, id, digest, k->conv_id, k->last_seq, err);
+        return rc;
+}
+
+/* Appends the messages of the answer; the last one's id is left in `id`. */
+static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = k->reply.messages.n
+                     ? json_parse(&j, k->reply.messages.p, k->reply.messages.n, NULL, err)
+                     : 0;
+        size_t i = 0, n = k->reply.messages.n && rc == 0 ? json_count(&j, 0) : 0;
+        for (json_ref m = n ? json_child(&j, 0) : JSON_NONE; m != JSON_NONE && rc == 0;
+             m = json_next(&j, 0, m)) {
+                bool last = ++i == n;
+                rc = append(k, json_raw(&j, m), k->wire->format, last && whole, id, err);
+                if (rc == 0)
+                        rc = remember_ids(k, &j, m, err);
+                k->replied = true;
+                if (rc == 0)
+                        rc = note_node(k, last, false, err);
+        }
+        if (rc == 0 && k->reply.id.n)
+                rc = lineage_add_id(k->r->lineage, k->owner, buf_str(&k->reply.id), k->chain,
+                    k->conv_id, k->last_seq, err);
+        json_release(&j);
+        return rc;
+}
+
+static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        struct buf b;
+        int64_t status = status_of(k);
+        buf_init(&b, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "assistant");
+        jsonw_field_str(&w, "content", buf_str(&k->reply.text));
+        jsonw_field_cstr(&w, "partType", "error");
+        jsonw_key(&w, "error");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "code",
+            status && status / 100 != 2 ? "UPSTREAM_ERROR"
+            : status                    ? "INCOMPLETE"
+                                        : "UPSTREAM_UNREACHABLE");
+        if (status)
+                jsonw_field_i64(&w, "status", status);
+        struct str words = k->reply.problem.n ? buf_str(&k->reply.problem)
+                           : k->fate->why[0]  ? str_of(k->fate->why)
+                                              : STR("the answer ended before it was complete");
+        jsonw_field_str(&w, "message", words);
+        jsonw_object_end(&w);
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_object_end(&w);
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), NULL, true, id, err);
+        buf_release(&b);
+        return rc;
+}
+
+/* What the endpoint said about the reply, as metadata of its last message. */
+static int store_facts(struct job *k, const char *id, bool whole, struct steno_error *err)
+{
+        struct buf b;
+        char key[64];
+        buf_init(&b, 256 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "gateway");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "exchange", k->exchange);
+        if (k->reply.model.n)
+                jsonw_field_str(&w, "model", buf_str(&k->reply.model));
+        if (k->reply.id.n)
+                jsonw_field_str(&w, "response", buf_str(&k->reply.id));
+        if (k->reply.finish[0])
+                jsonw_field_cstr(&w, "finish", k->reply.finish);
+        if (k->reply.usage.n)
+                jsonw_field_raw(&w, "usage", buf_str(&k->reply.usage));
+        if (!whole)
+                jsonw_field_bool(&w, "incomplete", true);
+        if (k->fate->gone)
+                jsonw_field_u64(&w, "delivered", k->fate->delivered);
+        jsonw_field_copy(&w, "startedAt", &k->head, json_get(&k->head, 0, "at"));
+        if (status_of(k)) {
+                jsonw_field_i64(&w, "status", status_of(k));
+                jsonw_field_copy(&w, "answeredAt", &k->answer, json_get(&k->answer, 0, "at"));
+        }
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        snprintf(key, sizeof key, "%s/facts", k->exchange);
+        struct steno_append_options opt = {
+            .size = sizeof opt, .durability = STENO_PROCESS, .idempotency_key = key};
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = steno_amend(k->conv, "meta", id, b.p, b.n, &opt, NULL, err);
+        buf_release(&b);
+        return rc;
+}
+
+/* ---- another attempt ---- */
+
+struct superseded {
+        struct buf ids; /* NUL-terminated, one after the other */
+};
+
+static int collect_id(void *ctx, const struct steno_record *r)
+{
+        struct superseded *s = ctx;
+        if (strcmp(steno_record_kind(r), "message") == 0) {
+                buf_puts(&s->ids, steno_record_id(r));
+                buf_putc(&s->ids, '\0');
+        }
+        return 0;
+}
+
+/* What an earlier attempt left of a reply stays in the record and leaves the views. */
+static int supersede(struct job *k, struct steno_error *err)
+{
+        struct superseded s;
+        if (k->place.kind != LINEAGE_AGAIN)
+                return 0;
+        buf_init(&s.ids, 0);
+        int rc = steno_read(k->conv, k->place.seq, 0, collect_id, &s, err);
+        for (size_t at = 0; at < s.ids.n && rc == 0; at += strlen(s.ids.p + at) + 1) {
+                rc = steno_amend(k->conv, "delete", s.ids.p + at, NULL, 0, NULL, NULL, err);
+                if (rc == STENO_ENOTFOUND)
+                        rc = 0; /* deleted by an earlier try */
+        }
+        buf_release(&s.ids);
+        return rc ? rc : lineage_set_open(k->r->lineage, k->place.node, false, err);
+}
+
+/* ---- all of it ---- */
+
+/* previous_response_id, where that answer is known: the input is what is new. */
+static void place_by_response(struct job *k)
+{
+        char digest[ELEMENTS_CHAIN];
+        struct str id = json_inner(&k->request, json_get(&k->request, 0, "previous_response_id"));
+        struct lineage_place p = {.kind = LINEAGE_CONTINUE};
+        if (id.n && lineage_find_id(k->r->lineage, k->owner, id, digest, p.conv, &p.seq))
+                k->place = p;
+}
+
+static int find_place(struct job *k, struct steno_error *err)
+{
+        const char *only = k->named[0] ? k->named : NULL;
+        int rc = lineage_find(k->r->lineage, &k->who, only, k->links, k->count, &k->place, err);
+        if (rc == 0)
+                place_by_response(k);
+        if (rc == 0 && only && k->place.kind == LINEAGE_FORK)
+                k->place.kind = LINEAGE_CONTINUE; /* it was named: no other one is made */
+        return rc;
+}
+
+static int store_answer(struct job *k, struct steno_error *err)
+{
+        char id[LINEAGE_CONV] = "";
+        bool whole = is_whole(k);
+        /* The end of the request: a client that got no whole answer may send it again, and where
+         * nothing of an answer was kept it is the end of the conversation so far. */
+        bool items = strcmp(k->wire->name, "responses") == 0; /* whole ones, also of a cut answer */
+        bool kept = k->reply.count > 0 && (whole || items);
+        int rc = note_node(k, !kept, !whole || k->fate->gone, err);
+        if (rc == 0 && kept)
+                rc = store_reply(k, whole, id, err);
+        if (rc == 0 && !whole)
+                rc = store_failure(k, id, err);
+        if (rc == 0 && id[0])
+                rc = store_facts(k, id, whole, err);
+        return rc;
+}
+
+static int store(struct job *k, struct steno_error *err)
+{
+        int rc = find_place(k, err);
+        if (rc == 0)
+                rc = open_conv(k, err);
+        for (size_t i = 0; rc == 0 && i < k->place.from; i++)
+                k->replied = k->replied || k->links[i].assistant;
+        k->last_seq = k->place.seq;
+        if (rc == 0)
+                rc = supersede(k, err);
+        if (rc == 0)
+                rc = lineage_continued(k->r->lineage, k->conv_id, err);
+        if (rc == 0)
+                rc = store_beside(k, err);
+        if (rc == 0)
+                rc = store_request(k, err);
+        if (rc == 0)
+                rc = store_answer(k, err);
+        return rc;
+}
+
+static int transact(struct job *k, struct steno_error *err)
+{
+        char digest[ELEMENTS_CHAIN];
+        struct lineage *l = k->r->lineage;
+        if (lineage_find_id(l, k->owner, str_of(k->exchange), digest, NULL, NULL))
+                return 0; /* all of it was stored, and then the process was killed */
+        int rc = lineage_begin(l, err);
+        if (rc)
+                return rc;
+        rc = store(k, err);
+        if (rc == 0)
+                rc = lineage_add_id(
+                    l, k->owner, str_of(k->exchange), "", k->conv_id, k->last_seq, err);
+        if (rc == 0)
+                rc = lineage_commit(l, err);
+        if (rc)
+                lineage_rollback(l);
+        return rc;
+}
+
+static int record(struct recorder *r, struct exchange *x, const struct recorder_fate *fate,
+    struct steno_error *err)
+{
+        struct job k = {.r = r, .fate = fate, .exchange = exchange_id(x)};
+        json_init(&k.head);
+        json_init(&k.answer);
+        json_init(&k.request);
+        json_init(&k.list);
+        buf_init(&k.list_text, 0);
+        wire_answer_init(&k.reply);
+        int rc = exchange_load(x, &k.parts, err);
+        if (rc == 0)
+                rc = read_request(&k, err);
+        if (rc == 0)
+                rc = read_answer(&k, err);
+        if (rc == 0)
+                rc = transact(&k, err);
+        steno_conv_close(k.conv);
+        wire_answer_release(&k.reply);
+        free(k.links);
+        free(k.project);
+        free(k.group);
+        free(k.named);
+        free(k.owner);
+        buf_release(&k.list_text);
+        json_release(&k.list);
+        json_release(&k.request);
+        json_release(&k.answer);
+        json_release(&k.head);
+        exchange_parts_release(&k.parts);
+        return rc;
+}
+
+/* ---- the thread ---- */
+
+static void work(struct recorder *r, struct task *t)
+{
+        struct steno_error err = {0};
+        int rc = record(r, t->x, &t->fate, &err);
+        /* Torn ones had not been sent; those of other APIs are none of ours. */
+        bool done = rc == 0 || rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT;
+        if (!done)
+                fprintf(stderr, "steno: the gateway could not record %s: %s\n", exchange_id(t->x),
+                    err.msg);
+        pthread_mutex_lock(&r->mutex);
+        r->recorded += rc == 0;
+        r->failed += !done;
+        pthread_mutex_unlock(&r->mutex);
+        if (done)
+                exchange_remove(t->x);
+        else
+                exchange_close(t->x);
+        free(t);
+}
+
+static void *run(void *arg)
+{
+        struct recorder *r = arg;
+        pthread_mutex_lock(&r->mutex);
+        for (;;) {
+                while (!r->first && !r->closing)
+                        pthread_cond_wait(&r->work, &r->mutex);
+                struct task *t = r->first;
+                if (!t)
+                        break;
+                r->first = t->next;
+                if (!r->first)
+                        r->end = &r->first;
+                pthread_mutex_unlock(&r->mutex);
+                work(r, t);
+                pthread_mutex_lock(&r->mutex);
+        }
+        pthread_mutex_unlock(&r->mutex);
+        return NULL;
+}
+
+int recorder_new(struct steno_store *store, struct exchanges *all, const char *path,
+    struct recorder **out, struct steno_error *err)
+{
+        struct recorder *r = calloc(1, sizeof *r);
+        if (!r)
+                return error_nomem(err);
+        r->store = store;
+        r->all = all;
+        r->end = &r->first;
+        pthread_mutex_init(&r->mutex, NULL);
+        wait_init(&r->work);
+        int rc = lineage_open(path, &r->lineage, err);
+        if (rc == 0 && pthread_create(&r->thread, NULL, run, r) != 0)
+                rc = error_nomem(err);
+        if (rc) {
+                lineage_close(r->lineage);
+                free(r);
+                return rc;
+        }
+        *out = r;
+        return 0;
+}
+
+void recorder_free(struct recorder *r)
+{
+        if (!r)
+                return;
+        pthread_mutex_lock(&r->mutex);
+        r->closing = true;
+        pthread_cond_signal(&r->work);
+        pthread_mutex_unlock(&r->mutex);
+        pthread_join(r->thread, NULL);
+        lineage_close(r->lineage);
+        pthread_mutex_destroy(&r->mutex);
+        pthread_cond_destroy(&r->work);
+        free(r);
+}
+
+void recorder_take(struct recorder *r, struct exchange *x, const struct recorder_fate *fate)
+{
+        struct task *t = malloc(sizeof *t);
+        if (!t) { /* its file stays for the next start */
+                exchange_close(x);
+                return;
+        }
+        *t = (struct task){.x = x, .fate = *fate};
+        pthread_mutex_lock(&r->mutex);
+        *r->end = t;
+        r->end = &t->next;
+        pthread_cond_signal(&r->work);
+        pthread_mutex_unlock(&r->mutex);
+}
+
+static int take_up(void *ctx, const char *id)
+{
+        struct recorder *r = ctx;
+        struct exchange *x = NULL;
+        if (exchange_open(r->all, id, &x, NULL) != 0)
+                return 0; /* another process is at it */
+        struct recorder_fate fate = {
+            .cut = true, .gone = true, .why = "the gateway was killed while the answer came"};
+        recorder_take(r, x, &fate);
+        return 0;
+}
+
+int recorder_recover(struct recorder *r, struct steno_error *err)
+{
+        return exchanges_each(r->all, take_up, r, err);
+}
+
+void recorder_counts(struct recorder *r, uint64_t *recorded, uint64_t *failed)
+{
+        pthread_mutex_lock(&r->mutex);
+        *recorded = r->recorded;
+        *failed = r->failed;
+        pthread_mutex_unlock(&r->mutex);
+}

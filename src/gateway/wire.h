@@ -1,0 +1,54 @@
+/*
+ * wire.h - what the gateway understands of a request and of its answer: the four APIs, a row each.
+ *
+ * Everything is passed on whether it is understood or not; this only says what becomes part of a
+ * conversation. Nothing here writes or sends.
+ */
+#ifndef GATEWAY_WIRE_H
+#define GATEWAY_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "steno.h"
+
+struct wire_answer;
+
+struct wire {
+        const char *name;   /* "chat", "responses", "anthropic", "gemini" */
+        const char *format; /* of the messages */
+        const char *list;   /* the member of a request that holds them */
+        const char *system; /* the member with a system prompt beside them */
+        /* Fills `out` from a whole answer or from a stream. */
+        int (*read_answer)(struct str body, bool stream, struct wire_answer *out);
+};
+
+/* An answer as it is stored. */
+struct wire_answer {
+        struct buf messages; /* a JSON array in the wire's format; empty where nothing came */
+        size_t count;
+        bool complete;   /* the answer came to its end */
+        struct buf text; /* what had come of the words, decoded, for one that did not */
+        char finish[40];
+        struct buf usage; /* the endpoint's object; may be empty */
+        struct buf model;
+        struct buf id;      /* the answer's own id */
+        struct buf problem; /* the endpoint's words for an error inside the answer */
+};
+
+/* The API of a request below an upstream's prefix ("openai", "anthropic", "gemini"); NULL: it is
+ * passed on and not understood. `path` is what stands behind the prefix, with its slash. */
+const struct wire *wire_of(const char *upstream, const char *method, struct str path);
+/* One by its name, from a recorded head; NULL: none. */
+const struct wire *wire_named(const char *name);
+
+/* The messages of a request as an array; what is given as a string becomes one message. */
+int wire_messages(const struct wire *w, const struct json *request, struct buf *out);
+
+void wire_answer_init(struct wire_answer *a);
+void wire_answer_release(struct wire_answer *a);
+
+#endif
