@@ -100,7 +100,9 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
                         : c->quiet ? ""
                                    : NULL,
             .script = script,
-            .session = &session};
+            .session = &session,
+            .upstreams = session.config.upstreams,
+            .env = (const char *const *)environ};
         rc = serve_until_signal(c, &opt);
         session_close(&session);
         free(script);

@@ -7,6 +7,7 @@
         X(cmd_new)                                                                                 \
         X(cmd_append)                                                                              \
         X(cmd_output)                                                                              \
+        X(cmd_record)                                                                              \
         X(cmd_fork)                                                                                \
         X(cmd_ls)                                                                                  \
         X(cmd_log)                                                                                 \

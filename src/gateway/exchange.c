@@ -75,7 +75,14 @@ static void *sync_now_and_then(void *arg)
         struct exchanges *all = arg;
         pthread_mutex_lock(&all->mutex);
         while (!all->closing) {
-                wait_until(&all->wake, &all->mutex, time_monotonic_ms() + SYNC_MS);
+                if (!find_dirty(all)) {
+                        pthread_cond_wait(&all->wake, &all->mutex);
+                        continue;
+                }
+                /* What comes until then is synced with it. */
+                int64_t then = time_monotonic_ms() + SYNC_MS;
+                while (!all->closing && wait_until(&all->wake, &all->mutex, then))
+                        ;
                 sync_all(all);
         }
         pthread_mutex_unlock(&all->mutex);
@@ -232,7 +239,11 @@ static int put(struct exchange *x, const void *p, size_t n)
         if (rc)
                 return rc == -ENOSPC || rc == -EDQUOT ? STENO_EFULL : STENO_EIO;
         x->end += n;
-        atomic_store(&x->dirty, true);
+        if (!atomic_exchange(&x->dirty, true)) {
+                pthread_mutex_lock(&x->all->mutex);
+                pthread_cond_signal(&x->all->wake);
+                pthread_mutex_unlock(&x->all->mutex);
+        }
         return 0;
 }
 

@@ -47,6 +47,7 @@ struct gateway {
         bool cancel_when_gone;
         pthread_mutex_t mutex;
         pthread_cond_t quiet;
+        bool stopped;
         unsigned turns; /* that are not given to the recorder yet */
 };
 
@@ -158,11 +159,9 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
         if (rc == 0)
                 rc = recorder_new(opt->store, g->exchanges, opt->path, &g->recorder, err);
         if (rc == 0)
-                rc = relay_new(&g->relay, err);
-        if (rc == 0)
                 rc = recorder_recover(g->recorder, err);
         if (rc) {
-                gateway_free(g);
+                gateway_free(g, NULL, NULL);
                 return rc;
         }
         *out = g;
@@ -173,11 +172,15 @@ void gateway_stop(struct gateway *g)
 {
         if (!g)
                 return;
-        relay_free(g->relay);
+        pthread_mutex_lock(&g->mutex);
+        struct relay *relay = g->relay;
+        g->stopped = true;
+        pthread_mutex_unlock(&g->mutex);
+        relay_free(relay); /* with readers that still look at it: they find no job there */
         g->relay = NULL;
 }
 
-void gateway_free(struct gateway *g)
+void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed)
 {
         if (!g)
                 return;
@@ -186,7 +189,7 @@ void gateway_free(struct gateway *g)
         while (g->turns)
                 pthread_cond_wait(&g->quiet, &g->mutex);
         pthread_mutex_unlock(&g->mutex);
-        recorder_free(g->recorder);
+        recorder_free(g->recorder, recorded, failed);
         exchanges_close(g->exchanges);
         for (size_t i = 0; i < UPSTREAMS; i++) {
                 free(g->urls[i]);
@@ -195,11 +198,6 @@ void gateway_free(struct gateway *g)
         pthread_mutex_destroy(&g->mutex);
         pthread_cond_destroy(&g->quiet);
         free(g);
-}
-
-void gateway_counts(struct gateway *g, uint64_t *recorded, uint64_t *failed)
-{
-        recorder_counts(g->recorder, recorded, failed);
 }
 
 /* ---- a turn ---- */
@@ -548,6 +546,17 @@ static struct gateway_turn *new_turn(
         return t;
 }
 
+/* Made for the first request, because it loads libcurl. */
+static int need_relay(struct gateway *g, struct steno_error *err)
+{
+        pthread_mutex_lock(&g->mutex);
+        int rc = g->stopped ? error_set(err, STENO_EINTERRUPTED, "the server is stopping")
+                 : g->relay ? 0
+                            : relay_new(&g->relay, err);
+        pthread_mutex_unlock(&g->mutex);
+        return rc;
+}
+
 static int send_it(struct gateway_turn *t, size_t up, const struct gateway_request *r,
     struct str path, struct steno_error *err)
 {
@@ -565,7 +574,7 @@ static int send_it(struct gateway_turn *t, size_t up, const struct gateway_reque
             .headers = (const char *const *)headers.list,
             .body = str_span(t->body, r->body.n),
             .connect_ms = CONNECT_MS};
-        int rc = what.url && !headers.failed ? 0 : error_nomem(err);
+        int rc = what.url && !headers.failed ? need_relay(g, err) : error_nomem(err);
         pthread_mutex_lock(&t->mutex);
         if (rc == 0)
                 rc = relay_start(g->relay, &what, &calls, t, &t->job, err);

@@ -43,9 +43,8 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
 /* Nothing more is taken: ends the calls to endpoints and tells all readers. Before the server's
  * connections are closed. */
 void gateway_stop(struct gateway *g);
-/* Waits until all is recorded. */
-void gateway_free(struct gateway *g);
-void gateway_counts(struct gateway *g, uint64_t *recorded, uint64_t *failed);
+/* Waits until all is recorded. *recorded, *failed (may be NULL): how many were, and were not. */
+void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed);
 
 /* Does this path belong to the gateway? The upstream's name, or NULL; *rest is what stands behind
  * the prefix, with its slash. */

@@ -297,14 +297,18 @@ static bool changes_every_time(struct str key, const struct wire *w)
         return str_is(key, w->list);
 }
 
-/* Prompt, tools and parameters, as one message that no model is shown. */
+/* Prompt, tools and parameters: what stands beside the messages. */
 static void put_beside(const struct job *k, struct jsonw *w)
 {
         const struct json *j = &k->request;
-        jsonw_object(w);
         for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key))
                 if (!changes_every_time(json_inner(j, key), k->wire))
                         jsonw_copy_member(w, j, key);
+}
+
+/* Instructions that are messages, where they are not stored as such. */
+static void put_instructions(const struct job *k, struct jsonw *w)
+{
         if (k->place.kind != LINEAGE_NEW && k->count && k->links[0].system) {
                 size_t i = 0;
                 jsonw_key(w, "instructionMessages");
@@ -314,7 +318,6 @@ static void put_beside(const struct job *k, struct jsonw *w)
                         jsonw_raw(w, json_raw(&k->list, m));
                 jsonw_array_end(w);
         }
-        jsonw_object_end(w);
 }
 
 static int store_beside(struct job *k, struct steno_error *err)
@@ -326,19 +329,27 @@ static int store_beside(struct job *k, struct steno_error *err)
         buf_init(&message, 0);
         struct jsonw w = jsonw_to(&beside);
         put_beside(k, &w);
+        bool any = beside.n > 0;
+        size_t n = beside.n;
+        buf_puts(&beside, k->system);
         int rc = buf_check(&beside, err);
         if (rc == 0 && hash_sha256_hex(beside.p, beside.n, digest) != 0)
                 rc = error_nomem(err);
+        beside.n = n;
         if (rc == 0)
                 rc = lineage_changed(k->r->lineage, k->conv_id, digest, &changed, err);
-        if (rc == 0 && changed && beside.n > 2) {
+        if (rc == 0 && changed && any) {
                 struct jsonw m = jsonw_to(&message);
                 jsonw_object(&m);
                 jsonw_field_cstr(&m, "role", "system");
                 jsonw_field_cstr(&m, "content", "");
                 jsonw_field_cstr(&m, "partType", "request");
                 jsonw_field_bool(&m, "includeInContext", false);
-                jsonw_field_raw(&m, "request", buf_str(&beside));
+                jsonw_key(&m, "request");
+                jsonw_object(&m);
+                put_beside(k, &m);
+                put_instructions(k, &m);
+                jsonw_object_end(&m);
                 jsonw_object_end(&m);
                 rc = buf_check(&message, err);
                 if (rc == 0)
@@ -698,7 +709,7 @@ int recorder_new(struct steno_store *store, struct exchanges *all, const char *p
         return 0;
 }
 
-void recorder_free(struct recorder *r)
+void recorder_free(struct recorder *r, uint64_t *recorded, uint64_t *failed)
 {
         if (!r)
                 return;
@@ -707,6 +718,10 @@ void recorder_free(struct recorder *r)
         pthread_cond_signal(&r->work);
         pthread_mutex_unlock(&r->mutex);
         pthread_join(r->thread, NULL);
+        if (recorded)
+                *recorded = r->recorded;
+        if (failed)
+                *failed = r->failed;
         lineage_close(r->lineage);
         pthread_mutex_destroy(&r->mutex);
         pthread_cond_destroy(&r->work);
@@ -743,12 +758,4 @@ static int take_up(void *ctx, const char *id)
 int recorder_recover(struct recorder *r, struct steno_error *err)
 {
         return exchanges_each(r->all, take_up, r, err);
-}
-
-void recorder_counts(struct recorder *r, uint64_t *recorded, uint64_t *failed)
-{
-        pthread_mutex_lock(&r->mutex);
-        *recorded = r->recorded;
-        *failed = r->failed;
-        pthread_mutex_unlock(&r->mutex);
 }

@@ -18,8 +18,9 @@ struct recorder;
 
 int recorder_new(struct steno_store *store, struct exchanges *all, const char *path,
     struct recorder **out, struct steno_error *err);
-/* Finishes what it was given first. */
-void recorder_free(struct recorder *r);
+/* Finishes what it was given first. *recorded, *failed (may be NULL): how many were, and were not.
+ */
+void recorder_free(struct recorder *r, uint64_t *recorded, uint64_t *failed);
 
 /* What the file does not say of an exchange. */
 struct recorder_fate {
@@ -33,7 +34,5 @@ struct recorder_fate {
 void recorder_take(struct recorder *r, struct exchange *x, const struct recorder_fate *fate);
 /* Takes up what an earlier process left. */
 int recorder_recover(struct recorder *r, struct steno_error *err);
-/* How many were recorded, and how many could not be. */
-void recorder_counts(struct recorder *r, uint64_t *recorded, uint64_t *failed);
 
 #endif

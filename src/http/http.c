@@ -22,11 +22,13 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/port_owner.h"
+#include "gateway/gateway.h"
 #include "http/buckets.h"
 #include "http/connections.h"
 #include "http/server_core.h"
 #include "http/http.h"
 #include "http/http_limits.h"
+#include "http/passing.h"
 #include "http/sign.h"
 #include "http/libmhd.h"
 
@@ -41,6 +43,17 @@ int64_t http_now_ms(void)
 }
 
 /* ---- the life of a request ---- */
+
+/* "/~TOKEN/openai/v1/...": the token is taken out, so that no log and no endpoint sees it. */
+static void take_path_token(struct request *r)
+{
+        if (!str_starts(r->path, "/~"))
+                return;
+        const char *slash = memchr(r->path.p + 2, '/', r->path.n - 2);
+        size_t n = slash ? (size_t)(slash - r->path.p) : r->path.n;
+        r->path_token = str_span(r->path.p + 2, n - 2);
+        r->path = str_span(r->path.p + n, r->path.n - n);
+}
 
 /* Called with the raw request line's target, before anything else. */
 static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
@@ -60,6 +73,7 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         const char *q = strchr(uri, '?');
         size_t n = q ? (size_t)(q - uri) : strlen(uri);
         r->path = arena_dup(&r->arena, str_span(uri, n));
+        take_path_token(r);
         r->query = q ? arena_dup(&r->arena, str_of(q + 1)) : (struct str){0};
         if (strlen(uri) > SERVER_URI_MAX)
                 r->refused = true;
@@ -78,6 +92,8 @@ void http_request_free(struct request *r)
                 atomic_fetch_sub(&r->server->skipping, 1);
         if (r->stream && !r->answered)
                 stream_abandon(r->stream);
+        if (r->passing && !r->answered)
+                passing_forget(r->passing);
         if (r->file)
                 stream_file_abandon(r->file);
         if (r->shrunk) {
@@ -192,6 +208,9 @@ static enum MHD_Result answer(struct request *r)
         if (r->stream) {
                 response = stream_response(r->stream);
                 r->answered = true;
+        } else if (r->passing) {
+                response = passing_response(r->passing);
+                r->answered = true;
         } else if (r->file) {
                 response = stream_file_response(r->file);
                 r->file = NULL;
@@ -204,8 +223,9 @@ static enum MHD_Result answer(struct request *r)
         }
         if (!response)
                 return MHD_NO;
-        add_headers(r, response);
-        if (!r->stream && !r->counted)
+        if (!r->passing)
+                add_headers(r, response);
+        if (!r->stream && !r->passing && !r->counted)
                 libmhd.add_response_header(response, "Cache-Control", "no-store");
         if (r->refused)
                 libmhd.add_response_header(response, "Connection", "close");
@@ -213,7 +233,7 @@ static enum MHD_Result answer(struct request *r)
         atomic_fetch_add(&r->server->metrics.requests[class < 6 ? class : 5], 1);
         enum MHD_Result ok = libmhd.queue_response(r->connection, (unsigned)r->status, response);
         libmhd.destroy_response(response);
-        if (r->stream && ok == MHD_YES)
+        if ((r->stream || r->passing) && ok == MHD_YES)
                 shrink(r);
         return ok;
 }
@@ -228,8 +248,24 @@ static enum MHD_Result refuse(struct request *r, int status, const char *code, c
 
 /* ---- checking (H1) ---- */
 
+/* Where a client of the gateway has its key, our token stands. */
+static struct str gateway_key(struct request *r)
+{
+        const char *key = request_header(r, "x-api-key");
+        if (!key)
+                key = request_header(r, "x-goog-api-key");
+        if (!key)
+                key = request_query(r, "key");
+        return str_of(key);
+}
+
 static struct str bearer(struct request *r)
 {
+        struct str rest;
+        if (r->path_token.n)
+                return r->path_token;
+        if (gateway_upstream(r->path, &rest) && !request_header(r, "Authorization"))
+                return gateway_key(r);
         const char *a = request_header(r, "Authorization");
         if (!a || strncasecmp(a, "Bearer ", 7) != 0)
                 return (struct str){0};
@@ -257,6 +293,7 @@ static int check_scope(struct request *r, const char **why)
                 if (r->who.known)
                         return 0;
                 break;
+        case SCOPE_GATEWAY:
         case SCOPE_PROJECT:
                 if (r->who.known && !r->who.session[0])
                         return 0;
@@ -332,6 +369,11 @@ static enum MHD_Result check(struct request *r, const char *method)
                 return turn_away(r, status, "forbidden", why);
         identities_check(s->identities, bearer(r), &r->who);
         r->route = route_find(method, r->path, &r->arena, r->params, allowed);
+        /* A token in the path, and one that was lent, are good for the gateway alone. */
+        if ((r->path_token.n || r->who.lent) && (!r->route || r->route->scope != SCOPE_GATEWAY)) {
+                r->who = (struct identity){0};
+                r->route = NULL;
+        }
         if (r->route)
                 r->errors = r->route->errors;
         else if (str_starts(r->path, "/v1/"))

@@ -54,6 +54,8 @@ struct identities {
         ino_t ino;
         uint64_t version;
         bool damaged; /* the file is not whole: the list is what could be read of it */
+        char lent_hash[SHA256_HEX]; /* "": none */
+        char lent_project[257];
 };
 
 /* ---- the file ---- */
@@ -482,6 +484,12 @@ void identities_refresh(struct identities *ids)
         pthread_mutex_unlock(&ids->mutex);
 }
 
+void identities_lend(struct identities *ids, const char *token, const char *project)
+{
+        hash_token(str_of(token), ids->lent_hash);
+        snprintf(ids->lent_project, sizeof ids->lent_project, "%s", project);
+}
+
 void identities_check(struct identities *ids, struct str token, struct identity *out)
 {
         char hex[SHA256_HEX];
@@ -489,6 +497,12 @@ void identities_check(struct identities *ids, struct str token, struct identity 
         if (!token.n)
                 return;
         hash_token(token, hex);
+        if (ids->lent_hash[0] && CRYPTO_memcmp(ids->lent_hash, hex, SHA256_HEX - 1) == 0) {
+                out->known = out->lent = true;
+                snprintf(out->token_id, sizeof out->token_id, "record");
+                memcpy(out->project, ids->lent_project, sizeof out->project);
+                return;
+        }
         pthread_rwlock_rdlock(&ids->lock);
         out->version = ids->version;
         for (size_t i = 0; i < ids->count; i++) {

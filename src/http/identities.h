@@ -24,6 +24,7 @@ struct identity {
         char project[257];
         char session[257]; /* a visitor's token reaches this one conversation only; else "" */
         uint64_t version;  /* of the tokens, when it was looked up */
+        bool lent;         /* it reaches the gateway's routes only */
 };
 
 struct identities;
@@ -40,6 +41,10 @@ int identities_list(struct identities *ids, struct buf *out, struct steno_error 
 int identities_remove(struct identities *ids, const char *token_id, struct steno_error *err);
 /* The server's own token: made when there is none. */
 int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_error *err);
+
+/* One more token, which is in no file and good as long as this is open: for the gateway's routes
+ * only. Before the first check. */
+void identities_lend(struct identities *ids, const char *token, const char *project);
 
 /* Looks the token up; `out->known` says whether it is one. Cheap: the file is read again only
  * when it changed. */

@@ -127,6 +127,40 @@ static const char *openai_type(int status)
         }
 }
 
+static const char *anthropic_type(int status)
+{
+        switch (status) {
+        case 401:
+                return "authentication_error";
+        case 403:
+                return "permission_error";
+        case 404:
+                return "not_found_error";
+        case 413:
+                return "request_too_large";
+        case 429:
+                return "rate_limit_error";
+        default:
+                return status >= 500 ? "api_error" : "invalid_request_error";
+        }
+}
+
+static const char *gemini_status(int status)
+{
+        switch (status) {
+        case 401:
+                return "UNAUTHENTICATED";
+        case 403:
+                return "PERMISSION_DENIED";
+        case 404:
+                return "NOT_FOUND";
+        case 429:
+                return "RESOURCE_EXHAUSTED";
+        default:
+                return status >= 500 ? "UNAVAILABLE" : "INVALID_ARGUMENT";
+        }
+}
+
 static void put_error(struct request *r, int status, const char *code, struct str message)
 {
         struct jsonw w = jsonw_to(&r->reply);
@@ -135,6 +169,20 @@ static void put_error(struct request *r, int status, const char *code, struct st
                 jsonw_field_u64(&w, "code", (uint64_t)status);
                 jsonw_field_str(&w, "msg", message);
                 jsonw_field_cstr(&w, "error", code);
+        } else if (r->errors == ERRORS_ANTHROPIC) {
+                jsonw_field_cstr(&w, "type", "error");
+                jsonw_key(&w, "error");
+                jsonw_object(&w);
+                jsonw_field_cstr(&w, "type", anthropic_type(status));
+                jsonw_field_str(&w, "message", message);
+                jsonw_object_end(&w);
+        } else if (r->errors == ERRORS_GEMINI) {
+                jsonw_key(&w, "error");
+                jsonw_object(&w);
+                jsonw_field_u64(&w, "code", (uint64_t)status);
+                jsonw_field_str(&w, "message", message);
+                jsonw_field_cstr(&w, "status", gemini_status(status));
+                jsonw_object_end(&w);
         } else {
                 jsonw_key(&w, "error");
                 jsonw_object(&w);

@@ -23,15 +23,18 @@
 struct server;
 struct stream;
 struct file_answer;
+struct passing;
 struct MHD_Connection;
 
 #define REQUEST_PARAMS 4
 
 /* The shape of an error's body, by the API the route belongs to. */
 enum error_style {
-        ERRORS_STENO,    /* {"error":{"code","message"},"request_id"} */
-        ERRORS_OPENAI,   /* {"error":{"message","type","param","code"}} */
-        ERRORS_ACONTEXT, /* {"code","msg","error"} */
+        ERRORS_STENO,     /* {"error":{"code","message"},"request_id"} */
+        ERRORS_OPENAI,    /* {"error":{"message","type","param","code"}} */
+        ERRORS_ACONTEXT,  /* {"code","msg","error"} */
+        ERRORS_ANTHROPIC, /* {"type":"error","error":{"type","message"},"request_id"} */
+        ERRORS_GEMINI,    /* {"error":{"code","message","status"}} */
 };
 
 struct request {
@@ -41,7 +44,8 @@ struct request {
         struct identity who;
         char id[40]; /* request id, also in X-Request-Id */
         const char *method;
-        struct str path;                   /* raw */
+        struct str path;                   /* raw, without path_token */
+        struct str path_token;             /* of /~TOKEN/..., for the gateway only */
         struct str params[REQUEST_PARAMS]; /* of the pattern, decoded, NUL-terminated */
         struct buf body;
         struct arena arena;
@@ -52,6 +56,7 @@ struct request {
         const char *content_type;
         struct stream *stream;
         struct file_answer *file;
+        struct passing *passing; /* an answer of the gateway */
         const char *headers[8][2];
         unsigned header_count;
 

@@ -21,6 +21,8 @@ static bool matches(
 {
         struct str p = str_of(pattern);
         *count = 0;
+        if (p.n && p.p[p.n - 1] == '*')
+                return path.n >= p.n && memcmp(path.p, p.p, p.n - 1) == 0;
         if (p.n && path.n && p.p[0] == '/' && path.p[0] == '/') {
                 p = str_span(p.p + 1, p.n - 1);
                 path = str_span(path.p + 1, path.n - 1);
@@ -64,7 +66,7 @@ const struct route *route_find(const char *method, struct str path, struct arena
                 if (!matches(r->pattern, path, raw, &count))
                         continue;
                 bool head = strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0;
-                bool mine = strcmp(method, r->method) == 0 || head;
+                bool mine = strcmp(method, r->method) == 0 || head || r->method[0] == '*';
                 bool legal = decode(arena, raw, count, params);
                 if (mine || !legal) {
                         allowed[0] = '\0';
@@ -78,7 +80,8 @@ const struct route *route_find(const char *method, struct str path, struct arena
 
 void route_put_table(struct buf *out)
 {
-        static const char *const SCOPES[] = {"open", "signed", "visitor", "session", "project"};
+        static const char *const SCOPES[] = {
+            "open", "signed", "visitor", "session", "project", "gateway"};
         struct jsonw w = jsonw_to(out);
         jsonw_array(&w);
         for (const struct route *r = routes_table(); r->method; r++) {

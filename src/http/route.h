@@ -16,6 +16,7 @@ enum route_scope {
         SCOPE_VISITOR, /* open while --public is on */
         SCOPE_SESSION, /* a token; a visitor's token too, for its own conversation */
         SCOPE_PROJECT, /* a token of a project */
+        SCOPE_GATEWAY, /* the same; it may stand where a provider's key stands, or in the path */
 };
 
 enum route_flags {
@@ -24,13 +25,15 @@ enum route_flags {
         ROUTE_STREAMS = 2,   /* may answer with a stream */
         ROUTE_TURN = 8,      /* may last as long as a turn: has a thread of its own */
         ROUTE_URGENT = 16,   /* is answered under any load: never waits for another request */
+        ROUTE_LATER = 32,    /* the handler calls http_finish() itself, perhaps later */
 };
 
 typedef void (*route_fn)(struct request *r);
 
 struct route {
-        const char *method;
-        const char *pattern; /* "/api/runs/:id/events"; a parameter is one raw segment, decoded */
+        const char *method;  /* "*": any */
+        const char *pattern; /* "/api/runs/:id/events"; a parameter is one raw segment, decoded.
+                              * "/openai/v1/" and a star: everything below it, as it is */
         enum route_scope scope;
         unsigned flags;
         size_t body_max;

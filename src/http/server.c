@@ -14,6 +14,7 @@
 #include "base/file_url.h"
 #include "base/named_file.h"
 #include "base/wait.h"
+#include "gateway/gateway.h"
 #include "http/buckets.h"
 #include "http/connections.h"
 #include "http/runner.h"
@@ -127,6 +128,21 @@ static void raise_descriptor_limit(void)
         }
 }
 
+static int open_gateway(struct server *s, const struct server_options *opt, struct steno_error *err)
+{
+        char *path = NULL;
+        int rc = file_url_path(opt->store, &path, err);
+        struct gateway_options g = {
+            .store = s->store, .path = path, .upstreams = opt->upstreams, .env = opt->env};
+        if (rc == 0)
+                rc = gateway_new(&g, &s->gateway, err);
+        s->tally = opt->tally;
+        if (rc == 0 && opt->lent_token)
+                identities_lend(s->identities, opt->lent_token, opt->lent_project);
+        free(path);
+        return rc;
+}
+
 /* tokens.json and similar files are in the store's folder. */
 static int open_identities(struct server *s, const char *url, struct steno_error *err)
 {
@@ -163,6 +179,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 rc = identities_signing_key(s->identities, s->signing_key, err);
         if (rc == 0)
                 rc = open_log(s, opt->log_path, err);
+        if (rc == 0)
+                rc = open_gateway(s, opt, err);
         if (rc)
                 return rc;
         s->connections = connections_new();
@@ -253,6 +271,7 @@ void server_stop(struct server *s)
         /* Runs are ended first, so that readers still get their last events. */
         runner_free(s->chat);
         s->chat = NULL;
+        gateway_stop(s->gateway);
         if (s->follow)
                 follow_stop(s->follow);
         tails_stop(s->tails);
@@ -264,6 +283,8 @@ void server_stop(struct server *s)
         workers_free(s->turns);
         workers_free(s->urgent);
         http_stop(s);
+        gateway_free(s->gateway, s->tally ? &s->tally->recorded : NULL,
+            s->tally ? &s->tally->unrecorded : NULL);
         follow_free(s->follow);
         tails_free(s->tails);
         replies_free(s->replies);

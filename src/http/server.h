@@ -23,6 +23,12 @@
 
 struct session;
 
+/* What the gateway did, filled when the server has stopped. */
+struct server_tally {
+        uint64_t recorded;
+        uint64_t unrecorded;
+};
+
 struct server_options {
         const char *store;          /* URL */
         const char *listen;         /* "127.0.0.1:7717"; port 0 chooses one */
@@ -32,6 +38,11 @@ struct server_options {
         const char *log_path;       /* access log; NULL: stderr, "" none */
         const char *script;         /* of the provider "script", JSON; may be NULL */
         struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
+        const char *upstreams;      /* of the gateway (gateway.h), JSON; may be NULL */
+        const char *const *env;     /* for the keys that it names */
+        const char *lent_token;     /* one more token, for the gateway's routes only; may be NULL */
+        const char *lent_project;   /* and its project */
+        struct server_tally *tally; /* may be NULL; must outlive the server */
 };
 
 struct server;

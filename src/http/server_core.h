@@ -21,6 +21,7 @@ struct follow;
 struct tails;
 struct replies;
 struct buckets;
+struct gateway;
 
 struct server {
         struct steno_store *store;
@@ -44,6 +45,8 @@ struct server {
         char *public_project;
         char *script;        /* of a scripted model */
         struct runner *chat; /* NULL: no runs are made here */
+        struct gateway *gateway;
+        struct server_tally *tally; /* or NULL */
         pthread_t ticker;
         bool ticking;
         atomic_bool stopping;

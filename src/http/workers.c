@@ -28,6 +28,10 @@ struct workers {
 
 static void serve(struct request *r)
 {
+        if (r->route->flags & ROUTE_LATER) {
+                r->route->handle(r); /* it may be gone after this */
+                return;
+        }
         int64_t from = http_now_us();
         if (!replies_give(r->server->replies, r)) {
                 r->route->handle(r);

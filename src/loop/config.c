@@ -34,6 +34,7 @@ static const struct setting {
     {"model", offsetof(struct config, model), false, true},
     {"system", offsetof(struct config, system), false, true},
     {"params", offsetof(struct config, params), true, false},
+    {"upstreams", offsetof(struct config, upstreams), true, false},
 };
 
 /* Settings that have a reader of their own. "$schema" is for editors. */

@@ -12,6 +12,7 @@
  *     "mcpServers": {"files": {"command": "npx", "args": ["..."], "env": {"A": "b"}, "cwd": "..."},
  *                    "web": {"type": "http", "url": "https://...", "headers": {"A": "${TOKEN}"}}},
  *     "permissions": [...],              permission.h
+ *     "upstreams": {"openai": {"url": "https://...", "key": "env:NAME"}},    gateway/gateway.h
  *     "environment": ["NAME", ...],      more variables that commands and servers may see
  *     "limits": {"turns": 50, "seconds": 0, "tokens": 0, "toolSeconds": 600,
  *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0}
@@ -60,6 +61,7 @@ struct config {
         char *system;
         char *params;              /* JSON object */
         enum config_switch strict; /* send only members that the provider's own types have */
+        char *upstreams;           /* of the gateway, JSON object */
         struct mcp_servers servers;
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */

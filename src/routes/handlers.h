@@ -7,6 +7,7 @@
 #include "http/request.h"
 
 /* api_sessions.c */
+void upstream_pass(struct request *r);
 void own_session_create(struct request *r);
 void own_session_list(struct request *r);
 void own_session_get(struct request *r);

@@ -40,6 +40,14 @@ static const struct route ROUTES[] = {
     {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, SMALL,
         ERRORS_STENO, own_session_continue, "goes on from the stored history"},
 
+    /* the gateway */
+    {"*", "/openai/v1/*", SCOPE_GATEWAY, ROUTE_BYTES | ROUTE_LATER, LARGE, ERRORS_OPENAI,
+        upstream_pass, "passed on to the upstream openai and recorded"},
+    {"*", "/anthropic/*", SCOPE_GATEWAY, ROUTE_BYTES | ROUTE_LATER, LARGE, ERRORS_ANTHROPIC,
+        upstream_pass, "passed on to the upstream anthropic and recorded"},
+    {"*", "/gemini/*", SCOPE_GATEWAY, ROUTE_BYTES | ROUTE_LATER, LARGE, ERRORS_GEMINI,
+        upstream_pass, "passed on to the upstream gemini and recorded"},
+
     /* context files */
     {"GET", "/api/chat-sessions/:id/context", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_context_list,
         "stored outputs, newest first"},

@@ -1,0 +1,218 @@
+/*
+ * cmd_record.c - steno record: runs a program whose calls to a model are recorded.
+ *
+ * A server with nothing but the gateway listens on a free port, and the program finds it by the
+ * variables that the clients of models know. The token stands in the addresses, so the program's
+ * own keys go to the endpoint as they are; it works as long as the program runs.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "http/server.h"
+
+#define TOKEN_BYTES 24
+
+/* Variables by which clients find an endpoint, and what stands for them. */
+static const struct address {
+        const char *variable;
+        const char *upstream;
+        const char *path; /* behind the token */
+} addresses[] = {
+    {"OPENAI_BASE_URL", "openai", "/openai/v1"},
+    {"OPENAI_API_BASE", "openai", "/openai/v1"},
+    {"ANTHROPIC_BASE_URL", "anthropic", "/anthropic"},
+    {"GOOGLE_GEMINI_BASE_URL", "gemini", "/gemini"},
+};
+
+#define ADDRESSES (sizeof addresses / sizeof *addresses)
+
+/* An endpoint that was set already is the one that is meant. */
+static void put_upstreams(struct buf *out)
+{
+        const char *last = "";
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        for (size_t i = 0; i < ADDRESSES; i++) {
+                const char *url = getenv(addresses[i].variable);
+                if (!url || !*url || strcmp(last, addresses[i].upstream) == 0)
+                        continue;
+                last = addresses[i].upstream;
+                jsonw_key(&w, last);
+                jsonw_object(&w);
+                jsonw_field_cstr(&w, "url", url);
+                jsonw_object_end(&w);
+        }
+        jsonw_object_end(&w);
+}
+
+static void make_token(char out[2 * TOKEN_BYTES + 8])
+{
+        unsigned char random[TOKEN_BYTES];
+        const struct env *env = env_real();
+        env->random(env, random, sizeof random);
+        int n = snprintf(out, 8, "rec-");
+        for (size_t i = 0; i < sizeof random; i++)
+                n += snprintf(out + n, 3, "%02x", random[i]);
+}
+
+/* The program must reach the gateway directly. */
+static int add_no_proxy(const char *name)
+{
+        const char *old = getenv(name);
+        char *value = NULL;
+        if (asprintf(&value, "%s%s127.0.0.1,localhost", old ? old : "", old && *old ? "," : "") < 0)
+                return -1;
+        int rc = setenv(name, value, 1);
+        free(value);
+        return rc;
+}
+
+static int set_variables(const char *base)
+{
+        int rc = 0;
+        for (size_t i = 0; i < ADDRESSES && rc == 0; i++) {
+                char *url = NULL;
+                if (asprintf(&url, "%s%s", base, addresses[i].path) < 0)
+                        return -1;
+                rc = setenv(addresses[i].variable, url, 1);
+                free(url);
+        }
+        if (rc == 0)
+                rc = add_no_proxy("NO_PROXY");
+        if (rc == 0)
+                rc = add_no_proxy("no_proxy");
+        return rc ? rc : setenv("OPENAI_AGENTS_DISABLE_TRACING", "1", 1);
+}
+
+/* Codex looks at no variable. */
+static char **with_codex_option(char **argv, int argc, const char *base, char **option)
+{
+        const char *slash = strrchr(argv[0], '/');
+        char **list = calloc((size_t)argc + 3, sizeof *list);
+        size_t n = 0;
+        if (!list)
+                return NULL;
+        list[n++] = argv[0];
+        if (strcmp(slash ? slash + 1 : argv[0], "codex") == 0) {
+                if (asprintf(option, "openai_base_url=\"%s/openai/v1\"", base) < 0) {
+                        free(list);
+                        return NULL;
+                }
+                list[n++] = "-c";
+                list[n++] = *option;
+        }
+        for (int i = 1; i < argc; i++)
+                list[n++] = argv[i];
+        return list;
+}
+
+/* Ctrl-C goes to the program as well, which decides; a SIGTERM is handed on. */
+static int wait_for(pid_t pid)
+{
+        int status;
+        bool told = false;
+        while (waitpid(pid, &status, 0) < 0) {
+                if (errno != EINTR)
+                        return EXIT_IO;
+                if (interrupt_is_term() && !told) {
+                        kill(pid, SIGTERM);
+                        told = true;
+                }
+        }
+        interrupt_take();
+        if (interrupt_is_term())
+                interrupt_obeyed();
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int run_program(struct cli *c, int argc, char **argv, const char *base)
+{
+        char *option = NULL;
+        char **list = with_codex_option(argv, argc, base, &option);
+        pid_t pid;
+        if (!list || set_variables(base) != 0) {
+                free(list);
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        }
+        interrupt_patience(1000);
+        int failed = posix_spawnp(&pid, list[0], NULL, NULL, list, environ);
+        int rc = failed ? cli_refuse(c, 127, "%s: %s", list[0], strerror(failed)) : wait_for(pid);
+        free(list);
+        free(option);
+        return rc;
+}
+
+static void report(struct cli *c, const struct server_tally *tally)
+{
+        if (tally->recorded == 0 && tally->unrecorded == 0)
+                cli_warn(c, "no request was recorded; does the program take its endpoint from "
+                            "OPENAI_BASE_URL, ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL?");
+        else
+                cli_say(c, "recorded %llu %s", (unsigned long long)tally->recorded,
+                    tally->recorded == 1 ? "request" : "requests");
+        if (tally->unrecorded)
+                cli_warn(c, "some requests could not be recorded; they are tried again when the "
+                            "next gateway starts on this store");
+}
+
+static int run_record(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        struct server *s = NULL;
+        struct server_tally tally = {0};
+        struct buf upstreams;
+        char token[2 * TOKEN_BYTES + 8];
+        char base[120];
+        (void)opts;
+        argv[argc] = NULL;
+        int rc = cli_open_store(c, CLI_CREATE);
+        if (rc)
+                return rc;
+        buf_init(&upstreams, 0);
+        put_upstreams(&upstreams);
+        make_token(token);
+        struct server_options o = {.store = cli_store_url(c),
+            .listen = "127.0.0.1:0",
+            .log_path = "",
+            .upstreams = buf_cstr(&upstreams),
+            .env = (const char *const *)environ,
+            .lent_token = token,
+            .lent_project = c->project ? c->project : "default",
+            .tally = &tally};
+        if (!o.upstreams || server_start(&o, &s, &err))
+                rc = cli_fail(c, &err);
+        if (rc == 0) {
+                snprintf(base, sizeof base, "http://127.0.0.1:%d/~%s", server_port(s), token);
+                rc = run_program(c, argc, argv, base);
+                server_stop(s);
+                report(c, &tally);
+        }
+        buf_release(&upstreams);
+        return rc;
+}
+
+const struct command cmd_record = {
+    .name = "record",
+    .group = GROUP_RECORD,
+    .usage = "-- CMD ARGV...",
+    .summary = "runs a program and records its calls to a model",
+    .detail = "A gateway listens on a free port while the program runs. It finds it by "
+              "OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL and GOOGLE_GEMINI_BASE_URL; "
+              "what these were before is where the requests go. The program's own keys are passed "
+              "on and never stored. Exits as the program did.",
+    .example = "steno record -- codex exec 'run the tests'\n"
+               "steno ls",
+    .min_args = 1,
+    .max_args = -1,
+    .run = run_record,
+};

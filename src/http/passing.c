@@ -1,0 +1,159 @@
+/*
+ * passing.c - see passing.h
+ *
+ * No thread waits: the connection is suspended until the endpoint's headers are there, and again
+ * whenever its client has all that has come.
+ */
+#include "http/passing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "gateway/gateway.h"
+#include "http/http_limits.h"
+#include "http/libmhd.h"
+#include "http/server_core.h"
+
+struct passing {
+        struct request *r; /* until the answer begins */
+        struct MHD_Connection *connection;
+        struct gateway_turn *turn;
+};
+
+/* ---- the answer ---- */
+
+static void on_later(void *ctx)
+{
+        struct passing *p = ctx;
+        libmhd.suspend_connection(p->connection);
+}
+
+static void on_more(void *ctx)
+{
+        struct passing *p = ctx;
+        libmhd.resume_connection(p->connection);
+}
+
+static void on_ready(void *ctx)
+{
+        struct passing *p = ctx;
+        struct request *r = p->r;
+        r->status = gateway_status(p->turn);
+        if (r->status == 0)
+                request_error(r, 502, "upstream_unreachable", "the upstream cannot be reached: %s",
+                    gateway_why(p->turn));
+        else
+                r->passing = p;
+        if (!r->passing) {
+                gateway_leave(p->turn);
+                free(p);
+        }
+        http_finish(r);
+}
+
+static ssize_t feed(void *cls, uint64_t pos, char *to, size_t max)
+{
+        struct passing *p = cls;
+        ssize_t n = gateway_read(p->turn, pos, to, max);
+        if (n == GATEWAY_LATER)
+                return 0;
+        if (n == GATEWAY_CUT)
+                return MHD_CONTENT_READER_END_WITH_ERROR;
+        return n == GATEWAY_END ? MHD_CONTENT_READER_END_OF_STREAM : n;
+}
+
+void passing_forget(struct passing *p)
+{
+        gateway_leave(p->turn);
+        free(p);
+}
+
+static void on_gone(void *cls)
+{
+        passing_forget(cls);
+}
+
+static void put_header(void *ctx, const char *name, const char *value)
+{
+        libmhd.add_response_header(ctx, name, value);
+}
+
+struct MHD_Response *passing_response(struct passing *p)
+{
+        int status = gateway_status(p->turn);
+        int64_t length = gateway_length(p->turn);
+        if (length < 0 && (status == 204 || status == 304))
+                length = 0;
+        struct MHD_Response *response = libmhd.create_response_from_callback(
+            length < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)length, SERVER_RAW_BLOCK, feed, p, on_gone);
+        if (response)
+                gateway_headers(p->turn, put_header, response);
+        else
+                on_gone(p);
+        return response;
+}
+
+/* ---- the request ---- */
+
+struct headers {
+        struct request *r;
+        const char *list[SERVER_HEADERS_MAX + 1];
+        size_t count;
+};
+
+static enum MHD_Result list_header(
+    void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+        struct headers *h = cls;
+        (void)kind;
+        size_t n = strlen(key) + strlen(value ? value : "") + 3;
+        char *line = arena_alloc(&h->r->arena, n);
+        if (!line || h->count == SERVER_HEADERS_MAX)
+                return MHD_NO;
+        snprintf(line, n, "%s: %s", key, value ? value : "");
+        h->list[h->count++] = line;
+        return MHD_YES;
+}
+
+static void refuse(struct request *r, int rc, const struct steno_error *err)
+{
+        if (rc == STENO_EINVAL) {
+                request_error(r, 400, "no_upstream_key", "%s", err->msg);
+                return;
+        }
+        /* Sent again, it would fail again: the client must not try. */
+        request_header_out(r, "x-should-retry", "false");
+        request_error(r, 507, "record_failed", "%s", err->msg);
+}
+
+void passing_start(struct request *r, const char *upstream, struct str rest)
+{
+        static const struct gateway_calls calls = {on_ready, on_later, on_more};
+        struct steno_error err = {0};
+        struct headers h = {.r = r};
+        struct passing *p = calloc(1, sizeof *p);
+        if (!p) {
+                request_error(r, 503, "busy", "out of memory");
+                http_finish(r);
+                return;
+        }
+        p->r = r;
+        p->connection = r->connection;
+        libmhd.get_connection_values(r->connection, MHD_HEADER_KIND, list_header, &h);
+        struct gateway_request what = {.upstream = upstream,
+            .rest = rest,
+            .query = r->query,
+            .method = r->method,
+            .headers = h.list,
+            .body = buf_str(&r->body),
+            .project = r->who.project,
+            .token_id = r->who.token_id,
+            .own_credentials = r->path_token.n > 0};
+        int rc = gateway_start(r->server->gateway, &what, &calls, p, &p->turn, &err);
+        if (rc == 0)
+                return;
+        free(p);
+        refuse(r, rc, &err);
+        http_finish(r);
+}

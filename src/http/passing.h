@@ -1,0 +1,24 @@
+/*
+ * passing.h - an answer of the gateway on its way to the client: as it came, as soon as it came.
+ */
+#ifndef HTTP_PASSING_H
+#define HTTP_PASSING_H
+
+#include "http/request.h"
+
+struct passing;
+struct MHD_Response;
+
+/*
+ * Sends the request on. The answer comes later, on another thread (ROUTE_LATER): after this call
+ * the request is not the caller's any more, whatever happens.
+ */
+void passing_start(struct request *r, const char *upstream, struct str rest);
+
+/* http.c's: the response with its status and headers, which begins when the endpoint's headers are
+ * there. The passing is gone with it. */
+struct MHD_Response *passing_response(struct passing *p);
+/* The request ended before it could be answered: there will be no reader. */
+void passing_forget(struct passing *p);
+
+#endif
