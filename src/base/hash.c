@@ -73,6 +73,16 @@ void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE])
         hash_sha256_release(s);
 }
 
+bool hash_sha256_take(struct sha256 *s, unsigned char out[SHA256_SIZE])
+{
+        if (s->ctx && EVP_DigestFinal_ex(s->ctx, out, NULL) == 1 &&
+            EVP_DigestInit_ex(s->ctx, NULL, NULL) == 1)
+                return true;
+        hash_sha256_release(s);
+        memset(out, 0, SHA256_SIZE);
+        return false;
+}
+
 void hash_sha256_release(struct sha256 *s)
 {
         if (!s)

@@ -4,6 +4,7 @@
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,9 @@ void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE]);
 void hash_sha256_release(struct sha256 *s);
 /* The sum so far; more may follow. */
 void hash_sha256_peek(const struct sha256 *s, unsigned char out[SHA256_SIZE]);
+/* The sum so far, and ready for the next one: for many short texts. False: it failed, and `out` is
+ * zeros. */
+bool hash_sha256_take(struct sha256 *s, unsigned char out[SHA256_SIZE]);
 /* The whole at once, as lower-case hex. */
 int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);
 void hash_hex(const unsigned char *p, size_t n, char *out /* 2n+1 */);
