@@ -140,6 +140,8 @@ enum steno_loop_flags {
         STENO_LOOP_NO_STREAM = 2,        /* ask for whole replies */
         STENO_LOOP_NO_CONTEXT_TOOLS = 4, /* do not add the context_* tools */
         STENO_LOOP_STRICT = 8,           /* send only members that the provider's own types have */
+        STENO_LOOP_SEAL = 16, /* seal the conversation when the run has ended (steno_seal), where
+                                the store was opened with a key */
 };
 
 struct steno_loop_options {

@@ -40,7 +40,7 @@ static int purge_trash(struct steno_store *store, struct str project, const char
                 }
         }
         trash_list_release(&list);
-        return rc;
+        return rc ? rc : api_seal_sign(store, NULL, err);
 }
 
 static int purge(struct steno_store *store, struct str project, const char *id, struct purging *out,
@@ -53,6 +53,8 @@ static int purge(struct steno_store *store, struct str project, const char *id, 
         if (rc)
                 return rc;
         rc = purge_conv(conv, &out->result, err);
+        if (rc == 0 && out->result.messages)
+                rc = api_seal_sign(store, conv, err);
         files_conv_release(conv);
         return rc;
 }

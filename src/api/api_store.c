@@ -13,6 +13,7 @@
 #include "base/file_url.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "model/note.h"
 #include "output/policy.h"
 
 const char *steno_version(void)
@@ -211,6 +212,19 @@ int steno_settings(struct steno_store *store, char **json, struct steno_error *e
 
 /* ---- opening ---- */
 
+static int take_key(struct steno_store *store, const char *text, struct steno_error *err)
+{
+        if (!text)
+                return 0;
+        store->seal_key = calloc(1, sizeof *store->seal_key);
+        if (!store->seal_key)
+                return error_nomem(err);
+        int rc = note_key_read(str_of(text), store->seal_key, err);
+        if (rc == 0 && !store->seal_key->private)
+                rc = error_set(err, STENO_EINVAL, "a public key signs nothing");
+        return rc;
+}
+
 int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err)
 {
@@ -236,7 +250,9 @@ int api_store_open_in(const struct env *env, const char *url, const struct steno
         store->warning = OPTION(opt, struct steno_open_options, warning, NULL);
         store->warning_ctx = OPTION(opt, struct steno_open_options, warning_ctx, NULL);
         pthread_mutex_init(&store->mutex, NULL);
-        rc = files_open(env, path, flags, &store->files, err);
+        rc = take_key(store, OPTION(opt, struct steno_open_options, seal_key, NULL), err);
+        if (rc == 0)
+                rc = files_open(env, path, flags, &store->files, err);
         free(path);
         if (rc == 0)
                 rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
@@ -267,6 +283,9 @@ void api_store_release(struct steno_store *store)
                 index_close(store->index); /* SQLite must not be used behind a fork */
         files_close(store->files);
         pthread_mutex_destroy(&store->mutex);
+        if (store->seal_key)
+                note_key_wipe(store->seal_key);
+        free(store->seal_key);
         free(store);
 }
 

@@ -19,6 +19,8 @@ struct store_settings {
         uint64_t max_inline_bytes;
 };
 
+struct note_key;
+
 struct steno_store {
         unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
         const struct env *env;
@@ -31,7 +33,8 @@ struct steno_store {
         void *progress_ctx;
         steno_warning warning;
         void *warning_ctx;
-        uint64_t unreadable; /* that a warning was given about, under `mutex` */
+        struct note_key *seal_key; /* NULL: there is none */
+        uint64_t unreadable;       /* that a warning was given about, under `mutex` */
 };
 
 struct steno_conv {
@@ -52,6 +55,10 @@ int api_conv_wrap(struct steno_store *store, struct files_conv *files, struct st
 /* steno_open with a world of one's own: for tests. */
 int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);
+
+/* Signs what a purge or a removal has entered in the log of seals, where the store has a key; and
+ * seals the conversation that was purged (NULL: none) first. */
+int api_seal_sign(struct steno_store *store, struct files_conv *conv, struct steno_error *err);
 
 /* Tells whoever opened the store. */
 void api_store_warn(struct steno_store *store, const char *fmt, ...)

@@ -123,6 +123,8 @@ int steno_trash_empty(
                         rc = 0;
         }
         trash_list_release(&list);
+        if (rc == 0 && gone)
+                rc = api_seal_sign(store, NULL, err);
         if (rc == 0 && count)
                 *count = gone;
         return rc;

@@ -117,6 +117,7 @@ struct taking {
         const struct carry_options *opt;
         struct carried *to;
         struct str *refs;
+        struct str *sums; /* of their bytes */
         size_t count;
         size_t cap;
         bool exact; /* carry_calls_out would give back what was there */
@@ -129,15 +130,22 @@ static bool add_ref(struct taking *t, const struct artifact_info *info)
         if (t->count == t->cap) {
                 size_t cap = t->cap ? t->cap * 2 : 8;
                 struct str *refs = arena_alloc(arena, cap * sizeof *refs);
-                if (!refs)
+                struct str *sums = arena_alloc(arena, cap * sizeof *sums);
+                if (!refs || !sums)
                         return false;
-                if (t->count)
+                if (t->count) {
                         memcpy(refs, t->refs, t->count * sizeof *refs);
+                        memcpy(sums, t->sums, t->count * sizeof *sums);
+                }
                 t->refs = refs;
+                t->sums = sums;
                 t->cap = cap;
         }
+        t->sums[t->count] = arena_dup(arena, str_of(info->sha256));
         t->refs[t->count] = arena_dup(arena, str_of(info->id));
-        return t->refs[t->count++].p != NULL;
+        bool kept = t->sums[t->count].p && t->refs[t->count].p;
+        t->count++;
+        return kept;
 }
 
 static struct str text_of(struct taking *t, const struct json *call, const char *key)
@@ -306,7 +314,9 @@ int carry_calls_in(struct steno_conv *conv, const struct carry_message *msg,
         }
         if (t.count) {
                 about->ref = t.refs[0];
+                about->ref_sha = t.sums[0];
                 about->refs = t.refs + 1;
+                about->ref_shas = t.sums + 1;
                 about->ref_count = t.count - 1;
         }
         return 0;

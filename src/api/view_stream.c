@@ -111,12 +111,14 @@ static void copy_outs(struct arena *arena, struct about *a)
 static void copy_about(struct arena *arena, struct about *a)
 {
         struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
-            &a->ref, &a->ref_sha, &a->own_id, &a->source, &a->via, &a->key, &a->sha};
+            &a->ref, &a->ref_sha, &a->own_id, &a->source, &a->via, &a->key, &a->sha, &a->leaf,
+            &a->salt};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                 copy_text(arena, texts[i]);
         copy_list(arena, &a->calls, a->call_count);
         copy_list(arena, &a->answers, a->answer_count);
         copy_list(arena, &a->refs, a->ref_count);
+        copy_list(arena, &a->ref_shas, a->ref_shas ? a->ref_count : 0);
         copy_parts(arena, a);
         copy_outs(arena, a);
 }

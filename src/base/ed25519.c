@@ -33,8 +33,8 @@ int ed25519_check(const unsigned char key[ED25519_PUBLIC], struct str text,
         EVP_MD_CTX *ctx = EVP_MD_CTX_new();
         int rc = STENO_ENOMEM;
         if (k && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, k) == 1)
-                rc = EVP_DigestVerify(ctx, signature, ED25519_SIGNATURE, (const unsigned char *)text.p,
-                         text.n) == 1;
+                rc = EVP_DigestVerify(ctx, signature, ED25519_SIGNATURE,
+                         (const unsigned char *)text.p, text.n) == 1;
         EVP_MD_CTX_free(ctx);
         EVP_PKEY_free(k);
         return rc;

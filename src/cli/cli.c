@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
+#include "loop/sealkey.h"
 
 int cli_exit_code(int code)
 {
@@ -205,7 +206,14 @@ int cli_open_store(struct cli *c, enum cli_open how)
         opt.progress_ctx = &c->bar;
         opt.warning = warn;
         opt.warning_ctx = c;
-        int rc = steno_open(url, &opt, &c->store, &err);
+        char *key = NULL;
+        int rc = c->sealing ? sealkey_load((const char *const *)environ, &key, &err) : 0;
+        if (rc == STENO_ENOTFOUND)
+                rc = 0;
+        opt.seal_key = key;
+        if (rc == 0)
+                rc = steno_open(url, &opt, &c->store, &err);
+        sealkey_free(key);
         return rc < 0 ? cli_fail(c, &err) : 0;
 }
 

@@ -25,6 +25,7 @@ struct chat_opts {
 static int open_conversation(struct cli *c, const struct chat_opts *o, const char *id)
 {
         struct steno_error err = {0};
+        c->sealing = true;
         if (id)
                 return cli_open_conv(c, id);
         int rc = cli_open_store(c, CLI_CREATE);

@@ -190,6 +190,7 @@ static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_usage(c, "--days goes with --empty");
         if (o->days.v > 36500)
                 return cli_usage(c, "--days: more than a hundred years");
+        c->sealing = true;
         rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
@@ -283,6 +284,7 @@ static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
         int rc;
 
         (void)opts, (void)argc;
+        c->sealing = true;
         rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc == 0)
                 rc = confirm_purge(c, argv[0]);

@@ -29,6 +29,7 @@ static int run_run(struct cli *c, const void *opts, int argc, char **argv)
         const struct run_opts *o = opts;
         struct buf text;
         (void)argc;
+        c->sealing = true;
         int rc = cli_open_conv(c, argv[0]);
         if (rc != 0)
                 return rc;
@@ -48,6 +49,7 @@ static int run_run(struct cli *c, const void *opts, int argc, char **argv)
 static int run_continue(struct cli *c, const void *opts, int argc, char **argv)
 {
         (void)argc;
+        c->sealing = true;
         int rc = cli_open_conv(c, argv[0]);
         return rc != 0 ? rc : run_loop(c, opts, NULL);
 }

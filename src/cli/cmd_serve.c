@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "loop/session.h"
 #include "http/server.h"
+#include "loop/sealkey.h"
 
 struct serve_opts {
         const char *listen;
@@ -71,12 +72,17 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         for (size_t i = 0; i < o->hosts.n; i++)
                 hosts[i] = o->hosts.v[i];
-        char *script = NULL;
-        int rc = cli_open_store(c, CLI_CREATE); /* made before the session hides its path */
+        char *script = NULL, *key = NULL;
+        int rc = sealkey_load((const char *const *)environ, &key, &err);
+        if (rc != 0 && rc != STENO_ENOTFOUND)
+                return cli_fail(c, &err);
+        rc = cli_open_store(c, CLI_CREATE); /* made before the session hides its path */
         if (rc == 0)
                 rc = read_script(c, o->script, &script);
-        if (rc != 0)
+        if (rc != 0) {
+                sealkey_free(key);
                 return rc;
+        }
         struct session_options so = {.env = (const char *const *)environ,
             .directory = ".",
             .store_path = cli_store_path(c),
@@ -86,6 +92,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .base_url = o->base_url,
             .model = o->model};
         if (session_open(&session, &so, &err)) {
+                sealkey_free(key);
                 free(script);
                 return cli_fail(c, &err);
         }
@@ -100,11 +107,13 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
                         : c->quiet ? ""
                                    : NULL,
             .script = script,
+            .seal_key = key,
             .session = &session,
             .upstreams = session.config.upstreams,
             .env = (const char *const *)environ};
         rc = serve_until_signal(c, &opt);
         session_close(&session);
+        sealkey_free(key);
         free(script);
         return rc;
 }

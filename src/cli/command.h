@@ -104,6 +104,7 @@ struct cli {
         bool help;
         bool version;
         bool help_man;
+        bool sealing;   /* the store is opened with the key that seals */
         bool warned;    /* something is not in order, and was told of */
         struct out out; /* standard output */
         struct steno_store *store;

@@ -35,6 +35,11 @@
         X(cmd_import)                                                                              \
         X(cmd_backup)                                                                              \
         X(cmd_restore)                                                                             \
+        X(cmd_seal)                                                                                \
+        X(cmd_verify)                                                                              \
+        X(cmd_prove)                                                                               \
+        X(cmd_key_new)                                                                             \
+        X(cmd_key_show)                                                                            \
         X(cmd_check)                                                                               \
         X(cmd_rm)                                                                                  \
         X(cmd_trash)                                                                               \

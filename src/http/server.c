@@ -172,7 +172,8 @@ static int open_log(struct server *s, const char *path, struct steno_error *err)
 
 static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
-        int rc = steno_open(opt->store, NULL, &s->store, err);
+        struct steno_open_options open = {.size = sizeof open, .seal_key = opt->seal_key};
+        int rc = steno_open(opt->store, &open, &s->store, err);
         if (rc == 0)
                 rc = open_identities(s, opt->store, err);
         if (rc == 0)

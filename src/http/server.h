@@ -37,6 +37,7 @@ struct server_options {
         const char *public_project; /* visitors' project, or NULL */
         const char *log_path;       /* access log; NULL: stderr, "" none */
         const char *script;         /* of the provider "script", JSON; may be NULL */
+        const char *seal_key;       /* private key of seals; may be NULL */
         struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
         const char *upstreams;      /* of the gateway (gateway.h), JSON; may be NULL */
         const char *const *env;     /* for the keys that it names */

@@ -39,7 +39,7 @@ static const struct setting {
 
 /* Settings that have a reader of their own. "$schema" is for editors. */
 static const char *const lists[] = {
-    "mcpServers", "permissions", "environment", "limits", "strict", "$schema"};
+    "mcpServers", "permissions", "environment", "limits", "strict", "seal", "$schema"};
 
 static const struct limit {
         const char *key;
@@ -265,6 +265,8 @@ static int read_document(struct config *c, const struct json *j, const char *con
                 rc = read_switch(j, "strict", path, &c->strict, err);
         if (rc == 0)
                 rc = json_keys_strings(j, 0, "environment", path, &c->environment, err);
+        if (rc == 0)
+                rc = read_switch(j, "seal", path, &c->seal, err);
         snprintf(where, sizeof(where), "%.120s: limits", path);
         if (rc == 0 && (r = json_get(j, 0, "limits")) != JSON_NONE)
                 rc = read_limits(&c->limits, j, r, where, err);
@@ -353,6 +355,8 @@ static int lay_over(struct config *c, struct config *from, struct steno_error *e
         }
         if (from->strict)
                 c->strict = from->strict;
+        if (from->seal != CONFIG_UNSET)
+                c->seal = from->seal;
         int rc = add_names(c, from, err);
         if (rc == 0)
                 rc = put_rules_first(c, from, err);

@@ -66,7 +66,8 @@ struct config {
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */
         struct config_limits limits;
-        char *warnings; /* lines for the person at the terminal, or NULL */
+        enum config_switch seal; /* the conversation of each run, when it has ended */
+        char *warnings;          /* lines for the person at the terminal, or NULL */
 };
 
 struct config_sources {

@@ -369,7 +369,12 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         int rc = prepare(&c, opt, why);
         if (rc == 0)
                 rc = run(&c, result, why);
+        bool ran = c.run;
         steno_run_close(c.run);
+        /* What was said stands, sealed or not: the next seal covers it as well. */
+        if (ran && (c.opt.flags & STENO_LOOP_SEAL))
+                steno_seal(c.opt.store, steno_conv_project(c.opt.conv), steno_conv_id(c.opt.conv),
+                    NULL, NULL, NULL, NULL);
         job_board_unref(c.board);
         if (c.client)
                 c.client->close(c.client);

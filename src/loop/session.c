@@ -171,6 +171,8 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
                 opt->permit = permission_decide;
                 opt->permit_ctx = &s->permission;
         }
+        if (c->seal == CONFIG_ON)
+                opt->flags |= STENO_LOOP_SEAL;
         if (!opt->max_turns)
                 opt->max_turns = (uint32_t)c->limits.turns;
         if (!opt->max_ms)

@@ -103,6 +103,7 @@ void about_write(const struct about *a, struct buf *out)
         put_text(&w, "ref", a->ref);
         put_text(&w, "refsha", a->ref_sha);
         put_list(&w, "refs", a->refs, a->ref_count);
+        put_list(&w, "refshas", a->ref_shas, a->ref_shas ? a->ref_count : 0);
         put_outs(&w, a);
         put_number(&w, "of", a->of);
         put_text(&w, "via", a->via);
@@ -120,6 +121,8 @@ void about_write(const struct about *a, struct buf *out)
         put_mark(&w, "keep", a->keep_output);
         put_mark(&w, "inline", a->inlined);
         put_mark(&w, "lost", a->lost);
+        put_text(&w, "leaf", a->leaf);
+        put_text(&w, "salt", a->salt);
         jsonw_object_end(&w);
 }
 
@@ -231,7 +234,8 @@ static bool get_string_member(struct reader *r, json_ref key, json_ref v, struct
         } texts[] = {{"role", &out->role}, {"id", &out->id}, {"mode", &out->mode},
             {"run", &out->run}, {"ref", &out->ref}, {"kind", &out->kind}, {"target", &out->target},
             {"key", &out->key}, {"sha", &out->sha}, {"refsha", &out->ref_sha},
-            {"own_id", &out->own_id}, {"source", &out->source}, {"via", &out->via}};
+            {"own_id", &out->own_id}, {"source", &out->source}, {"via", &out->via},
+            {"leaf", &out->leaf}, {"salt", &out->salt}};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
                 if (!json_is(r->j, key, texts[i].key))
                         continue;
@@ -264,6 +268,7 @@ static void get_rule(const struct json *j, json_ref v, struct about *out)
 static void get_members(struct reader *r, struct about *out)
 {
         const struct json *j = r->j;
+        size_t sums = 0;
         for (json_ref key = json_child(j, 0); key != JSON_NONE; key = json_next_key(j, 0, key)) {
                 json_ref v = json_value(j, key);
                 if (get_string_member(r, key, v, out))
@@ -274,6 +279,8 @@ static void get_members(struct reader *r, struct about *out)
                         get_list(r, v, "answers", &out->answers, &out->answer_count);
                 else if (json_is(j, key, "refs"))
                         get_list(r, v, "refs", &out->refs, &out->ref_count);
+                else if (json_is(j, key, "refshas"))
+                        get_list(r, v, "refshas", &out->ref_shas, &sums);
                 else if (json_is(j, key, "parts"))
                         get_parts(r, v, out);
                 else if (json_is(j, key, "outs"))
@@ -289,6 +296,8 @@ static void get_members(struct reader *r, struct about *out)
                 else
                         get_mark(r, key, v, out);
         }
+        if (sums != out->ref_count)
+                out->ref_shas = NULL;
 }
 
 int about_read(struct str json, struct arena *arena, struct about *out, struct steno_error *err)

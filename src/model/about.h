@@ -51,6 +51,9 @@ struct about_out {
         uint64_t part_size;
 };
 
+/* Random bytes of a record's salt, which is their hex. */
+#define ABOUT_SALT 16
+
 struct about {
         uint64_t length; /* of the stored message in bytes, 0: not said */
         unsigned plain; /* the rule (format/format.h) by which it can be copied into the view of its
@@ -70,6 +73,7 @@ struct about {
         struct str ref_sha; /* sha256 hex of its bytes, where they were whole by then */
         struct str *refs;   /* of more outputs, where calls and responses stand in the text */
         size_t ref_count;
+        struct str *ref_shas; /* sha256 hex of each of `refs`, "" where it was not whole; or NULL */
         struct about_out *outs; /* outputs that were taken out, in order of `at` */
         size_t out_count;
         uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
@@ -81,6 +85,9 @@ struct about {
         struct str sha;    /* sha256 hex of the message as it came, when parts were taken out */
         struct about_part *parts;
         size_t part_count;
+        struct str leaf;   /* of a tombstone: sha256 hex of the record that was there, as it was
+                              sealed   (leaf.h) */
+        struct str salt;   /* random, so that the leaf does not confirm a guess of the message */
         const char *lacks; /* the id that it should have for a call or a result, and has not, by its
                               name; NULL: none. Of a message that just came, never stored */
         bool own_fields;   /* carries fields of Steno's that the openai view leaves out */

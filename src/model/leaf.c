@@ -65,7 +65,8 @@ bool leaf_said(struct str x, struct merkle_hash *out)
 bool leaf_of_own(
     struct merkle *t, const struct record *rec, struct buf *scratch, struct merkle_hash *out)
 {
-        /* From the x on the line is C, but for the sum at its end: most of it need not be copied. */
+        /* From the x on the line is C, but for the sum at its end: most of it need not be copied.
+         */
         const char *behind = rec->m.p + rec->m.n;
         bool in_place = rec->x.p > rec->line.p && rec->m.p == rec->x.p + rec->x.n + 5 &&
                         behind <= rec->line.p + rec->line.n;

@@ -4,9 +4,9 @@
  *   C     {"v":1,"seq":N,"id":E,"at":"...","fmt":"...","batch":[i,n],"x":X,"m":M}
  *   leaf  SHA-256(0x00, C)
  *
- * C is the record's line without `group` and `crc`, which a purge, a repair or a bundle writes anew;
- * X and M are the stored bytes. The leaf of a tombstone that says `leaf` is what it says: the leaf of
- * the record that it stands for, so that a purge leaves every tree as it was.
+ * C is the record's line without `group` and `crc`, which a purge, a repair or a bundle writes
+ * anew; X and M are the stored bytes. The leaf of a tombstone that says `leaf` is what it says: the
+ * leaf of the record that it stands for, so that a purge leaves every tree as it was.
  */
 #ifndef MODEL_LEAF_H
 #define MODEL_LEAF_H

@@ -76,8 +76,7 @@ static uint64_t split(uint64_t n)
         return k;
 }
 
-static struct merkle_hash root_of(
-    struct merkle *t, const struct merkle_hash *leaves, uint64_t size)
+static struct merkle_hash root_of(struct merkle *t, const struct merkle_hash *leaves, uint64_t size)
 {
         struct merkle sub = *t; /* only its hash state, which is at rest between two calls */
         merkle_clear(&sub);
@@ -96,8 +95,7 @@ unsigned merkle_path(struct merkle *t, const struct merkle_hash *leaves, uint64_
         while (size > 1) {
                 uint64_t k = split(size);
                 bool right = index >= k;
-                out[count++] =
-                    right ? root_of(t, leaves, k) : root_of(t, leaves + k, size - k);
+                out[count++] = right ? root_of(t, leaves, k) : root_of(t, leaves + k, size - k);
                 leaves += right ? k : 0;
                 index -= right ? k : 0;
                 size = right ? size - k : k;

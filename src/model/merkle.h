@@ -3,9 +3,9 @@
  *
  *   leaf  SHA-256(0x00, bytes)      node  SHA-256(0x01, left, right)
  *
- * A tree of n leaves has on its left the largest power of two below n. What is kept while leaves are
- * pushed is the list of its complete subtrees, one for each bit of n that is set, so that the root of
- * every prefix costs a few hashes. Knows nothing of records or files.
+ * A tree of n leaves has on its left the largest power of two below n. What is kept while leaves
+ * are pushed is the list of its complete subtrees, one for each bit of n that is set, so that the
+ * root of every prefix costs a few hashes. Knows nothing of records or files.
  */
 #ifndef MODEL_MERKLE_H
 #define MODEL_MERKLE_H
@@ -23,7 +23,7 @@ struct merkle_hash {
 };
 
 struct merkle {
-        uint64_t size; /* leaves so far */
+        uint64_t size;                         /* leaves so far */
         struct merkle_hash left[MERKLE_DEPTH]; /* roots of complete subtrees, the largest first */
         unsigned depth;
         struct sha256 sha;
@@ -37,7 +37,8 @@ void merkle_release(struct merkle *t);
 void merkle_clear(struct merkle *t);
 
 /* The leaf of some bytes, which may come in two pieces. Uses the tree's hash state alone. */
-struct merkle_hash merkle_leaf(struct merkle *t, const void *a, size_t an, const void *b, size_t bn);
+struct merkle_hash merkle_leaf(
+    struct merkle *t, const void *a, size_t an, const void *b, size_t bn);
 void merkle_push(struct merkle *t, const struct merkle_hash *leaf);
 /* The root of the leaves so far. Of none it is SHA-256 of nothing. */
 struct merkle_hash merkle_root(struct merkle *t);

@@ -257,8 +257,8 @@ bool note_ranges_read(struct note_ranges *r, struct str text)
                 struct str last = one;
                 if (!take_until(&last, '-', &first))
                         first = last;
-                if (!read_number(first, &from) || !read_number(last, &to) || from == 0 || from > to ||
-                    note_ranges_add(r, from, to))
+                if (!read_number(first, &from) || !read_number(last, &to) || from == 0 ||
+                    from > to || note_ranges_add(r, from, to))
                         return false;
         }
         return true;

@@ -9,8 +9,9 @@
  *
  *   — NAME BASE64(key id, signature)
  *
- * Ed25519; the key id is the first 4 bytes of SHA-256(NAME, 0x0A, 0x01, public key). A private key is
- * PRIVATE+KEY+NAME+hex(key id)+base64(0x01, seed), a public one NAME+hex(key id)+base64(0x01, key).
+ * Ed25519; the key id is the first 4 bytes of SHA-256(NAME, 0x0A, 0x01, public key). A private key
+ * is PRIVATE+KEY+NAME+hex(key id)+base64(0x01, seed), a public one NAME+hex(key id)+base64(0x01,
+ * key).
  */
 #ifndef MODEL_NOTE_H
 #define MODEL_NOTE_H
@@ -58,8 +59,8 @@ struct note {
 int note_put(struct buf *out, struct str origin, uint64_t size, const struct merkle_hash *root,
     struct str purged, const struct note_key *key);
 /*
- * The note that `text` begins with; its spans point into it. *n is how many bytes it takes, with the
- * empty line that may follow it. False: it does not begin with one.
+ * The note that `text` begins with; its spans point into it. *n is how many bytes it takes, with
+ * the empty line that may follow it. False: it does not begin with one.
  */
 bool note_read(struct str text, struct note *out, size_t *n);
 /* 1: it has a signature of this key; 0: it has none, or a wrong one; STENO_ENOMEM. */

@@ -36,6 +36,7 @@ void own_import(struct request *r);
 
 /* own_fork.c */
 void own_session_fork(struct request *r);
+void own_session_seal(struct request *r);
 
 /* own_chatbot.c */
 void own_chatbot(struct request *r);

@@ -31,6 +31,8 @@ static const struct route ROUTES[] = {
         "a new conversation with the history up to a record: at?, before?, message?, id?"},
     {"GET", "/api/chat-sessions/:id/export", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_export,
         "a bundle, or format=html|md|json; partial=1"},
+    {"GET", "/api/chat-sessions/:id/seal", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_seal,
+        "what is sealed; seq=N gives a proof, verify=1 what does not fit"},
     {"POST", "/api/import", SCOPE_PROJECT, ROUTE_BYTES, LARGE, ERRORS_STENO, own_import,
         "takes in a bundle: on_conflict=skip|both|replace, new_ids=1"},
     {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_messages_get,

@@ -38,6 +38,8 @@ struct group {
         bool replay_sync;
         char at[TIME_TEXT];
         struct arena arena;
+        unsigned char salts[16 * ABOUT_SALT]; /* random bytes for the next records, */
+        size_t salt_count;                    /* and for how many there are some left */
 };
 
 /* Looks for the record with an id, or with an idempotency key. */

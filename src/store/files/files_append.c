@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 
 /* One write is bounded; what does not fit waits for the next group. */
@@ -74,6 +75,18 @@ static void group_release(struct group *g)
         arena_release(&g->arena);
 }
 
+/* Fills `hex` for one record; `wanted` records are still to come. */
+static void take_salt(struct group *g, size_t wanted, char hex[2 * ABOUT_SALT + 1])
+{
+        const struct env *env = g->conv->store->env;
+        if (g->salt_count == 0) {
+                size_t most = sizeof g->salts / ABOUT_SALT;
+                g->salt_count = wanted < most ? wanted : most;
+                env->random(env, g->salts, g->salt_count * ABOUT_SALT);
+        }
+        hash_hex(g->salts + --g->salt_count * ABOUT_SALT, ABOUT_SALT, hex);
+}
+
 static int serialise(struct group *g, struct append_request *q)
 {
         struct files_conv *c = g->conv;
@@ -87,8 +100,12 @@ static int serialise(struct group *g, struct append_request *q)
                 uint64_t at = c->at.end + out->n;
                 e->about.key = i == 0 ? b->key : (struct str){0};
                 e->about.length = e->about.kind.n ? 0 : e->m.n;
+                char salt[2 * ABOUT_SALT + 1];
+                take_salt(g, b->count - i, salt);
+                e->about.salt = str_of(salt);
                 buf_clear(&g->x);
                 about_write(&e->about, &g->x);
+                e->about.salt = (struct str){0};
                 buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);
                 struct record r = {.seq = g->seq + 1 + i,
                     .at = e->at.n ? e->at : str_of(g->at),

@@ -14,6 +14,7 @@
 #include "store/files/purge_plan.h"
 #include "store/files/rewrite.h"
 #include "store/files/run.h"
+#include "store/files/seal.h"
 
 /* ---- what they refer to ---- */
 
@@ -90,6 +91,8 @@ int purge_conv(struct files_conv *c, struct purge_result *out, struct steno_erro
                 rc = blank_runs(c, &plan, &result, err);
         if (rc == 0 && plan.count) {
                 rc = recent_note(c, err);
+                if (rc == 0) /* E4 */
+                        rc = seal_note_purge(c, plan.seqs, plan.count, err);
                 if (rc == 0)
                         rc = drop_artifacts(c, &plan, &result, err);
                 if (rc == 0)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "store/files/seal.h"
 
 #define NEW_NAME ".messages.jsonl.purge"
 #define FLUSH_AT (1 * MIB)
@@ -32,6 +33,8 @@ struct rewriting {
         bool damaged; /* the walk has met damage that is not dealt with yet: */
         struct log_line damage;
         uint64_t last_kind; /* seq of the last record with a kind */
+        uint64_t sealed;    /* records that a seal covers */
+        struct merkle tree; /* for leaves; made with the first one */
         char now[TIME_TEXT];
         struct steno_error *err;
 };
@@ -76,12 +79,38 @@ static int put(struct rewriting *r, struct record rec, struct str id)
         return flush(r, false);
 }
 
+/*
+ * The leaf that a tombstone keeps, in hex; "" for none. Without a salt it would confirm a guess of
+ * what was there, so only a seal that needs it is a reason to keep that.
+ */
+static int leaf_hex(struct rewriting *r, const struct record *rec, char hex[SHA256_HEX])
+{
+        struct merkle_hash leaf;
+        struct buf scratch;
+        hex[0] = '\0';
+        if (rec->seq > r->sealed && !memmem(rec->x.p, rec->x.n, ",\"salt\":\"", 9))
+                return 0;
+        if (!r->tree.sha.ctx && merkle_init(&r->tree))
+                return STENO_ENOMEM;
+        buf_init(&scratch, 0);
+        bool made = leaf_of(&r->tree, rec, &scratch, &leaf);
+        buf_release(&scratch);
+        if (!made)
+                return STENO_ENOMEM;
+        hash_hex(leaf.b, sizeof leaf.b, hex);
+        return 0;
+}
+
 /* What stays of a record that goes. */
 static int put_tombstone(
-    const struct record *rec, bool drop_key, struct buf *x, struct arena *arena)
+    struct rewriting *r, const struct record *rec, struct buf *x, struct arena *arena)
 {
         struct about old;
+        char leaf[SHA256_HEX];
+        bool drop_key = r->copy && r->copy->drop_keys;
         int rc = about_read(rec->x, arena, &old, NULL);
+        if (rc == 0)
+                rc = leaf_hex(r, rec, leaf);
         if (rc)
                 return rc;
         /* Through this record an output is found by its path. */
@@ -105,7 +134,8 @@ static int put_tombstone(
             .refs = refs + 1,
             .ref_count = count ? count - 1 : 0,
             .key = drop_key ? (struct str){0} : old.key,
-            .prev = old.prev};
+            .prev = old.prev,
+            .leaf = str_of(leaf)};
         about_write(&left, x);
         return x->failed;
 }
@@ -120,7 +150,7 @@ static int put_record(struct rewriting *r, const struct record *rec)
         buf_init(&x, 0);
         buf_init(&id, 0);
         if (r->plan && purge_plan_has(r->plan, rec->seq)) {
-                rc = put_tombstone(rec, r->copy && r->copy->drop_keys, &x, &arena);
+                rc = put_tombstone(r, rec, &x, &arena);
                 copy.x = buf_str(&x);
                 copy.m = STR("null");
         } else if (r->copy && r->copy->drop_keys && about_without_key(rec->x, &x)) {
@@ -165,9 +195,14 @@ static int copy_damage(struct rewriting *r, uint64_t to)
 static int put_lost(struct rewriting *r, uint64_t seq, uint32_t index, uint32_t count)
 {
         struct about about = {.kind = STR("tombstone"), .prev = r->last_kind, .lost = true};
+        struct merkle_hash sealed;
         struct buf x;
-        char id[40];
+        char id[40], leaf[SHA256_HEX];
         buf_init(&x, 0);
+        if (!r->copy && seq <= r->sealed && seal_leaf_at(r->conv, seq, &sealed)) {
+                hash_hex(sealed.b, sizeof sealed.b, leaf);
+                about.leaf = str_of(leaf);
+        }
         about_write(&about, &x);
         if (r->copy) /* the same damage gives the same bytes */
                 snprintf(id, sizeof id, "lost_%llu", (unsigned long long)seq);
@@ -271,6 +306,7 @@ int rewrite_copy(struct files_conv *conv, const struct rewrite_copy *copy, steno
         buf_init(&r.out, 0);
         int rc = write_log(&r);
         buf_release(&r.out);
+        merkle_release(&r.tree);
         return rc;
 }
 
@@ -315,7 +351,9 @@ static int rewrite(struct rewriting *r)
         time_format(env->now(env), r->now);
         r->log = c->log;
         r->end = c->at.end;
+        r->sealed = seal_size(c);
         int rc = write_log(r);
+        merkle_release(&r->tree);
         int sys = rc ? 0 : fs->fdatasync(fs, r->fd);
         rc = sys ? failed(r, sys) : rc;
         buf_release(&r->out);

@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/conv.h"
+#include "store/files/seal.h"
+#include "store/files/seal_log.h"
 
 #define NOTE_MAX (64 * KIB)
 #define GONE ".gone-"
@@ -305,6 +307,21 @@ static int folder_to(const struct trash_item *item, const char *as, char out[PLA
         return 0;
 }
 
+/* A conversation that was sealed does not go without a word. */
+static int log_removal(
+    struct files_store *s, int dir, const struct trash_item *item, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        char name[SEAL_CONV];
+        struct stat st;
+        if (fs->stat(fs, dir, "seal/checkpoints", &st))
+                return 0;
+        int sys = seal_name_at(fs, dir, str_of(item->project), str_of(item->id), name);
+        if (sys)
+                return error_sys(err, sys, "reading meta.json");
+        return name[0] ? seal_log_removed(s, name, err) : 0;
+}
+
 /* `dir` is the locked folder. */
 static int move_back(struct files_store *s, int trash, int dir, const struct trash_item *item,
     const char *as, struct steno_error *err)
@@ -341,7 +358,13 @@ static int move_back(struct files_store *s, int trash, int dir, const struct tra
         recent_note_name(s, project, folder);
         snprintf(note, sizeof note, "%s.json", item->name);
         fs->unlink(fs, trash, note, 0);
-        return 0;
+        if (!as || strcmp(as, item->id) == 0)
+                return 0;
+        /* Under another id it is another conversation, which begins a seal of its own. */
+        rc = log_removal(s, dir, item, err);
+        int sys = rc ? 0 : fs_remove_tree(fs, dir, "seal");
+        return sys && sys != -ENOENT ? error_sys(err, sys, "removing the seal of \"%.100s\"", id)
+                                     : rc;
 }
 
 static int not_there(const struct trash_item *item, struct steno_error *err)
@@ -383,6 +406,12 @@ int trash_destroy(struct files_store *s, const struct trash_item *item, struct s
         char gone[96], note[96];
         int trash = open_trash(s, false);
         int dir = trash < 0 ? trash : lock_item(fs, trash, item->name);
+        int logged = dir < 0 ? 0 : log_removal(s, dir, item, err);
+        if (logged) {
+                fs->close(fs, dir);
+                fs->close(fs, trash);
+                return logged;
+        }
         snprintf(gone, sizeof gone, GONE "%s", item->name);
         snprintf(note, sizeof note, "%s.json", item->name);
         int rc = dir < 0 ? dir : fs->rename_new(fs, trash, item->name, trash, gone); /* T3 */
