@@ -70,8 +70,9 @@ struct fs {
 /* The operating system's. */
 const struct fs *fs_real(void);
 /*
- * A wait for a lock, which somebody may hold for as long as they like, then ends with -EINTR when a
- * signal came and this says so. For programs: a library has no say over signals, and waits on.
+ * A lock may be held for any time. After this call a wait for one ends with -EINTR when a signal
+ * comes and `when` returns true. Programs call it; without it the library goes on waiting, because
+ * signals are not its business.
  */
 void fs_end_waits(bool (*when)(void));
 /* The same, for tables that are constant expressions. */

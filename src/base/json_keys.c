@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define NAME_MOST 63 /* longer names are nobody's typing mistake */
+#define NAME_MOST 63 /* longer names are not compared for typing mistakes */
 
 static size_t least(size_t a, size_t b, size_t c)
 {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-/* No options struct will ever be so large: the size was not set, and this is what stood there. */
+/* No options struct is so large: the caller did not set the size, and the value is chance. */
 #define OPTSTRUCT_MAX 65536
 
 int optstruct_check(const void *opt, size_t known, struct steno_error *err)

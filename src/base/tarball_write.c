@@ -111,7 +111,8 @@ void tarball_writer_free(struct tarball_writer *w)
         if (!w)
                 return;
         if (w->tar) {
-                w->stopped = true; /* freeing writes what is left; nobody wants it */
+                w->stopped =
+                    true; /* freeing writes what is buffered, which is not wanted any more */
                 libarchive.write_free(w->tar);
         }
         if (w->entry)

@@ -32,7 +32,7 @@ static bool has_controls(const char *word)
         return false;
 }
 
-/* $'...': what cannot be seen is spelled out. */
+/* A word in the shell's $'...' quotes: characters that cannot be seen are written as escapes. */
 static void put_spelled(struct buf *b, const char *word)
 {
         buf_puts(b, "$'");
@@ -108,7 +108,7 @@ static struct str next_line(struct str *rest)
         return line;
 }
 
-/* `safe` is safe; the first line of it. */
+/* Puts the first line of a text that is safe for a terminal already. */
 static void put_fitted(struct buf *b, struct str safe, unsigned columns)
 {
         struct str rest = safe;

@@ -178,7 +178,7 @@ const char *cli_store_path(struct cli *c)
         if (url == NULL || !file_url_is(url))
                 return url;
         if (c->store_path == NULL && file_url_path(url, &c->store_path, NULL) != 0)
-                return url; /* which the library refuses, or will when there is memory */
+                return url; /* the library reports what is wrong with it */
         return c->store_path;
 }
 

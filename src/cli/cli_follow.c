@@ -1,5 +1,6 @@
 /*
- * cli_follow.c - see cli_follow.h. Polls, because a writer may be on the other side of anything.
+ * cli_follow.c - see cli_follow.h. It polls, because the writer may be on another machine, whose
+ * writes the kernel does not report.
  */
 #include "cli/cli_follow.h"
 

@@ -49,14 +49,16 @@ static void prepare(struct appending *a)
         a->opt.max_inline_bytes = o->max_bytes.v;
 }
 
-/* A key names one batch. Those behind the first get names that the same stream gives again. */
+/* The key of the next batch. The first batch has the key that the user gave. Later ones have a
+ * number behind it, so that the same stream gives the same keys when it is sent again. */
 static const char *key_of(struct appending *a)
 {
         if (a->o->key == NULL || a->values == 0)
                 return a->o->key;
         int n = snprintf(
             a->key, sizeof(a->key), "%s#%llu", a->o->key, (unsigned long long)a->values + 1);
-        /* A key of full length has no room for the number: half of the stream would be refused. */
+        /* A key with a number may be too long. Its hash stands for it then, because otherwise
+         * only the first batch would be accepted. */
         if (n > ID_MAX && hash_sha256_hex(a->key, strlen(a->key), a->hash) == 0)
                 return a->hash;
         return a->key;

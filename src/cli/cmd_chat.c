@@ -14,7 +14,7 @@
 
 #define LINE_MAX_CHAT ((size_t)1 << 20)
 #define RECALLED 1000 /* records looked through for earlier prompts */
-#define PATIENCE 3    /* Ctrl-C in one turn, until even a turn that does not stop is left */
+#define PATIENCE 3    /* so many Ctrl-C in one turn end the program */
 
 struct chat_opts {
         struct talk_opts talk;

@@ -186,7 +186,8 @@ static void put_content(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
-/* What was clamped is said; where depends on the operation, the sentence is the library's. */
+/* Tells the person about numbers that were clamped. The library made the sentence; which member has
+ * it depends on the operation. */
 static void say_note(struct cli *c, const struct json *j)
 {
         struct buf b;

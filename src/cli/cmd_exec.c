@@ -114,7 +114,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                         err = r->err; /* storing the output failed: that is why it was ended */
         }
         if (rc && !r->err.code) {
-                /* The command could not be started. That is its result then. */
+                /* The command could not be started, and the error message is its result. */
                 steno_output_write(r->out, err.msg, strlen(err.msg), NULL);
                 cli_refuse(c, 127, "%s", err.msg);
                 result->exit_code = 127;

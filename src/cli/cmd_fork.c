@@ -14,7 +14,7 @@ struct fork_opts {
         bool whole_batch;
 };
 
-/* A seq is a number; a message whose id is one is found by nobody else. */
+/* A number is taken as a seq, so a message whose id is a number cannot be named by its id. */
 static bool is_seq(const char *text, uint64_t *seq)
 {
         char *end;

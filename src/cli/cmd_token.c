@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "http/identities.h"
 
-/* Opens the tokens of the store, which is made when there is none: a token may come first. */
+/* Opens the tokens of the store. The store is made if there is none, because a token may be made
+ * before anything else. */
 static int open_tokens(struct cli *c, struct identities **out)
 {
         struct steno_error err = {0};

@@ -181,7 +181,7 @@ static void put_finished(const struct events *e, struct buf *b, const struct jso
                 put_notice(e, b, j, &(struct notice){"33", "! the run ended: ", NULL, "reason"});
 }
 
-/* The remark that an event is worth. An event without a row is worth none. */
+/* How each event is shown. An event without a row is not shown. */
 static void (*const remarks[STENO_EVENT_COUNT + 1])(
     const struct events *e, struct buf *b, const struct json *j) = {
     [STENO_EVENT_TOOL_CALL_START] = put_start,

@@ -14,7 +14,8 @@ void interrupt_install(void);
 bool interrupt_pending(void);
 /* Was the process told to end, by SIGTERM? */
 bool interrupt_is_term(void);
-/* A program whose way to end is SIGTERM did what it was told: its exit code is its own. */
+/* For a program that is meant to be ended by SIGTERM: its exit code is then not that of an
+ * interrupt. */
 void interrupt_obeyed(void);
 /* Forgets a Ctrl-C, and says whether there was one; the other signals are not forgotten. */
 bool interrupt_take(void);

@@ -132,7 +132,7 @@ static int dispatch(struct cli *c, int argc, char **argv)
         return run_command(c, argc - used, argv + used);
 }
 
-/* What was printed has to be there, whatever else went well. */
+/* A command has failed if its output could not be written, even if all else went well. */
 static int finish_output(struct cli *c, int rc)
 {
         int sys = out_flush(&c->out);

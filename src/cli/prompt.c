@@ -31,7 +31,7 @@ struct prompt {
         bool colours;
         int in; /* standard input, or its terminal opened again */
         int stop_fd;
-        enum prompt_got why; /* the input ended, when it did */
+        enum prompt_got why; /* the reason why take_key() ended the line */
 };
 
 /* ---- bytes ---- */
@@ -239,7 +239,7 @@ void prompt_remember(struct prompt *p, const char *line)
 static enum prompt_got read_edited(struct prompt *p, struct buf *line)
 {
         int n = 0;
-        p->why = PROMPT_END; /* Ctrl-D is libedit's to notice */
+        p->why = PROMPT_END; /* libedit handles Ctrl-D itself, and then take_key() sets nothing */
         el_resize(p->el);
         const char *z = el_gets(p->el, &n);
         if (!z || n <= 0) {

@@ -33,7 +33,7 @@ enum prompt_got {
 enum prompt_got prompt_read(struct prompt *p, int stop_fd, struct buf *line);
 
 /* Asks on the terminal, in its own line mode. What was typed before the question is thrown away:
- * it was not meant as the answer. Longer answers than fit are empty ones. */
+ * it was not meant as the answer. An answer that is too long counts as an empty one. */
 enum prompt_got prompt_ask(struct str question, int stop_fd, char answer[16]);
 
 #endif

@@ -29,7 +29,7 @@ static const char *pager_command(void)
         return p;
 }
 
-/* Splits a command that means nothing but its words, in place; false: it is one for a shell. */
+/* Splits a command into words, in place. False: it has characters that only a shell understands. */
 static bool split_words(char *command, char *argv[WORDS_MAX + 1])
 {
         static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -49,8 +49,8 @@ static bool split_words(char *command, char *argv[WORDS_MAX + 1])
 }
 
 /* Starts the command with `in` as its input; 0: it cannot be started, for example because there
- * is no such program. A shell would be started all the same and the text would be lost, so it
- * only gets what it is needed for. */
+ * is no such program. A shell can always be started, and would lose the text if it found no
+ * program. So a shell is used only for commands that need one. */
 static pid_t spawn_pager(const char *command, int in)
 {
         char *shell[] = {"/bin/sh", "-c", (char *)command, NULL};
@@ -87,7 +87,7 @@ pid_t term_pager_start(struct out *o)
                 return 0;
         if (pipe2(ends, O_CLOEXEC) != 0)
                 return 0;
-        /* less shows colours only when told; a setting of the user's own goes first. */
+        /* less shows colours only with -R. The user's own LESS is left alone. */
         setenv("LESS", "FRX", 0);
         pid_t pid = spawn_pager(command, ends[0]);
         close(ends[0]);

@@ -1,5 +1,6 @@
 /*
- * term_progress.c - a bar on standard error: what, how much, how fast, how long yet.
+ * term_progress.c - a bar on standard error: what is done, how much of it, how fast, and the time
+ * left.
  */
 #include <stdio.h>
 #include <string.h>

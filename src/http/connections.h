@@ -12,7 +12,7 @@
 struct connections;
 
 struct connections *connections_new(void);
-/* Nobody may be connected any more. */
+/* May be called only when every connection is closed. */
 void connections_free(struct connections *all);
 
 /* For MHD_OPTION_NOTIFY_CONNECTION. A new one owes its first headers. */

@@ -23,7 +23,7 @@
 #define POLL_MAX_MS 250
 #define DEAD_CHECK_MS 1500
 #define STALLED_MS 30000
-#define DRAINING_MS 500 /* a full reader that took something so lately will soon have room */
+#define DRAINING_MS 500 /* a full reader that took bytes within this time will soon have room */
 #define DRAIN_POLL_MS 2
 
 struct reader {

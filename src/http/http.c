@@ -143,7 +143,7 @@ static void answer_bare(struct request *r)
             "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
             r->status, r->id, r->content_type, r->reply.n);
         buf_put(&b, r->reply.p, r->reply.n);
-        /* What does not go at once is lost, as the whole answer would be otherwise. */
+        /* One write is tried. Without it the whole answer would be lost. */
         if (!b.failed && fd >= 0)
                 (void)!send(fd, b.p, b.n, MSG_DONTWAIT | MSG_NOSIGNAL);
         buf_release(&b);
@@ -181,7 +181,7 @@ static void add_headers(struct request *r, struct MHD_Response *response)
                         libmhd.add_response_header(response, r->headers[i][0], r->headers[i][1]);
 }
 
-/* A stream may stay for hours: of its request it keeps what the log will say. */
+/* A stream may stay open for hours. Of its request only what the access log needs is kept. */
 static void shrink(struct request *r)
 {
         char *path = strndup(r->path.p, r->path.n), *method = strdup(r->method);

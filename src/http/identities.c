@@ -45,8 +45,8 @@ struct identities {
         pthread_mutex_t mutex; /* reading the file, and `changing` */
         pthread_cond_t changed;
         bool changing;
-        uint64_t
-            given_up; /* changes that another process locked out; who waits behind gives up too */
+        uint64_t given_up; /* changes that gave up on another process's lock; those who wait behind
+                              one give up, too */
         pthread_rwlock_t lock; /* what follows; taken after the mutex (I1) */
         struct token *list;
         size_t count;

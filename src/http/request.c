@@ -227,7 +227,7 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
         };
-        /* What there is not enough of now, there may be later. */
+        /* The system is short of something. The client may try again later. */
         if (err->sys == EMFILE || err->sys == ENFILE || err->sys == EAGAIN || err->sys == ENOMEM ||
             rc == STENO_ENOMEM) {
                 request_header_out(r, "Retry-After", "1");

@@ -81,7 +81,7 @@ static bool is_taken(const struct fs *fs, int folder, const char *base, const ch
         return false;
 }
 
-/* A2: whoever makes the file first has the name, whatever it will end in. */
+/* A2: whoever makes the file first has the name, with every suffix that it may get. */
 static int take_name(struct artifact *a, struct str want, struct steno_error *err)
 {
         const char *suffix = strcmp(a->info.kind, "terminal") == 0 ? ".log" : ".txt";
@@ -219,7 +219,8 @@ static int open_index(struct artifact *a)
         return fd;
 }
 
-/* Derived data: a failure to keep it is no failure, but nothing may follow a gap. */
+/* The line index is derived, so an error here is ignored. But nothing may be written behind a gap.
+ */
 void artifact_index(struct artifact *a, struct str bytes)
 {
         if (!bytes.n || a->index == -2)
@@ -489,7 +490,7 @@ void artifact_undo(struct files_conv *conv, const char *id)
         if (artifact_find(conv, str_of(id), &info, NULL))
                 return;
         if (info.state == ARTIFACT_OPEN) {
-                /* On a full disk there is no room for the tombstone before this. */
+                /* On a full disk there is room for the tombstone only after this. */
                 int fd = open_file(conv, &info, O_WRONLY);
                 if (fd >= 0) {
                         fs->ftruncate(fs, fd, 0);

@@ -20,7 +20,7 @@
 #define TRIES 3
 #define TAIL (64 * KIB)
 #define NOTE_MAX (4 * KIB)
-#define AGAIN 1 /* bytes went away while they were copied */
+#define AGAIN 1 /* bytes were taken away while they were copied */
 
 struct copying {
         struct files_conv *conv;

@@ -20,7 +20,7 @@ bool conv_folder_is_of(const char *folder, struct str id)
         return id.n > 0 && id_file_name(id, name) == 0 && strcmp(name, folder) == 0;
 }
 
-/* The name itself where nobody knows better. */
+/* The folder's name stands for an id that is not known. */
 static char *name_of(const char *folder, struct str given, const char *claimed, bool *known)
 {
         if (conv_folder_is_of(folder, given))

@@ -1,6 +1,6 @@
 /*
- * figures.h - counters of a store: figures.json in its root. Cheap, unsynced, and worth nothing but
- * to look at: when it is deleted, counting begins again.
+ * figures.h - counters of a store: figures.json in its root. They cost little, are not synced,
+ * and are only for people to look at. When the file is deleted, counting begins again.
  */
 #ifndef STORE_FILES_FIGURES_H
 #define STORE_FILES_FIGURES_H
@@ -16,7 +16,8 @@ struct figures {
         uint64_t reads[4]; /* list, read, tail, grep */
 };
 
-/* An output became a file. Failures are nobody's business. */
+/* Counts an output that became a file. Errors are ignored on purpose: the figures are only to look
+ * at. */
 void figures_materialized(struct files_store *store, uint64_t bytes, uint64_t chars,
     uint64_t shown_bytes, uint64_t shown_chars);
 /* A context operation was answered. */

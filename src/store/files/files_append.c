@@ -352,7 +352,7 @@ static struct append_request *commit(struct files_conv *c, struct append_request
                 rc = c->poisoned ? rc : write_group(&g, &err);
                 if (rc)
                         fail_admitted(list, &err, rc);
-                /* What was to be synced with it still is to be. */
+                /* What should have been synced with it still has to be. */
                 if (rc && g.replay_sync && !c->poisoned)
                         rc = sync_replayed(c, &err);
                 if (c->poisoned)
@@ -407,7 +407,8 @@ static void queue_and_wait(struct files_conv *c, struct append_request *mine)
                 lead(c, list);
                 pthread_mutex_lock(&c->mutex);
                 for (struct append_request *q = list, *next; q; q = next) {
-                        next = q->next; /* its owner may leave as soon as it is done */
+                        next = q->next; /* its owner may return, and free it, as soon as `done` is
+                                           set */
                         q->done = true;
                 }
                 c->busy = false;

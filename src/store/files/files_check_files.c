@@ -55,7 +55,8 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
         if (info->state != ARTIFACT_CLOSED)
                 return 0; /* unfinished ones have what had arrived */
         snprintf(path, sizeof path, "artifacts/%s/%s", info->kind, info->name);
-        /* A manifest can be changed to say anything: nothing else is moved by its word. */
+        /* A manifest can be changed to say anything, so nothing else is moved because of what it
+         * says. */
         if (strcmp(info->kind, "tool") == 0 || strcmp(info->kind, "terminal") == 0)
                 rc = files_check_entry(k, path, &entry);
         if (rc)
@@ -106,7 +107,7 @@ static int check_part(void *ctx, const char *name, unsigned char type)
         snprintf(path, sizeof path, "artifacts/parts/%s", name);
         int rc = files_check_entry(k, path, &entry);
         if (rc || entry != ENTRY_FINE)
-                return rc; /* the records that have it are told of */
+                return rc; /* the records that have it are reported */
         int fd = k->fs->open(k->fs, p->dir, name, O_RDONLY, 0);
         if (fd < 0)
                 return fd == -ENOENT ? 0 : error_sys(k->err, fd, "opening a part");

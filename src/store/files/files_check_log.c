@@ -93,7 +93,7 @@ static int check_batch(struct log_check *l, const struct record *rec)
         int rc = 0;
         bool goes_on = l->next > 0 && rec->batch_index == l->next && rec->batch_count == l->count;
         bool begins = l->next == 0 && rec->batch_index == 0;
-        /* What begins in the middle behind damage has been told of. */
+        /* A batch that begins in its middle behind damage was reported with the damage. */
         if (!goes_on && !begins && l->batch_seq)
                 rc = files_check_tell(l->k, rec->seq, false,
                     "the batch that begins at seq %llu has not all of its records",
@@ -187,7 +187,7 @@ static int check_record(struct log_check *l, const struct log_line *line)
         if (rc)
                 return error_nomem(k->err);
         l->lost = l->lost || about.lost;
-        about.orphan = about.orphan || l->lost; /* its call may be what was lost */
+        about.orphan = about.orphan || l->lost; /* its call may be in the records that were lost */
         rc = check_pairs(l, rec, &about);
         return rc ? rc : files_check_refs(k, rec->seq, &about, rec->m);
 }

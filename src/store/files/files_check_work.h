@@ -16,7 +16,7 @@ struct check {
         check_fn each;
         void *ctx;
         struct steno_error *err;
-        struct steno_error refused; /* why nothing is repaired any more; code 0: it is */
+        struct steno_error refused; /* why repairing stopped; code 0: it goes on */
 
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;

@@ -249,7 +249,7 @@ const char *files_path(const struct files_store *s)
 /* Stands for a project whose conversations are those in the trash; no project has a dot. */
 #define TRASH ".trash"
 
-/* Why a project does not open that something foreign stands for. */
+/* The reason why a project cannot be opened: something that is not ours has its place. */
 static int refuse_link(struct files_store *s, const char *folder, struct steno_error *err)
 {
         char path[PLAIN_NAME_MAX + 16];

@@ -142,7 +142,7 @@ static int share_parts(struct forking *f)
                 snprintf(name, sizeof name, "%.*s", (int)parts->list[i].n, parts->list[i].p);
                 snprintf(path, sizeof path, "artifacts/parts/%s", name);
                 if (!id_is_plain(parts->list[i]) || f->fs->stat(f->fs, f->from->dir, path, &st))
-                        continue; /* lost: check tells of it in both */
+                        continue; /* it is lost, and check reports that for both conversations */
                 int rc = share(f, "parts", name);
                 if (rc)
                         return error_sys(f->err, rc, "sharing a part of a message");
@@ -183,7 +183,8 @@ static void mark_gone(struct forking *f, struct artifact_info *info, const char 
         snprintf(info->deleted_by, sizeof info->deleted_by, "%s", by);
 }
 
-/* Is it part of the fork? What no record names comes along where it is not younger. */
+/* Is it part of the fork? An artifact that no record names is, unless it is younger than the cut.
+ */
 static bool is_wanted(const struct forking *f, const struct artifact_info *info)
 {
         struct str id = str_of(info->id);

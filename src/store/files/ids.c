@@ -165,8 +165,8 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
         *ids = (struct ids){.env = env, .dir = dir, .fd = -1, .boot = boot, .log = log};
         int fd = fs->open(fs, dir, NAME, O_RDWR, 0);
         if (fd == -EROFS || fd == -EACCES)
-                fd =
-                    fs->open(fs, dir, NAME, O_RDONLY, 0); /* for its mark: who cannot write reads */
+                fd = fs->open(
+                    fs, dir, NAME, O_RDONLY, 0); /* who may not write still reads the mark */
         if (fd < 0)
                 return;
         ssize_t got = fs_pread_all(fs, fd, &h, sizeof h, 0);
