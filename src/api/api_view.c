@@ -1,8 +1,9 @@
 /*
  * api_view.c - steno_view of steno.h: a stored history for a reader.
  *
- * An openai view without edits streams (view_stream.h); every other view holds its page
- * (view_hub.h), because formats with turns, strategies and budgets look at all of it.
+ * An openai view without edits streams (view_stream.h). A view with a budget or a token limit reads
+ * from the end (view_tail.h). Every other view holds its page (view_hub.h), because formats with
+ * turns and the other strategies look at all of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "api/api_store.h"
 #include "api/view_stored.h"
 #include "api/view_stream.h"
+#include "api/view_tail.h"
 #include "store/files/artifact.h"
 #include "view/strategies.h"
 
@@ -206,13 +208,6 @@ static int take_item(void *ctx, const struct feed_item *item)
         return view_hub_add(&t->v->hub, item);
 }
 
-static int write_page(struct view *v)
-{
-        struct str json;
-        int rc = view_hub_write(&v->hub, &json);
-        return rc ? rc : view_out_elements(v->out, json);
-}
-
 static int make_stored(struct view *v)
 {
         int rc = view_out_put(v->out, STR("["));
@@ -224,16 +219,32 @@ static int make_stored(struct view *v)
         return rc ? rc : view_out_flush(v->out);
 }
 
+/* All messages of the page, to the stream or to the hub, which then holds them. */
+static int make_page(struct view *v, struct taking *t, struct feed_page *page, struct str *json)
+{
+        struct view_feed *feed = NULL;
+        int rc = view_feed_open(&v->source, v->feed.after, &feed, v->err);
+        if (!rc)
+                rc = view_feed_read(feed, &v->feed, take_item, t, page, v->err);
+        view_feed_close(feed);
+        if (rc)
+                return rc;
+        return t->stream ? view_stream_end(t->stream) : view_hub_write(&v->hub, json);
+}
+
 static int make(struct view *v, struct view_stream *stream)
 {
         struct feed_page page;
         struct taking t = {.v = v, .stream = v->stream ? stream : NULL};
+        struct str json = {0};
         buf_init(&t.last_id, 0);
         int rc = view_out_put(v->out, STR("["));
+        if (!rc && view_tail_is_for(&v->hub, &v->feed))
+                rc = view_tail_write(&v->hub, &v->feed, &page, &t.last_id, &json);
+        else if (!rc)
+                rc = make_page(v, &t, &page, &json);
         if (!rc)
-                rc = view_feed_read(&v->source, &v->feed, take_item, &t, &page, v->err);
-        if (!rc)
-                rc = v->stream ? view_stream_end(stream) : write_page(v);
+                rc = view_out_elements(v->out, json);
         if (!rc)
                 rc = view_out_put(v->out, STR("]"));
         if (!rc)

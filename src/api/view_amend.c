@@ -22,9 +22,13 @@ struct amend_held {
 
 struct amend_entry {
         uint64_t hash; /* of the target's id */
+        uint64_t seq : 56;
+        uint64_t kind : 8;
+};
+
+struct amend_kept {
         uint64_t seq;
-        enum amend_kind kind;
-        struct amend_held *held; /* NULL: it has to be read */
+        struct amend_held held;
 };
 
 /* ---- the table ---- */
@@ -56,14 +60,26 @@ static int copy_held(const struct files_record *r, struct arena *arena, struct a
         return about_read(x, arena, &out->about, NULL);
 }
 
-static int hold(struct amends *a, const struct files_record *r, struct amend_entry *e)
+static int hold(struct amends *a, const struct files_record *r)
 {
-        size_t bytes = r->rec.x.n + r->rec.m.n + sizeof *e->held;
+        size_t bytes = r->rec.x.n + r->rec.m.n + sizeof *a->kept;
         if (a->held_bytes + bytes > AMENDS_HELD)
                 return 0;
-        e->held = arena_zalloc(&a->held, sizeof *e->held);
+        if (a->kept_count == a->kept_cap) {
+                size_t cap = a->kept_cap ? a->kept_cap * 2 : 16;
+                struct amend_kept *to = realloc(a->kept, cap * sizeof *to);
+                if (!to)
+                        return STENO_ENOMEM;
+                a->kept = to;
+                a->kept_cap = cap;
+        }
+        struct amend_kept *k = &a->kept[a->kept_count];
+        *k = (struct amend_kept){.seq = r->rec.seq};
+        int rc = copy_held(r, &a->held, &k->held);
+        if (rc == 0)
+                a->kept_count++;
         a->held_bytes += bytes;
-        return e->held ? copy_held(r, &a->held, e->held) : STENO_ENOMEM;
+        return rc == STENO_ENOMEM ? rc : 0;
 }
 
 static int take(void *ctx, const struct files_record *r)
@@ -71,6 +87,8 @@ static int take(void *ctx, const struct files_record *r)
         struct amends *a = ctx;
         struct about about;
         arena_reset(&a->scratch);
+        if (!r->damaged && r->rec.seq <= a->after)
+                return 1;
         if (r->damaged || about_read(r->rec.x, &a->scratch, &about, NULL) || !about.target.n)
                 return a->scratch.failed;
         struct amend_entry e = {.hash = hash_64(about.target.p, about.target.n), .seq = r->rec.seq};
@@ -90,9 +108,8 @@ static int take(void *ctx, const struct files_record *r)
                 a->list = list;
                 a->cap = cap;
         }
-        int rc = hold(a, r, &e);
         a->list[a->count++] = e;
-        return rc;
+        return hold(a, r);
 }
 
 static int compare(const void *a, const void *b)
@@ -103,20 +120,22 @@ static int compare(const void *a, const void *b)
         return (x->seq < y->seq) - (x->seq > y->seq);
 }
 
-int view_amends_read(struct amends *a, const struct view_source *source, struct steno_error *err)
+int view_amends_read(
+    struct amends *a, const struct view_source *source, uint64_t after, struct steno_error *err)
 {
-        *a = (struct amends){.source = source};
+        *a = (struct amends){.source = source, .after = after};
         arena_init(&a->held);
         arena_init(&a->scratch);
         int rc = source->amendments(source->ctx, take, a, err);
         if (a->count)
                 qsort(a->list, a->count, sizeof *a->list, compare);
-        return rc == STENO_ENOMEM ? error_nomem(err) : rc;
+        return rc == STENO_ENOMEM ? error_nomem(err) : rc == 1 ? 0 : rc;
 }
 
 void view_amends_release(struct amends *a)
 {
         free(a->list);
+        free(a->kept);
         arena_release(&a->held);
         arena_release(&a->scratch);
 }
@@ -135,6 +154,19 @@ static size_t first_of(const struct amends *a, uint64_t hash)
                         hi = mid;
         }
         return lo;
+}
+
+static const struct amend_held *kept_of(const struct amends *a, uint64_t seq)
+{
+        size_t lo = 0, hi = a->kept_count;
+        while (lo < hi) {
+                size_t mid = lo + (hi - lo) / 2;
+                if (a->kept[mid].seq > seq)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < a->kept_count && a->kept[lo].seq == seq ? &a->kept[lo].held : NULL;
 }
 
 struct reading {
@@ -158,9 +190,10 @@ static int read_entry(struct amends *a, const struct amend_entry *e, struct str 
     struct amend_held *out, bool *is, struct steno_error *err)
 {
         struct reading d = {.arena = &a->scratch, .out = out};
+        const struct amend_held *kept = kept_of(a, e->seq);
         *is = false;
-        if (e->held) {
-                *out = *e->held;
+        if (kept) {
+                *out = *kept;
                 d.there = true;
         } else {
                 int rc = a->source->read(a->source->ctx, e->seq - 1, take_one, &d, err);

@@ -1,7 +1,7 @@
 /*
  * view_amend.h - what amendments say about messages, for one view.
  *
- * The table holds a few bytes for each amendment, and the first of the messages that took the place
+ * The table holds 16 bytes for each amendment, and the first of the messages that took the place
  * of others; the rest is read from the log when it is asked for. So memory grows with the number of
  * amendments, not with their contents, and very little.
  */
@@ -25,14 +25,20 @@ struct amends {
         struct amend_entry *list; /* sorted by the hash of the target, newest first */
         size_t count;
         size_t cap;
-        struct arena held; /* superseding messages, as many as AMENDS_HELD bytes */
+        uint64_t after;          /* older amendments are of no interest */
+        struct amend_kept *kept; /* superseding messages, sorted by seq, newest first, */
+        size_t kept_count;       /* as many as AMENDS_HELD bytes */
+        size_t kept_cap;
+        struct arena held;
         size_t held_bytes;
         struct arena scratch; /* of the last that was found */
         struct amended found;
 };
 
-/* Reads all amendments of a conversation; most have none. */
-int view_amends_read(struct amends *a, const struct view_source *source, struct steno_error *err);
+/* Reads the amendments of a conversation that can be of messages behind seq `after`; most have
+ * none. */
+int view_amends_read(
+    struct amends *a, const struct view_source *source, uint64_t after, struct steno_error *err);
 void view_amends_release(struct amends *a);
 /* *out becomes NULL where nothing happened to the message; else it is good until the next call. */
 int view_amends_find(

@@ -25,7 +25,7 @@ struct ghost {
 /* What becomes of a result by its call. */
 enum fate { FATE_SHOWN, FATE_LEFT_OUT, FATE_LOST };
 
-struct feed {
+struct view_feed {
         const struct view_source *source;
         struct feed_options opt;
         feed_fn each;
@@ -53,7 +53,7 @@ struct feed {
 
 /* ---- what a record says ---- */
 
-static int read_about(struct feed *f, struct str x, const struct about **out)
+static int read_about(struct view_feed *f, struct str x, const struct about **out)
 {
         *out = quick_about_read(&f->quick, x);
         if (*out)
@@ -63,7 +63,7 @@ static int read_about(struct feed *f, struct str x, const struct about **out)
         return about_read(x, &f->arena, &f->about, f->err);
 }
 
-static int read_id(struct feed *f, struct str escaped, struct str *out)
+static int read_id(struct view_feed *f, struct str escaped, struct str *out)
 {
         *out = escaped;
         if (!memchr(escaped.p, '\\', escaped.n))
@@ -82,13 +82,13 @@ static bool only_results(const struct about *a)
 
 /* ---- calls whose message is gone ---- */
 
-static void clear_ghosts(struct feed *f)
+static void clear_ghosts(struct view_feed *f)
 {
         while (f->ghost_count)
                 free((char *)f->ghosts[--f->ghost_count].id.p);
 }
 
-static int add_ghosts(struct feed *f, const struct about *a, uint64_t until, bool gone)
+static int add_ghosts(struct view_feed *f, const struct about *a, uint64_t until, bool gone)
 {
         for (size_t i = 0; i < a->call_count; i++) {
                 struct ghost *list = realloc(f->ghosts, (f->ghost_count + 1) * sizeof *f->ghosts);
@@ -105,7 +105,7 @@ static int add_ghosts(struct feed *f, const struct about *a, uint64_t until, boo
         return 0;
 }
 
-static enum fate lay_ghost(struct feed *f, struct str id, uint64_t seq)
+static enum fate lay_ghost(struct view_feed *f, struct str id, uint64_t seq)
 {
         for (size_t i = 0; i < f->ghost_count; i++) {
                 if (!str_eq(f->ghosts[i].id, id) || seq >= f->ghosts[i].until)
@@ -119,7 +119,7 @@ static enum fate lay_ghost(struct feed *f, struct str id, uint64_t seq)
 }
 
 /* Is it nothing but results of calls that are not shown? A call of the same id lays those. */
-static enum fate lay_ghosts(struct feed *f, uint64_t seq, const struct about *about)
+static enum fate lay_ghosts(struct view_feed *f, uint64_t seq, const struct about *about)
 {
         size_t laid = 0;
         enum fate fate = FATE_SHOWN;
@@ -137,7 +137,7 @@ static enum fate lay_ghosts(struct feed *f, uint64_t seq, const struct about *ab
 
 /* ---- paging ---- */
 
-static int match(struct feed *f, struct feed_item *item, bool *late)
+static int match(struct view_feed *f, struct feed_item *item, bool *late)
 {
         const struct about *a = item->about;
         if (a->answer_count > f->match_cap) {
@@ -163,7 +163,7 @@ static int match(struct feed *f, struct feed_item *item, bool *late)
         return 0;
 }
 
-static void follow_run(struct feed *f, const struct feed_item *item, bool late)
+static void follow_run(struct view_feed *f, const struct feed_item *item, bool late)
 {
         const struct about *a = item->about;
         if (a->call_count) {
@@ -178,7 +178,7 @@ static void follow_run(struct feed *f, const struct feed_item *item, bool late)
 }
 
 /* Behind the end only what answers the page's calls is given. */
-static int give_behind(struct feed *f, struct feed_item *item)
+static int give_behind(struct view_feed *f, struct feed_item *item)
 {
         if (item->answered && !item->about->call_count) {
                 f->open -= item->answered < f->open ? item->answered : f->open;
@@ -190,7 +190,7 @@ static int give_behind(struct feed *f, struct feed_item *item)
 }
 
 /* A result whose call is gone, or was never there: the view can only tell of it. */
-static int give_lost(struct feed *f, struct feed_item *item)
+static int give_lost(struct view_feed *f, struct feed_item *item)
 {
         if (f->end || (f->opt.before && item->seq >= f->opt.before))
                 return 0;
@@ -199,7 +199,7 @@ static int give_lost(struct feed *f, struct feed_item *item)
         return f->each(f->ctx, item);
 }
 
-static int give(struct feed *f, struct feed_item *item)
+static int give(struct view_feed *f, struct feed_item *item)
 {
         bool late = false;
         const struct about *a = item->about;
@@ -233,7 +233,7 @@ static int give(struct feed *f, struct feed_item *item)
         return f->each(f->ctx, item);
 }
 
-static int give_damage(struct feed *f, const struct files_record *r)
+static int give_damage(struct view_feed *f, const struct files_record *r)
 {
         if (f->end || (f->opt.before && r->first_seq >= f->opt.before) || !r->first_seq)
                 return 0;
@@ -246,7 +246,7 @@ static int give_damage(struct feed *f, const struct files_record *r)
 
 static int take_record(void *ctx, const struct files_record *r)
 {
-        struct feed *f = ctx;
+        struct view_feed *f = ctx;
         const struct about *about;
         struct feed_item item = {.seq = r->rec.seq, .fmt = r->rec.fmt, .m = r->rec.m};
         if (r->damaged)
@@ -289,10 +289,9 @@ static int take_record(void *ctx, const struct files_record *r)
         return fate == FATE_LOST ? give_lost(f, &item) : 0;
 }
 
-static int feed_run(const struct view_source *source, const struct feed_options *opt,
-    struct feed *f, feed_fn each, void *ctx, struct feed_page *page, struct steno_error *err)
+static int feed_run(struct view_feed *f, const struct feed_options *opt, feed_fn each, void *ctx,
+    struct feed_page *page, struct steno_error *err)
 {
-        f->source = source;
         f->opt = *opt;
         f->each = each;
         f->ctx = ctx;
@@ -303,7 +302,7 @@ static int feed_run(const struct view_source *source, const struct feed_options 
         *page = (struct feed_page){.last_seq = opt->after};
         pairing_clear(f->pairing);
         clear_ghosts(f);
-        return source->read(source->ctx, opt->after, take_record, f, err);
+        return f->source->read(f->source->ctx, opt->after, take_record, f, err);
 }
 
 /* ---- the last n ---- */
@@ -325,12 +324,12 @@ static int note_start(void *ctx, const struct feed_item *item)
 #define TAIL_SLACK 64 /* records read beyond the n: amendments, and the block of the first */
 
 /* Moves `after` to where the last n messages begin. */
-static int find_tail(struct feed *f, const struct view_source *source, struct feed_options *opt,
-    bool *has_more, struct steno_error *err)
+static int find_tail(
+    struct view_feed *f, struct feed_options *opt, bool *has_more, struct steno_error *err)
 {
         uint64_t end;
         struct feed_page page;
-        int rc = source->last(source->ctx, &end, err);
+        int rc = f->source->last(f->source->ctx, &end, err);
         if (rc)
                 return rc;
         if (opt->before && opt->before - 1 < end)
@@ -347,7 +346,7 @@ static int find_tail(struct feed *f, const struct view_source *source, struct fe
                 probe.limit = probe.last = 0;
                 probe.after = all ? opt->after : end - span;
                 t.count = 0;
-                rc = feed_run(source, &probe, f, note_start, &t, &page, err);
+                rc = feed_run(f, &probe, note_start, &t, &page, err);
                 rc = rc > 0 ? 0 : rc;
                 if (rc || (t.count < t.cap && !all))
                         continue;
@@ -362,30 +361,50 @@ static int find_tail(struct feed *f, const struct view_source *source, struct fe
         return rc;
 }
 
-int view_feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
-    void *ctx, struct feed_page *page, struct steno_error *err)
+int view_feed_open(const struct view_source *source, uint64_t after, struct view_feed **out,
+    struct steno_error *err)
 {
-        struct feed f = {.pairing = pairing_new()};
+        struct view_feed *f = calloc(1, sizeof *f);
+        if (!f)
+                return error_nomem(err);
+        f->source = source;
+        f->pairing = pairing_new();
+        arena_init(&f->arena);
+        buf_init(&f->id, 0);
+        quick_about_init(&f->quick);
+        int rc = view_amends_read(&f->amends, source, after, err);
+        if (rc == 0 && !f->pairing)
+                rc = error_nomem(err);
+        if (rc)
+                view_feed_close(f);
+        else
+                *out = f;
+        return rc;
+}
+
+void view_feed_close(struct view_feed *f)
+{
+        if (!f)
+                return;
+        clear_ghosts(f);
+        free(f->ghosts);
+        free(f->matches);
+        buf_release(&f->id);
+        arena_release(&f->arena);
+        pairing_free(f->pairing);
+        view_amends_release(&f->amends);
+        free(f);
+}
+
+int view_feed_read(struct view_feed *f, const struct feed_options *opt, feed_fn each, void *ctx,
+    struct feed_page *page, struct steno_error *err)
+{
         struct feed_options o = *opt;
         bool before_it = false;
-        arena_init(&f.arena);
-        buf_init(&f.id, 0);
-        quick_about_init(&f.quick);
-        int rc = view_amends_read(&f.amends, source, err);
-        if (rc == 0 && !f.pairing)
-                rc = error_nomem(err);
-        if (rc == 0 && o.last)
-                rc = find_tail(&f, source, &o, &before_it, err);
+        int rc = o.last ? find_tail(f, &o, &before_it, err) : 0;
         if (rc == 0)
-                rc = feed_run(source, &o, &f, each, ctx, page, err);
+                rc = feed_run(f, &o, each, ctx, page, err);
         page->has_more = page->has_more || before_it;
-        clear_ghosts(&f);
-        free(f.ghosts);
-        free(f.matches);
-        buf_release(&f.id);
-        arena_release(&f.arena);
-        pairing_free(f.pairing);
-        view_amends_release(&f.amends);
         /* 1 says only that the page was full before the log ended. */
         return rc == 1 ? 0 : rc;
 }

@@ -52,8 +52,15 @@ struct feed_page {
         bool has_more;
 };
 
-/* 0, the non-zero return of `each`, or a negative code. */
-int view_feed_read(const struct view_source *source, const struct feed_options *opt, feed_fn each,
-    void *ctx, struct feed_page *page, struct steno_error *err);
+struct view_feed;
+
+/* Reads the amendments of the conversation, of records behind `after` only: no page of this feed
+ * may begin before. */
+int view_feed_open(const struct view_source *source, uint64_t after, struct view_feed **out,
+    struct steno_error *err);
+void view_feed_close(struct view_feed *f);
+/* Gives a page; any number of times. 0, the non-zero return of `each`, or a negative code. */
+int view_feed_read(struct view_feed *f, const struct feed_options *opt, feed_fn each, void *ctx,
+    struct feed_page *page, struct steno_error *err);
 
 #endif

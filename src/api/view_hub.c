@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "model/token.h"
-#include "view/budget.h"
-#include "view/strategies.h"
 
 void view_hub_init(struct view_hub *v)
 {
@@ -28,7 +26,7 @@ void view_hub_release(struct view_hub *v)
         arena_release(&v->arena);
 }
 
-static void empty(struct view_hub *v)
+void view_hub_forget(struct view_hub *v)
 {
         arena_reset(&v->arena);
         v->h = (struct history){0};
@@ -340,7 +338,10 @@ static void tell_repair(void *ctx, const struct repair_note *note)
                 told.class = REPAIR_DUPLICATE;
                 told.text = repair_class_text(REPAIR_DUPLICATE);
         }
-        view_report_repair(v->report, &told);
+        if (v->left_out)
+                view_report_repair_left_out(v->report, &told);
+        else
+                view_report_repair(v->report, &told);
 }
 
 int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item)
@@ -350,43 +351,92 @@ int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item)
                     .seq = item->seq,
                     .call = escaped_id(v, item->about->answers[i]),
                     .text = repair_class_text(REPAIR_ORPHAN)};
-                view_report_repair(v->report, &note);
+                if (v->left_out)
+                        view_report_repair_left_out(v->report, &note);
+                else
+                        view_report_repair(v->report, &note);
         }
         return v->arena.failed ? error_nomem(v->err) : 0;
 }
 
 /* ---- out ---- */
 
-static int edit(struct view_hub *v, struct work *w)
+bool view_hub_has(const struct view_hub *v, enum strategy_kind kind)
 {
+        struct arena arena;
+        struct strategy *list;
+        size_t count;
+        if (!v->edit_strategies)
+                return false;
+        if (strcmp(v->edit_strategies, "auto") == 0)
+                return kind != STRATEGY_MIDDLE_OUT && (kind != STRATEGY_TOKEN_LIMIT || !v->budget);
+        arena_init(&arena);
+        bool has = strategies_parse(str_of(v->edit_strategies), &arena, &list, &count, NULL) == 0 &&
+                   strategies_have(list, count, kind);
+        arena_release(&arena);
+        return has;
+}
+
+/* *cuts: a token limit is among them, which leaves out the oldest. */
+static int edit(struct view_hub *v, struct work *w, bool *cuts)
+{
+        *cuts = false;
         if (!v->edit_strategies)
                 return 0;
         if (strcmp(v->edit_strategies, "auto") == 0) {
                 uint64_t tokens = v->budget ? v->budget : STRATEGIES_AUTO_TOKENS;
+                *cuts = !v->budget;
                 return strategies_auto(w, tokens, !v->budget, v->err);
         }
         struct strategy *list;
         size_t count;
         int rc = strategies_parse(str_of(v->edit_strategies), &v->arena, &list, &count, v->err);
-        return rc ? rc : strategies_apply(w, list, count, v->err);
+        if (rc)
+                return rc;
+        *cuts = strategies_have(list, count, STRATEGY_TOKEN_LIMIT);
+        return strategies_apply(w, list, count, v->err);
 }
 
-static int edit_and_weigh(struct view_hub *v, struct history *h)
+struct work view_hub_work(struct view_hub *v, struct history *h)
 {
-        if (!v->edit_strategies && !v->budget && !v->count_tokens)
-                return 0;
-        struct work w = {.h = h,
+        return (struct work){.h = h,
             .arena = &v->arena,
             .pin = v->pin,
             .ref_of = ref_of,
             .ref_ctx = v,
             .report = v->report->wanted ? &v->report->edits.w : NULL};
+}
+
+static int fit(struct view_hub *v, struct work *w, const struct budget_before *before, bool *more)
+{
+        bool cuts;
+        int rc = edit(v, w, &cuts);
+        if (rc)
+                return rc;
+        if (before->there && (cuts ? !w->limited : w->spared)) {
+                *more = true;
+                return 0;
+        }
+        /* A token limit that left out messages left out all that are not there. */
+        if (v->budget)
+                rc = budget_apply(w, v->budget, cuts ? NULL : before, more, v->err);
+        if (!rc && !*more)
+                strategies_report(w);
+        return rc;
+}
+
+static int edit_and_weigh(
+    struct view_hub *v, struct history *h, const struct budget_before *before, bool *more)
+{
+        *more = false;
+        if (!v->edit_strategies && !v->budget && !v->count_tokens)
+                return 0;
+        struct work w = view_hub_work(v, h);
+        w.missing = before->left.count;
         int rc = work_init(&w, v->err);
         if (!rc)
-                rc = edit(v, &w);
-        if (!rc && v->budget)
-                rc = budget_apply(&w, v->budget, v->err);
-        if (!rc) {
+                rc = fit(v, &w, before, more);
+        if (!rc && !*more) {
                 v->report->counted = true;
                 v->report->tokens += work_tokens(&w);
         }
@@ -415,15 +465,21 @@ static void tell_ids(struct view_hub *v, const struct history *h)
         }
 }
 
-int view_hub_write(struct view_hub *v, struct str *json)
+int view_hub_repair(struct view_hub *v, struct history *out)
 {
-        struct history h;
-        bool provider = v->format->flags & FORMAT_PROVIDER;
-        struct repair_options opt = {.synthesize = provider,
+        struct repair_options opt = {.synthesize = v->format->flags & FORMAT_PROVIDER,
             .classify = classify,
             .classify_ctx = v,
             .on_note = tell_repair,
             .note_ctx = v};
+        return repair_history(&v->h, &opt, &v->arena, out) ? error_nomem(v->err) : 0;
+}
+
+int view_hub_write_end(
+    struct view_hub *v, const struct budget_before *before, bool *more, struct str *json)
+{
+        struct history h;
+        bool provider = v->format->flags & FORMAT_PROVIDER;
         struct writer w = {.out = &v->out,
             .arena = &v->arena,
             .valid = provider,
@@ -435,14 +491,22 @@ int view_hub_write(struct view_hub *v, struct str *json)
             .on_repair = tell_repair,
             .repair_ctx = v};
         buf_clear(&v->out);
-        int rc = repair_history(&v->h, &opt, &v->arena, &h) ? error_nomem(v->err) : 0;
+        int rc = view_hub_repair(v, &h);
         if (!rc)
-                rc = edit_and_weigh(v, &h);
-        if (!rc)
+                rc = edit_and_weigh(v, &h, before, more);
+        bool write = !rc && !*more && !before->guess;
+        if (write)
                 rc = format_write_history(v->format, &w, &h, v->err);
-        if (!rc && v->report->wanted)
+        if (write && !rc && v->report->wanted)
                 tell_ids(v, &h);
         *json = buf_str(&v->out);
-        empty(v);
+        view_hub_forget(v);
         return rc;
+}
+
+int view_hub_write(struct view_hub *v, struct str *json)
+{
+        static const struct budget_before nothing;
+        bool more;
+        return view_hub_write_end(v, &nothing, &more, json);
 }

@@ -9,7 +9,8 @@
 #include "format/format.h"
 #include "api/view_feed.h"
 #include "api/view_report.h"
-#include "view/work.h"
+#include "view/budget.h"
+#include "view/strategies.h"
 
 struct hub_item {
         uint64_t seq;
@@ -29,6 +30,7 @@ struct view_hub {
         bool count_tokens;
         bool strict;    /* only what the provider's table has (format/rules.h) */
         struct str via; /* the endpoint that will read it (model/via.h); absent: not known */
+        bool left_out;  /* what is added is not shown: of its repairs the first are named */
         struct view_report *report;
         struct steno_error *err;
         /* the rest is its own */
@@ -45,6 +47,9 @@ struct view_hub {
 void view_hub_init(struct view_hub *v);
 void view_hub_release(struct view_hub *v);
 
+/* Do its edits have a strategy of this kind? */
+bool view_hub_has(const struct view_hub *v, enum strategy_kind kind);
+
 /* Which files are not whole that this message needs? */
 enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about);
 
@@ -56,5 +61,19 @@ int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item);
 /* Makes the view of what was added: *json is "[...]", valid until the next call. Empty again
  * afterwards. */
 int view_hub_write(struct view_hub *v, struct str *json);
+
+/*
+ * The same where what was added is the end of a longer history, and the edits or the budget leave
+ * out what is before it. *more: they would show messages that are not there; then, and where
+ * before->guess is set, nothing is written.
+ */
+int view_hub_write_end(
+    struct view_hub *v, const struct budget_before *before, bool *more, struct str *json);
+
+/* What was added, repaired as the view repairs it. It lives until view_hub_forget. */
+int view_hub_repair(struct view_hub *v, struct history *out);
+void view_hub_forget(struct view_hub *v);
+/* A work to weigh messages of this hub with; release it with work_release. */
+struct work view_hub_work(struct view_hub *v, struct history *h);
 
 #endif

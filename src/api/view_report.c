@@ -42,6 +42,21 @@ void view_report_release(struct view_report *r)
         buf_release(&r->edit_at);
 }
 
+void view_report_restart(struct view_report *r)
+{
+        struct view_report fresh;
+        view_report_init(&fresh, r->wanted);
+        fresh.no_ids = r->no_ids;
+        struct buf edit_at = r->edit_at;
+        r->edit_at = fresh.edit_at;
+        view_report_release(r);
+        *r = fresh;
+        r->edit_at = edit_at;
+        r->edits.w.b = NULL; /* it pointed to the buffer of `fresh` */
+        buf_clear(&r->edits.text);
+        list_writer(&r->edits);
+}
+
 /* A string of the hub: the inside of a token. */
 static void put_token(struct jsonw *w, struct str string)
 {
@@ -65,6 +80,14 @@ void view_report_repair(void *ctx, const struct repair_note *note)
         jsonw_field_u64(w, "seq", note->seq);
         jsonw_field_cstr(w, "text", note->text);
         jsonw_object_end(w);
+}
+
+void view_report_repair_left_out(struct view_report *r, const struct repair_note *note)
+{
+        if (r->repairs_left_out++ < VIEW_REPORT_REPAIRS)
+                view_report_repair(r, note);
+        else
+                r->more_repairs++;
 }
 
 void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why)
@@ -146,6 +169,8 @@ int view_report_json(struct view_report *r, char **json, struct steno_error *err
         struct jsonw w = jsonw_to(&out);
         jsonw_object(&w);
         put_list(&w, "repairs", &r->repairs);
+        if (r->more_repairs)
+                jsonw_field_u64(&w, "more_repairs", r->more_repairs);
         put_list(&w, "losses", &r->losses);
         if (r->more_losses)
                 jsonw_field_u64(&w, "more_losses", r->more_losses);

@@ -19,6 +19,8 @@ struct view_list {
 
 /* Ranges that are named; the rest is counted. */
 #define VIEW_REPORT_RANGES 1000
+/* Repairs that are named of messages which a limit left out; the rest is counted. */
+#define VIEW_REPORT_REPAIRS 1000
 
 /* Seqs that cannot be read. Neighbours are one range, so a range is written when it ends. */
 struct view_damage {
@@ -33,6 +35,7 @@ struct view_report {
         bool no_ids;
         struct view_list repairs, losses, edits, ids;
         size_t loss_count, more_losses; /* listed, and only counted */
+        size_t repairs_left_out, more_repairs;
         struct view_damage damage;
         uint64_t first_seq, last_seq;
         bool has_more;
@@ -43,9 +46,12 @@ struct view_report {
 
 void view_report_init(struct view_report *r, bool wanted);
 void view_report_release(struct view_report *r);
+/* Forgets all but what was asked for and where edits end: the view is made again. */
+void view_report_restart(struct view_report *r);
 
 /* Callbacks of repair_history and of writers; ctx is the report. */
 void view_report_repair(void *ctx, const struct repair_note *note);
+void view_report_repair_left_out(struct view_report *r, const struct repair_note *note);
 void view_report_loss(void *ctx, uint64_t seq, struct str field, const char *why);
 
 /* In order of seqs. */

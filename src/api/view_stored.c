@@ -204,7 +204,7 @@ int view_stored_write(const struct view_source *source, const struct feed_option
         buf_init(&s.head, 0);
         buf_init(&s.meta, 0);
         report->last_seq = opt->after;
-        int rc = view_amends_read(&s.amends, source, err);
+        int rc = view_amends_read(&s.amends, source, opt->after, err);
         if (rc == 0 && opt->last) {
                 rc = walk(&s);
                 s.skip = s.count > opt->last ? s.count - opt->last : 0;

@@ -2,6 +2,7 @@
 #include "view/strategies.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "model/token.h"
@@ -61,10 +62,11 @@ static bool remove_params(
 }
 
 /* All but the last keep_recent parts of a kind, oldest first. */
-static size_t remove_old(struct work *w, const struct strategy *s, enum part_kind kind,
-    bool (*remove)(struct work *w, const struct strategy *s, struct message *m, struct part *p))
+static void remove_old(struct work *w, const struct strategy *s, enum part_kind kind,
+    bool (*remove)(struct work *w, const struct strategy *s, struct message *m, struct part *p),
+    uint32_t *changed)
 {
-        uint64_t seen = 0, changed = 0;
+        uint64_t seen = 0;
         for (int pass = 0; pass < 2; pass++) {
                 uint64_t old = seen > s->keep_recent ? seen - s->keep_recent : 0;
                 seen = 0;
@@ -80,7 +82,8 @@ static size_t remove_old(struct work *w, const struct strategy *s, enum part_kin
                                         continue;
                                 if (pass == 1 && seen < old && remove(w, s, m, p)) {
                                         touched = true;
-                                        changed++;
+                                        if (changed)
+                                                changed[i]++;
                                 }
                                 seen++;
                         }
@@ -88,7 +91,6 @@ static size_t remove_old(struct work *w, const struct strategy *s, enum part_kin
                                 work_reweigh(w, i);
                 }
         }
-        return changed;
 }
 
 /* ---- whole messages ---- */
@@ -116,6 +118,7 @@ static size_t drop_oldest(struct work *w, uint64_t limit)
         for (size_t i = 0; i < w->h->count && d.total > limit; i++)
                 if (work_sees(w, i))
                         work_drop(w, i, count_dropped, &d);
+        w->limited = w->limited || d.count > 0;
         return d.count;
 }
 
@@ -172,40 +175,82 @@ static void put_params(struct jsonw *out, const struct strategy *s)
         jsonw_object_end(out);
 }
 
-static void report(struct work *w, const struct strategy *s, size_t changed, bool automatic)
+static void put_step(struct work *w, const struct work_step *step)
 {
         static const char *const what[] = {"results", "calls", "dropped", "dropped"};
-        if (!w->report)
-                return;
+        const struct strategy *s = step->strategy;
+        uint64_t changed = step->drops ? step->dropped : 0, tokens = 0;
+        for (size_t i = 0; i < w->h->count; i++) {
+                if (w->dropped[i])
+                        continue;
+                changed += step->changed[i];
+                tokens += step->weight[i];
+        }
         jsonw_object(w->report);
         jsonw_field_cstr(w->report, "type", NAMES[s->kind]);
         put_params(w->report, s);
         jsonw_field_u64(w->report, what[s->kind], changed);
-        jsonw_field_u64(w->report, "tokens", work_tokens(w));
-        if (automatic) {
+        jsonw_field_u64(w->report, "tokens", tokens);
+        if (step->automatic) {
                 jsonw_field_bool(w->report, "auto", true);
         }
         jsonw_object_end(w->report);
 }
 
+void strategies_report(struct work *w)
+{
+        for (size_t i = 0; i < w->step_count; i++)
+                put_step(w, &w->steps[i]);
+        w->step_count = 0;
+}
+
+/* Room for what a strategy does, where a report is wanted; NULL: none, or out of memory. */
+static struct work_step *add_step(struct work *w, const struct strategy *s, bool automatic)
+{
+        if (!w->report)
+                return NULL;
+        if (w->step_count == w->step_cap) {
+                size_t cap = w->step_cap ? w->step_cap * 2 : 4;
+                struct work_step *to = arena_alloc(w->arena, cap * sizeof *to);
+                if (!to)
+                        return NULL;
+                if (w->step_count)
+                        memcpy(to, w->steps, w->step_count * sizeof *to);
+                w->steps = to;
+                w->step_cap = cap;
+        }
+        struct work_step step = {.strategy = s, .automatic = automatic};
+        step.changed = arena_zalloc(w->arena, (w->h->count + 1) * sizeof *step.changed);
+        step.weight = arena_alloc(w->arena, (w->h->count + 1) * sizeof *step.weight);
+        if (!step.changed || !step.weight)
+                return NULL;
+        w->steps[w->step_count] = step;
+        return &w->steps[w->step_count++];
+}
+
 static void apply_one(struct work *w, const struct strategy *s, bool automatic)
 {
-        size_t changed = 0;
+        struct work_step *step = add_step(w, s, automatic), unwanted = {0};
+        if (!step)
+                step = &unwanted;
         switch (s->kind) {
         case STRATEGY_REMOVE_TOOL_RESULT:
-                changed = remove_old(w, s, PART_RESULT, remove_result);
+                remove_old(w, s, PART_RESULT, remove_result, step->changed);
                 break;
         case STRATEGY_REMOVE_TOOL_CALL_PARAMS:
-                changed = remove_old(w, s, PART_CALL, remove_params);
+                remove_old(w, s, PART_CALL, remove_params, step->changed);
                 break;
         case STRATEGY_MIDDLE_OUT:
-                changed = drop_middle(w, s->tokens);
+                step->drops = true;
+                step->dropped = drop_middle(w, s->tokens);
                 break;
         case STRATEGY_TOKEN_LIMIT:
-                changed = drop_oldest(w, s->tokens);
+                step->drops = true;
+                step->dropped = drop_oldest(w, s->tokens) + w->missing;
                 break;
         }
-        report(w, s, changed, automatic);
+        if (step->weight && w->h->count)
+                memcpy(step->weight, w->weight, w->h->count * sizeof *step->weight);
 }
 
 static int finish(struct work *w, struct steno_error *err)
@@ -222,6 +267,14 @@ int strategies_apply(
         return finish(w, err);
 }
 
+bool strategies_have(const struct strategy *list, size_t count, enum strategy_kind kind)
+{
+        for (size_t i = 0; i < count; i++)
+                if (list[i].kind == kind)
+                        return true;
+        return false;
+}
+
 int strategies_auto(struct work *w, uint64_t tokens, bool limit, struct steno_error *err)
 {
         const struct strategy steps[] = {
@@ -229,8 +282,13 @@ int strategies_auto(struct work *w, uint64_t tokens, bool limit, struct steno_er
             {.kind = STRATEGY_REMOVE_TOOL_CALL_PARAMS, .keep_recent = 3},
             {.kind = STRATEGY_TOKEN_LIMIT, .tokens = tokens},
         };
-        size_t count = limit ? 3 : 2;
-        for (size_t i = 0; i < count && work_total(w) > tokens; i++)
-                apply_one(w, &steps[i], true);
+        struct strategy *list = arena_alloc(w->arena, sizeof steps);
+        size_t count = limit ? 3 : 2, done = 0;
+        if (!list)
+                return error_nomem(err);
+        memcpy(list, steps, sizeof steps);
+        for (; done < count && work_total(w) > tokens; done++)
+                apply_one(w, &list[done], true);
+        w->spared = done < count;
         return finish(w, err);
 }

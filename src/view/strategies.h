@@ -45,7 +45,10 @@ struct strategy {
 int strategies_parse(struct str json, struct arena *arena, struct strategy **list, size_t *count,
     struct steno_error *err);
 
-/* Applies them, each adding to w->report what it did. */
+/* Is there one of this kind? */
+bool strategies_have(const struct strategy *list, size_t count, enum strategy_kind kind);
+
+/* Applies them. The list must live until they are reported. */
 int strategies_apply(
     struct work *w, const struct strategy *list, size_t count, struct steno_error *err);
 
@@ -54,5 +57,9 @@ int strategies_apply(
  * if `limit`, whole messages: each only where the one before was not enough.
  */
 int strategies_auto(struct work *w, uint64_t tokens, bool limit, struct steno_error *err);
+
+/* Adds to w->report what each strategy did to the messages that are left, and how many messages it
+ * dropped. Call it once, when nothing else will be dropped; budget_apply does where it trims. */
+void strategies_report(struct work *w);
 
 #endif

@@ -177,6 +177,10 @@ void work_finish(struct work *w)
                 w->h->list[kept] = w->h->list[i];
                 w->weight[kept] = w->weight[i];
                 w->dropped[kept] = false;
+                for (size_t k = 0; k < w->step_count; k++) {
+                        w->steps[k].changed[kept] = w->steps[k].changed[i];
+                        w->steps[k].weight[kept] = w->steps[k].weight[i];
+                }
                 kept++;
         }
         w->h->count = kept;

@@ -29,6 +29,26 @@ struct work {
         bool *dropped;        /* by message */
         struct jsonw *report; /* an open array that edits add to; may be NULL */
         struct work_owner *owners;
+
+        /* The history may be the end of a longer one: then an edit can tell whether it did all that
+         * it would do to the messages that are there. */
+        uint64_t missing; /* how many messages are not there; the caller's */
+        bool limited;     /* a token limit dropped messages, so that it drops all missing ones */
+        bool spared;      /* `auto` left out a step because what is there is short enough */
+
+        struct work_step *steps; /* of strategies.c, for its report */
+        size_t step_count;
+        size_t step_cap;
+};
+
+/* What one strategy did, by message. */
+struct work_step {
+        const struct strategy *strategy;
+        bool automatic;
+        bool drops;
+        uint64_t dropped;  /* messages */
+        uint32_t *changed; /* results or calls */
+        uint64_t *weight;  /* afterwards */
 };
 
 /* Set h, arena, pin and ref_of before. 0 or STENO_ENOMEM. */

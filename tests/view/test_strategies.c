@@ -293,6 +293,7 @@ static void automatic(const char *history, uint64_t tokens, const char *expected
         struct steno_error err;
         assert_int_equal(histories_open(&t, "openai", history), 0);
         assert_int_equal(strategies_auto(&t.w, tokens, true, &err), 0);
+        strategies_report(&t.w);
         jsonw_array_end(&t.jw);
         const char *report = buf_cstr(&t.report);
         size_t at = 0;
