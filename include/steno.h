@@ -236,6 +236,7 @@ enum steno_append_flags {
         STENO_KEEP_OUTPUTS = 4, /* steno_record_message gives its outputs back whole, because the
                                    client that sends it expects what it sent */
         STENO_DECIDED = 8,      /* outputs stay as they are: steno_output_message has decided */
+        STENO_RECOVERED = 16, /* written in place of a run that died; makes no expected_seq stale */
 };
 
 struct steno_append_options {
@@ -251,8 +252,9 @@ struct steno_append_options {
         const char *message_id; /* for one message that carries no id of its own; NULL makes one */
         const char *via; /* of a model's reply: the URL of the endpoint that made it, a space, and
                             the model; NULL: not known. See steno_view_options */
-        uint64_t of_seq; /* of a result: the seq of the message with its call, where the writer
-                            knows it; 0: found by its id */
+        uint64_t of_seq; /* of a result: the seq of the message that made its call, so that it is
+                            paired with that call alone; 0: it is found by its id */
+        uint64_t after_seq; /* with STENO_RECOVERED: the record that whole views show it behind */
 };
 
 struct steno_receipt;
@@ -444,6 +446,10 @@ struct steno_output_options {
         uint64_t max_inline_chars;
         uint64_t max_inline_bytes;
         bool context_tools; /* the model that will read the stub has the context_* tools */
+        /* Called when the output becomes a file, before its first byte is there: whoever notes the
+         * ref can name what had arrived after a kill. May be NULL. */
+        void (*on_ref)(void *ctx, const char *ref);
+        void *on_ref_ctx;
 };
 
 /*
@@ -530,6 +536,13 @@ STENO_API const char *steno_run_id(const struct steno_run *run);
 STENO_API int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
     int durability, uint64_t *seq, struct steno_error *err);
 
+/* Is the run still ours? STENO_ECONFLICT: another process took it for dead and completed it. The
+ * calls below ask for themselves; whoever appends messages of a run asks before. */
+STENO_API int steno_run_check(struct steno_run *run, struct steno_error *err);
+/* The seq of the message whose calls are carried out from now on. Dispatches and outcomes name it,
+ * so that recovery knows the call of a result whose id was used before. */
+STENO_API void steno_run_set_caller(struct steno_run *run, uint64_t seq);
+
 /* Before a tool's side effect: synced. The operation is (run, request, call_id). */
 STENO_API int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call_id,
     const char *tool, const char *args, size_t n, struct steno_error *err);
@@ -556,11 +569,17 @@ STENO_API int steno_run_info(struct steno_store *store, const char *project, con
 STENO_API int steno_run_list(struct steno_conv *conv, char **json, struct steno_error *err);
 
 /*
- * After a crash: appends outcomes that never reached the log, and ends dead runs with run_error
- * and run_finished. Safe at any time, from any process; live runs are left alone. *report:
+ * After a crash: appends outcomes that never reached the log and text of a reply that somebody may
+ * have seen, and ends dead runs with run_error and run_finished. Safe at any time, from any
+ * process; live runs are left alone. Opening a conversation, views, lists and a new run do so
+ * themselves; this call also looks at runs that earlier versions left. *report:
  * {"completed":[...],"ended":[run ids],"open":[{"call","class","run"}]}.
  */
 STENO_API int steno_conv_recover(struct steno_conv *conv, char **report, struct steno_error *err);
+/* The same for every conversation of the store that has an unfinished run, as the index knows it:
+ * for a server that starts. *completed (may be NULL): how many runs had died. */
+STENO_API int steno_recover(
+    struct steno_store *store, uint64_t *completed, struct steno_error *err);
 
 /* ------------------------------------------------------------------- forks */
 

@@ -46,9 +46,12 @@
             "steps, ref, display")                                                                 \
         ROW(RUN_ERROR, "run_error", 1, "code, message, retryable", "why the run did not succeed")  \
         ROW(RUN_FINISHED, "run_finished", 1, "reason, turns?, usage?", "always the last")          \
-        ROW(DISPATCH, "dispatch", 0, "request, call, tool, sha256, after",                         \
+        ROW(REQUEST, "request", 0, "messageId, after",                                             \
+            "the model is about to be asked for that message, with the log up to `after`")         \
+        ROW(DISPATCH, "dispatch", 0, "request, call, of?, tool, sha256, after",                    \
             "a tool is about to be run")                                                           \
-        ROW(OUTCOME, "outcome", 0, "request, call, message", "what a tool came to")
+        ROW(OUTPUT, "output", 0, "call, ref", "the output of a tool goes to this artifact")        \
+        ROW(OUTCOME, "outcome", 0, "request, call, of?, message", "what a tool came to")
 
 #define STENO_EVENT_ROW(id, name, shown, members, meaning) STENO_EVENT_##id,
 enum steno_event { STENO_EVENTS(STENO_EVENT_ROW) STENO_EVENT_COUNT };

@@ -23,7 +23,7 @@ struct append_work {
         uint32_t flags;
         struct str message_id; /* the caller's for a message that has none */
         struct str via;        /* where a model's reply came from */
-        uint64_t of_seq;       /* the message with the call that a result answers */
+        uint64_t of, after;    /* what the caller knows of its place */
         size_t count;          /* of messages */
         struct carry_options carry;
         struct json j;
@@ -48,8 +48,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         if (rc)
                 return rc;
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
-        if (w->flags &
-            ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS | STENO_DECIDED))
+        if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS |
+                                   STENO_DECIDED | STENO_RECOVERED))
                 return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
@@ -61,7 +61,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->batch.key = str_of(key);
         w->message_id = str_of(OPTION(opt, struct steno_append_options, message_id, NULL));
         w->via = str_of(OPTION(opt, struct steno_append_options, via, NULL));
-        w->of_seq = OPTION(opt, struct steno_append_options, of_seq, 0);
+        w->of = OPTION(opt, struct steno_append_options, of_seq, 0);
+        w->after = OPTION(opt, struct steno_append_options, after_seq, 0);
         w->count = 1;
         if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
                 return error_set(err, STENO_EINVAL, "durability %d", w->batch.durability);
@@ -305,12 +306,14 @@ static int take_message(
         if (str_is(e->about.role, "assistant"))
                 e->about.via = w->via;
         if (e->about.answer_count && !e->about.call_count)
-                e->about.of = w->of_seq;
+                e->about.of = w->of;
         rc = take_id(w, e, err);
         if (rc == 0)
                 rc = give_ids(w, msg, e, err);
         if (rc)
                 return rc;
+        e->about.after = w->after;
+        e->about.recovered = w->flags & STENO_RECOVERED;
         e->fmt = str_of(w->format->name);
         e->m = raw;
         rc = look_for_id(w, e, raw, &there, err);
@@ -486,6 +489,7 @@ static int take_amendment(struct append_work *w, const char *kind, const char *t
                 e->m = has_json ? json_raw(&w->j, 0) : STR("null");
                 rc = take_id(w, e, err);
         }
+        e->about.recovered = w->flags & STENO_RECOVERED;
         e->about.kind = str_of(kind);
         e->about.target = e->named = str_of(target);
         return rc;

@@ -1,6 +1,7 @@
 /*
  * api_conv.c - conversations: making, opening, their metadata, listing them.
  */
+#include "api/api_recover.h"
 #include "api/api_store.h"
 
 #include <stdlib.h>
@@ -143,7 +144,11 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
                 rc = api_conv_check_id(str_of(id), err);
         if (rc == 0)
                 rc = files_conv_open(store->files, p, str_of(id), &files, err);
-        return rc ? rc : api_conv_wrap(store, files, out, err);
+        if (rc == 0)
+                rc = api_conv_wrap(store, files, out, err);
+        if (rc == 0)
+                api_recover_to_read(*out);
+        return rc;
 }
 
 void api_conv_keep(struct steno_conv *conv)
@@ -226,6 +231,9 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
         return rc;
 }
 
+/* More than that many unfinished runs are left to those who look into them. */
+#define LISTED_RUNS 256
+
 int steno_list(struct steno_store *store, const char *project, const struct steno_list_options *opt,
     char **json, struct steno_error *err)
 {
@@ -241,6 +249,8 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
         if (rc == 0 && project)
                 rc = api_store_project(project, &legal, err);
         if (rc == 0)
+                rc = api_store_index(store, &index, err);
+        if (rc == 0 && api_recover_listed(store, index, project, LISTED_RUNS))
                 rc = api_store_index(store, &index, err);
         if (rc == 0)
                 rc = index_list(index, &q, json, err);

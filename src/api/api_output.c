@@ -73,8 +73,9 @@ int steno_output_begin(struct steno_conv *conv, const struct steno_output_option
                     .call = str_of(o->call),
                     .message_id = str_of(o->message_id),
                     .terminal = o->terminal,
-                    .context_tools =
-                        OPTION(opt, struct steno_output_options, context_tools, false)};
+                    .context_tools = OPTION(opt, struct steno_output_options, context_tools, false),
+                    .on_ref = OPTION(opt, struct steno_output_options, on_ref, NULL),
+                    .on_ref_ctx = OPTION(opt, struct steno_output_options, on_ref_ctx, NULL)};
                 rc = spill_new(conv, &so, &o->spill, err);
         }
         if (rc) {

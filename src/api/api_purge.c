@@ -1,6 +1,7 @@
 /*
  * api_purge.c - taking deleted bytes off the disk, and whole conversations out of the trash.
  */
+#include "api/api_recover.h"
 #include "api/api_store.h"
 
 #include <string.h>
@@ -52,10 +53,17 @@ static int purge(struct steno_store *store, struct str project, const char *id, 
                 return purge_trash(store, project, id, out, err);
         if (rc)
                 return rc;
-        rc = purge_conv(conv, &out->result, err);
+        struct steno_conv *whole;
+        rc = api_conv_wrap(store, conv, &whole, err);
+        if (rc)
+                return rc;
+        /* The journal of a dead run keeps what was said until it is completed. */
+        rc = api_recover(whole, err);
+        if (rc == 0)
+                rc = purge_conv(whole->files, &out->result, err);
         if (rc == 0 && out->result.messages)
-                rc = api_seal_sign(store, conv, err);
-        files_conv_release(conv);
+                rc = api_seal_sign(store, whole->files, err);
+        steno_conv_close(whole);
         return rc;
 }
 

@@ -1,6 +1,7 @@
 /*
  * api_record.c - records as callers of steno_read see them.
  */
+#include "api/api_recover.h"
 #include "api/carry.h"
 #include "api/api_record_as.h"
 #include "api/api_store.h"
@@ -187,6 +188,7 @@ int steno_read(struct steno_conv *conv, uint64_t after_seq, uint64_t limit, sten
 {
         struct walk w = {.conv = conv, .limit = limit, .each = each, .ctx = ctx, .err = err};
         arena_init(&w.arena);
+        api_recover_to_read(conv);
         return walk_end(&w, files_read(conv->files, after_seq, hand_out, &w, err));
 }
 

@@ -3,9 +3,10 @@
  *
  * A tool's outcome is synced to the journal before anyone is told, and appended to the log
  * afterwards under the id that it carries. A crash in between is completed here; doing it twice
- * is doing it once, because ids are (F1, F2). No tool is run again (F16).
+ * is doing it once, because ids are (F1, F2). No tool is run again (F16). Whoever completes a run
+ * holds its journal's lock, and writes the run's end last: a crash here leaves a dead run.
  */
-#include "api/api_run.h"
+#include "api/api_recover.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
+#include "api/rescue.h"
 #include "model/pairing.h"
 #include "model/event.h"
+#include "store/files/run_lease.h"
 
 struct recovery {
         struct steno_conv *conv;
@@ -61,11 +65,18 @@ static void put_item(struct buf *list, const char *run, struct str call, const c
         jsonw_object_end(&w);
 }
 
+/* Pairing has a window. A result that comes later than that needs its place behind the call. */
+static int place_late(struct recovery *r, const char *id, uint64_t of, uint64_t seq)
+{
+        return id && of && seq > of + PAIRING_WINDOW ? rescue_place(r->conv, id, of, r->err) : 0;
+}
+
 /* Appends an outcome's message unless its id is there. */
 static int complete(void *ctx, const struct run_outcome *o)
 {
         struct recovery *r = ctx;
-        struct steno_append_options opt = {.size = sizeof opt};
+        struct steno_append_options opt = {
+            .size = sizeof opt, .flags = STENO_RECOVERED | STENO_DECIDED, .of_seq = o->of};
         struct steno_receipt *receipt = NULL;
         struct steno_error why = {0};
         struct json j;
@@ -85,7 +96,6 @@ static int complete(void *ctx, const struct run_outcome *o)
                 snprintf(key, sizeof key, "outcome/%.80s/%llu", r->run, (unsigned long long)o->seq);
                 opt.idempotency_key = key;
         }
-        free(id);
         rc = steno_append(r->conv, o->message.p, o->message.n, &opt, &receipt, &why);
         if (rc == 0 && !steno_receipt_replayed(receipt)) {
                 put_item(
@@ -97,13 +107,16 @@ static int complete(void *ctx, const struct run_outcome *o)
         } else if (rc && r->err) {
                 *r->err = why;
         }
+        if (rc == 0 && receipt)
+                rc = place_late(r, id, o->of, steno_receipt_first_seq(receipt));
         steno_receipt_free(receipt);
+        free(id);
         return rc;
 }
 
 /* ---- ending dead runs ---- */
 
-static int end_run(struct recovery *r)
+static int end_run(struct recovery *r, const char *message_id)
 {
         static const char SAYS[] = "the process that ran this died";
         struct buf b;
@@ -111,6 +124,8 @@ static int end_run(struct recovery *r)
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
         jsonw_field_cstr(&w, "runId", r->run);
+        if (message_id[0])
+                jsonw_field_cstr(&w, "messageId", message_id);
         jsonw_field_cstr(&w, "code", "RUN_DIED");
         jsonw_field_cstr(&w, "message", SAYS);
         jsonw_field_bool(&w, "retryable", true);
@@ -134,16 +149,91 @@ static int end_run(struct recovery *r)
         return rc;
 }
 
-/* The id that the first line says, else the journal's name. */
-static char *run_id_of(const struct run_state *s, const char *name)
+/* A member of the first line, or a copy of `fallback`. */
+static char *head_member(const struct run_state *s, const char *key, const char *fallback)
 {
         struct json j;
         json_init(&j);
-        char *id = NULL;
+        char *text = NULL;
         if (json_parse(&j, s->head, strlen(s->head), NULL, NULL) == 0)
-                id = json_dup_string(&j, json_get(&j, 0, "id"));
+                text = json_dup_string(&j, json_get(&j, 0, key));
         json_release(&j);
-        return id ? id : strdup(name);
+        return text ? text : strdup(fallback);
+}
+
+/* The journal is ours, and has no end. */
+static int complete_run(struct recovery *r, const char *name, const struct run_state *s)
+{
+        struct files_conv *conv = r->conv->files;
+        struct rescue half;
+        rescue_init(&half);
+        char *mode = head_member(s, "mode", "chat");
+        r->run = head_member(s, "id", name);
+        int rc = r->run && mode ? 0 : error_nomem(r->err);
+        if (rc == 0)
+                rc = api_run_each_outcome(conv, name, complete, r, r->err);
+        if (rc == 0)
+                rc = rescue_read(&half, conv, name, r->err);
+        if (rc == 0)
+                rc = rescue_store(&half, r->conv, r->run, mode, r->err);
+        if (rc == 0)
+                rc = end_run(r, half.text.n || half.thinking.n ? half.message_id : "");
+        if (rc == 0) {
+                if (r->ended.n)
+                        buf_putc(&r->ended, ',');
+                json_put_string(&r->ended, str_of(r->run));
+        }
+        rescue_release(&half);
+        free(mode);
+        return rc;
+}
+
+/* How long somebody else who completes the same run is waited for. */
+#define COMPLETING_MS 20000
+#define LOOK_AGAIN_MS 5
+
+/* 0 with r->log, or without it when the run has ended meanwhile. */
+static int take_over(struct recovery *r, const char *name, struct run_state *s)
+{
+        struct files_conv *conv = r->conv->files;
+        for (int waited = 0;; waited += LOOK_AGAIN_MS) {
+                int rc = run_take_over(conv, name, &r->log, r->err);
+                if (rc < 0)
+                        return rc;
+                run_state_release(s);
+                int looked = run_look(conv, name, s, r->err);
+                if (looked || s->finished || rc == 0)
+                        return looked;
+                if (waited >= COMPLETING_MS)
+                        return error_set(r->err, STENO_ETIMEOUT,
+                            "run \"%.64s\" has been completed by somebody else for %d s", name,
+                            COMPLETING_MS / 1000);
+                wait_sleep(LOOK_AGAIN_MS);
+        }
+}
+
+/* It ended, as far as its journal goes; text that it showed may still be missing. */
+static int look_for_text(struct recovery *r, const char *name)
+{
+        struct files_conv *conv = r->conv->files;
+        struct run_state s;
+        struct rescue half;
+        int rc = run_look(conv, name, &s, r->err);
+        if (rc)
+                return rc;
+        rescue_init(&half);
+        char *mode = head_member(&s, "mode", "chat");
+        char *id = head_member(&s, "id", name);
+        rc = mode && id ? rescue_read(&half, conv, name, r->err) : error_nomem(r->err);
+        if (rc == 0)
+                rc = rescue_store(&half, r->conv, id, mode, r->err);
+        free(mode);
+        free(id);
+        rescue_release(&half);
+        run_state_release(&s);
+        if (rc == 0)
+                run_settle(conv, name);
+        return rc;
 }
 
 static int recover_run(void *ctx, const char *name)
@@ -151,34 +241,20 @@ static int recover_run(void *ctx, const char *name)
         struct recovery *r = ctx;
         struct files_conv *conv = r->conv->files;
         struct run_state s = {0};
-        int rc = run_look(conv, name, &s, r->err);
-        if (rc || s.finished || s.held)
-                goto out;
-        rc = run_take_over(conv, name, &r->log, r->err);
-        if (rc == 1) {
-                rc = 0; /* someone was quicker */
-                goto out;
-        }
-        run_state_release(&s);
+        if (!run_is_dead(conv, name))
+                return 0;
+        int rc = run_lease_take_over(conv, name, r->err);
         if (rc == 0)
-                rc = run_look(conv, name, &s, r->err);
-        if (rc || s.finished)
-                goto out;
-        r->run = run_id_of(&s, name);
-        rc = r->run ? api_run_each_outcome(conv, name, complete, r, r->err) : error_nomem(r->err);
-        if (rc == 0)
-                rc = end_run(r);
-        if (rc == 0) {
-                if (r->ended.n)
-                        buf_putc(&r->ended, ',');
-                json_put_string(&r->ended, str_of(r->run));
-        }
-out:
+                rc = take_over(r, name, &s);
+        if (rc == 0 && !s.finished)
+                rc = complete_run(r, name, &s);
         run_log_close(r->log);
         r->log = NULL;
         free(r->run);
         r->run = NULL;
         run_state_release(&s);
+        if (rc == 0)
+                run_settle(conv, name);
         return rc;
 }
 
@@ -250,7 +326,7 @@ static int put_open(void *ctx, uint64_t seq, uint32_t index, struct str call)
                 struct caller *it = &c->list[i];
                 if (it->seq != seq)
                         continue;
-                enum repair_class class = api_run_classify(&c->knowledge, it->run, seq, call);
+                enum repair_class class = api_run_classify(&c->knowledge, it->run, seq, call, NULL);
                 snprintf(run, sizeof run, "%.*s", (int)it->run.n, it->run.n ? it->run.p : "");
                 put_item(&c->r->open, it->run.n ? run : NULL, call, "class",
                     repair_class_name(class), seq);
@@ -304,18 +380,143 @@ static int put_report(struct recovery *r, char **report)
         return 0;
 }
 
+static void recovery_init(struct recovery *r, struct steno_conv *conv, struct steno_error *err)
+{
+        *r = (struct recovery){.conv = conv, .err = err};
+        buf_init(&r->completed, 0);
+        buf_init(&r->refused, 0);
+        buf_init(&r->ended, 0);
+        buf_init(&r->open, 0);
+}
+
+static void recovery_release(struct recovery *r)
+{
+        buf_release(&r->completed);
+        buf_release(&r->refused);
+        buf_release(&r->ended);
+        buf_release(&r->open);
+}
+
+/* Earlier versions ended a dead run without the text that it had shown. */
+static bool ended_as_dead(struct files_conv *conv, const char *name)
+{
+        struct run_state s;
+        struct json j;
+        if (run_look(conv, name, &s, NULL))
+                return false;
+        json_init(&j);
+        bool died = s.finished && json_parse(&j, s.last, strlen(s.last), NULL, NULL) == 0 &&
+                    json_is(&j, json_get(&j, 0, "reason"), "died");
+        json_release(&j);
+        run_state_release(&s);
+        return died;
+}
+
+static int recover_any(void *ctx, const char *name)
+{
+        struct recovery *r = ctx;
+        return ended_as_dead(r->conv->files, name) ? look_for_text(r, name) : recover_run(r, name);
+}
+
+/* Every run, whatever the claim says. */
+static int recover_all(struct recovery *r)
+{
+        int rc = run_each(r->conv->files, recover_any, r, r->err);
+        if (rc == 0)
+                run_lease_settle(r->conv->files);
+        return rc;
+}
+
+int api_recover(struct steno_conv *conv, struct steno_error *err)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life life;
+        struct recovery r;
+        int rc = run_last(conv->files, name, &life, err);
+        if (rc || life == RUN_ENDED || life == RUN_LIVE)
+                return rc;
+        recovery_init(&r, conv, err);
+        rc = life == RUN_UNKNOWN  ? recover_all(&r)
+             : life == RUN_FAILED ? look_for_text(&r, name)
+                                  : recover_run(&r, name);
+        recovery_release(&r);
+        return rc;
+}
+
+void api_recover_to_read(struct steno_conv *conv)
+{
+        struct steno_error err = {0};
+        if (api_recover(conv, &err))
+                api_store_warn(conv->store,
+                    "a run of conversation \"%.100s\" died, and what it left could not be "
+                    "completed: "
+                    "%s",
+                    steno_conv_id(conv), err.msg);
+}
+
+/* 1 when its last run was dead and is completed now. */
+static uint32_t recover_one(struct steno_store *store, const char *project, const char *id)
+{
+        struct steno_conv *conv;
+        struct files_conv *files;
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life before, after = RUN_DEAD;
+        if (files_conv_open(store->files, str_of(project), str_of(id), &files, NULL) ||
+            api_conv_wrap(store, files, &conv, NULL))
+                return 0;
+        bool dead = run_last(conv->files, name, &before, NULL) == 0 && before != RUN_ENDED &&
+                    before != RUN_LIVE;
+        if (dead)
+                api_recover_to_read(conv);
+        dead = dead && run_last(conv->files, name, &after, NULL) == 0 && after == RUN_ENDED;
+        steno_conv_close(conv);
+        return dead;
+}
+
+uint32_t api_recover_listed(
+    struct steno_store *store, struct index *index, const char *project, uint32_t max)
+{
+        char *list = NULL;
+        struct json j;
+        uint32_t completed = 0;
+        if (index_unfinished(index, project, max, &list, NULL))
+                return 0;
+        json_init(&j);
+        int rc = json_parse(&j, list, strlen(list), NULL, NULL);
+        for (json_ref e = rc ? JSON_NONE : json_child(&j, 0); e != JSON_NONE;
+             e = json_next(&j, 0, e)) {
+                json_ref first = json_child(&j, e);
+                char *of = json_dup_string(&j, first);
+                char *id = json_dup_string(&j, json_next(&j, e, first));
+                if (of && id)
+                        completed += recover_one(store, of, id);
+                free(of);
+                free(id);
+        }
+        json_release(&j);
+        free(list);
+        return completed;
+}
+
+int steno_recover(struct steno_store *store, uint64_t *completed, struct steno_error *err)
+{
+        struct index *index;
+        int rc = api_store_index(store, &index, err);
+        uint32_t n = rc ? 0 : api_recover_listed(store, index, NULL, UINT32_MAX);
+        if (rc == 0 && completed)
+                *completed = n;
+        return rc;
+}
+
 int steno_conv_recover(struct steno_conv *conv, char **report, struct steno_error *err)
 {
-        struct recovery r = {.conv = conv, .err = err};
-        struct buf *lists[] = {&r.completed, &r.refused, &r.ended, &r.open};
-        for (size_t i = 0; i < 4; i++)
-                buf_init(lists[i], 0);
-        int rc = run_each(conv->files, recover_run, &r, err);
+        struct recovery r;
+        recovery_init(&r, conv, err);
+        int rc = recover_all(&r);
         if (rc == 0 && report)
                 rc = list_open(&r);
         if (rc == 0 && report)
                 rc = put_report(&r, report);
-        for (size_t i = 0; i < 4; i++)
-                buf_release(lists[i]);
+        recovery_release(&r);
         return rc;
 }

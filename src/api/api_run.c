@@ -2,6 +2,7 @@
  * api_run.c - runs as callers of include/steno.h see them: a writer, and readers by run id.
  */
 #include "api/api_run.h"
+#include "api/api_recover.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,11 @@ struct steno_run {
         struct files_conv *conv;
         char *id;
         char *mode;
+        uint64_t caller; /* seq of the message whose calls are carried out, 0: not known */
 };
+
+/* Between completing a dead run and claiming, another one may have begun and died. */
+#define CLAIM_TRIES 8
 
 /* ---- finding one ---- */
 
@@ -140,6 +145,20 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
         return error_set(err, STENO_ECONFLICT, "run \"%.100s\" exists already", id);
 }
 
+/* What a dead run left is completed before another one begins (run.h, J7). */
+static int claim_in_turn(struct steno_conv *conv, struct steno_run *run, struct steno_error *err)
+{
+        int rc = 1;
+        for (int tries = 0; rc == 1 && tries < CLAIM_TRIES; tries++) {
+                rc = api_recover(conv, err);
+                if (rc == 0)
+                        rc = run_claim(run->conv, str_of(run->id), &run->claim, err);
+        }
+        return rc == 1 ? error_set(err, STENO_ECONFLICT,
+                             "the last run of this conversation may be alive on another machine")
+                       : rc;
+}
+
 int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
     struct steno_run **out, struct steno_error *err)
 {
@@ -166,7 +185,7 @@ int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
                 rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
                     str_of(steno_conv_id(conv)), &run->conv, err);
         if (rc == 0)
-                rc = run_claim(run->conv, str_of(id), &run->claim, err);
+                rc = claim_in_turn(conv, run, err);
         if (rc) {
                 steno_run_close(run);
                 return rc;
@@ -207,7 +226,7 @@ void steno_run_close(struct steno_run *run)
         if (!run)
                 return;
         run_log_close(run->log);
-        run_claim_release(run->claim);
+        run_claim_release(run->claim, false);
         files_conv_release(run->conv);
         api_store_release(run->store);
         free(run->id);
@@ -244,6 +263,8 @@ static int write_event(struct steno_run *run, const char *type, const struct buf
         int rc = buf_check(data, err);
         if (rc == 0 && !run->log)
                 rc = error_set(err, STENO_EINVAL, "run \"%.100s\" is not started", run->id);
+        if (rc == 0)
+                rc = run_claim_check(run->claim, err);
         return rc ? rc : run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
 }
 
@@ -252,6 +273,17 @@ static bool is_of_the_store(const char *type)
 {
         enum steno_event event = event_find(type);
         return event == STENO_EVENT_DISPATCH || event == STENO_EVENT_OUTCOME;
+}
+
+/* A run that failed may have failed to store what it had shown. */
+static bool says_error(struct str data)
+{
+        struct json j;
+        json_init(&j);
+        bool error = json_parse(&j, data.p, data.n, NULL, NULL) == 0 &&
+                     json_is(&j, json_get(&j, 0, "reason"), "error");
+        json_release(&j);
+        return error;
 }
 
 int steno_run_event(struct steno_run *run, const char *type, const char *data, size_t n,
@@ -266,21 +298,36 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         int rc = put_object(&b, "an event", data, n, err);
         if (rc == 0)
                 rc = write_event(run, type, &b, durability == STENO_FULL, seq, err);
+        bool failed =
+            rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED) && says_error(buf_str(&b));
         buf_release(&b);
         if (rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED)) {
                 /* Whoever reads that the run has ended may begin the next one. */
-                run_claim_release(run->claim);
+                run_claim_release(run->claim, durability == STENO_FULL && !failed);
                 run->claim = NULL;
         }
         return rc;
 }
 
-static void begin_lifecycle(struct jsonw *w, struct buf *b, uint64_t request, const char *call_id)
+int steno_run_check(struct steno_run *run, struct steno_error *err)
+{
+        return run_claim_check(run->claim, err);
+}
+
+void steno_run_set_caller(struct steno_run *run, uint64_t seq)
+{
+        run->caller = seq;
+}
+
+static void begin_lifecycle(const struct steno_run *run, struct jsonw *w, struct buf *b,
+    uint64_t request, const char *call_id)
 {
         *w = jsonw_to(b);
         jsonw_object(w);
         jsonw_field_u64(w, "request", request);
         jsonw_field_cstr(w, "call", call_id);
+        if (run->caller)
+                jsonw_field_u64(w, "of", run->caller);
 }
 
 static int check_call(const char *call_id, struct steno_error *err)
@@ -306,7 +353,7 @@ int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call
         if (hash_sha256_hex(args, n, hex))
                 return error_nomem(err);
         buf_init(&b, 0);
-        begin_lifecycle(&w, &b, request, call_id);
+        begin_lifecycle(run, &w, &b, request, call_id);
         jsonw_field_cstr(&w, "tool", tool ? tool : "");
         jsonw_field_cstr(&w, "sha256", hex);
         jsonw_field_u64(&w, "after", after);
@@ -325,7 +372,7 @@ int steno_run_outcome(struct steno_run *run, uint64_t request, const char *call_
         if (rc)
                 return rc;
         buf_init(&b, 0);
-        begin_lifecycle(&w, &b, request, call_id);
+        begin_lifecycle(run, &w, &b, request, call_id);
         jsonw_key(&w, "message");
         rc = put_object(&b, "an outcome", message, n, err);
         buf_putc(&b, '}');
@@ -415,6 +462,13 @@ static void put_reason(struct jsonw *w, const struct run_state *s)
         json_release(&j);
 }
 
+static const char *state_of(struct files_conv *conv, const char *name, const struct run_state *s)
+{
+        if (s->finished)
+                return "finished";
+        return s->held || !run_is_dead(conv, name) ? "running" : "dead";
+}
+
 int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
     struct steno_error *err)
 {
@@ -431,7 +485,7 @@ int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w,
         jsonw_field_cstr(w, "conversation", files_conv_id(conv));
         jsonw_field_cstr(w, "project", files_conv_project(conv));
         put_member(w, "mode", &j, NULL);
-        jsonw_field_cstr(w, "state", s.finished ? "finished" : s.held ? "running" : "dead");
+        jsonw_field_cstr(w, "state", state_of(conv, name, &s));
         jsonw_field_cstr(w, "startedAt", s.at[0] ? s.at : NULL);
         jsonw_field_u64(w, "lastSeq", s.seq);
         put_reason(w, &s);

@@ -37,15 +37,16 @@ void api_run_knowledge_release(struct api_run_knowledge *k);
 /*
  * The class of a call that has no result in the log: `run` is the run of the message that made it
  * (about.run, may be empty), `seq` that message's. Unreadable or unknown journals answer
- * REPAIR_UNRECORDED.
+ * REPAIR_UNRECORDED. *facts (may be NULL) live as long as `k`.
  */
-enum repair_class api_run_classify(
-    struct api_run_knowledge *k, struct str run, uint64_t seq, struct str call);
+enum repair_class api_run_classify(struct api_run_knowledge *k, struct str run, uint64_t seq,
+    struct str call, struct repair_facts *facts);
 
 /* An outcome in a journal. */
 struct run_outcome {
         uint64_t seq;
         uint64_t request;
+        uint64_t of;        /* seq of the message with the call, 0: not known */
         struct str call;    /* text */
         struct str message; /* JSON */
 };

@@ -4,22 +4,30 @@
  * A provider's call ids come back every turn, so a call is known by its id and by the message
  * that made it: a dispatch says how long the log was when it was written, and belongs to the
  * first call of that id that it cannot have come before. That is enough, because within a run all
- * calls of one reply are answered before the next is asked for.
+ * calls of one reply are answered before the next is asked for. Newer journals name the message.
  */
 #include "api/api_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/spill.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/event.h"
+#include "store/files/artifact.h"
 
 struct dispatched {
         struct str call;
         uint64_t request;
         uint64_t after;
+        uint64_t of; /* 0: an earlier version does not say it */
         bool outcome;
+        char at[TIME_TEXT]; /* when it began */
+        struct buf steps;   /* elements of an array */
+        size_t step_count;
+        struct str ref; /* id of the artifact that gets its output, or nothing */
 };
 
 struct run_facts {
@@ -44,6 +52,8 @@ void api_run_knowledge_release(struct api_run_knowledge *k)
 {
         for (struct run_facts *f = k->runs, *next; f; f = next) {
                 next = f->next;
+                for (size_t i = 0; i < f->count; i++)
+                        buf_release(&f->list[i].steps);
                 arena_release(&f->arena);
                 free(f->list);
                 free(f);
@@ -66,6 +76,7 @@ static bool read_lifecycle(
         buf_init(&call, 64 * KIB);
         json_u64(j, json_get(j, 0, "request"), &out->request);
         json_u64(j, json_get(j, 0, "after"), &out->after);
+        json_u64(j, json_get(j, 0, "of"), &out->of);
         bool ok = json_string(j, json_get(j, 0, "call"), &call, NULL);
         if (ok)
                 out->call = arena_dup(arena, buf_str(&call));
@@ -83,8 +94,53 @@ static int add_dispatch(struct run_facts *f, struct dispatched d)
                 f->list = list;
                 f->cap = cap;
         }
+        buf_init(&d.steps, MESSAGE_MAX);
         f->list[f->count++] = d;
         return 0;
+}
+
+/* The call that is being carried out under this id: ids come back, but not before the result. */
+static struct dispatched *running(struct run_facts *f, struct str call)
+{
+        for (size_t i = f->count; i-- > 0;)
+                if (str_eq(f->list[i].call, call))
+                        return f->list[i].outcome ? NULL : &f->list[i];
+        return NULL;
+}
+
+/* {"text","progress"?,"total"?}, as the message of its result would have had it. */
+static void add_step(struct run_facts *f, const struct json *j)
+{
+        static const char *const members[] = {"text", "progress", "total"};
+        struct buf call;
+        buf_init(&call, 64 * KIB);
+        struct dispatched *d =
+            json_string(j, json_get(j, 0, "toolCallId"), &call, NULL) && !call.failed
+                ? running(f, buf_str(&call))
+                : NULL;
+        buf_release(&call);
+        if (!d || d->step_count++ >= CALL_STEPS_MAX)
+                return;
+        if (d->steps.n)
+                buf_putc(&d->steps, ',');
+        struct jsonw w = jsonw_to(&d->steps);
+        jsonw_object(&w);
+        for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+                json_ref v = json_get(j, 0, members[i]);
+                if (v != JSON_NONE)
+                        jsonw_field_copy(&w, members[i], j, v);
+        }
+        jsonw_object_end(&w);
+}
+
+static void note_output(struct run_facts *f, const struct json *j, struct str call)
+{
+        struct dispatched *d = running(f, call);
+        struct buf ref;
+        buf_init(&ref, 4 * KIB);
+        if (d && json_string(j, json_get(j, 0, "ref"), &ref, NULL) && !ref.failed)
+                d->ref = arena_dup(&f->arena, buf_str(&ref));
+        buf_release(&ref);
 }
 
 static void note_outcome(struct run_facts *f, struct dispatched d)
@@ -97,27 +153,43 @@ static void note_outcome(struct run_facts *f, struct dispatched d)
         }
 }
 
+static int take_lifecycle(struct run_facts *f, const struct run_event *e, struct json *j)
+{
+        struct dispatched d;
+        if (!read_lifecycle(j, e->data, &f->arena, &d))
+                return f->arena.failed;
+        if (event_is(e->type, STENO_EVENT_DISPATCH)) {
+                snprintf(d.at, sizeof d.at, "%.*s", (int)e->at.n, e->at.p);
+                return add_dispatch(f, d);
+        }
+        if (event_is(e->type, STENO_EVENT_OUTPUT))
+                note_output(f, j, d.call);
+        else
+                note_outcome(f, d);
+        return 0;
+}
+
 static int take_event(void *ctx, const struct run_event *e)
 {
         struct run_facts *f = ctx;
-        bool dispatch = event_is(e->type, STENO_EVENT_DISPATCH);
-        bool outcome = event_is(e->type, STENO_EVENT_OUTCOME);
+        bool lifecycle = event_is(e->type, STENO_EVENT_DISPATCH) ||
+                         event_is(e->type, STENO_EVENT_OUTCOME) ||
+                         event_is(e->type, STENO_EVENT_OUTPUT);
+        bool step = event_is(e->type, STENO_EVENT_TOOL_CALL_STEP);
         bool finished = event_is(e->type, STENO_EVENT_RUN_FINISHED);
-        struct dispatched d;
         struct json j;
         int rc = 0;
-        if (!dispatch && !outcome && !finished)
+        if (!lifecycle && !step && !finished)
                 return 0;
         json_init(&j);
-        if (finished)
-                f->interrupted = json_parse(&j, e->data.p, e->data.n, NULL, NULL) == 0 &&
-                                 json_is(&j, json_get(&j, 0, "reason"), "interrupted");
-        else if (!read_lifecycle(&j, e->data, &f->arena, &d))
-                rc = f->arena.failed;
-        else if (dispatch)
-                rc = add_dispatch(f, d);
-        else
-                note_outcome(f, d);
+        if (lifecycle) {
+                rc = take_lifecycle(f, e, &j);
+        } else if (json_parse(&j, e->data.p, e->data.n, NULL, NULL) == 0) {
+                if (step)
+                        add_step(f, &j);
+                else
+                        f->interrupted = json_is(&j, json_get(&j, 0, "reason"), "interrupted");
+        }
         json_release(&j);
         return rc;
 }
@@ -170,7 +242,7 @@ static struct run_facts *load(struct api_run_knowledge *k, const char *name)
         if (rc)
                 return f;
         /* A run that lives in the origin will not write here. */
-        f->held = state.held && in == k->conv;
+        f->held = in == k->conv && !state.finished && !run_is_dead(in, name);
         f->finished = state.finished;
         run_state_release(&state);
         f->there = run_read(in, name, 0, take_event, f, NULL) == 0;
@@ -179,8 +251,66 @@ static struct run_facts *load(struct api_run_knowledge *k, const char *name)
 
 /* ---- classes ---- */
 
-enum repair_class api_run_classify(
-    struct api_run_knowledge *k, struct str run, uint64_t seq, struct str call)
+static const struct dispatched *find_dispatch(
+    const struct run_facts *f, uint64_t seq, struct str call)
+{
+        for (size_t i = 0; i < f->count; i++) {
+                const struct dispatched *d = &f->list[i];
+                if ((d->of ? d->of == seq : d->after >= seq) && str_eq(d->call, call))
+                        return d;
+        }
+        return NULL;
+}
+
+static struct str quoted(struct run_facts *f, struct str text)
+{
+        struct buf b;
+        buf_init(&b, 4 * KIB);
+        json_put_string(&b, text);
+        struct str s = b.failed ? (struct str){0} : arena_dup(&f->arena, buf_str(&b));
+        buf_release(&b);
+        return s;
+}
+
+/* What is left out is not known, or there is no memory for it. */
+static void put_ref(
+    struct api_run_knowledge *k, struct run_facts *f, struct str id, struct repair_facts *out)
+{
+        struct artifact_info info;
+        struct buf b;
+        if (!id.n || artifact_find(k->conv, id, &info, NULL))
+                return;
+        buf_init(&b, 4 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        spill_put_ref(&w, &info);
+        if (!b.failed) {
+                out->ref = arena_dup(&f->arena, buf_str(&b));
+                out->ref_id = id;
+        }
+        buf_release(&b);
+}
+
+static void put_facts(struct api_run_knowledge *k, struct run_facts *f, struct str run,
+    const struct dispatched *d, struct repair_facts *out)
+{
+        *out = (struct repair_facts){.run = quoted(f, run)};
+        if (!d)
+                return;
+        out->invoked_at = quoted(f, str_of(d->at));
+        put_ref(k, f, d->ref, out);
+        if (!d->steps.n || d->steps.failed)
+                return;
+        char *steps = arena_alloc(&f->arena, d->steps.n + 2);
+        if (!steps)
+                return;
+        steps[0] = '[';
+        memcpy(steps + 1, d->steps.p, d->steps.n);
+        steps[d->steps.n + 1] = ']';
+        out->steps = str_span(steps, d->steps.n + 2);
+}
+
+enum repair_class api_run_classify(struct api_run_knowledge *k, struct str run, uint64_t seq,
+    struct str call, struct repair_facts *facts)
 {
         char name[65];
         if (run.n == 0 || !id_is_legal(run, ID_MAX) || id_file_name(run, name))
@@ -188,12 +318,11 @@ enum repair_class api_run_classify(
         struct run_facts *f = load(k, name);
         if (!f || !f->there)
                 return REPAIR_UNRECORDED;
+        const struct dispatched *found = find_dispatch(f, seq, call);
+        if (facts)
+                put_facts(k, f, run, found, facts);
         if (f->held && !f->finished)
-                return REPAIR_RUNNING;
-        struct dispatched *found = NULL;
-        for (size_t i = 0; i < f->count && !found; i++)
-                if (f->list[i].after >= seq && str_eq(f->list[i].call, call))
-                        found = &f->list[i];
+                return found ? REPAIR_RUNNING : REPAIR_WAITING;
         if (!found)
                 return REPAIR_NOT_DISPATCHED;
         if (found->outcome)
@@ -222,6 +351,7 @@ static int take_outcome(void *ctx, const struct run_event *e)
         if (read_lifecycle(&j, e->data, &arena, &d)) {
                 struct run_outcome o = {.seq = e->seq,
                     .request = d.request,
+                    .of = d.of,
                     .call = d.call,
                     .message = json_raw(&j, json_get(&j, 0, "message"))};
                 rc = o.message.n ? w->each(w->ctx, &o) : 0;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "api/api_recover.h"
 #include "api/carry.h"
 #include "api/api_run.h"
 #include "api/api_store.h"
@@ -104,10 +105,11 @@ static enum view_lack source_lack(void *ctx, const struct about *about, bool ful
         return VIEW_LACKS_NOTHING;
 }
 
-static enum repair_class source_classify(void *ctx, struct str run, uint64_t seq, struct str call)
+static enum repair_class source_classify(
+    void *ctx, struct str run, uint64_t seq, struct str call, struct repair_facts *facts)
 {
         struct conv_source *s = ctx;
-        return api_run_classify(&s->runs, run, seq, call);
+        return api_run_classify(&s->runs, run, seq, call, facts);
 }
 
 /* ---- the view ---- */
@@ -312,6 +314,8 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
         view_stream_init(&stream);
 
         int rc = read_options(v, opt);
+        if (!rc)
+                api_recover_to_read(conv);
         stream.copy = !v->hub.count_tokens;
         if (!rc)
                 rc = check_strategies(v);

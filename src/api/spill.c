@@ -119,6 +119,8 @@ static int become_file(struct spill *s, struct steno_error *err)
         if (rc == 0)
                 rc = artifact_begin(s->conv->files, s->opt.terminal ? "terminal" : "tool",
                     s->opt.call, buf_str(&hint), &s->artifact, err);
+        if (rc == 0 && s->opt.on_ref)
+                s->opt.on_ref(s->opt.on_ref_ctx, artifact_id(s->artifact));
         if (rc == 0)
                 rc = to_file(s, s->text.p, s->text.n, err);
         buf_release(&hint);

@@ -25,6 +25,8 @@ struct spill_options {
         size_t output;         /* and which output of that message it is, from 1; 0 is 1 */
         bool terminal;         /* always a file, under artifacts/terminal */
         bool context_tools;    /* the reader of the stub has the context_* tools */
+        void (*on_ref)(void *ctx, const char *ref); /* it becomes a file; may be NULL */
+        void *on_ref_ctx;
 };
 
 /* The strings of `opt` must live as long as the spill. */

@@ -82,6 +82,34 @@ static int hold(struct amends *a, const struct files_record *r)
         return rc == STENO_ENOMEM ? rc : 0;
 }
 
+/* What recovery says of a message: {"after":SEQ}. */
+static int take_place(struct amends *a, const struct about *about, struct str m)
+{
+        struct json j;
+        uint64_t after = 0;
+        json_init(&j);
+        bool is = json_parse(&j, m.p, m.n, NULL, NULL) == 0 &&
+                  json_u64(&j, json_get(&j, 0, "after"), &after);
+        json_release(&j);
+        if (!is)
+                return 0;
+        if (a->place_count == a->place_cap) {
+                size_t cap = a->place_cap ? a->place_cap * 2 : 8;
+                struct amend_place *list = realloc(a->places, cap * sizeof *list);
+                if (!list)
+                        return STENO_ENOMEM;
+                a->places = list;
+                a->place_cap = cap;
+        }
+        char *id = arena_alloc(&a->held, about->target.n + 1);
+        if (!id)
+                return STENO_ENOMEM;
+        memcpy(id, about->target.p, about->target.n);
+        id[about->target.n] = '\0';
+        a->places[a->place_count++] = (struct amend_place){str_span(id, about->target.n), after, 0};
+        return 0;
+}
+
 static int take(void *ctx, const struct files_record *r)
 {
         struct amends *a = ctx;
@@ -92,6 +120,8 @@ static int take(void *ctx, const struct files_record *r)
         if (r->damaged || about_read(r->rec.x, &a->scratch, &about, NULL) || !about.target.n)
                 return a->scratch.failed;
         struct amend_entry e = {.hash = hash_64(about.target.p, about.target.n), .seq = r->rec.seq};
+        if (str_is(about.kind, "meta") && about.recovered && take_place(a, &about, r->rec.m))
+                return STENO_ENOMEM;
         if (str_is(about.kind, "meta"))
                 e.kind = kind_of_meta(r->rec.m);
         else if (str_is(about.kind, "supersede"))
@@ -136,6 +166,7 @@ void view_amends_release(struct amends *a)
 {
         free(a->list);
         free(a->kept);
+        free(a->places);
         arena_release(&a->held);
         arena_release(&a->scratch);
 }

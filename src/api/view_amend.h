@@ -20,11 +20,21 @@ struct amended {
         int in_context; /* 1, 0, or -1: nothing was said */
 };
 
+/* A message that was recovered late, and where it belongs. */
+struct amend_place {
+        struct str id; /* of the message, with a NUL behind it */
+        uint64_t after;
+        uint64_t seq; /* of its record; view_feed.c looks it up */
+};
+
 struct amends {
         const struct view_source *source;
         struct amend_entry *list; /* sorted by the hash of the target, newest first */
         size_t count;
         size_t cap;
+        struct amend_place *places;
+        size_t place_count;
+        size_t place_cap;
         uint64_t after;          /* older amendments are of no interest */
         struct amend_kept *kept; /* superseding messages, sorted by seq, newest first, */
         size_t kept_count;       /* as many as AMENDS_HELD bytes */

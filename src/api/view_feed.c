@@ -44,6 +44,11 @@ struct view_feed {
         struct quick_about quick;
         struct about about; /* of one that is not quick to read */
 
+        bool placed_found;     /* the records of those that were recovered are known */
+        bool placing;          /* they are shown where they belong */
+        size_t placed;         /* how many had their turn */
+        uint64_t placed_after; /* of the one whose turn it is, 0: none */
+
         uint64_t count;
         uint64_t run;     /* first seq of the run that is open */
         bool run_results; /* it has results: the next call begins another */
@@ -242,6 +247,88 @@ static int give_damage(struct view_feed *f, const struct files_record *r)
         return f->each(f->ctx, &item);
 }
 
+/* ---- what was recovered late ---- */
+
+static int take_record(void *ctx, const struct files_record *r);
+
+/* A whole view shows it where it belongs; a page goes by seqs. */
+static bool is_whole(const struct feed_options *o)
+{
+        return !o->after && !o->before && !o->limit && !o->last;
+}
+
+static int by_place(const void *a, const void *b)
+{
+        const struct amend_place *x = a, *y = b;
+        if (x->after != y->after)
+                return x->after < y->after ? -1 : 1;
+        return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+/* Which records those are. One that is not there, or stands before its place, has none. */
+static int find_placed(struct view_feed *f, struct steno_error *err)
+{
+        const struct view_source *source = f->source;
+        struct amends *a = &f->amends;
+        size_t n = 0;
+        for (size_t i = 0; i < a->place_count; i++) {
+                struct amend_place p = a->places[i];
+                int rc = source->seq_of(source->ctx, p.id.p, &p.seq, err);
+                if (rc && rc != STENO_ENOTFOUND)
+                        return rc;
+                if (rc == 0 && p.seq > p.after)
+                        a->places[n++] = p;
+        }
+        a->place_count = n;
+        f->placed_found = true;
+        if (n)
+                qsort(a->places, n, sizeof *a->places, by_place);
+        return 0;
+}
+
+static bool is_placed(const struct view_feed *f, uint64_t seq)
+{
+        for (size_t i = 0; i < f->amends.place_count; i++)
+                if (f->amends.places[i].seq == seq)
+                        return true;
+        return false;
+}
+
+static int take_one(void *ctx, const struct files_record *r)
+{
+        int rc = take_record(ctx, r);
+        return rc ? rc : 1;
+}
+
+/* Gives those that stand before `seq`. */
+static int give_placed(struct view_feed *f, uint64_t seq)
+{
+        struct amends *a = &f->amends;
+        int rc = 0;
+        for (; rc == 0 && f->placed < a->place_count; f->placed++) {
+                const struct amend_place *p = &a->places[f->placed];
+                if (p->after >= seq)
+                        break;
+                f->placed_after = p->after ? p->after : 1;
+                rc = f->source->read(f->source->ctx, p->seq - 1, take_one, f, f->err);
+                f->placed_after = 0;
+                rc = rc == 1 ? 0 : rc;
+        }
+        return rc;
+}
+
+/* Is it the turn of what was recovered, before this record? Behind a block, not inside of it. */
+static int before_record(struct view_feed *f, const struct files_record *r)
+{
+        const struct about *about;
+        if (f->placed == f->amends.place_count || f->amends.places[f->placed].after >= r->rec.seq)
+                return 0;
+        int rc = read_about(f, r->rec.x, &about);
+        if (rc || (f->run && only_results(about)))
+                return rc;
+        return give_placed(f, r->rec.seq);
+}
+
 /* ---- records ---- */
 
 static int take_record(void *ctx, const struct files_record *r)
@@ -250,8 +337,18 @@ static int take_record(void *ctx, const struct files_record *r)
         const struct about *about;
         struct feed_item item = {.seq = r->rec.seq, .fmt = r->rec.fmt, .m = r->rec.m};
         if (r->damaged)
-                return give_damage(f, r);
-        int rc = read_about(f, r->rec.x, &about);
+                return f->placed_after ? 0 : give_damage(f, r);
+        int rc = f->placed_after ? 0 : before_record(f, r);
+        if (rc)
+                return rc;
+        if (f->placed_after) {
+                item.seq = f->placed_after; /* seqs grow in a view */
+                item.placed = true;
+        } else if (f->placing && is_placed(f, item.seq)) {
+                f->page->last_seq = item.seq;
+                return 0;
+        }
+        rc = read_about(f, r->rec.x, &about);
         if (!rc)
                 rc = read_id(f, r->rec.id, &item.id);
         if (rc)
@@ -299,10 +396,14 @@ static int feed_run(struct view_feed *f, const struct feed_options *opt, feed_fn
         f->err = err;
         f->count = f->run = f->open = f->end = 0;
         f->run_results = false;
+        f->placed = is_whole(opt) ? 0 : f->amends.place_count;
+        f->placing = is_whole(opt);
+        f->placed_after = 0;
         *page = (struct feed_page){.last_seq = opt->after};
         pairing_clear(f->pairing);
         clear_ghosts(f);
-        return f->source->read(f->source->ctx, opt->after, take_record, f, err);
+        int rc = f->source->read(f->source->ctx, opt->after, take_record, f, err);
+        return rc ? rc : give_placed(f, UINT64_MAX);
 }
 
 /* ---- the last n ---- */
@@ -401,7 +502,9 @@ int view_feed_read(struct view_feed *f, const struct feed_options *opt, feed_fn 
 {
         struct feed_options o = *opt;
         bool before_it = false;
-        int rc = o.last ? find_tail(f, &o, &before_it, err) : 0;
+        int rc = is_whole(&o) && !f->placed_found ? find_placed(f, err) : 0;
+        if (rc == 0 && o.last)
+                rc = find_tail(f, &o, &before_it, err);
         if (rc == 0)
                 rc = feed_run(f, &o, each, ctx, page, err);
         page->has_more = page->has_more || before_it;

@@ -10,6 +10,9 @@
  *   - A result whose call is before the page or off the context is not given. One whose call was
  *     deleted or replaced, or is not there at all, is given as lost.
  *
+ * What was recovered of a run that died may stand in the log behind what others wrote meanwhile. A
+ * view of the whole conversation shows it where it belongs; pages go by seqs.
+ *
  * Reads no more of the log than the page, the window that a late result may lie in, and the
  * amendments. Knows nothing of formats.
  */
@@ -29,6 +32,7 @@ struct feed_item {
         size_t answered; /* how many open calls of the page it answers */
         uint64_t oldest; /* seq of the oldest of those calls, 0: none */
         bool lost;       /* nothing but results without a call: told of, not shown */
+        bool placed;     /* was recovered late: `seq` is that of what it stands behind */
         bool damaged;    /* cannot be read; stands for [seq, last_seq]; nothing else is set */
         uint64_t last_seq;
         /* of paging */

@@ -288,6 +288,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         if (item->hidden)
                 hide_results(to);
         set_id(v, item, to);
+        to->of = item->about->of;
         v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
             .id = arena_dup(&v->arena, item->id),
             .ref = arena_dup(&v->arena, item->about->ref),
@@ -298,6 +299,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
 
 /* ---- looking up ---- */
 
+/* Of several with one seq the first is the record of that seq; the others were placed there. */
 static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq)
 {
         size_t lo = 0, hi = v->h.count;
@@ -311,20 +313,34 @@ static const struct hub_item *item_of(const struct view_hub *v, uint64_t seq)
         return lo < v->h.count && v->items[lo].seq == seq ? &v->items[lo] : NULL;
 }
 
+static const struct hub_item *item_for(struct view_hub *v, const struct message *m)
+{
+        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        const struct hub_item *end = v->items + v->h.count;
+        if (!item || item + 1 == end || item[1].seq != m->seq || !m->id.p)
+                return item;
+        struct str id = token_decode(m->id, &v->arena, NULL);
+        for (const struct hub_item *i = item; i < end && i->seq == m->seq; i++)
+                if (str_eq(i->id, id))
+                        return i;
+        return item;
+}
+
 static struct str ref_of(void *ctx, const struct message *m)
 {
         struct view_hub *v = ctx;
-        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        const struct hub_item *item = item_for(v, m);
         return item ? item->ref : (struct str){0};
 }
 
-static enum repair_class classify(void *ctx, uint64_t seq, struct str id)
+static enum repair_class classify(
+    void *ctx, uint64_t seq, struct str id, struct repair_facts *facts)
 {
         struct view_hub *v = ctx;
         const struct hub_item *item = item_of(v, seq);
         if (!item || !v->source->classify)
                 return REPAIR_UNRECORDED;
-        return v->source->classify(v->source->ctx, item->run, seq, id);
+        return v->source->classify(v->source->ctx, item->run, seq, id, facts);
 }
 
 /* A segment does not hold the first result of a call that was answered before it; the mark that
@@ -446,7 +462,7 @@ static int edit_and_weigh(
 
 static void tell_id(struct view_hub *v, const struct message *m)
 {
-        const struct hub_item *item = m->origin ? item_of(v, m->seq) : NULL;
+        const struct hub_item *item = item_for(v, m);
         if (item)
                 view_report_id(v->report, item->id);
         else if (m->id.p)

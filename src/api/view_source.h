@@ -37,7 +37,8 @@ struct view_source {
         /* Which of the files that `carry` would need are not whole; may be NULL. */
         enum view_lack (*lack)(void *ctx, const struct about *about, bool full);
         /* What is known of a call that has no result; may be NULL. */
-        enum repair_class (*classify)(void *ctx, struct str run, uint64_t seq, struct str call);
+        enum repair_class (*classify)(
+            void *ctx, struct str run, uint64_t seq, struct str call, struct repair_facts *facts);
 };
 
 #endif

@@ -22,6 +22,7 @@
 #define BATCH_MAX 1000
 #define ID_MAX 256          /* bytes of a conversation, project or message id */
 #define CALL_ID_MAX 1024    /* bytes of a tool call id; longer ones are refused */
+#define CALL_STEPS_MAX 200  /* of a tool call, in its result; the run's journal has all */
 #define PLAIN_NAME_MAX 64   /* an id of this many safe characters is its own file name */
 #define PAIRING_WINDOW 1000 /* records that a result may lie behind its call */
 #define TITLE_MAX (4 * KIB)

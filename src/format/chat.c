@@ -8,7 +8,10 @@
  * content is one text; attachments are blocks (blocks.h). A tool call holds its result; there are
  * no tool messages. state is
  *
- *   pending       no result yet
+ *   pending       no result, and nothing more is known
+ *   waiting       a live run has not started it yet; it may wait for permission
+ *   running       a live run carries it out; runId says which
+ *   not_dispatched, indeterminate, cut, interrupted   no result will come (model/repair.h)
  *   complete      result
  *   error         error: what the tool said when it failed
  *   interrupted   error or result: it was stopped
@@ -142,7 +145,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                 said |= str_is(x->key, "\"state\"");
         if (!said)
                 writing_text(w, "state",
-                    !p->peer         ? "pending"
+                    !p->peer         ? (p->state ? p->state : "pending")
                     : r->interrupted ? "interrupted"
                     : r->error       ? "error"
                                      : "complete");
@@ -155,6 +158,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         writing_raw(w, "duration", figure(r->duration, p->duration));
         writing_raw(w, "steps", figure(r->steps, p->steps));
         writing_raw(w, "ref", figure(r->ref, p->ref));
+        writing_raw(w, "runId", p->run);
         write_display(w, p, r);
         writing_extras(w, m, "tool_calls", p->extras, false);
         jsonw_object_end(&w->json);

@@ -208,6 +208,15 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         return 0;
 }
 
+/* Runs that died with an earlier server are completed before anybody asks. Whoever opens one of
+ * their conversations meanwhile does it first. */
+static void *recover(void *arg)
+{
+        struct server *s = arg;
+        steno_recover(s->store, NULL, NULL);
+        return NULL;
+}
+
 int server_start(const struct server_options *opt, struct server **out, struct steno_error *err)
 {
         struct server *s = calloc(1, sizeof *s);
@@ -231,7 +240,8 @@ int server_start(const struct server_options *opt, struct server **out, struct s
                 rc = http_start(s, &address.any, err);
         if (rc == 0) {
                 s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
-                if (!s->ticking ||
+                s->recovering = pthread_create(&s->recoverer, NULL, recover, s) == 0;
+                if (!s->ticking || !s->recovering ||
                     asprintf(&s->address, "http://%s:%d/#token=%s", s->host, s->port, token) < 0)
                         rc = error_nomem(err);
         }
@@ -269,6 +279,8 @@ void server_stop(struct server *s)
                 http_quiesce(s);
         if (s->ticking)
                 pthread_join(s->ticker, NULL);
+        if (s->recovering)
+                pthread_join(s->recoverer, NULL);
         /* Runs are ended first, so that readers still get their last events. */
         runner_free(s->chat);
         s->chat = NULL;

@@ -49,6 +49,8 @@ struct server {
         struct server_tally *tally; /* or NULL */
         pthread_t ticker;
         bool ticking;
+        pthread_t recoverer;
+        bool recovering;
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
         atomic_uint under_way;

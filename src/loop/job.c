@@ -114,7 +114,7 @@ static int job_step(struct steno_tool_call *call, const char *text, uint64_t don
                 rc = journal_event_end(&e, job->journal);
                 if (rc)
                         error_set(err, rc, "the run's log cannot be written");
-                if (job->step_count++ < JOB_STEPS_MAX) {
+                if (job->step_count++ < CALL_STEPS_MAX) {
                         if (job->steps.n)
                                 buf_putc(&job->steps, ',');
                         struct jsonw w = jsonw_to(&job->steps);

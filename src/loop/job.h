@@ -17,7 +17,6 @@
 #include "tool/tool.h"
 
 #define JOB_GRACE_MS 2000 /* between a stop or a deadline and letting go */
-#define JOB_STEPS_MAX 200 /* kept in the tool message; events have all */
 
 /* Where jobs say that they are done. */
 struct job_board {

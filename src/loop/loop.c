@@ -347,10 +347,8 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
         c->board = job_board_new();
         if (!c->board)
                 return error_nomem(err);
-        /* From here on no other run changes the history. */
+        /* From here on no other run changes the history, and none that died is incomplete. */
         rc = steno_run_claim(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
-        if (rc == 0)
-                rc = loop_recover(c->opt.store, c->opt.conv, err);
         c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
         if (rc == 0 && c->nudge)
                 rc = loop_check_continue(c, err);

@@ -5,7 +5,6 @@
  *   loop_turn.c      one model call: history in, reply out
  *   loop_calls.c     the tool calls of one reply
  *   loop_messages.c  the messages the loop writes, and telling of them
- *   loop_recovery.c  what a run that died left behind
  *   loop_continue.c  whether there is something to continue
  *   loop_final.c     what is told of the run's calls at its end
  */
@@ -49,6 +48,9 @@ struct loop {
         char message_id[CHAT_ID]; /* of the current reply */
         char repeat_key[65];      /* of the latest call */
         unsigned repeats;         /* how often it came in a row */
+        uint64_t asked_at;        /* last seq of the log when the history was read */
+        uint64_t last_stored;     /* seq of the message that it stored last */
+        uint64_t caller;          /* seq of the reply whose calls are carried out */
         uint64_t before;          /* last seq of the log before the run wrote anything */
         struct buf callers;       /* ids of its replies with calls, each with its NUL */
 
@@ -85,9 +87,6 @@ int loop_note_exit(char **message, size_t *n, const struct tool_result *result, 
 /* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);
-/* The error message RUN_DIED that keeps text of a run that died. */
-int loop_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
-    struct str text, struct str thinking);
 
 /* ---- loop_turn.c ---- */
 
@@ -101,11 +100,6 @@ int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err);
 
 /* Carries out the calls of a reply; afterwards each has a stored result. */
 int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error *err);
-
-/* ---- loop_recovery.c ---- */
-
-/* Completes what dead runs left; STENO_ECONFLICT while a live run holds the conversation. */
-int loop_recover(struct steno_store *store, struct steno_conv *conv, struct steno_error *err);
 
 /* ---- loop_final.c ---- */
 

@@ -24,6 +24,7 @@ enum slot_state {
 };
 
 struct slot {
+        struct loop *c;
         const struct reply_call *call;
         const struct tool *tool;
         enum slot_state state;
@@ -190,6 +191,23 @@ static int64_t deadline_of(const struct loop *c, const struct tool *tool, int64_
         return c->deadline && c->deadline < end ? c->deadline : end;
 }
 
+/* The output became a file. Errors are ignored on purpose: the next event meets them as well. */
+static void note_output(void *ctx, const char *ref)
+{
+        struct slot *s = ctx;
+        struct buf data;
+        buf_init(&data, 64 * KIB);
+        struct jsonw w = jsonw_to(&data);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "call", s->call->id);
+        jsonw_field_cstr(&w, "ref", ref);
+        jsonw_object_end(&w);
+        if (!data.failed)
+                steno_run_event(s->c->run, event_name(STENO_EVENT_OUTPUT), data.p, data.n,
+                    STENO_PROCESS, NULL, NULL);
+        buf_release(&data);
+}
+
 static int begin_output(struct work *w, struct slot *s, struct steno_error *err)
 {
         struct steno_output_options opt = {
@@ -199,6 +217,8 @@ static int begin_output(struct work *w, struct slot *s, struct steno_error *err)
             .server = s->tool->server,
             .terminal = s->tool->flags & TOOL_TERMINAL,
             .context_tools = toolset_find(&w->c->tools, STR("context_read")) != NULL,
+            .on_ref = note_output,
+            .on_ref_ctx = s,
         };
         if (s->tool->flags & TOOL_INLINE) {
                 opt.max_inline_chars = MESSAGE_MAX;
@@ -499,6 +519,7 @@ int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error
         int rc = 0;
         for (size_t i = 0; i < w.count; i++) {
                 struct slot *s = &w.slots[i];
+                s->c = c;
                 s->call = &reply->calls[i];
                 s->tool = toolset_find(&c->tools, str_of(s->call->name));
                 buf_init(&s->words, 64 * KIB);

@@ -19,6 +19,8 @@ static int into_buf(void *ctx, const void *p, size_t n)
 void loop_note_caller(struct loop *c)
 {
         buf_put(&c->callers, c->message_id, strlen(c->message_id) + 1);
+        c->caller = c->last_stored;
+        steno_run_set_caller(c->run, c->caller);
 }
 
 /* Is it one of the messages in which this run made calls? */

@@ -30,17 +30,22 @@ static void put_origin(struct jsonw *w, const struct loop *c)
         jsonw_field_cstr(w, "runId", steno_run_id(c->run));
 }
 
-/* `format` NULL: Steno's own, openai. */
-static int append(
-    struct loop *c, struct str json, const char *format, uint32_t flags, struct steno_error *err)
+/* `format` NULL: Steno's own, openai. `of` is 0, or the seq of the call that it answers. */
+static int append(struct loop *c, struct str json, const char *format, uint32_t flags, uint64_t of,
+    struct steno_error *err)
 {
         struct steno_append_options opt = {.size = sizeof(opt),
             .durability = STENO_FULL,
             .flags = flags,
             .format = format,
-            .via = c->via};
+            .via = c->via,
+            .of_seq = of};
         struct steno_receipt *receipt = NULL;
-        int rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
+        int rc = steno_run_check(c->run, err);
+        if (rc == 0)
+                rc = steno_append(c->opt.conv, json.p, json.n, &opt, &receipt, err);
+        if (rc == 0)
+                c->last_stored = steno_receipt_first_seq(receipt);
         steno_receipt_free(receipt);
         return rc;
 }
@@ -48,7 +53,7 @@ static int append(
 static int append_buf(struct loop *c, struct buf *b, struct steno_error *err)
 {
         int rc = buf_check(b, err);
-        return rc ? rc : append(c, buf_str(b), NULL, 0, err);
+        return rc ? rc : append(c, buf_str(b), NULL, 0, 0, err);
 }
 
 /* ---- the user ---- */
@@ -197,7 +202,7 @@ int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_err
                 rc = buf_check(&json, err);
         }
         if (rc == 0)
-                rc = append(c, buf_str(&json), c->provider->format, 0, err);
+                rc = append(c, buf_str(&json), c->provider->format, 0, 0, err);
         if (rc == 0)
                 tell_assistant(c, &json);
         buf_release(&came);
@@ -265,20 +270,6 @@ int loop_store_end(struct loop *c, const char *reason, const char *code, const c
         reply_fault_set(&fault, code, true, "%s", words);
         loop_make_id("msg_", c->message_id);
         return loop_store_fault(c, reason, &fault, none, none, err);
-}
-
-int loop_put_died(struct buf *out, const char *message_id, const char *run_id, const char *mode,
-    struct str text, struct str thinking)
-{
-        struct reply_fault fault = {0};
-        reply_fault_set(&fault, "RUN_DIED", true,
-            "the program ended while this reply was arriving; the text is what had come");
-        struct jsonw w = jsonw_to(out);
-        put_fault_message(&w, message_id, &fault, text, thinking);
-        jsonw_field_cstr(&w, "mode", mode);
-        jsonw_field_cstr(&w, "runId", run_id);
-        jsonw_object_end(&w);
-        return out->failed;
 }
 
 /* ---- tools ---- */
@@ -435,7 +426,7 @@ int loop_store_result(struct loop *c, const struct reply_call *call, const struc
 {
         /* The output was judged when it was written; a note that was added to it changes nothing.
          */
-        int rc = append(c, message, NULL, STENO_DECIDED, err);
+        int rc = append(c, message, NULL, STENO_DECIDED, c->caller, err);
         if (rc)
                 return rc;
         if (c->opt.on_tool_message)

@@ -19,6 +19,10 @@ static int into_buf(void *ctx, const void *p, size_t n)
 /* The stored history in the format that the provider asks for. */
 static int put_history(struct loop *c, struct buf *out, struct steno_error *err)
 {
+        /* Before the view: what comes in between may be in it, but nothing before this is not. */
+        int found = steno_conv_last_seq(c->opt.conv, &c->asked_at, err);
+        if (found)
+                return found;
         struct steno_view_options opt = {.size = sizeof(opt),
             .format = c->provider->format,
             .edit_strategies = c->opt.edit_strategies,
@@ -76,6 +80,24 @@ static void count_tokens(struct loop *c, const struct reply *reply, struct str h
         c->tokens += n;
 }
 
+/* So that the text of a reply that never comes to its end knows what it answers. */
+static int note_request(struct loop *c, struct steno_error *err)
+{
+        struct buf data;
+        buf_init(&data, 4 * KIB);
+        struct jsonw w = jsonw_to(&data);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "messageId", c->message_id);
+        jsonw_field_u64(&w, "after", c->asked_at);
+        jsonw_object_end(&w);
+        int rc = buf_check(&data, err);
+        if (rc == 0)
+                rc = steno_run_event(c->run, event_name(STENO_EVENT_REQUEST), data.p, data.n,
+                    STENO_PROCESS, NULL, err);
+        buf_release(&data);
+        return rc;
+}
+
 static int ask(struct loop *c, struct str history, const char *require_tool, struct reply *reply,
     struct steno_error *err)
 {
@@ -102,6 +124,9 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
         journal_message(&c->journal, c->message_id);
         c->turns++;
         reply_clear(reply);
+        int noted = note_request(c, err);
+        if (noted)
+                return noted;
         int rc = c->client->complete(c->client, &request, &hooks, reply, err);
         journal_flush(&c->journal);
         int stored = journal_check(&c->journal, err);

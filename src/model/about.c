@@ -107,6 +107,7 @@ void about_write(const struct about *a, struct buf *out)
         put_outs(&w, a);
         put_number(&w, "of", a->of);
         put_text(&w, "via", a->via);
+        put_number(&w, "after", a->after);
         put_text(&w, "own_id", a->own_id);
         put_text(&w, "source", a->source);
         put_text(&w, "key", a->key);
@@ -121,6 +122,7 @@ void about_write(const struct about *a, struct buf *out)
         put_mark(&w, "keep", a->keep_output);
         put_mark(&w, "inline", a->inlined);
         put_mark(&w, "lost", a->lost);
+        put_mark(&w, "recovered", a->recovered);
         put_text(&w, "leaf", a->leaf);
         put_text(&w, "salt", a->salt);
         jsonw_object_end(&w);
@@ -252,7 +254,7 @@ static void get_mark(struct reader *r, json_ref key, json_ref v, struct about *o
                 bool *to;
         } marks[] = {{"own", &out->own_fields}, {"off", &out->off_context}, {"error", &out->error},
             {"orphan", &out->orphan}, {"duplicate", &out->duplicate}, {"keep", &out->keep_output},
-            {"inline", &out->inlined}, {"lost", &out->lost}};
+            {"inline", &out->inlined}, {"lost", &out->lost}, {"recovered", &out->recovered}};
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
                 if (json_is(r->j, key, marks[i].key))
                         *marks[i].to = json_bool(r->j, v, false);
@@ -287,6 +289,8 @@ static void get_members(struct reader *r, struct about *out)
                         get_outs(r, v, out);
                 else if (json_is(j, key, "of"))
                         json_u64(j, v, &out->of);
+                else if (json_is(j, key, "after"))
+                        json_u64(j, v, &out->after);
                 else if (json_is(j, key, "prev"))
                         json_u64(j, v, &out->prev);
                 else if (json_is(j, key, "len"))

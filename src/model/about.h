@@ -78,6 +78,7 @@ struct about {
         size_t out_count;
         uint64_t of;       /* of a result that a run wrote: seq of the message with its call */
         struct str via;    /* of a model's reply: the endpoint that made it, a space, the model */
+        uint64_t after;    /* of what was recovered: seq of the record that it stands behind */
         struct str own_id; /* the id that the message carries, where its record has another */
         struct str source; /* of what was imported: a hash of the entry that it was made from */
         struct str key;    /* idempotency key, on a batch's first record */
@@ -98,6 +99,7 @@ struct about {
         bool keep_output;  /* the client stored it in full: views give it back in full */
         bool inlined;      /* its append said that outputs over the store's limits stay in line */
         bool lost;         /* a tombstone of what was damaged */
+        bool recovered;    /* written in place of a run that died */
 };
 
 /*

@@ -127,6 +127,8 @@ struct part {
 
         /* what Steno and chat pages know of a call; raw values, mostly absent */
         struct str duration, steps, invoked_at, ref;
+        struct str run;    /* raw: of an open call, the id of the run that made it */
+        const char *state; /* of an open call: what is known of it (repair_class_name), or NULL */
         /* how a page shows it: of a result returnDisplay, of a call the other two */
         struct str display, display_name, description;
 
@@ -150,6 +152,7 @@ enum shape {
 struct message {
         const struct format *origin; /* NULL: made here */
         uint64_t seq;                /* of its record, or its place in the history from 1 */
+        uint64_t of; /* of a result: seq of the message with its call; 0: not known */
         enum role role;
         struct str native_role; /* string: the role as it stood */
         struct str raw;         /* the message as it stood; absent: touched or made */

@@ -265,12 +265,36 @@ static struct call *find_derived(
         return NULL;
 }
 
-static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id)
+/* The call of that id in the message at `of`, and no other. */
+static struct call *find_of(
+    struct pairing *p, uint64_t of, struct str id, struct call **answered, bool *gone)
+{
+        uint64_t hash = hash_64(id.p, id.n);
+        struct call *best = NULL;
+        *answered = NULL;
+        *gone = false;
+        for (uint32_t i = p->buckets[hash & (p->bucket_count - 1)]; i != NONE && i >= p->first;
+             i = p->calls[i].older) {
+                struct call *c = &p->calls[i];
+                if (c->seq != of || !has_id(p, c, hash, id))
+                        continue;
+                *gone = *gone || c->gone;
+                if (c->answered && !c->gone)
+                        *answered = c;
+                else if (!c->gone)
+                        best = c;
+        }
+        return best;
+}
+
+/* `of` is 0, or the seq of the message that made the call. */
+static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id, uint64_t of)
 {
         struct call *answered;
         bool gone;
-        struct call *open = find_open(p, seq, id, &answered, &gone);
-        if (!open && !answered)
+        struct call *open =
+            of ? find_of(p, of, id, &answered, &gone) : find_open(p, seq, id, &answered, &gone);
+        if (!open && !answered && !of)
                 open = find_derived(p, seq, id, &answered, &gone);
         struct call *c = open ? open : answered;
         if (!c)
@@ -314,7 +338,7 @@ int pairing_add(
         for (size_t i = 0; i < about->call_count; i++)
                 add_call(p, seq, (uint32_t)i, about->calls[i]);
         for (size_t i = 0; i < about->answer_count; i++)
-                matches[i] = match(p, seq, about->answers[i]);
+                matches[i] = match(p, seq, about->answers[i], about->of);
         if (about->answer_count)
                 p->answered = true;
         return 0;
@@ -437,7 +461,7 @@ static void replace(
                 add_call(p, place, (uint32_t)i, about->calls[i]);
         move_calls(p, place, (uint32_t)about->call_count);
         for (size_t i = 0; i < about->answer_count; i++) {
-                struct pairing_match m = match(p, place, about->answers[i]);
+                struct pairing_match m = match(p, place, about->answers[i], about->of);
                 /* The call that the old one answered may have left the window, or gone. */
                 bool kept = m.verdict == PAIRING_ORPHAN && matches[i].verdict == PAIRING_OK;
                 matches[i] = kept ? (struct pairing_match){.verdict = PAIRING_OK} : m;

@@ -27,6 +27,7 @@ static const struct {
     [REPAIR_INTERRUPTED] = {"interrupted",
         "[This tool call was stopped before it finished. It may have had effects in part.]"},
     [REPAIR_RUNNING] = {"running", "[This tool is still running. Its result is not there yet.]"},
+    [REPAIR_WAITING] = {"waiting", "[This tool has not been started yet.]"},
     [REPAIR_ORPHAN] = {"orphan", "a result without a call was left out"},
     [REPAIR_DUPLICATE] = {"duplicate", "a second result for the same call was left out"},
     [REPAIR_MOVED] = {"moved", "a result was moved to its call"},
@@ -90,6 +91,7 @@ static int link_message(struct link *l, struct message *m)
         for (size_t i = 0; i < m->count; i++)
                 if (m->parts[i].kind == PART_RESULT)
                         a.answers[a.answer_count++] = repair_id(&m->parts[i], l->arena);
+        a.of = m->of;
         if (pairing_add(l->pairing, m->seq, &a, l->matches) || l->arena->failed)
                 return STENO_ENOMEM;
         size_t k = 0;
@@ -310,14 +312,52 @@ static bool is_cut(struct repair *r, const struct part *call)
         return text.n && !json_valid(text.p, text.n, NULL);
 }
 
+static enum repair_class classify(
+    struct repair *r, const struct message *m, const struct part *call, struct repair_facts *facts)
+{
+        enum repair_class class = REPAIR_UNRECORDED;
+        *facts = (struct repair_facts){0};
+        if (r->opt->classify)
+                class = r->opt->classify(
+                    r->opt->classify_ctx, m->seq, repair_id(call, r->arena), facts);
+        return class == REPAIR_UNRECORDED && is_cut(r, call) ? REPAIR_CUT : class;
+}
+
+/* The text of the class, and where the output is that had arrived. */
+static struct str text_of(struct repair *r, enum repair_class class, const struct repair_facts *f)
+{
+        struct str text = str_of(classes[class].text);
+        static const char BEFORE[] = " What had arrived of its output is stored as ";
+        size_t n = text.n + sizeof BEFORE + f->ref_id.n + 2;
+        char *longer = f->ref_id.n ? arena_alloc(r->arena, n) : NULL;
+        if (!longer)
+                return text;
+        int len = snprintf(longer, n, "%.*s%s%.*s.]", (int)text.n - 1, text.p, BEFORE,
+            (int)f->ref_id.n, f->ref_id.p);
+        return str_span(longer, (size_t)len);
+}
+
+/* A page shows the call as it is. */
+static void tell_state(struct repair *r, const struct message *m, struct part *call)
+{
+        struct repair_facts f;
+        enum repair_class class = classify(r, m, call, &f);
+        if (class == REPAIR_UNRECORDED)
+                return;
+        call->state = classes[class].name;
+        call->run = f.run;
+        if (!call->steps.p)
+                call->steps = f.steps;
+        if (!call->invoked_at.p)
+                call->invoked_at = f.invoked_at;
+        if (!call->ref.p)
+                call->ref = f.ref;
+}
+
 static int put_synthetic(struct repair *r, const struct message *m, struct part *call, size_t n)
 {
-        struct str id = repair_id(call, r->arena);
-        enum repair_class class = REPAIR_UNRECORDED;
-        if (r->opt->classify)
-                class = r->opt->classify(r->opt->classify_ctx, m->seq, id);
-        if (class == REPAIR_UNRECORDED && is_cut(r, call))
-                class = REPAIR_CUT;
+        struct repair_facts facts;
+        enum repair_class class = classify(r, m, call, &facts);
         struct message *made = message_new(r->arena, ROLE_TOOL, 1);
         char *name = arena_alloc(r->arena, 48);
         if (!made || !name)
@@ -333,7 +373,10 @@ static int put_synthetic(struct repair *r, const struct message *m, struct part 
             .error = true,
             .interrupted = class == REPAIR_INTERRUPTED,
             .output_kind = OUTPUT_TEXT,
-            .output = str_of(classes[class].text),
+            .output = text_of(r, class, &facts),
+            .steps = facts.steps,
+            .invoked_at = facts.invoked_at,
+            .ref = facts.ref,
             .peer = call,
         };
         call->peer = &made->parts[0];
@@ -344,13 +387,15 @@ static int put_synthetic(struct repair *r, const struct message *m, struct part 
 /* For the calls of the messages that were put from `from` on. */
 static int put_missing(struct repair *r, size_t from, size_t to)
 {
-        for (size_t i = from; r->opt->synthesize && i < to; i++) {
+        for (size_t i = from; i < to; i++) {
                 struct message m = r->out[i];
                 for (size_t k = 0, n = 0; k < m.count; k++) {
                         struct part *call = &m.parts[k];
                         if (call->kind != PART_CALL)
                                 continue;
-                        if (!call->peer && put_synthetic(r, &m, call, n))
+                        if (!call->peer && !r->opt->synthesize)
+                                tell_state(r, &m, call);
+                        else if (!call->peer && put_synthetic(r, &m, call, n))
                                 return STENO_ENOMEM;
                         n++;
                 }

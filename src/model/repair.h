@@ -29,6 +29,7 @@ enum repair_class {
         REPAIR_CUT,            /* the arguments were cut off, so it was not run */
         REPAIR_INTERRUPTED,    /* stopped */
         REPAIR_RUNNING,        /* a live run holds it */
+        REPAIR_WAITING,        /* a live run holds it, and has not started the tool yet */
         /* what else is reported */
         REPAIR_ORPHAN,    /* a result without a call: left out */
         REPAIR_DUPLICATE, /* a second result: left out */
@@ -41,6 +42,16 @@ const char *repair_class_name(enum repair_class c);
 /* What a model reads in place of the result; plain text that needs no escapes. */
 const char *repair_class_text(enum repair_class c);
 
+/* What is known of an open call beside its class: raw JSON values, absent where they are not known.
+ */
+struct repair_facts {
+        struct str run;        /* the run's id */
+        struct str steps;      /* an array */
+        struct str invoked_at; /* a string */
+        struct str ref;        /* the artifact that holds what had arrived of its output */
+        struct str ref_id;     /* its id, as text that needs no escapes */
+};
+
 struct repair_note {
         enum repair_class class;
         uint64_t seq;    /* of the call, or of the result that was left out or moved */
@@ -49,11 +60,13 @@ struct repair_note {
 };
 
 struct repair_options {
-        /* Open calls get a result. Else they stay open, which a page wants and a model refuses. */
+        /* Open calls get a result. Else they stay open, which a page wants and a model refuses; the
+         * call then says its state and what is known of it. */
         bool synthesize;
         /* The class of an open call; NULL: unrecorded. `id` is text. Of one that is unrecorded the
          * arguments may show that it was cut. */
-        enum repair_class (*classify)(void *ctx, uint64_t seq, struct str id);
+        enum repair_class (*classify)(
+            void *ctx, uint64_t seq, struct str id, struct repair_facts *facts);
         void *classify_ctx;
         void (*on_note)(void *ctx, const struct repair_note *note); /* may be NULL */
         void *note_ctx;

@@ -36,7 +36,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FORMATS = ("openai", "responses", "anthropic", "gemini", "acontext", "toolmessage2", "toolmessage",
            "chat", "legacy")
 DERIVED = re.compile(
-    r"(^|/)(ids\.idx|\.idx/.*|index\.db(-wal|-shm)?|recent|recent\.old|figures\.json)$")
+    r"(^|/)(ids\.idx|\.idx/.*|index\.db(-wal|-shm)?|recent|recent\.old|figures\.json"
+    r"|runs/\.claim|runs/\.seen)$")
 WORKERS = 3
 # What a page of the server is asked with; larger than any golden conversation.
 HTTP_LIMIT = 100
@@ -229,6 +230,8 @@ def runs(store):
         if os.path.basename(top) != "runs":
             continue
         for name in names:
+            if name.startswith("."):
+                continue
             with open(os.path.join(top, name), encoding="utf-8", errors="replace") as f:
                 try:
                     data = json.loads(f.readline())["data"]
@@ -236,6 +239,27 @@ def runs(store):
                     continue
             found.append((data["project"], data["id"]))
     return sorted(found)
+
+
+def dead(store):
+    """{folder: "project/conversation"} of those with a run that has no end: whoever reads one first
+    completes it."""
+    found = {}
+    for top, _, names in os.walk(os.path.join(store, "projects")):
+        if os.path.basename(top) != "runs":
+            continue
+        for name in names:
+            with open(os.path.join(top, name), encoding="utf-8", errors="replace") as f:
+                lines = f.read().splitlines()
+            if any('"type":"run_finished"' in line for line in lines):
+                continue
+            try:
+                data = json.loads(lines[0])["data"]
+            except (IndexError, ValueError, KeyError):
+                continue
+            found[os.path.relpath(os.path.dirname(top), store)] = "%s/%s" % (
+                data["project"], data["conversation"])
+    return found
 
 
 def ask_store(program):

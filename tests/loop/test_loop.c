@@ -564,30 +564,6 @@ static void merging(void **state)
         world_end(&w);
 }
 
-static void rescue(void **state)
-{
-        (void)state;
-        struct world w;
-        world_init(
-            &w, SCRIPT("[{\"thinking\":\"hmm\",\"text\":\"seen by someone\"}," SAY("again") "]"));
-        assert_int_equal(world_run(&w), 0);
-        fake_kill(1);
-        w.opt.prompt = NULL;
-        w.opt.flags = STENO_LOOP_CONTINUE;
-        w.opt.script_json = SCRIPT(SAY("the rest"));
-        assert_int_equal(world_run(&w), 0);
-        assert_int_equal(fake_count(), 3);
-        assert_true(has(fake_message(1), "\"content\":\"seen by someone\""));
-        assert_true(has(fake_message(1), "\"reasoning_content\":\"hmm\""));
-        assert_true(has(fake_message(1), "\"code\":\"RUN_DIED\""));
-        assert_true(has(fake_message(1), "\"runId\":\"run_1\""));
-        assert_true(has(fake_message(2), "the rest"));
-
-        assert_int_equal(world_run(&w), STENO_EPROTO);
-        assert_int_equal(fake_count(), 3);
-        world_end(&w);
-}
-
 static void live_run(void **state)
 {
         (void)state;
@@ -669,7 +645,6 @@ int main(void)
                 0, 0},
             {"a tool that never returns is left behind and the loop goes on", left_behind, 0, 0, 0},
             {"pieces of text are merged over at most 50 ms", merging, 0, 0, 0},
-            {"text of a run that died is kept once when continued (F15)", rescue, 0, 0, 0},
             {"a conversation with a live run is refused", live_run, 0, 0, 0},
             {"wrong options write nothing", options, 0, 0, 0},
             {"whichever write fails, nothing is told that is not stored", every_write_fails, 0, 0,

@@ -135,8 +135,10 @@ static void results_of_two_turns_in_one_message_come_apart(void **state)
         repaired("Ca u Cb Rab", "Ca Ra u Cb Rb", "moved a@4");
 }
 
-static enum repair_class classify(void *ctx, uint64_t seq, struct str id)
+static enum repair_class classify(
+    void *ctx, uint64_t seq, struct str id, struct repair_facts *facts)
 {
+        (void)facts;
         (void)ctx;
         (void)seq;
         return str_is(id, "a") ? REPAIR_INDETERMINATE : REPAIR_CUT;

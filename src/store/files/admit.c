@@ -115,6 +115,30 @@ int admit_targets(struct group *g, struct append_request *q)
         return 0;
 }
 
+/* ---- the expected seq ---- */
+
+/* More than one dead run leaves. */
+#define RECOVERED_MAX 4096
+
+static int stop_at_other(void *ctx, const struct files_record *r)
+{
+        uint64_t *count = ctx;
+        struct arena arena;
+        struct about about;
+        arena_init(&arena);
+        bool recovered = !r->damaged && ++*count <= RECOVERED_MAX &&
+                         about_read(r->rec.x, &arena, &about, NULL) == 0 && about.recovered;
+        arena_release(&arena);
+        return !recovered;
+}
+
+bool admit_expected(struct group *g, uint64_t seq)
+{
+        uint64_t count = 0;
+        return seq < g->seq && g->seq == g->conv->at.last_seq &&
+               files_read(g->conv, seq, stop_at_other, &count, NULL) == 0;
+}
+
 /* ---- pairing ---- */
 
 /* A batch that is refused never gets the seqs that its messages would have had. */
@@ -161,7 +185,9 @@ static int pair_batch(struct group *g, struct append_request *q, struct pairing 
                         return error_nomem(&q->err);
                 about->orphan = about->duplicate = false;
                 for (size_t k = 0; k < about->answer_count; k++) {
-                        if (m[k].verdict == PAIRING_OK)
+                        /* What a run's journal says is true, however late it comes. */
+                        bool late = about->of && about->of + PAIRING_WINDOW < g->seq + 1 + i;
+                        if (m[k].verdict == PAIRING_OK || late)
                                 continue;
                         if (!b->record)
                                 return refuse_result(g, q, i, about->answers[k], &m[k]);

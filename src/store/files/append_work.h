@@ -71,6 +71,9 @@ enum admission {
 int replay_admit_ids(struct group *g, struct append_request *q);
 /* admit.c: amendments know their targets by the ids that the log has for them. */
 int admit_names(struct group *g, struct append_request *q);
+/* admit.c: is all that came behind `seq` what was completed of a run that died? A writer that had
+ * seen everything before has seen all that others wrote. */
+bool admit_expected(struct group *g, uint64_t seq);
 /* admit.c: the targets of amendments can be seen. ADMIT_NEW, ADMIT_LATER when another amendment
  * goes first, or negative. */
 int admit_targets(struct group *g, struct append_request *q);

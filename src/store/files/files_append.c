@@ -174,7 +174,7 @@ static int admit(struct group *g, struct append_request *q)
                 rc = replay_admit_ids(g, q);
         if (rc)
                 return rc;
-        if (b->expect && b->expected_seq != g->seq)
+        if (b->expect && b->expected_seq != g->seq && !admit_expected(g, b->expected_seq))
                 return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
                     (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
         uint64_t amend = g->amend;

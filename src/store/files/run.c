@@ -65,10 +65,11 @@ static void log_free(struct run_log *log)
 
 static int first_line(struct files_conv *conv, struct str id, struct str mode, struct buf *out)
 {
-        char at[TIME_TEXT];
+        char at[TIME_TEXT], boot[40];
         struct buf data;
         buf_init(&data, 64 * KIB);
         struct jsonw w = jsonw_to(&data);
+        conv->store->env->boot(conv->store->env, boot);
         time_format(conv->store->env->now(conv->store->env), at);
         jsonw_object(&w);
         jsonw_field_u64(&w, "v", 1);
@@ -76,6 +77,7 @@ static int first_line(struct files_conv *conv, struct str id, struct str mode, s
         jsonw_field_cstr(&w, "project", conv->project_id);
         jsonw_field_cstr(&w, "conversation", conv->id);
         jsonw_field_str(&w, "mode", mode);
+        jsonw_field_cstr(&w, "boot", boot);
         jsonw_object_end(&w);
         run_line_write(
             out, &(struct run_event){.at = str_of(at), .type = STR("run"), .data = buf_str(&data)});

@@ -17,6 +17,8 @@
  *   J5  A sync covers all that was written before it, whoever wrote it.
  *   J6  A run holds flock (exclusive) on runs/.claim from before it writes anything until it ends,
  *       so a conversation has at most one live run, whatever thread, process or server runs it.
+ *   J7  The claim names the one run that may not have ended. Another id replaces it only when that
+ *       run has, so whoever completes what a dead run left looks at one journal, not at all.
  *
  * Reading takes no lock. Knows nothing of what events mean, except the type that ends a run.
  */
@@ -27,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "base/limits.h"
 #include "store/files/files.h"
 
 #define RUN_AHEAD 1000
@@ -44,10 +47,30 @@ typedef int (*run_event_fn)(void *ctx, const struct run_event *e);
 
 struct run_claim;
 
-/* Claims the conversation for run `id` (J6). STENO_ECONFLICT names the run that has it. */
+/* Claims the conversation, which stays open as long, for run `id` (J6). STENO_ECONFLICT names the
+ * run that has it. 1: the run that claimed before did not end, and must be completed first (J7). */
 int run_claim(
     struct files_conv *conv, struct str id, struct run_claim **out, struct steno_error *err);
-void run_claim_release(struct run_claim *claim);
+/* `finished`: the run's last event is on the disk, and all that it showed is stored. */
+void run_claim_release(struct run_claim *claim, bool finished);
+/* STENO_ECONFLICT: somebody took the run over, and its holder must not write any more. */
+int run_claim_check(struct run_claim *claim, struct steno_error *err);
+
+/* What became of the run that claimed last. */
+enum run_life {
+        RUN_ENDED,   /* it came to its end, or there was none */
+        RUN_LIVE,    /* somebody holds it */
+        RUN_DEAD,    /* it has to be completed */
+        RUN_FAILED,  /* it ended, and may have shown what it could not store */
+        RUN_UNKNOWN, /* earlier versions left runs here, and any of them may be dead */
+};
+/* `name` becomes the journal's where there is one. Takes no lock. */
+int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
+    struct steno_error *err);
+/* Of any run: it has no last event, and nobody will write one. */
+bool run_is_dead(struct files_conv *conv, const char *name);
+/* It was completed: from now on nobody needs to look at it. */
+void run_settle(struct files_conv *conv, const char *name);
 
 /* ---- writing ---- */
 

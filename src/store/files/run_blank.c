@@ -20,8 +20,8 @@
 #define NEW_NAME ".purge"
 
 /* A run_error may quote a provider, which may quote the message. */
-static const enum steno_event KEPT[] = {
-    STENO_EVENT_DISPATCH, STENO_EVENT_RUN_STARTED, STENO_EVENT_RUN_FINISHED};
+static const enum steno_event KEPT[] = {STENO_EVENT_REQUEST, STENO_EVENT_DISPATCH,
+    STENO_EVENT_OUTPUT, STENO_EVENT_RUN_STARTED, STENO_EVENT_RUN_FINISHED};
 
 static bool is_kept(const struct run_event *e)
 {

@@ -1,14 +1,16 @@
 /*
- * run_claim.c - one run at a time (run.h, J6): runs/.claim, locked by the run that is live.
+ * run_claim.c - one run at a time (run.h, J6 and J7): runs/.claim, locked by the run that is live.
  *
- * The file's text is the id of the run that claimed last. It is written while the conversation's
- * lock is held, and so is every look at it, so whoever finds the claim taken reads the right id.
- * The text of a claim that nobody holds means nothing.
+ * The text of the file is three lines: the id of the run that claimed last and has not finished as
+ * far as is known, the generation of the claim, and a number that its holder counts up every few
+ * seconds. It is empty when the last run came to its end. The first two are written while the
+ * conversation's lock is held.
  */
 #include "store/files/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -17,59 +19,263 @@
 #include "base/limits.h"
 #include "base/wait.h"
 #include "store/files/conv.h"
+#include "store/files/run_lease.h"
 
 #define CLAIM ".claim"
+#define CLAIM_PATH "runs/" CLAIM
 
 struct run_claim {
+        struct files_conv *conv; /* borrowed */
         const struct fs *fs;
         int fd;
+        struct run_lease lease; /* as we wrote it */
+        bool lost;              /* somebody else took the run over; under the mutex */
+        bool beats;             /* the thread runs */
+        bool ending;
+        pthread_t thread;
+        pthread_mutex_t mutex;
+        pthread_cond_t end;
 };
 
 /* A run whose last event is written has only to let go, which takes it a moment. */
 #define LETTING_GO_MS 5000
 #define LOOK_AGAIN_MS 5
 
-/* The id of the run that holds the claim; "" when it cannot be read. */
-static void read_holder(const struct fs *fs, int fd, char id[ID_MAX + 1])
+/* ---- the text ---- */
+
+/* The number that is counted up has a fixed width, so that it is changed in place. */
+static void lease_write(const struct run_lease *l, struct buf *out)
 {
-        ssize_t n = fs_pread_all(fs, fd, id, ID_MAX, 0);
-        id[n > 0 ? n : 0] = '\0';
+        buf_printf(out, "%s\n%llu\n%020llu\n", l->id, (unsigned long long)l->generation,
+            (unsigned long long)l->beat);
 }
 
-static bool has_finished(struct files_conv *conv, const char *id)
+static bool lease_parse(char *text, struct run_lease *out)
+{
+        *out = (struct run_lease){.id = ""};
+        size_t n = strcspn(text, "\n");
+        if (n > ID_MAX)
+                return false;
+        memcpy(out->id, text, n);
+        if (!text[n])
+                return n > 0; /* of an earlier version: the id alone */
+        char *end = NULL;
+        out->generation = strtoull(text + n + 1, &end, 10);
+        out->beat = *end ? strtoull(end + 1, NULL, 10) : 0;
+        return n > 0;
+}
+
+static bool lease_of(const struct fs *fs, int fd, struct run_lease *out)
+{
+        char text[ID_MAX + 64];
+        ssize_t n = fs_pread_all(fs, fd, text, sizeof text - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        return lease_parse(text, out);
+}
+
+int run_lease_read(struct files_conv *conv, struct run_lease *out)
+{
+        const struct fs *fs = conv->store->env->fs;
+        *out = (struct run_lease){.id = ""};
+        int fd = fs->open(fs, conv->dir, CLAIM_PATH, O_RDONLY, 0);
+        if (fd < 0)
+                return fd;
+        lease_of(fs, fd, out);
+        out->held = out->id[0] && fs->flock(fs, fd, LOCK_SH | LOCK_NB) == -EWOULDBLOCK;
+        fs->close(fs, fd);
+        return 0;
+}
+
+/* Writes all of it, synced: after a power cut it must still name a run that was begun. Readers take
+ * no lock, so it is never empty in between; what is left of a longer text is no line of it. */
+static int lease_store(const struct fs *fs, int fd, const struct run_lease *l)
+{
+        struct buf text;
+        buf_init(&text, 4 * KIB);
+        lease_write(l, &text);
+        int rc = text.failed ? -ENOMEM : fs_pwrite_all(fs, fd, text.p, text.n, 0);
+        if (rc == 0)
+                rc = fs->ftruncate(fs, fd, (off_t)text.n);
+        if (rc == 0)
+                rc = fs->fdatasync(fs, fd);
+        buf_release(&text);
+        return rc;
+}
+
+static int open_claim(struct files_conv *conv)
+{
+        const struct fs *fs = conv->store->env->fs;
+        int dir = fs_open_dir(fs, conv->dir, "runs", true);
+        if (dir < 0)
+                return dir;
+        int fd = fs->open(fs, dir, CLAIM, O_RDWR, 0);
+        if (fd == -ENOENT) {
+                fd = fs->open(fs, dir, CLAIM, O_RDWR | O_CREAT, 0600);
+                int rc = fd < 0 ? 0 : fs->fsync(fs, dir);
+                if (rc) {
+                        fs->close(fs, fd);
+                        fd = rc;
+                }
+        }
+        fs->close(fs, dir);
+        return fd;
+}
+
+void run_lease_settle(struct files_conv *conv)
+{
+        int fd = open_claim(conv);
+        if (fd >= 0)
+                conv->store->env->fs->close(conv->store->env->fs, fd);
+}
+
+int run_lease_take_over(struct files_conv *conv, const char *name, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char last[PLAIN_NAME_MAX + 1];
+        struct run_lease l;
+        int rc = files_conv_lock(conv, err);
+        if (rc)
+                return rc;
+        int fd = fs->open(fs, conv->dir, CLAIM_PATH, O_RDWR, 0);
+        int sys = fd < 0 && fd != -ENOENT ? fd : 0;
+        if (fd >= 0 && lease_of(fs, fd, &l) && id_file_name(str_of(l.id), last) == 0 &&
+            strcmp(last, name) == 0) {
+                l.generation++;
+                sys = lease_store(fs, fd, &l);
+        }
+        if (fd >= 0)
+                fs->close(fs, fd);
+        files_conv_unlock(conv);
+        return sys ? error_sys(err, sys, "taking over a run") : 0;
+}
+
+/* Somebody who only looks holds a shared lock for a moment. */
+static int lock_claim(const struct fs *fs, int fd)
+{
+        for (;;) {
+                int rc = fs->flock(fs, fd, LOCK_EX | LOCK_NB);
+                if (rc != -EWOULDBLOCK)
+                        return rc;
+                int looks = fs->flock(fs, fd, LOCK_SH | LOCK_NB);
+                if (looks)
+                        return looks;
+                fs->flock(fs, fd, LOCK_UN);
+        }
+}
+
+/* Errors are ignored on purpose: then the next reader looks at the journal once more. */
+void run_settle(struct files_conv *conv, const char *name)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct run_lease l;
+        char last[PLAIN_NAME_MAX + 1];
+        if (files_conv_lock(conv, NULL))
+                return;
+        int fd = fs->open(fs, conv->dir, CLAIM_PATH, O_RDWR, 0);
+        if (fd >= 0 && lease_of(fs, fd, &l) && id_file_name(str_of(l.id), last) == 0 &&
+            strcmp(last, name) == 0 && lock_claim(fs, fd) == 0)
+                fs->ftruncate(fs, fd, 0);
+        if (fd >= 0)
+                fs->close(fs, fd);
+        recent_note(conv, NULL);
+        files_conv_unlock(conv);
+}
+
+/* ---- the holder's beat ---- */
+
+static bool is_ours(struct run_claim *claim)
+{
+        struct run_lease l;
+        if (!claim->lost && lease_of(claim->fs, claim->fd, &l))
+                claim->lost =
+                    strcmp(l.id, claim->lease.id) != 0 || l.generation != claim->lease.generation;
+        return !claim->lost;
+}
+
+/* Failures are left alone: who looks on from another machine sees a lease that does not change. */
+static void beat(struct run_claim *claim)
+{
+        struct buf text;
+        buf_init(&text, 4 * KIB);
+        claim->lease.beat++;
+        lease_write(&claim->lease, &text);
+        if (!text.failed && is_ours(claim))
+                fs_pwrite_all(claim->fs, claim->fd, text.p, text.n, 0);
+        buf_release(&text);
+}
+
+static void *keep_beating(void *arg)
+{
+        struct run_claim *claim = arg;
+        pthread_mutex_lock(&claim->mutex);
+        while (!claim->ending) {
+                if (!wait_for(&claim->end, &claim->mutex, RUN_BEAT_MS) && !claim->ending)
+                        beat(claim);
+        }
+        pthread_mutex_unlock(&claim->mutex);
+        return NULL;
+}
+
+int run_claim_check(struct run_claim *claim, struct steno_error *err)
+{
+        if (!claim)
+                return 0;
+        pthread_mutex_lock(&claim->mutex);
+        bool ours = is_ours(claim);
+        pthread_mutex_unlock(&claim->mutex);
+        return ours ? 0
+                    : error_set(err, STENO_ECONFLICT,
+                          "run \"%.100s\" was taken over by another process, because this one "
+                          "seemed to be dead",
+                          claim->lease.id);
+}
+
+/* ---- claiming ---- */
+
+static bool has_ended(struct files_conv *conv, const char *id)
 {
         struct run_state s;
         char name[PLAIN_NAME_MAX + 1];
-        if (!id[0] || id_file_name(str_of(id), name) || run_look(conv, name, &s, NULL))
+        if (!id[0])
+                return true;
+        if (id_file_name(str_of(id), name) || run_look(conv, name, &s, NULL))
                 return false;
         bool finished = s.finished;
         run_state_release(&s);
         return finished;
 }
 
-static int open_claim(struct files_conv *conv, struct run_claim *claim)
+/* Is there anything in the journal of that run that is not completed? */
+static bool is_open(struct files_conv *conv, const char *id)
 {
-        const struct fs *fs = claim->fs;
-        int dir = fs_open_dir(fs, conv->dir, "runs", true);
-        claim->fd = dir < 0 ? dir : fs->open(fs, dir, CLAIM, O_RDWR | O_CREAT, 0600);
-        if (dir >= 0)
-                fs->close(fs, dir);
-        return claim->fd < 0 ? claim->fd : 0;
+        char name[PLAIN_NAME_MAX + 1];
+        return id[0] && !id_file_name(str_of(id), name) && run_exists(conv, name) &&
+               !has_ended(conv, id);
 }
 
-/* Takes the lock and writes the id down; `holder` is who has it when that is somebody else. */
+/*
+ * Takes the lock and writes the id down; `other` is the run that has it when that is somebody else.
+ * 1: the run that claimed before did not come to its end; `other` is that run.
+ */
 static int take(
-    struct files_conv *conv, struct str id, struct run_claim *claim, char holder[ID_MAX + 1])
+    struct files_conv *conv, struct str id, struct run_claim *claim, struct run_lease *other)
 {
         const struct fs *fs = claim->fs;
-        int rc = claim->fd < 0 ? open_claim(conv, claim) : 0;
-        if (rc == 0)
-                rc = fs->flock(fs, claim->fd, LOCK_EX | LOCK_NB);
-        if (rc == -EWOULDBLOCK)
-                read_holder(fs, claim->fd, holder);
-        if (rc == 0)
-                rc = fs->ftruncate(fs, claim->fd, 0);
-        return rc ? rc : fs_pwrite_all(fs, claim->fd, id.p, id.n, 0);
+        if (claim->fd < 0)
+                claim->fd = open_claim(conv);
+        int rc = claim->fd < 0 ? claim->fd : lock_claim(fs, claim->fd);
+        if (rc && rc != -EWOULDBLOCK)
+                return rc;
+        lease_of(fs, claim->fd, other);
+        if (rc)
+                return rc;
+        if (is_open(conv, other->id)) {
+                fs->flock(fs, claim->fd, LOCK_UN);
+                return 1;
+        }
+        claim->lease = (struct run_lease){.generation = other->generation + 1};
+        memcpy(claim->lease.id, id.p, id.n);
+        return lease_store(fs, claim->fd, &claim->lease);
 }
 
 static int refuse(const char *holder, struct steno_error *err)
@@ -85,20 +291,20 @@ static int refuse(const char *holder, struct steno_error *err)
 static int take_in_turn(
     struct files_conv *conv, struct str id, struct run_claim *claim, struct steno_error *err)
 {
-        char holder[ID_MAX + 1] = "";
+        struct run_lease other = {.id = ""};
         for (int waited = 0;; waited += LOOK_AGAIN_MS) {
                 int rc = files_conv_lock(conv, err);
                 if (rc)
                         return rc;
-                int sys = take(conv, id, claim, holder);
-                bool finished = sys == -EWOULDBLOCK && has_finished(conv, holder);
+                int sys = take(conv, id, claim, &other);
+                bool ended = sys == -EWOULDBLOCK && has_ended(conv, other.id);
                 files_conv_unlock(conv);
-                if (sys == 0)
-                        return 0;
+                if (sys >= 0)
+                        return sys;
                 if (sys != -EWOULDBLOCK)
                         return error_sys(err, sys, "claiming the conversation for a run");
-                if (!finished || waited >= LETTING_GO_MS)
-                        return refuse(holder, err);
+                if (!ended || waited >= LETTING_GO_MS)
+                        return refuse(other.id, err);
                 wait_sleep(LOOK_AGAIN_MS);
         }
 }
@@ -109,22 +315,45 @@ int run_claim(
         struct run_claim *claim = calloc(1, sizeof *claim);
         if (!claim)
                 return error_nomem(err);
+        claim->conv = conv;
         claim->fs = conv->store->env->fs;
         claim->fd = -1;
+        pthread_mutex_init(&claim->mutex, NULL);
+        wait_init(&claim->end);
         int rc = take_in_turn(conv, id, claim, err);
+        if (rc == 0) {
+                claim->beats = pthread_create(&claim->thread, NULL, keep_beating, claim) == 0;
+                rc = claim->beats ? 0 : error_nomem(err);
+        }
         if (rc) {
-                run_claim_release(claim);
+                run_claim_release(claim, false);
                 return rc;
         }
         *out = claim;
         return 0;
 }
 
-void run_claim_release(struct run_claim *claim)
+void run_claim_release(struct run_claim *claim, bool finished)
 {
         if (!claim)
                 return;
+        if (claim->beats) {
+                pthread_mutex_lock(&claim->mutex);
+                claim->ending = true;
+                pthread_cond_signal(&claim->end);
+                pthread_mutex_unlock(&claim->mutex);
+                pthread_join(claim->thread, NULL);
+        }
+        /* Readers and lists then need not look for what the run left behind. */
+        if (finished && claim->fd >= 0 && files_conv_lock(claim->conv, NULL) == 0) {
+                if (is_ours(claim))
+                        claim->fs->ftruncate(claim->fs, claim->fd, 0);
+                recent_note(claim->conv, NULL);
+                files_conv_unlock(claim->conv);
+        }
         if (claim->fd >= 0)
                 claim->fs->close(claim->fs, claim->fd); /* lets go of the lock as well */
+        pthread_mutex_destroy(&claim->mutex);
+        pthread_cond_destroy(&claim->end);
         free(claim);
 }

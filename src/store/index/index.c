@@ -34,6 +34,11 @@ static const char SCHEMA[] =
     " WITHOUT ROWID;"
     "CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;";
 
+/* Came later, and is missing in databases that are otherwise as good as new. */
+static const char SCHEMA_LATER[] = "CREATE TABLE IF NOT EXISTS unfinished (project_folder TEXT, "
+                                   "folder TEXT, project TEXT, id TEXT,"
+                                   " PRIMARY KEY (project_folder, folder)) WITHOUT ROWID;";
+
 /* ---- statements ---- */
 
 static int code_of(int sqlite)
@@ -168,11 +173,12 @@ static int open_db(struct index *x, const char *path, struct steno_error *err)
         int rc = index_run(x, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;", err);
         if (rc == 0)
                 rc = schema_version(x, &version, err);
-        if (rc || version == SCHEMA_VERSION)
-                return rc; /* the common case writes nothing */
-        if (version != 0)
+        if (rc == 0 && version != 0 && version != SCHEMA_VERSION)
                 return error_set(err, STENO_ECORRUPT, "the index (index.db) has another version");
-        return make_schema(x, err);
+        if (rc == 0 && version == 0)
+                rc = make_schema(x, err);
+        /* Writes nothing in the common case. */
+        return rc ? rc : index_run(x, SCHEMA_LATER, err);
 }
 
 static int open_file(struct index *x, struct steno_error *err)

@@ -55,6 +55,13 @@ struct index_totals {
 };
 int index_totals(struct index *index, struct index_totals *out, struct steno_error *err);
 
+/*
+ * Conversations with a run that may not have come to its end, at most `max`: JSON
+ * [[project,id],...]. `project` NULL: of all.
+ */
+int index_unfinished(
+    struct index *index, const char *project, uint32_t max, char **json, struct steno_error *err);
+
 /* The conversation that a run belongs to, by its folders' names. STENO_ENOTFOUND. */
 int index_find_run(struct index *index, const char *project, const char *run, char folder[65],
     struct steno_error *err);

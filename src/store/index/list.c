@@ -208,3 +208,39 @@ int index_find_run(
         pthread_mutex_unlock(&x->mutex);
         return rc;
 }
+
+int index_unfinished(
+    struct index *x, const char *project, uint32_t max, char **json, struct steno_error *err)
+{
+        sqlite3_stmt *s = NULL;
+        struct buf out;
+        buf_init(&out, 64 * MIB);
+        struct jsonw w = jsonw_to(&out);
+        jsonw_array(&w);
+        pthread_mutex_lock(&x->mutex);
+        int rc = index_prepare(
+            x, "SELECT project,id FROM unfinished WHERE ?1='' OR project=?1 LIMIT ?2", &s, err);
+        if (rc == 0) {
+                int step;
+                index_bind(s, 1, project ? project : "");
+                sqlite3_bind_int64(s, 2, max);
+                while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+                        jsonw_array(&w);
+                        jsonw_cstr(&w, (const char *)sqlite3_column_text(s, 0));
+                        jsonw_cstr(&w, (const char *)sqlite3_column_text(s, 1));
+                        jsonw_array_end(&w);
+                }
+                rc = step == SQLITE_DONE ? 0 : index_error(x, err);
+        }
+        sqlite3_finalize(s);
+        pthread_mutex_unlock(&x->mutex);
+        jsonw_array_end(&w);
+        if (rc == 0)
+                rc = buf_check(&out, err);
+        if (rc == 0) {
+                *json = buf_take(&out, NULL);
+                rc = *json ? 0 : error_nomem(err);
+        }
+        buf_release(&out);
+        return rc;
+}

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "store/files/run.h"
 
 /* What a row says of the log, so that what did not change is not counted again. */
 struct known {
@@ -38,6 +39,8 @@ int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *e
             {&w->put_run, "INSERT OR REPLACE INTO run VALUES (?1,?2,?3)"},
             {&w->drop_runs, "DELETE FROM run WHERE folder=?2 AND project=(SELECT project FROM conv"
                             " WHERE project_folder=?1 AND folder=?2)"},
+            {&w->put_unfinished, "INSERT OR REPLACE INTO unfinished VALUES (?1,?2,?3,?4)"},
+            {&w->drop_unfinished, "DELETE FROM unfinished WHERE project_folder=?1 AND folder=?2"},
         };
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++)
@@ -53,6 +56,8 @@ void row_writer_release(struct row_writer *w)
         sqlite3_finalize(w->drop);
         sqlite3_finalize(w->put_run);
         sqlite3_finalize(w->drop_runs);
+        sqlite3_finalize(w->put_unfinished);
+        sqlite3_finalize(w->drop_unfinished);
 }
 
 /* A statement whose first two parameters are the folders' names. */
@@ -119,6 +124,21 @@ static int put_runs(
         fs->list(fs, dir, put_run, &r);
         fs->close(fs, dir);
         return r.rc;
+}
+
+/* A run that may not have come to its end: whoever lists looks at it. */
+static int put_unfinished(struct row_writer *w, const char *project_folder, const char *folder,
+    struct files_conv *conv, struct steno_error *err)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life life;
+        if (run_last(conv, name, &life, NULL) || life == RUN_ENDED)
+                return 0;
+        index_bind(w->put_unfinished, 1, project_folder);
+        index_bind(w->put_unfinished, 2, folder);
+        index_bind(w->put_unfinished, 3, files_conv_project(conv));
+        index_bind(w->put_unfinished, 4, files_conv_id(conv));
+        return index_step(w->x, w->put_unfinished, err);
 }
 
 /* ---- the row ---- */
@@ -250,6 +270,8 @@ static int update_open(struct row_writer *w, const char *project_folder, const c
         *readable = rc == 0 || rc == STENO_ENOMEM;
         if (rc == 0)
                 rc = put_facts(w, project_folder, folder, conv, &f, err);
+        if (rc == 0)
+                rc = put_unfinished(w, project_folder, folder, conv, err);
         if (rc == 0 && writing)
                 look_again(w, project_folder, folder);
         facts_release(&f);
@@ -265,6 +287,8 @@ int row_update(struct row_writer *w, const char *project_folder, const char *fol
         int rc = get_known(w, project_folder, folder, &known, err);
         if (rc == 0 && known.there)
                 rc = step_named(w, w->drop_runs, project_folder, folder, err);
+        if (rc == 0)
+                rc = step_named(w, w->drop_unfinished, project_folder, folder, err);
         if (rc)
                 return rc;
         change->unsure = known.unreadable;

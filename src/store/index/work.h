@@ -50,6 +50,8 @@ struct row_writer {
         sqlite3_stmt *drop;
         sqlite3_stmt *put_run;
         sqlite3_stmt *drop_runs;
+        sqlite3_stmt *put_unfinished;
+        sqlite3_stmt *drop_unfinished;
 };
 
 int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err);
