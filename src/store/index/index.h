@@ -47,6 +47,18 @@ struct index_query {
 int index_list(
     struct index *index, const struct index_query *q, char **json, struct steno_error *err);
 
+/* Every conversation that can be read, oldest activity first. A non-zero return of `each` ends it
+ * and is returned. */
+struct index_row {
+        const char *project_folder;
+        const char *folder;
+        const char *project;
+        const char *id;
+        uint64_t last_seq;
+};
+int index_each(struct index *index, int (*each)(void *ctx, const struct index_row *row), void *ctx,
+    struct steno_error *err);
+
 /* Totals: conversations, messages that are shown, bytes. */
 struct index_totals {
         uint64_t conversations;

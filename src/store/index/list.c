@@ -244,3 +244,27 @@ int index_unfinished(
         buf_release(&out);
         return rc;
 }
+
+int index_each(struct index *x, int (*each)(void *ctx, const struct index_row *row), void *ctx,
+    struct steno_error *err)
+{
+        sqlite3_stmt *s = NULL;
+        int step = SQLITE_DONE;
+        pthread_mutex_lock(&x->mutex);
+        int rc = index_prepare(x,
+            "SELECT project_folder,folder,project,id,last_seq FROM conv WHERE NOT"
+            " coalesce(unreadable,0) ORDER BY updated,project,id",
+            &s, err);
+        while (rc == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
+                struct index_row row = {(const char *)sqlite3_column_text(s, 0),
+                    (const char *)sqlite3_column_text(s, 1),
+                    (const char *)sqlite3_column_text(s, 2),
+                    (const char *)sqlite3_column_text(s, 3), (uint64_t)sqlite3_column_int64(s, 4)};
+                rc = each(ctx, &row);
+        }
+        if (rc == 0 && step != SQLITE_DONE)
+                rc = index_error(x, err);
+        sqlite3_finalize(s);
+        pthread_mutex_unlock(&x->mutex);
+        return rc;
+}

@@ -1,0 +1,129 @@
+/* words.c - see words.h */
+#include "base/words.h"
+
+#include <stdint.h>
+
+enum kind { SPACE, LETTER, ALONE };
+
+/* The character at `p`; *n is its length. Bytes that are not UTF-8 are characters of their own. */
+static uint32_t decode(const unsigned char *p, size_t left, size_t *n)
+{
+        uint32_t c = p[0];
+        size_t more = c >= 0xF0 && c < 0xF5 ? 3 : c >= 0xE0 && c < 0xF0 ? 2 : c >= 0xC2 && c < 0xE0;
+        *n = 1;
+        if (c < 0x80 || !more || more >= left)
+                return c < 0x80 ? c : 0xFFFD;
+        c &= 0x3Fu >> more;
+        for (size_t i = 1; i <= more; i++) {
+                if ((p[i] & 0xC0) != 0x80)
+                        return 0xFFFD;
+                c = c << 6 | (p[i] & 0x3F);
+        }
+        *n = more + 1;
+        return c;
+}
+
+static enum kind kind_of(uint32_t c)
+{
+        if (c < 0x80)
+                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                               c == '_'
+                           ? LETTER
+                           : SPACE;
+        if (c < 0xC0 || c == 0xD7 || c == 0xF7)
+                return c == 0xAA || c == 0xB5 || c == 0xBA ? LETTER : SPACE;
+        if ((c >= 0x2000 && c < 0x2C00) || (c >= 0x3000 && c < 0x3005) ||
+            (c >= 0x3008 && c < 0x3021) || (c >= 0xFF00 && c < 0xFF10))
+                return SPACE; /* punctuation, arrows, boxes */
+        if ((c >= 0x3005 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7B0) ||
+            (c >= 0xF900 && c < 0xFB00) || (c >= 0x20000 && c < 0x32000))
+                return ALONE;
+        return LETTER;
+}
+
+static uint32_t fold(uint32_t c)
+{
+        if (c >= 'A' && c <= 'Z')
+                return c + 32;
+        if (c < 0xC0)
+                return c;
+        if (c <= 0xDE)
+                return c + 32;
+        if (c >= 0x100 && c <= 0x137)
+                return c | 1;
+        if (c >= 0x139 && c <= 0x148)
+                return c & 1 ? c + 1 : c;
+        if (c >= 0x14A && c <= 0x177)
+                return c | 1;
+        if ((c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F))
+                return c + 32;
+        if (c >= 0x400 && c <= 0x40F)
+                return c + 80;
+        return c;
+}
+
+static size_t encode(uint32_t c, char *out)
+{
+        if (c < 0x80) {
+                out[0] = (char)c;
+                return 1;
+        }
+        out[0] = (char)(0xC0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3F));
+        return 2;
+}
+
+/* Long runs with digits and letters of both cases in turns are data. */
+static bool is_data(const char *p, size_t n)
+{
+        size_t digits = 0, upper = 0, lower = 0;
+        if (n < 24)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                digits += p[i] >= '0' && p[i] <= '9';
+                upper += p[i] >= 'A' && p[i] <= 'Z';
+                lower += p[i] >= 'a' && p[i] <= 'z';
+        }
+        return n >= 40 && digits >= n / 8 && upper >= n / 8 && lower >= n / 8;
+}
+
+bool words_next(struct words *w, struct word *out)
+{
+        const unsigned char *p = (const unsigned char *)w->text.p;
+        size_t n = w->text.n, at = w->at, step;
+        enum kind kind = SPACE;
+        uint32_t c = 0;
+        while (at < n) {
+                c = decode(p + at, n - at, &step);
+                kind = kind_of(c);
+                if (kind != SPACE)
+                        break;
+                at += step;
+        }
+        out->from = at;
+        out->n = 0;
+        bool fits = true;
+        while (at < n) {
+                char bytes[4];
+                size_t k;
+                c = decode(p + at, n - at, &step);
+                if (kind_of(c) != kind)
+                        break;
+                if (c < 0x800 && step <= 2) {
+                        k = encode(fold(c), bytes);
+                } else {
+                        for (k = 0; k < step; k++)
+                                bytes[k] = (char)p[at + k];
+                }
+                fits = fits && out->n + k <= WORD_MAX;
+                for (size_t i = 0; fits && i < k; i++)
+                        out->folded[out->n++] = bytes[i];
+                at += step;
+                if (kind == ALONE)
+                        break;
+        }
+        out->end = w->at = at;
+        if (!fits || is_data(w->text.p + out->from, at - out->from))
+                out->n = 0;
+        return out->end > out->from;
+}

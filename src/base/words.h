@@ -1,0 +1,40 @@
+/*
+ * words.h - the words of a text, as search sees them.
+ *
+ * A word is a run of letters, digits and `_`, folded to lower case (Latin, Greek, Cyrillic). A
+ * character of a script that is written without spaces (Chinese, Japanese, Korean) is a word of its
+ * own. Runs of more than WORD_MAX bytes, and those that look like base64 or hashes, are no words:
+ * nobody looks for them, and they would be most of an index.
+ *
+ * Everything that indexes or searches splits texts here, so that what was indexed is what is looked
+ * for. Bytes that are not UTF-8 are treated as letters.
+ */
+#ifndef BASE_WORDS_H
+#define BASE_WORDS_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+#define WORD_MAX 64
+
+struct words {
+        struct str text;
+        size_t at; /* of the next byte to look at */
+};
+
+struct word {
+        size_t from; /* in the text */
+        size_t end;
+        size_t n; /* of `folded`; 0: a run that is no word */
+        char folded[WORD_MAX];
+};
+
+static inline struct words words_of(struct str text)
+{
+        return (struct words){text, 0};
+}
+/* The next run; false at the end. */
+bool words_next(struct words *w, struct word *out);
+
+#endif

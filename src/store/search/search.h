@@ -1,0 +1,128 @@
+/*
+ * search.h - search/: which blocks of text may hold a word.
+ *
+ * The index proposes, the files confirm. It is FTS5, contentless and without positions
+ * (detail=none), over blocks of at most SEARCH_BLOCK bytes that overlap; a row says which record or
+ * output a block is of and where. Whoever asks reads the block from the files and matches it again,
+ * which gives phrases, the place and a snippet.
+ *
+ *   search/<n>.db   a shard: SQLite, derived, disposable. What it knows of a conversation (up to
+ *                   which record) is in the same transaction as the rows.
+ *   search/lock     held (flock) by whoever changes a shard
+ *
+ * A contentless table cannot forget a text that is gone. So a purge drops every shard that has ever
+ * held a word of the conversation, and what else was in them is indexed anew by the next catch-up.
+ *
+ * Knows neither messages nor formats: it is given blocks.
+ */
+#ifndef STORE_SEARCH_SEARCH_H
+#define STORE_SEARCH_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "store/files/files.h"
+
+#define SEARCH_BLOCK ((size_t)16 * 1024)
+#define SEARCH_OVERLAP ((size_t)256) /* of two blocks, so that no phrase is cut */
+#define SEARCH_SHARD_BYTES ((uint64_t)256 * 1024 * 1024) /* of text; a purge costs this much */
+
+struct search;
+
+int search_open(struct files_store *store, struct search **out, struct steno_error *err);
+void search_close(struct search *s);
+
+/* ---- indexing: between search_lock and search_unlock ---- */
+
+/* One at a time in all processes. `wait` false: STENO_ETIMEOUT when somebody else has it. */
+int search_lock(struct search *s, bool wait, struct steno_error *err);
+void search_unlock(struct search *s);
+
+/* What is indexed of a conversation: records up to *seq of the log with this inode. 0: nothing. */
+int search_progress(struct search *s, const char *project_folder, const char *folder, uint64_t log,
+    uint64_t *seq, struct steno_error *err);
+
+/* The same of all; one that is in several shards comes several times. */
+typedef int (*search_conv_fn)(
+    void *ctx, const char *project_folder, const char *folder, uint64_t log, uint64_t last);
+int search_each_conv(struct search *s, search_conv_fn each, void *ctx, struct steno_error *err);
+
+/* Begins to add to a conversation, in a transaction. */
+struct search_conv {
+        const char *project_folder;
+        const char *folder;
+        const char *project;
+        const char *id;
+        uint64_t log; /* inode */
+};
+int search_begin(struct search *s, const struct search_conv *conv, struct steno_error *err);
+
+enum search_role {
+        SEARCH_USER = 1,
+        SEARCH_ASSISTANT,
+        SEARCH_TOOL,
+        SEARCH_SYSTEM,
+};
+
+struct search_block {
+        uint64_t seq;
+        struct str ref; /* of an output; "": of the message */
+        uint64_t at;    /* where the block begins in the text */
+        uint64_t len;
+        int role; /* enum search_role */
+        bool error;
+        struct str tool;
+        struct str model;
+        int64_t time;     /* ms */
+        struct str words; /* folded, with spaces */
+};
+int search_add(struct search *s, const struct search_block *b, struct steno_error *err);
+/* Commits; everything up to `seq` is indexed. */
+int search_commit(struct search *s, uint64_t seq, struct steno_error *err);
+void search_rollback(struct search *s);
+
+/* Drops every shard that has held words of a conversation of this name, ever. Takes the lock. */
+int search_forget(
+    struct search *s, const char *project_folder, const char *folder, struct steno_error *err);
+/* Removes everything. Takes the lock. */
+int search_discard(struct search *s, struct steno_error *err);
+
+/* ---- asking ---- */
+
+struct search_ask {
+        const char *match;   /* of FTS5; NULL: every block */
+        const char *project; /* NULL: all */
+        const char *conversation;
+        const char *tool;
+        const char *model;
+        int role;      /* 0: any */
+        bool error;    /* only failures */
+        bool outputs;  /* outputs, else messages */
+        int64_t after; /* ms; INT64_MIN: no bound */
+        int64_t before;
+        uint64_t below; /* only rows before this place (see search_hit); UINT64_MAX: all */
+};
+
+struct search_hit {
+        uint64_t place; /* newer ones are greater: shard and row */
+        const char *project_folder;
+        const char *folder;
+        const char *project;
+        const char *id;
+        uint64_t seq;
+        const char *ref; /* "": the message */
+        uint64_t at;
+        uint64_t len;
+        int role;
+        bool error;
+        const char *tool;
+        int64_t time;
+};
+/* Candidates, newest first. A non-zero return of `each` ends it and is returned. */
+typedef int (*search_hit_fn)(void *ctx, const struct search_hit *hit);
+int search_each(struct search *s, const struct search_ask *ask, search_hit_fn each, void *ctx,
+    struct steno_error *err);
+
+#endif
