@@ -35,6 +35,8 @@ static int purge_trash(struct steno_store *store, struct str project, const char
                 if (!it->found)
                         continue;
                 rc = trash_destroy(store->files, it, err);
+                if (rc == 0)
+                        rc = api_store_forget_words(store, it->project, it->id, err);
                 if (rc == 0) {
                         out->result.bytes += it->bytes;
                         jsonw_cstr(&out->list, it->name);
@@ -61,6 +63,9 @@ static int purge(struct steno_store *store, struct str project, const char *id, 
         rc = api_recover(whole, err);
         if (rc == 0)
                 rc = purge_conv(whole->files, &out->result, err);
+        if (rc == 0 && (out->result.messages || out->result.bytes))
+                rc = api_store_forget_words(
+                    store, steno_conv_project(whole), steno_conv_id(whole), err);
         if (rc == 0 && out->result.messages)
                 rc = api_seal_sign(store, whole->files, err);
         steno_conv_close(whole);

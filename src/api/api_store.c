@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "model/note.h"
 #include "output/policy.h"
+#include "store/search/search.h"
 
 const char *steno_version(void)
 {
@@ -279,8 +280,10 @@ void api_store_release(struct steno_store *store)
 {
         if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
-        if (store->files && files_is_ours(store->files))
-                index_close(store->index); /* SQLite must not be used behind a fork */
+        if (store->files && files_is_ours(store->files)) { /* no SQLite behind a fork */
+                index_close(store->index);
+                search_close(store->search);
+        }
         files_close(store->files);
         pthread_mutex_destroy(&store->mutex);
         if (store->seal_key)
@@ -345,6 +348,29 @@ int api_store_index(struct steno_store *store, struct index **out, struct steno_
         if (rc == 0)
                 *out = store->index;
         return rc;
+}
+
+int api_store_search(struct steno_store *store, struct search **out, struct steno_error *err)
+{
+        int rc = 0;
+        pthread_mutex_lock(&store->mutex);
+        if (!store->search)
+                rc = search_open(store->files, &store->search, err);
+        pthread_mutex_unlock(&store->mutex);
+        if (rc == 0)
+                *out = store->search;
+        return rc;
+}
+
+int api_store_forget_words(
+    struct steno_store *store, const char *project, const char *id, struct steno_error *err)
+{
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        struct search *search;
+        if (id_file_name(str_of(project), project_folder) || id_file_name(str_of(id), folder))
+                return error_nomem(err);
+        int rc = api_store_search(store, &search, err);
+        return rc ? rc : search_forget(search, project_folder, folder, err);
 }
 
 int api_store_project(const char *project, struct str *out, struct steno_error *err)

@@ -25,7 +25,8 @@ struct steno_store {
         unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
         const struct env *env;
         struct files_store *files;
-        struct index *index; /* opened when first needed, under `mutex` */
+        struct index *index;   /* opened when first needed, under `mutex` */
+        struct search *search; /* likewise */
         pthread_mutex_t mutex;
         struct store_settings settings;
         char settings_problem[240]; /* why they are the defaults; "": they are what was set */
@@ -66,6 +67,13 @@ void api_store_warn(struct steno_store *store, const char *fmt, ...)
 
 /* The index, caught up. Under no lock of the caller's. */
 int api_store_index(struct steno_store *store, struct index **out, struct steno_error *err);
+
+/* The index of words (store/search), as it is. Under no lock of the caller's. */
+struct search;
+int api_store_search(struct steno_store *store, struct search **out, struct steno_error *err);
+/* No word of a conversation that is being purged may stay in it. */
+int api_store_forget_words(
+    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
 
 /* "default" for NULL; refused when it is not legal. */
 int api_store_project(const char *project, struct str *out, struct steno_error *err);

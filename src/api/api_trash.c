@@ -118,6 +118,8 @@ int steno_trash_empty(
                         continue;
                 rc = trash_destroy(store->files, it, err);
                 if (rc == 0)
+                        rc = api_store_forget_words(store, it->project, it->id, err);
+                if (rc == 0)
                         gone++;
                 else if (rc == STENO_ENOTFOUND)
                         rc = 0;

@@ -12,6 +12,7 @@
         X(cmd_ls)                                                                                  \
         X(cmd_log)                                                                                 \
         X(cmd_messages)                                                                            \
+        X(cmd_search)                                                                              \
         X(cmd_convert)                                                                             \
         X(cmd_check_history)                                                                       \
         X(cmd_context_list)                                                                        \

@@ -20,6 +20,7 @@
 #include "http/runner.h"
 #include "http/server_core.h"
 #include "http/follow.h"
+#include "http/indexer.h"
 #include "http/http.h"
 #include "http/http_limits.h"
 #include "http/replies.h"
@@ -241,7 +242,8 @@ int server_start(const struct server_options *opt, struct server **out, struct s
         if (rc == 0) {
                 s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
                 s->recovering = pthread_create(&s->recoverer, NULL, recover, s) == 0;
-                if (!s->ticking || !s->recovering ||
+                s->indexer = indexer_start(s->store);
+                if (!s->ticking || !s->recovering || !s->indexer ||
                     asprintf(&s->address, "http://%s:%d/#token=%s", s->host, s->port, token) < 0)
                         rc = error_nomem(err);
         }
@@ -281,6 +283,7 @@ void server_stop(struct server *s)
                 pthread_join(s->ticker, NULL);
         if (s->recovering)
                 pthread_join(s->recoverer, NULL);
+        indexer_stop(s->indexer);
         /* Runs are ended first, so that readers still get their last events. */
         runner_free(s->chat);
         s->chat = NULL;

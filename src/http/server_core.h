@@ -48,6 +48,7 @@ struct server {
         struct gateway *gateway;
         struct server_tally *tally; /* or NULL */
         pthread_t ticker;
+        struct indexer *indexer;
         bool ticking;
         pthread_t recoverer;
         bool recovering;

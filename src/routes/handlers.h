@@ -33,6 +33,7 @@ void own_run_approve(struct request *r);
 /* own_export.c */
 void own_session_export(struct request *r);
 void own_import(struct request *r);
+void own_search(struct request *r);
 
 /* own_fork.c */
 void own_session_fork(struct request *r);

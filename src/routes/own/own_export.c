@@ -1,5 +1,6 @@
 /*
- * own_export.c - bundles over HTTP: GET /api/chat-sessions/:id/export, POST /api/import.
+ * own_export.c - bundles over HTTP, and transcripts of other tools on their way in:
+ * GET /api/chat-sessions/:id/export, POST /api/import.
  *
  * An export is written to a temporary file first: what is wrong with a conversation is then an
  * error, and not a download that breaks off.
@@ -119,6 +120,31 @@ static long body_read(void *ctx, void *p, size_t n)
         return (long)n;
 }
 
+/* What another tool wrote down; `name` stands for the file that it was. */
+static void import_transcript(struct request *r)
+{
+        struct steno_importer_options opt = {.size = sizeof opt, .project = r->who.project};
+        struct steno_error err = {0};
+        const char *name = request_query(r, "name");
+        char *report = NULL;
+        int rc = STENO_EPROTO;
+        if (r->body.n)
+                rc = steno_import_transcript(r->store, &opt, name && *name ? name : "upload",
+                    r->body.p, r->body.n, &report, &err);
+        if (rc == STENO_EPROTO) {
+                request_error(r, 400, "protocol",
+                    "the body is neither a bundle nor a transcript that we know");
+                return;
+        }
+        if (rc) {
+                request_failed(r, rc, &err);
+                return;
+        }
+        buf_puts(&r->reply, report);
+        steno_free(report);
+        request_reply_json(r, 200);
+}
+
 void own_import(struct request *r)
 {
         struct steno_import_options opt = {.size = sizeof opt, .project = r->who.project};
@@ -127,7 +153,7 @@ void own_import(struct request *r)
         const char *conflict = request_query(r, "on_conflict");
         char *report = NULL;
         if (!r->body.n || !steno_is_bundle(r->body.p, r->body.n)) {
-                request_error(r, 400, "protocol", "the body is not a bundle");
+                import_transcript(r);
                 return;
         }
         if (request_flag(r, "new_ids", false))

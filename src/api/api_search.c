@@ -1,0 +1,711 @@
+/*
+ * api_search.c - asking: the query, and holding what the index proposes against the files.
+ *
+ * A candidate is a block of a message or of an output. Its text is read where it lies and split
+ * into words again; what the index cannot know (phrases, what must not occur, expressions) is
+ * decided here, and so are the place and the snippet.
+ */
+#include "api/api_search.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/words.h"
+#include "output/grep_engine.h"
+#include "store/files/artifact.h"
+#include "store/files/conv.h"
+#include "store/search/search.h"
+
+#define LIMIT_DEFAULT 20
+#define LIMIT_MAX 200
+#define TERMS_MAX 32
+#define PHRASE_MAX 16
+#define CATCH_UP_MS 2000
+#define EXPRESSION_MS 1500 /* that one page may take where every block has to be read */
+#define SNIPPET 160        /* bytes around the first match */
+#define MATCHES_MAX 16     /* that a snippet marks */
+
+/* ---- the query ---- */
+
+struct term {
+        struct word words[PHRASE_MAX];
+        size_t count;
+        bool prefix; /* the last word may go on */
+        bool without;
+};
+
+struct query {
+        struct term terms[TERMS_MAX];
+        size_t count;
+        struct grep_code *expression;
+        struct search_ask ask;
+        char *project, *conversation, *tool, *model;
+        bool only_outputs;
+        struct buf match;
+        struct steno_error *err;
+};
+
+static int refuse(struct query *q, const char *why, struct str what)
+{
+        return error_set(
+            q->err, STENO_EINVAL, "%s: %.*s", why, (int)(what.n < 100 ? what.n : 100), what.p);
+}
+
+static int add_term(struct query *q, struct str text, bool without, bool prefix)
+{
+        struct words w = words_of(text);
+        struct word word;
+        if (q->count == TERMS_MAX)
+                return refuse(q, "too many words in a query", text);
+        struct term *t = &q->terms[q->count];
+        *t = (struct term){.without = without, .prefix = prefix};
+        while (words_next(&w, &word)) {
+                if (!word.n)
+                        return refuse(q, "this is longer than any word that is indexed", text);
+                if (t->count == PHRASE_MAX)
+                        return refuse(q, "a phrase has too many words", text);
+                t->words[t->count++] = word;
+        }
+        q->count += t->count > 0;
+        return 0;
+}
+
+static int set_time(struct query *q, struct str value, int64_t *to)
+{
+        char text[40];
+        int64_t ms;
+        if (value.n == 10 && value.n + 10 < sizeof text) {
+                snprintf(text, sizeof text, "%.*sT00:00:00Z", (int)value.n, value.p);
+                value = str_of(text);
+        }
+        if (!time_parse(value.p, value.n, &ms))
+                return refuse(q, "not a date such as 2026-11-15", value);
+        *to = ms;
+        return 0;
+}
+
+static int set_text(struct query *q, struct str value, char **to, const char **ask)
+{
+        free(*to);
+        *to = strndup(value.p, value.n);
+        *ask = *to;
+        return *to ? 0 : error_nomem(q->err);
+}
+
+/* 1: it is a filter and was taken; 0: it is none. */
+static int take_filter(struct query *q, struct str token)
+{
+        static const struct {
+                const char *name;
+                int role;
+        } ROLES[] = {{"user", SEARCH_USER}, {"assistant", SEARCH_ASSISTANT}, {"tool", SEARCH_TOOL},
+            {"system", SEARCH_SYSTEM}, {"developer", SEARCH_SYSTEM}};
+        const char *colon = memchr(token.p, ':', token.n);
+        if (!colon || colon == token.p || colon == token.p + token.n - 1)
+                return 0;
+        struct str key = str_span(token.p, (size_t)(colon - token.p));
+        struct str value = str_span(colon + 1, token.n - key.n - 1);
+        int rc = 0;
+        if (str_is(key, "role")) {
+                for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++)
+                        if (str_is(value, ROLES[i].name))
+                                q->ask.role = ROLES[i].role;
+                rc = q->ask.role ? 0 : refuse(q, "there is no role", value);
+        } else if (str_is(key, "is") && str_is(value, "error")) {
+                q->ask.error = true;
+        } else if (str_is(key, "in") && str_is(value, "output")) {
+                q->only_outputs = true;
+        } else if (str_is(key, "tool")) {
+                rc = set_text(q, value, &q->tool, &q->ask.tool);
+        } else if (str_is(key, "model")) {
+                rc = set_text(q, value, &q->model, &q->ask.model);
+        } else if (str_is(key, "project")) {
+                rc = set_text(q, value, &q->project, &q->ask.project);
+        } else if (str_is(key, "conversation")) {
+                rc = set_text(q, value, &q->conversation, &q->ask.conversation);
+        } else if (str_is(key, "after")) {
+                rc = set_time(q, value, &q->ask.after);
+        } else if (str_is(key, "before")) {
+                rc = set_time(q, value, &q->ask.before);
+        } else {
+                return 0;
+        }
+        return rc ? rc : 1;
+}
+
+static int take_expression(struct query *q, struct str text)
+{
+        struct grep_mode mode = {.utf8 = false, .case_sensitive = false};
+        if (q->expression)
+                return refuse(q, "a query has one expression", text);
+        return grep_pcre2()->compile(text, &mode, &q->expression, q->err);
+}
+
+/* The token that begins at *at: up to a space, or to the end of a quote or an expression. */
+static int take_token(struct query *q, struct str s, size_t *at)
+{
+        size_t i = *at;
+        bool without = s.p[i] == '-' && i + 1 < s.n && s.p[i + 1] != ' ';
+        i += without;
+        char quote = s.p[i] == '"' || s.p[i] == '/' ? s.p[i] : 0;
+        const char *end = quote ? memchr(s.p + i + 1, quote, s.n - i - 1) : NULL;
+        while (quote == '/' && end && end[-1] == '\\')
+                end = memchr(end + 1, quote, (size_t)(s.p + s.n - end) - 1);
+        if (quote && end) {
+                struct str inside = str_span(s.p + i + 1, (size_t)(end - s.p) - i - 1);
+                *at = (size_t)(end - s.p) + 1;
+                return quote == '/' ? take_expression(q, inside)
+                                    : add_term(q, inside, without, false);
+        }
+        size_t from = i;
+        while (i < s.n && s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\n')
+                i++;
+        *at = i;
+        struct str token = str_span(s.p + from, i - from);
+        int rc = without ? 0 : take_filter(q, token);
+        if (rc)
+                return rc < 0 ? rc : 0;
+        bool prefix = token.n > 1 && token.p[token.n - 1] == '*';
+        return add_term(q, token, without, prefix);
+}
+
+static int parse(struct query *q, struct str text)
+{
+        int rc = 0;
+        for (size_t at = 0; rc == 0 && at < text.n;) {
+                if (strchr(" \t\n", text.p[at]))
+                        at++;
+                else
+                        rc = take_token(q, text, &at);
+        }
+        for (size_t i = 0; rc == 0 && i < q->count; i++) {
+                const struct term *t = &q->terms[i];
+                for (size_t k = 0; !t->without && k < t->count; k++) {
+                        if (q->match.n)
+                                buf_puts(&q->match, " AND ");
+                        buf_putc(&q->match, '"');
+                        buf_put(&q->match, t->words[k].folded, t->words[k].n);
+                        buf_putc(&q->match, '"');
+                        if (t->prefix && k + 1 == t->count)
+                                buf_putc(&q->match, '*');
+                }
+        }
+        if (rc == 0 && q->match.n) {
+                q->ask.match = buf_cstr(&q->match);
+                rc = q->ask.match ? 0 : error_nomem(q->err);
+        }
+        if (rc == 0 && !q->count && !q->expression && !q->ask.role && !q->ask.tool &&
+            !q->ask.model && !q->ask.error && !q->only_outputs && !q->conversation &&
+            q->ask.after == INT64_MIN && q->ask.before == INT64_MIN)
+                rc = error_set(q->err, STENO_EINVAL, "there is no word in the query");
+        return rc;
+}
+
+/* ---- matching ---- */
+
+struct span {
+        size_t from;
+        size_t end;
+};
+
+struct matched {
+        struct span spans[MATCHES_MAX];
+        size_t count;
+        bool together; /* all on the line of the first */
+};
+
+static bool same_word(const struct word *have, const struct word *want, bool prefix)
+{
+        return (prefix ? have->n >= want->n : have->n == want->n) &&
+               memcmp(have->folded, want->folded, want->n) == 0;
+}
+
+/* The words of a block, kept so that terms are looked for without splitting it again. */
+struct split {
+        struct word *list;
+        size_t count;
+        size_t cap;
+};
+
+static int split_text(struct split *s, struct str text)
+{
+        struct words w = words_of(text);
+        struct word word;
+        s->count = 0;
+        while (words_next(&w, &word)) {
+                if (s->count == s->cap) {
+                        size_t cap = s->cap ? s->cap * 2 : 1024;
+                        struct word *list = realloc(s->list, cap * sizeof *list);
+                        if (!list)
+                                return STENO_ENOMEM;
+                        s->list = list;
+                        s->cap = cap;
+                }
+                s->list[s->count++] = word;
+        }
+        return 0;
+}
+
+/* Where a term occurs at or behind word `from`; SIZE_MAX: nowhere. */
+static size_t find_term(const struct split *s, const struct term *t, size_t from)
+{
+        for (size_t i = from; i + t->count <= s->count; i++) {
+                size_t k = 0;
+                while (k < t->count &&
+                       same_word(&s->list[i + k], &t->words[k], t->prefix && k + 1 == t->count))
+                        k++;
+                if (k == t->count)
+                        return i;
+        }
+        return SIZE_MAX;
+}
+
+static void add_span(struct matched *m, size_t from, size_t end)
+{
+        if (m->count < MATCHES_MAX)
+                m->spans[m->count++] = (struct span){from, end};
+}
+
+static int by_place(const void *a, const void *b)
+{
+        const struct span *x = a, *y = b;
+        return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* 1: everything that was asked for is in the text; 0: not. */
+static int match_text(struct query *q, struct split *s, struct str text, struct matched *m)
+{
+        *m = (struct matched){.together = true};
+        if (q->count && split_text(s, text))
+                return STENO_ENOMEM;
+        for (size_t i = 0; i < q->count; i++) {
+                const struct term *t = &q->terms[i];
+                size_t at = find_term(s, t, 0);
+                if (t->without ? at != SIZE_MAX : at == SIZE_MAX)
+                        return 0;
+                for (int k = 0; k < 3 && !t->without && at != SIZE_MAX; k++) {
+                        add_span(m, s->list[at].from, s->list[at + t->count - 1].end);
+                        at = find_term(s, t, at + 1);
+                }
+        }
+        if (q->expression) {
+                struct grep_subject subject = {
+                    .p = text.p, .n = text.n, .stop = text.n + 1, .effort = GREP_HARD};
+                size_t from, end;
+                int rc = grep_pcre2()->next(q->expression, &subject, &from, &end, NULL);
+                if (rc <= 0)
+                        return rc == STENO_ENOMEM ? rc : 0;
+                add_span(m, from, end);
+        }
+        if (m->count)
+                qsort(m->spans, m->count, sizeof *m->spans, by_place);
+        return 1;
+}
+
+/* ---- hits ---- */
+
+struct item {
+        char *json;
+        bool together;
+        bool output;
+        size_t order;
+};
+
+struct answer {
+        struct steno_store *store;
+        struct query *q;
+        struct split split;
+        struct api_search_text text;
+        struct steno_conv *conv; /* of the last hit */
+        struct item *items;
+        size_t count;
+        uint32_t limit;
+        uint64_t last_place;
+        int64_t deadline;
+        bool partial;
+        bool full;
+        /* what the last hit was about, so that overlapping blocks are one */
+        char last_conv[ID_MAX + 2];
+        uint64_t last_seq;
+        char last_ref[48];
+        struct steno_error *err;
+};
+
+static int open_conv(struct answer *a, const struct search_hit *h)
+{
+        if (a->conv && strcmp(steno_conv_id(a->conv), h->id) == 0 &&
+            strcmp(steno_conv_project(a->conv), h->project) == 0)
+                return 0;
+        steno_conv_close(a->conv);
+        a->conv = NULL;
+        return steno_conv_open(a->store, h->project, h->id, &a->conv, NULL);
+}
+
+/* The record of a hit. */
+struct looked {
+        struct answer *a;
+        char id[ID_MAX + 1];
+        char at[TIME_TEXT];
+        bool found;
+};
+
+static int look_at(void *ctx, const struct steno_record *r)
+{
+        struct looked *l = ctx;
+        const char *target = steno_record_target(r);
+        snprintf(l->id, sizeof l->id, "%s", *target ? target : steno_record_id(r));
+        snprintf(l->at, sizeof l->at, "%s", steno_record_at(r));
+        int rc = api_search_read(r, &l->a->text, l->a->err);
+        l->found = l->a->text.message;
+        return rc ? rc : 1;
+}
+
+struct hiding {
+        const char *id;
+        uint64_t seq;
+        bool hidden;
+};
+
+/* Newest first: the first that is about the message decides. */
+static int look_at_amendment(void *ctx, const struct steno_record *r)
+{
+        struct hiding *h = ctx;
+        if (strcmp(steno_record_target(r), h->id) != 0)
+                return 0;
+        const char *kind = steno_record_kind(r);
+        if (strcmp(kind, "delete") == 0)
+                h->hidden = true;
+        else if (strcmp(kind, "supersede") == 0)
+                h->hidden = steno_record_seq(r) != h->seq;
+        else
+                return 0;
+        return 1;
+}
+
+static bool is_hidden(struct answer *a, const char *id, uint64_t seq)
+{
+        struct hiding h = {.id = id, .seq = seq};
+        int rc = steno_read_amendments(a->conv, look_at_amendment, &h, NULL);
+        return rc < 0 || h.hidden;
+}
+
+/* The text that the block was made from. 1: it is in a->text.text; 0: it is no longer there. */
+static int read_block(struct answer *a, const struct search_hit *h, struct looked *l)
+{
+        struct buf *b = &a->text.text;
+        int rc = steno_read(a->conv, h->seq - 1, 1, look_at, l, NULL);
+        if (rc < 0)
+                return rc == STENO_ENOMEM ? error_nomem(a->err) : 0;
+        if (!l->found || is_hidden(a, l->id, h->seq))
+                return 0;
+        if (!*h->ref) {
+                if (h->at >= b->n)
+                        return 0;
+                buf_drop_front(b, (size_t)h->at);
+                b->n = b->n < h->len ? b->n : (size_t)h->len;
+                return 1;
+        }
+        struct artifact_info info;
+        uint64_t size;
+        int fd;
+        if (artifact_find(a->conv->files, str_of(h->ref), &info, NULL) ||
+            info.state != ARTIFACT_CLOSED || artifact_open(a->conv->files, &info, &fd, &size, NULL))
+                return 0;
+        buf_clear(b);
+        char *p = buf_reserve(b, (size_t)h->len + 1);
+        ssize_t got = p ? fs_pread_all(a->store->env->fs, fd, p, (size_t)h->len, (off_t)h->at) : -1;
+        a->store->env->fs->close(a->store->env->fs, fd);
+        if (got <= 0)
+                return 0;
+        b->n = (size_t)got;
+        return 1;
+}
+
+static uint64_t count_feeds(const char *p, size_t n)
+{
+        uint64_t lines = 0;
+        for (const char *at = p; at && at < p + n; lines += at != NULL, at = at ? at + 1 : at) {
+                at = memchr(at, '\n', (size_t)(p + n - at));
+                if (!at)
+                        break;
+        }
+        return lines;
+}
+
+struct feeds {
+        uint64_t count;
+};
+
+static int add_feeds(void *ctx, const void *p, size_t n)
+{
+        ((struct feeds *)ctx)->count += count_feeds(p, n);
+        return 0;
+}
+
+/* The line, from 1, of byte `at` of what the hit is about. */
+static uint64_t line_of(struct answer *a, const struct search_hit *h, size_t in_block)
+{
+        struct feeds f = {0};
+        if (*h->ref && h->at)
+                steno_context_raw(a->conv, h->ref, 0, h->at, add_feeds, &f, NULL);
+        else if (h->at) { /* a long message: read it again */
+                struct api_search_text block = a->text;
+                struct looked l = {.a = a};
+                buf_init(&a->text.text, 0);
+                steno_read(a->conv, h->seq - 1, 1, look_at, &l, NULL);
+                size_t n = a->text.text.n < h->at ? a->text.text.n : (size_t)h->at;
+                f.count = count_feeds(a->text.text.p, n);
+                buf_release(&a->text.text);
+                a->text = block;
+        }
+        return 1 + f.count + count_feeds(a->text.text.p, in_block);
+}
+
+/* Around the first match: within its line where that is short, never in the middle of a character.
+ */
+static struct span snippet_of(struct str text, const struct matched *m)
+{
+        size_t first = m->count ? m->spans[0].from : 0;
+        size_t last = m->count ? m->spans[0].end : 0;
+        size_t from = first, end = last;
+        while (from > 0 && text.p[from - 1] != '\n' && first - from < SNIPPET / 3)
+                from--;
+        while (end < text.n && text.p[end] != '\n' && end - from < SNIPPET)
+                end++;
+        while (from < first && ((unsigned char)text.p[from] & 0xC0) == 0x80)
+                from++;
+        while (end > last && end < text.n && ((unsigned char)text.p[end] & 0xC0) == 0x80)
+                end--;
+        return (struct span){from, end};
+}
+
+static bool on_one_line(struct str text, const struct matched *m)
+{
+        if (!m->count)
+                return true;
+        size_t from = m->spans[0].from, end = m->spans[0].end;
+        while (from > 0 && text.p[from - 1] != '\n')
+                from--;
+        while (end < text.n && text.p[end] != '\n')
+                end++;
+        for (size_t i = 1; i < m->count; i++)
+                if (m->spans[i].from < from || m->spans[i].end > end)
+                        return false;
+        return true;
+}
+
+static int put_item(
+    struct answer *a, const struct search_hit *h, const struct looked *l, const struct matched *m)
+{
+        struct str text = buf_str(&a->text.text);
+        struct span s = snippet_of(text, m);
+        struct buf b;
+        char role[16], tool[128];
+        size_t first = m->count ? m->spans[0].from : 0;
+        snprintf(role, sizeof role, "%s", a->text.role);
+        snprintf(tool, sizeof tool, "%s", *h->tool ? h->tool : a->text.tool);
+        uint64_t line = line_of(a, h, first);
+        text = buf_str(&a->text.text);
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "project", h->project);
+        jsonw_field_cstr(&w, "conversation", h->id);
+        jsonw_field_u64(&w, "seq", h->seq);
+        jsonw_field_cstr(&w, "id", l->id);
+        jsonw_field_cstr(&w, "role", role);
+        jsonw_field_cstr(&w, "at", l->at);
+        if (tool[0])
+                jsonw_field_cstr(&w, "tool", tool);
+        if (h->error)
+                jsonw_field_bool(&w, "error", true);
+        if (*h->ref)
+                jsonw_field_cstr(&w, "ref", h->ref);
+        jsonw_field_u64(&w, "line", line);
+        jsonw_field_u64(&w, "offset", h->at + first);
+        jsonw_field_str(&w, "snippet", str_span(text.p + s.from, s.end - s.from));
+        jsonw_key(&w, "matches");
+        jsonw_array(&w);
+        for (size_t i = 0; i < m->count; i++) {
+                if (m->spans[i].from < s.from || m->spans[i].end > s.end)
+                        continue;
+                jsonw_array(&w);
+                jsonw_u64(&w, m->spans[i].from - s.from);
+                jsonw_u64(&w, m->spans[i].end - s.from);
+                jsonw_array_end(&w);
+        }
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+        char *json = buf_take(&b, NULL);
+        buf_release(&b);
+        if (!json)
+                return error_nomem(a->err);
+        a->items[a->count] = (struct item){json, on_one_line(text, m), *h->ref != '\0', a->count};
+        a->count++;
+        return 0;
+}
+
+static int take_hit(void *ctx, const struct search_hit *h)
+{
+        struct answer *a = ctx;
+        struct looked l = {.a = a};
+        struct matched m;
+        if (a->count == a->limit) {
+                a->full = true;
+                return 1;
+        }
+        if (!a->q->ask.match && time_monotonic_ms() > a->deadline) {
+                a->partial = a->full = true;
+                return 1;
+        }
+        bool same = a->last_seq == h->seq && strcmp(a->last_conv, h->id) == 0 &&
+                    strcmp(a->last_ref, h->ref) == 0;
+        a->last_place = h->place;
+        if (same || open_conv(a, h))
+                return 0;
+        int rc = read_block(a, h, &l);
+        if (rc == 1)
+                rc = match_text(a->q, &a->split, buf_str(&a->text.text), &m);
+        if (rc == STENO_ENOMEM)
+                return error_nomem(a->err);
+        if (rc != 1)
+                return rc < 0 ? rc : 0;
+        a->last_seq = h->seq;
+        snprintf(a->last_conv, sizeof a->last_conv, "%s", h->id);
+        snprintf(a->last_ref, sizeof a->last_ref, "%s", h->ref);
+        return put_item(a, h, &l, &m);
+}
+
+/* ---- the answer ---- */
+
+static int by_rank(const void *a, const void *b)
+{
+        const struct item *x = a, *y = b;
+        if (x->together != y->together)
+                return x->together ? -1 : 1;
+        if (x->output != y->output)
+                return x->output ? 1 : -1;
+        return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* A cursor is "m" or "o" (messages, outputs) and the place in hex. */
+static int read_cursor(const char *cursor, bool *outputs, uint64_t *below, struct steno_error *err)
+{
+        char *end;
+        *below = UINT64_MAX;
+        if (!cursor || !*cursor)
+                return 0;
+        *outputs = cursor[0] == 'o';
+        *below = strtoull(cursor + 1, &end, 16);
+        if ((cursor[0] != 'm' && cursor[0] != 'o') || !cursor[1] || *end)
+                return error_set(err, STENO_EINVAL, "this is no cursor of a search");
+        return 0;
+}
+
+static int ask_all(struct answer *a, struct search *search, bool *outputs, uint64_t below)
+{
+        struct query *q = a->q;
+        int rc = 0;
+        *outputs = *outputs || q->only_outputs;
+        for (;;) {
+                q->ask.outputs = *outputs;
+                q->ask.below = below;
+                rc = search_each(search, &q->ask, take_hit, a, a->err);
+                if (rc || *outputs)
+                        break;
+                *outputs = true;
+                below = UINT64_MAX;
+        }
+        return rc == 1 ? 0 : rc;
+}
+
+static int write_answer(struct answer *a, bool outputs, uint64_t missing, char **json)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        if (a->count)
+                qsort(a->items, a->count, sizeof *a->items, by_rank);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_key(&w, "items");
+        jsonw_array(&w);
+        for (size_t i = 0; i < a->count; i++)
+                jsonw_raw(&w, str_of(a->items[i].json));
+        jsonw_array_end(&w);
+        if (a->full) {
+                char cursor[24];
+                snprintf(cursor, sizeof cursor, "%c%llx", outputs ? 'o' : 'm',
+                    (unsigned long long)a->last_place);
+                jsonw_field_cstr(&w, "next_cursor", cursor);
+        }
+        if (a->partial)
+                jsonw_field_bool(&w, "partial", true);
+        jsonw_field_u64(&w, "missing", missing);
+        jsonw_object_end(&w);
+        *json = buf_take(&b, NULL);
+        buf_release(&b);
+        return *json ? 0 : error_nomem(a->err);
+}
+
+static void release(struct query *q, struct answer *a)
+{
+        for (size_t i = 0; i < a->count; i++)
+                free(a->items[i].json);
+        free(a->items);
+        free(a->split.list);
+        buf_release(&a->text.text);
+        steno_conv_close(a->conv);
+        buf_release(&q->match);
+        grep_pcre2()->free(q->expression);
+        free(q->project);
+        free(q->conversation);
+        free(q->tool);
+        free(q->model);
+}
+
+int steno_search(struct steno_store *store, const struct steno_search_options *opt, char **json,
+    struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
+        struct answer a = {.store = store, .q = &q, .err = &why};
+        struct search *search;
+        uint64_t below, missing = 0;
+        bool outputs = false;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
+        const char *text = OPTION(opt, struct steno_search_options, query, NULL);
+        const char *cursor = OPTION(opt, struct steno_search_options, cursor, NULL);
+        int ms = OPTION(opt, struct steno_search_options, catch_up_ms, 0);
+        q.ask.project = OPTION(opt, struct steno_search_options, project, NULL);
+        a.limit = OPTION(opt, struct steno_search_options, limit, 0);
+        a.limit = a.limit == 0 ? LIMIT_DEFAULT : a.limit > LIMIT_MAX ? LIMIT_MAX : a.limit;
+        const char *project = q.ask.project;
+        buf_init(&q.match, 0);
+        buf_init(&a.text.text, 0);
+        a.items = calloc(a.limit, sizeof *a.items);
+        rc = a.items ? parse(&q, str_of(text ? text : "")) : error_nomem(&why);
+        if (rc == 0 && project && q.project && strcmp(project, q.project) != 0)
+                rc = error_set(&why, STENO_EINVAL, "project: names another project than this one");
+        if (rc == 0)
+                rc = read_cursor(cursor, &outputs, &below, &why);
+        if (rc == 0 && ms >= 0)
+                rc = steno_search_index(store, ms ? ms : CATCH_UP_MS, &missing, &why);
+        if (rc == 0)
+                rc = api_store_search(store, &search, &why);
+        a.deadline = time_monotonic_ms() + EXPRESSION_MS;
+        if (rc == 0)
+                rc = ask_all(&a, search, &outputs, below);
+        if (rc == 0)
+                rc = write_answer(&a, outputs, missing, json);
+        release(&q, &a);
+        if (rc && err)
+                *err = why;
+        return rc;
+}

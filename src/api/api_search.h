@@ -1,0 +1,30 @@
+/*
+ * api_search.h - what indexing and asking share: the text of a record, as search sees it.
+ */
+#ifndef API_API_SEARCH_H
+#define API_API_SEARCH_H
+
+#include "api/api_store.h"
+#include "base/buf.h"
+
+/* Of an output so much is indexed at its beginning and at its end. */
+#define API_SEARCH_OUTPUT_MAX ((uint64_t)64 * 1024 * 1024)
+
+struct api_search_text {
+        struct buf text; /* what it says, calls and returns, in lines */
+        char role[16];
+        char tool[128];
+        char model[128];
+        bool error;
+        bool message; /* else an amendment, or damaged: there is no text */
+};
+
+/* Fills `t`, whose buffer is initialised. 0 or STENO_ENOMEM; what cannot be read has no text. */
+int api_search_read(
+    const struct steno_record *r, struct api_search_text *t, struct steno_error *err);
+
+/* Is one ref of the record's about object after the other; 0 at the end of `each`'s wish. */
+int api_search_each_ref(
+    const struct steno_record *r, int (*each)(void *ctx, struct str ref), void *ctx);
+
+#endif

@@ -1,0 +1,529 @@
+/*
+ * api_search_index.c - making the index of words say what the files say.
+ *
+ * What is behind follows from the list of conversations (store/index) and from what the shards say
+ * of themselves. Work is done in pieces with the lock held for one of them, so that a purge never
+ * waits for long.
+ */
+#include "api/api_search.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/words.h"
+#include "format/format.h"
+#include "model/token.h"
+#include "store/files/artifact.h"
+#include "store/files/conv.h"
+#include "store/search/search.h"
+
+#define PIECE_BYTES (2 * MIB) /* of text in one transaction */
+
+/* ---- the text of a record ---- */
+
+static void put_line(struct buf *b, struct str s)
+{
+        if (!s.n)
+                return;
+        if (b->n)
+                buf_putc(b, '\n');
+        buf_put_str(b, s);
+}
+
+static void put_decoded(struct buf *b, struct str string, struct arena *arena)
+{
+        if (string.n)
+                put_line(b, token_decode(string, arena, NULL));
+}
+
+static void put_parts(
+    struct api_search_text *t, const struct part *list, size_t count, struct arena *arena);
+
+static void put_part(struct api_search_text *t, const struct part *p, struct arena *arena)
+{
+        struct str name = p->name.n ? token_decode(p->name, arena, NULL) : STR("");
+        switch (p->kind) {
+        case PART_CALL:
+                put_line(&t->text, name);
+                if (p->arguments_text)
+                        put_decoded(&t->text, p->arguments, arena);
+                else
+                        put_line(&t->text, p->arguments);
+                break;
+        case PART_RESULT:
+                t->error = t->error || p->error;
+                if (p->ref.p) /* a stub: the output itself is indexed */
+                        break;
+                if (p->output_kind == OUTPUT_TEXT)
+                        put_decoded(&t->text, p->output, arena);
+                else if (p->output_kind == OUTPUT_DATA)
+                        put_line(&t->text, p->output);
+                put_parts(t, p->children, p->child_count, arena);
+                break;
+        case PART_TEXT:
+        case PART_THINKING:
+        case PART_REFUSAL:
+                put_decoded(&t->text, p->text, arena);
+                break;
+        default:
+                break;
+        }
+        if ((p->kind == PART_CALL || p->kind == PART_RESULT) && name.n && !t->tool[0])
+                snprintf(t->tool, sizeof t->tool, "%.*s",
+                    (int)(name.n < sizeof t->tool ? name.n : sizeof t->tool - 1), name.p);
+}
+
+static void put_parts(
+    struct api_search_text *t, const struct part *list, size_t count, struct arena *arena)
+{
+        for (size_t i = 0; i < count; i++)
+                put_part(t, &list[i], arena);
+}
+
+static void read_message(struct api_search_text *t, const struct format *f, const struct json *j)
+{
+        static const char *const ROLES[] = {"", "system", "system", "user", "assistant", "tool"};
+        struct arena arena;
+        struct message m;
+        arena_init(&arena);
+        if (format_read_message(f, j, 0, 1, &arena, &m, NULL) == 0) {
+                snprintf(t->role, sizeof t->role, "%s", ROLES[m.role]);
+                put_parts(t, m.parts, m.count, &arena);
+                t->message = true;
+        }
+        json_ref tool = json_get(j, 0, "toolName"), model = json_get(j, 0, "model");
+        struct str name = json_inner(j, tool), by = json_inner(j, model);
+        if (name.n && name.n < sizeof t->tool)
+                snprintf(t->tool, sizeof t->tool, "%.*s", (int)name.n, name.p);
+        if (by.n && by.n < sizeof t->model)
+                snprintf(t->model, sizeof t->model, "%.*s", (int)by.n, by.p);
+        arena_release(&arena);
+}
+
+int api_search_read(
+    const struct steno_record *r, struct api_search_text *t, struct steno_error *err)
+{
+        const char *kind = steno_record_kind(r);
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        buf_clear(&t->text);
+        t->role[0] = t->tool[0] = t->model[0] = '\0';
+        t->error = t->message = false;
+        if (strcmp(kind, "message") != 0 && strcmp(kind, "supersede") != 0)
+                return 0;
+        const struct format *f = format_find(steno_record_format(r));
+        int rc = f ? steno_record_message(r, &text, &n, err) : 0;
+        if (rc || !f)
+                return rc == STENO_ENOMEM ? rc : 0;
+        json_init(&j);
+        if (json_parse(&j, text, n, NULL, NULL) == 0)
+                read_message(t, f, &j);
+        json_release(&j);
+        steno_free(text);
+        size_t about_n;
+        const char *about = steno_record_about(r, &about_n);
+        t->error = t->error || memmem(about, about_n, "\"error\":true", 12);
+        return t->text.failed ? error_nomem(err) : 0;
+}
+
+int api_search_each_ref(
+    const struct steno_record *r, int (*each)(void *ctx, struct str ref), void *ctx)
+{
+        struct arena arena;
+        struct about about;
+        size_t n;
+        const char *x = steno_record_about(r, &n);
+        int rc = 0;
+        arena_init(&arena);
+        if (memmem(x, n, "\"ref\":", 6) || memmem(x, n, "\"refs\":", 7)) {
+                rc = about_read(str_span(x, n), &arena, &about, NULL);
+                for (size_t i = 0; rc == 0 && i < about_ref_slots(&about); i++)
+                        if (about_ref_at(&about, i).n)
+                                rc = each(ctx, about_ref_at(&about, i));
+        }
+        arena_release(&arena);
+        return rc;
+}
+
+/* ---- blocks ---- */
+
+struct indexing {
+        struct steno_store *store;
+        struct search *search;
+        struct steno_conv *conv;
+        struct api_search_text text;
+        struct buf words;
+        char model[128]; /* of the conversation */
+        uint64_t bytes;  /* in this transaction */
+        uint64_t seq;    /* last one that was added */
+        int64_t deadline;
+        struct search_block block;
+        struct steno_error *err;
+};
+
+/* The words of a text, each once in a block, with spaces between them. */
+static void fold_words(struct buf *out, struct str text)
+{
+        struct words w = words_of(text);
+        struct word word;
+        buf_clear(out);
+        while (words_next(&w, &word)) {
+                if (!word.n)
+                        continue;
+                buf_put(out, word.folded, word.n);
+                buf_putc(out, ' ');
+        }
+}
+
+/* Where a block that may go up to `n` ends: behind a line, else behind a word, if one ends near. */
+static size_t cut_at(struct str text, size_t n)
+{
+        if (n == text.n)
+                return n;
+        for (int pass = 0; pass < 2; pass++)
+                for (size_t i = n; i > n - SEARCH_OVERLAP; i--)
+                        if (text.p[i - 1] == '\n' || (pass && text.p[i - 1] == ' '))
+                                return i;
+        return n;
+}
+
+/* Where the next one begins: some bytes before, behind a line or a word. */
+static size_t begin_at(struct str text, size_t end)
+{
+        for (int pass = 0; pass < 2; pass++)
+                for (size_t i = end - SEARCH_OVERLAP; i < end; i++)
+                        if (text.p[i - 1] == '\n' || (pass && text.p[i - 1] == ' '))
+                                return i;
+        return end - SEARCH_OVERLAP;
+}
+
+static int add_blocks(struct indexing *x, struct str text, uint64_t base)
+{
+        int rc = 0;
+        for (size_t at = 0; rc == 0 && at < text.n;) {
+                struct str rest = str_span(text.p + at, text.n - at);
+                size_t n = cut_at(rest, rest.n < SEARCH_BLOCK ? rest.n : SEARCH_BLOCK);
+                fold_words(&x->words, str_span(text.p + at, n));
+                if (x->words.failed)
+                        return error_nomem(x->err);
+                x->block.at = base + at;
+                x->block.len = n;
+                x->block.words = buf_str(&x->words);
+                if (x->words.n)
+                        rc = search_add(x->search, &x->block, x->err);
+                x->bytes += n;
+                if (at + n == text.n)
+                        break;
+                at += begin_at(rest, n);
+        }
+        return rc;
+}
+
+/* Bytes [from, to) of an output. */
+static int add_range(struct indexing *x, int fd, uint64_t from, uint64_t to)
+{
+        const struct fs *fs = x->store->env->fs;
+        struct buf b;
+        int rc = 0;
+        buf_init(&b, 0);
+        while (rc == 0 && from < to) {
+                size_t want =
+                    to - from < 16 * SEARCH_BLOCK ? (size_t)(to - from) : 16 * SEARCH_BLOCK;
+                buf_clear(&b);
+                char *p = buf_reserve(&b, want);
+                ssize_t got = p ? fs_pread_all(fs, fd, p, want, (off_t)from) : -1;
+                if (got <= 0)
+                        break;
+                rc = add_blocks(x, str_span(p, (size_t)got), from);
+                if (from + (uint64_t)got >= to)
+                        break;
+                from += (uint64_t)got > SEARCH_OVERLAP
+                            ? begin_at(str_span(p, (size_t)got), (size_t)got)
+                            : (uint64_t)got;
+        }
+        buf_release(&b);
+        return rc;
+}
+
+static int add_output(void *ctx, struct str ref)
+{
+        struct indexing *x = ctx;
+        struct artifact_info info;
+        uint64_t size;
+        int fd = -1;
+        if (artifact_find(x->conv->files, ref, &info, NULL) || info.state != ARTIFACT_CLOSED ||
+            strcmp(info.name + (strlen(info.name) > 4 ? strlen(info.name) - 4 : 0), ".bin") == 0 ||
+            artifact_open(x->conv->files, &info, &fd, &size, NULL))
+                return 0;
+        x->block.ref = ref;
+        uint64_t head = size < API_SEARCH_OUTPUT_MAX ? size : API_SEARCH_OUTPUT_MAX;
+        uint64_t tail = size > 2 * API_SEARCH_OUTPUT_MAX ? size - API_SEARCH_OUTPUT_MAX : head;
+        int rc = add_range(x, fd, 0, head);
+        if (rc == 0)
+                rc = add_range(x, fd, tail, size);
+        x->store->env->fs->close(x->store->env->fs, fd);
+        x->block.ref = STR("");
+        return rc;
+}
+
+static int role_number(const char *role)
+{
+        return strcmp(role, "user") == 0        ? SEARCH_USER
+               : strcmp(role, "assistant") == 0 ? SEARCH_ASSISTANT
+               : strcmp(role, "tool") == 0      ? SEARCH_TOOL
+                                                : SEARCH_SYSTEM;
+}
+
+static int add_record(void *ctx, const struct steno_record *r)
+{
+        struct indexing *x = ctx;
+        const char *at = steno_record_at(r);
+        int rc = api_search_read(r, &x->text, x->err);
+        int64_t ms = 0;
+        if (rc)
+                return rc;
+        if (x->text.message) {
+                time_parse(at, strlen(at), &ms);
+                x->block = (struct search_block){.seq = steno_record_seq(r),
+                    .role = role_number(x->text.role),
+                    .error = x->text.error,
+                    .tool = str_of(x->text.tool),
+                    .model = str_of(x->text.model[0] ? x->text.model : x->model),
+                    .time = ms};
+                rc = add_blocks(x, buf_str(&x->text.text), 0);
+                if (rc == 0)
+                        rc = api_search_each_ref(r, add_output, x);
+        }
+        x->seq = steno_record_seq(r);
+        if (rc)
+                return rc;
+        return x->bytes >= PIECE_BYTES ? 1 : 0; /* enough for one transaction */
+}
+
+/* ---- conversations ---- */
+
+static void learn_model(struct indexing *x)
+{
+        char *meta = NULL;
+        struct json j;
+        x->model[0] = '\0';
+        if (steno_conv_meta(x->conv, &meta, NULL))
+                return;
+        json_init(&j);
+        if (json_parse(&j, meta, strlen(meta), NULL, NULL) == 0) {
+                struct str m = json_inner(&j, json_get(&j, json_get(&j, 0, "import"), "model"));
+                if (m.n < sizeof x->model)
+                        snprintf(x->model, sizeof x->model, "%.*s", (int)m.n, m.p ? m.p : "");
+        }
+        json_release(&j);
+        steno_free(meta);
+}
+
+static uint64_t log_inode(struct indexing *x)
+{
+        const struct fs *fs = x->store->env->fs;
+        struct stat st;
+        return fs->stat(fs, files_conv_dir(x->conv->files), "messages.jsonl", &st) == 0
+                   ? (uint64_t)st.st_ino
+                   : 0;
+}
+
+/* One transaction. 1: there is more; 0: it is done; or an error. */
+static int index_piece(struct indexing *x, const char *project_folder, const char *folder)
+{
+        uint64_t last = 0, seq = 0;
+        int rc = search_lock(x->search, false, x->err);
+        if (rc)
+                return rc;
+        uint64_t log = log_inode(x);
+        struct search_conv conv = {.project_folder = project_folder,
+            .folder = folder,
+            .project = steno_conv_project(x->conv),
+            .id = steno_conv_id(x->conv),
+            .log = log};
+        rc = steno_conv_last_seq(x->conv, &last, x->err);
+        if (rc == 0)
+                rc = search_progress(x->search, project_folder, folder, log, &seq, x->err);
+        if (rc == 0 && seq < last) {
+                x->bytes = 0;
+                x->seq = seq;
+                rc = search_begin(x->search, &conv, x->err);
+                if (rc == 0)
+                        rc = steno_read(x->conv, seq, 0, add_record, x, x->err);
+                bool more = rc == 1;
+                if (rc == 0)
+                        x->seq = last > x->seq ? last : x->seq;
+                if (rc >= 0)
+                        rc = search_commit(x->search, x->seq, x->err);
+                if (rc == 0)
+                        rc = more;
+        }
+        search_unlock(x->search);
+        return rc;
+}
+
+struct behind {
+        char *project_folder;
+        char *folder;
+};
+
+struct survey {
+        struct steno_store *store;
+        struct search *search;
+        struct behind *list;
+        size_t count;
+        size_t cap;
+        /* what is indexed: an open table by hash of the name */
+        struct seen {
+                uint64_t name;
+                uint64_t log;
+                uint64_t last;
+        } * seen;
+        size_t seen_count;
+        size_t seen_cap;
+        size_t rows;
+        struct steno_error *err;
+};
+
+static uint64_t name_hash(const char *project_folder, const char *folder)
+{
+        return (hash_64(project_folder, strlen(project_folder)) * 31 +
+                   hash_64(folder, strlen(folder))) |
+               1;
+}
+
+static struct seen *seen_slot(struct survey *v, uint64_t name)
+{
+        size_t i = (size_t)(name >> 7) & (v->seen_cap - 1);
+        while (v->seen[i].name && v->seen[i].name != name)
+                i = (i + 1) & (v->seen_cap - 1);
+        return &v->seen[i];
+}
+
+static int note_seen(
+    void *ctx, const char *project_folder, const char *folder, uint64_t log, uint64_t last)
+{
+        struct survey *v = ctx;
+        if (v->seen_count * 2 >= v->seen_cap) {
+                struct survey old = *v;
+                v->seen_cap = old.seen_cap ? old.seen_cap * 2 : 1024;
+                v->seen = calloc(v->seen_cap, sizeof *v->seen);
+                if (!v->seen) {
+                        *v = old;
+                        return error_nomem(v->err);
+                }
+                for (size_t i = 0; i < old.seen_cap; i++)
+                        if (old.seen[i].name)
+                                *seen_slot(v, old.seen[i].name) = old.seen[i];
+                free(old.seen);
+        }
+        uint64_t name = name_hash(project_folder, folder);
+        struct seen *s = seen_slot(v, name);
+        v->seen_count += !s->name;
+        if (!s->name || last > s->last)
+                *s = (struct seen){name, log, last};
+        return 0;
+}
+
+static int note_behind(void *ctx, const struct index_row *row)
+{
+        struct survey *v = ctx;
+        uint64_t name = name_hash(row->project_folder, row->folder);
+        struct seen *s = v->seen_cap ? seen_slot(v, name) : NULL;
+        if (!row->last_seq || (s && s->name && s->last >= row->last_seq))
+                return 0;
+        if (v->count == v->cap) {
+                size_t cap = v->cap ? v->cap * 2 : 64;
+                struct behind *list = realloc(v->list, cap * sizeof *list);
+                if (!list)
+                        return error_nomem(v->err);
+                v->list = list;
+                v->cap = cap;
+        }
+        struct behind b = {strdup(row->project_folder), strdup(row->folder)};
+        v->list[v->count++] = b;
+        return b.project_folder && b.folder ? 0 : error_nomem(v->err);
+}
+
+static void survey_release(struct survey *v)
+{
+        for (size_t i = 0; i < v->count; i++) {
+                free(v->list[i].project_folder);
+                free(v->list[i].folder);
+        }
+        free(v->list);
+        free(v->seen);
+}
+
+static int survey(struct survey *v)
+{
+        struct index *index;
+        int rc = api_store_index(v->store, &index, v->err);
+        if (rc == 0)
+                rc = search_lock(v->search, false, v->err);
+        if (rc)
+                return rc;
+        rc = search_each_conv(v->search, note_seen, v, v->err);
+        search_unlock(v->search);
+        return rc ? rc : index_each(index, note_behind, v, v->err);
+}
+
+static int index_conv(struct indexing *x, const struct behind *b)
+{
+        struct files_conv *files;
+        int rc =
+            files_conv_open_folder(x->store->files, b->project_folder, b->folder, &files, NULL);
+        if (rc)
+                return 0; /* it is gone, or cannot be read: nothing to find there */
+        rc = api_conv_wrap(x->store, files, &x->conv, x->err);
+        if (rc)
+                return rc;
+        learn_model(x);
+        do
+                rc = index_piece(x, b->project_folder, b->folder);
+        while (rc == 1 && time_monotonic_ms() < x->deadline);
+        steno_conv_close(x->conv);
+        x->conv = NULL;
+        return rc;
+}
+
+int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct survey v = {.store = store, .err = &why};
+        struct indexing x = {.store = store, .err = &why};
+        uint64_t remain = 0;
+        x.deadline = time_monotonic_ms() + (ms > 0 ? ms : 0);
+        buf_init(&x.text.text, 0);
+        buf_init(&x.words, 0);
+        int rc = api_store_search(store, &v.search, &why);
+        x.search = v.search;
+        if (rc == 0)
+                rc = survey(&v);
+        for (size_t i = 0; i < v.count; i++) {
+                int done =
+                    rc == 0 && time_monotonic_ms() < x.deadline ? index_conv(&x, &v.list[i]) : 1;
+                remain += done != 0;
+                if (done < 0)
+                        rc = done;
+        }
+        buf_release(&x.text.text);
+        buf_release(&x.words);
+        survey_release(&v);
+        /* Somebody else is at it, or we may not write: what is there is answered. */
+        if (rc == STENO_ETIMEOUT || rc == STENO_EDENIED)
+                rc = 0;
+        if (rc == STENO_ECORRUPT)
+                rc = search_discard(v.search, &why);
+        if (rc && err)
+                *err = why;
+        if (rc == 0 && left)
+                *left = remain;
+        return rc;
+}

@@ -1,0 +1,16 @@
+/*
+ * indexer.h - the thread of a server that keeps the index of words up to date, at the lowest
+ * priority: whoever asks or appends goes first.
+ */
+#ifndef HTTP_INDEXER_H
+#define HTTP_INDEXER_H
+
+#include "steno.h"
+
+struct indexer;
+
+/* NULL: out of memory, or there is no thread to be had. */
+struct indexer *indexer_start(struct steno_store *store);
+void indexer_stop(struct indexer *x); /* accepts NULL */
+
+#endif
