@@ -204,15 +204,55 @@ static void put_base64(struct buf *b, struct str s)
         buf_putc(b, '"');
 }
 
-void context_put_content(struct jsonw *w, const char *key, struct str bytes)
+int context_wants_base64(const struct json *args, bool *out, struct steno_error *err)
 {
-        if (text_is_utf8(bytes.p, bytes.n)) {
+        json_ref v = json_get(args, 0, "encoding");
+        *out = json_is(args, v, "base64");
+        if (*out || v == JSON_NONE || json_type(args, v) == JSON_NULL || json_is(args, v, "text"))
+                return 0;
+        return error_set(err, STENO_EPROTO, "encoding is \"text\" or \"base64\"");
+}
+
+enum context_encoding context_encoding_of(struct str bytes, bool base64)
+{
+        if (base64)
+                return CONTEXT_BASE64;
+        if (text_is_utf8(bytes.p, bytes.n))
+                return CONTEXT_TEXT;
+        return text_looks_binary(bytes.p, bytes.n) ? CONTEXT_BASE64 : CONTEXT_ESCAPED;
+}
+
+size_t context_fit(struct str bytes, enum context_encoding encoding)
+{
+        size_t most = CONTEXT_READ_MAX;
+        if (encoding == CONTEXT_ESCAPED)
+                return text_escaped_fit(bytes, most);
+        if (encoding == CONTEXT_BASE64)
+                most = most / 4 * 3;
+        return bytes.n < most ? bytes.n : most;
+}
+
+void context_put_content(
+    struct jsonw *w, const char *key, struct str bytes, enum context_encoding encoding)
+{
+        if (encoding == CONTEXT_TEXT) {
                 jsonw_field_str(w, key, bytes);
                 return;
         }
-        jsonw_key(w, key);
-        put_base64(jsonw_value(w), bytes);
-        jsonw_field_cstr(w, "encoding", "base64");
+        if (encoding == CONTEXT_BASE64) {
+                jsonw_key(w, key);
+                put_base64(jsonw_value(w), bytes);
+                jsonw_field_cstr(w, "encoding", "base64");
+                return;
+        }
+        struct buf text;
+        buf_init(&text, 0);
+        text_put_escaped(&text, bytes);
+        if (text.failed)
+                w->b->failed = text.failed;
+        jsonw_field_str(w, key, buf_str(&text));
+        jsonw_field_cstr(w, "encoding", "escaped");
+        buf_release(&text);
 }
 
 void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said)

@@ -51,8 +51,19 @@ struct context_range {
 int context_number(const struct json *args, const char *name, struct context_range range,
     struct buf *said, uint64_t *out, struct steno_error *err);
 
-/* "content" (and "encoding":"base64" where the bytes are not UTF-8). */
-void context_put_content(struct jsonw *w, const char *key, struct str bytes);
+/*
+ * How bytes are shown: as they are where they are UTF-8, with \xNN for each byte that is not where
+ * they are nearly text, in base64 where they are neither, or where the caller asks for that.
+ */
+enum context_encoding { CONTEXT_TEXT, CONTEXT_ESCAPED, CONTEXT_BASE64 };
+/* From the argument "encoding". STENO_EPROTO: there is no such. */
+int context_wants_base64(const struct json *args, bool *out, struct steno_error *err);
+enum context_encoding context_encoding_of(struct str bytes, bool base64);
+/* How many of the bytes an answer can show: CONTEXT_READ_MAX as they are shown. */
+size_t context_fit(struct str bytes, enum context_encoding encoding);
+/* "content", and "encoding" where it is not plain text. */
+void context_put_content(
+    struct jsonw *w, const char *key, struct str bytes, enum context_encoding encoding);
 /* "unfinished" or "damaged", where it is; of a damaged one `said` gets a sentence. */
 void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said);
 /* "notes": what was clamped, when anything was. */

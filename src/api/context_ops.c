@@ -4,6 +4,7 @@
  *   C1  Boundaries of read never split a character, also where its writer is still at it; reading
  *       on from next_offset until done gives the exact bytes.
  *   C2  tail reads only the end of a file.
+ *   C3  The content of an answer is at most CONTEXT_READ_MAX bytes as it is shown.
  */
 #include "api/context.h"
 
@@ -16,9 +17,6 @@
 #include "output/grep.h"
 #include "output/lines.h"
 #include "api/spill.h"
-
-/* All matches of one answer together: a page for a model, never a flood. */
-#define GREP_ANSWER_MAX (64 * KIB)
 
 static int open_ref(struct steno_conv *conv, const struct json *args, struct context_file *f,
     struct steno_error *err)
@@ -174,7 +172,12 @@ int context_read(
                 return rc;
         buf_init(&said, 4 * KIB);
         bool by_line = is_given(args, "line") || is_given(args, "count");
-        if (by_line) {
+        bool base64 = false;
+        enum context_encoding encoding = CONTEXT_TEXT;
+        rc = context_wants_base64(args, &base64, err);
+        if (rc) {
+                /* nothing is read */
+        } else if (by_line) {
                 rc = range_of_lines(conv, &f, args, &r, &said, err);
         } else {
                 rc = context_number(args, "offset", (struct context_range){0, 0, UINT64_MAX >> 1},
@@ -206,10 +209,12 @@ int context_read(
                 }
         }
         if (rc == 0) {
+                encoding = context_encoding_of(str_span(page, want), base64);
+                want = context_fit(str_span(page, want), encoding);
                 struct jsonw w = jsonw_to(out);
                 uint64_t next = r.offset + want;
                 jsonw_object(&w);
-                context_put_content(&w, "content", str_span(page, want));
+                context_put_content(&w, "content", str_span(page, want), encoding);
                 jsonw_field_u64(&w, "offset", r.offset);
                 jsonw_field_u64(&w, "next_offset", next);
                 jsonw_field_bool(&w, "done", next >= f.size);
@@ -225,6 +230,25 @@ int context_read(
 
 /* ---- tail ---- */
 
+/* The last lines, as many as an answer can show. */
+static int read_tail(struct context_file *f, uint64_t lines, bool base64, char *page,
+    struct lines_span *span, enum context_encoding *encoding, struct steno_error *err)
+{
+        struct lines_file file = {read_file, f, f->size};
+        for (size_t room = CONTEXT_READ_MAX;; room = room / 4 * 3) {
+                int rc = lines_tail(&file, lines, room, span, err);
+                if (rc == 0)
+                        rc = read_file(f, span->offset, page, (size_t)span->size, err);
+                if (rc)
+                        return rc;
+                span->size -= unfinished_character(f, page, (size_t)span->size);
+                struct str shown = str_span(page, (size_t)span->size);
+                *encoding = context_encoding_of(shown, base64);
+                if (context_fit(shown, *encoding) == shown.n)
+                        return 0;
+        }
+}
+
 int context_tail(
     struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
 {
@@ -237,21 +261,20 @@ int context_tail(
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
-        rc = context_number(args, "lines",
-            (struct context_range){CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX}, &said,
-            &lines, err);
-        struct lines_file file = {read_file, &f, f.size};
+        bool base64 = false;
+        enum context_encoding encoding = CONTEXT_TEXT;
+        rc = context_wants_base64(args, &base64, err);
         if (rc == 0)
-                rc = lines_tail(&file, lines, sizeof page, &span, err);
+                rc = context_number(args, "lines",
+                    (struct context_range){CONTEXT_TAIL_LINES_DEFAULT, 1, CONTEXT_TAIL_LINES_MAX},
+                    &said, &lines, err);
         if (rc == 0)
-                rc = read_file(&f, span.offset, page, (size_t)span.size, err);
-        if (rc == 0)
-                span.size -= unfinished_character(&f, page, (size_t)span.size);
+                rc = read_tail(&f, lines, base64, page, &span, &encoding, err);
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
                 bool counted = f.info.state == ARTIFACT_CLOSED && !f.damaged;
                 jsonw_object(&w);
-                context_put_content(&w, "content", str_span(page, (size_t)span.size));
+                context_put_content(&w, "content", str_span(page, (size_t)span.size), encoding);
                 jsonw_key(&w, "first_line");
                 if (counted)
                         jsonw_u64(&w, span.lines ? f.info.lines - span.lines + 1 : 0);
@@ -277,27 +300,50 @@ int context_tail(
 
 static void put_lines(struct jsonw *w, const char *key, const struct grep_line *lines, uint32_t n)
 {
+        struct buf text;
         if (n == 0)
                 return;
+        buf_init(&text, 0);
         jsonw_key(w, key);
         jsonw_array(w);
-        for (uint32_t i = 0; i < n; i++)
-                jsonw_str(w, lines[i].text);
+        for (uint32_t i = 0; i < n; i++) {
+                buf_clear(&text);
+                text_put_escaped(&text, lines[i].text);
+                if (text.failed)
+                        w->b->failed = text.failed;
+                jsonw_str(w, buf_str(&text));
+        }
         jsonw_array_end(w);
+        buf_release(&text);
 }
 
+/* Lines are always shown as text. */
 static void put_match(struct jsonw *w, const struct grep_match *m)
 {
+        struct str text = m->content.text;
+        bool plain = text_is_utf8(text.p, text.n);
         jsonw_object(w);
         jsonw_field_u64(w, "line", m->line);
         jsonw_field_u64(w, "byte_offset", m->match_offset);
-        context_put_content(w, "content", m->content.text);
+        context_put_content(w, "content", text, plain ? CONTEXT_TEXT : CONTEXT_ESCAPED);
         if (m->content.cut_before || m->content.cut_after) {
                 jsonw_field_bool(w, "window", true);
         }
         put_lines(w, "before", m->before, m->before_count);
         put_lines(w, "after", m->after, m->after_count);
         jsonw_object_end(w);
+}
+
+static int take_direction(
+    const struct json *args, struct grep_options *opt, struct buf *said, struct steno_error *err)
+{
+        json_ref v = json_get(args, 0, "direction");
+        opt->backward = json_is(args, v, "backward");
+        if (!opt->backward && v != JSON_NONE && json_type(args, v) != JSON_NULL &&
+            !json_is(args, v, "forward"))
+                return error_set(err, STENO_EPROTO, "direction is \"forward\" or \"backward\"");
+        return context_number(args, "from_line", (struct context_range){0, 0, UINT64_MAX >> 1},
+            said, &opt->from_line, err);
 }
 
 static int take_options(const struct json *args, struct grep_options *opt, struct buf *pattern,
@@ -318,8 +364,8 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
         opt->case_sensitive = json_bool(args, json_get(args, 0, "case_sensitive"), false);
         opt->max_results = (uint32_t)results;
         opt->context_lines = (uint32_t)context;
-        opt->max_bytes = GREP_ANSWER_MAX;
-        return 0;
+        opt->max_bytes = CONTEXT_READ_MAX;
+        return take_direction(args, opt, said, err);
 }
 
 /* Searches the file as memory where that is possible. Memory that broke is read instead, which
@@ -367,6 +413,13 @@ int context_grep(
                 jsonw_array_end(&w);
                 jsonw_field_u64(&w, "total_matches", result.total_matches);
                 jsonw_field_bool(&w, "truncated", result.truncated);
+                if (result.next_line)
+                        jsonw_field_u64(&w, "next_line", result.next_line);
+                if (result.narrowed)
+                        buf_printf(&said,
+                            "%slines around a match were left out to keep the answer "
+                            "small",
+                            said.n ? "; " : "");
                 context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);
                 jsonw_object_end(&w);

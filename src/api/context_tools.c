@@ -21,10 +21,12 @@ struct parameter {
         bool required;
 };
 
+#define PARAMETER_COUNT 8
+
 struct context_tool {
         const char *name; /* "context_" before it, or "context." in a call */
         const char *words;
-        struct parameter parameters[6];
+        struct parameter parameters[PARAMETER_COUNT];
 };
 
 #define REF                                                                                        \
@@ -42,9 +44,11 @@ static const struct context_tool TOOLS[] = {
         {REF, {"offset", "integer", "First byte, 0 unless told.", false},
             {"limit", "integer", "Bytes, 8192 unless told, 12288 at most.", false},
             {"line", "integer", "First line, counted from 1, instead of offset.", false},
-            {"count", "integer", "Lines, with line.", false}}},
+            {"count", "integer", "Lines, with line.", false},
+            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}}},
     {"tail", "Shows the last lines of a stored output. Cheap at any size.",
-        {REF, {"lines", "integer", "How many, 200 unless told, 2000 at most.", false}}},
+        {REF, {"lines", "integer", "How many, 200 unless told, 2000 at most.", false},
+            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}}},
     {"grep",
         "Searches a stored output with a regular expression (PCRE) and shows the matching lines "
         "with their numbers.",
@@ -52,10 +56,13 @@ static const struct context_tool TOOLS[] = {
             {"max_results", "integer", "Matches to show, 50 unless told.", false},
             {"context_lines", "integer", "Lines before and after each match, 0 unless told.",
                 false},
-            {"case_sensitive", "boolean", "false unless told.", false}}},
+            {"case_sensitive", "boolean", "false unless told.", false},
+            {"from_line", "integer",
+                "Only matches from this line on. Go on from next_line while truncated.", false},
+            {"direction", "string",
+                "backward: the last matches up to from_line. forward unless told.", false}}},
 };
 #define TOOL_COUNT (sizeof TOOLS / sizeof *TOOLS)
-#define PARAMETER_COUNT 6
 
 static const struct context_tool *find_tool(const char *name)
 {

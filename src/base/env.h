@@ -30,6 +30,8 @@ const char *env_get(const char *const *variables, const char *name);
  * milliseconds. */
 int64_t time_monotonic_ms(void);
 int64_t time_monotonic_us(void);
+/* The processor time of this thread: what work costs, however busy the machine is. */
+int64_t time_thread_us(void);
 
 /* "2026-11-15T04:20:00.000Z" */
 #define TIME_TEXT 25

@@ -168,6 +168,57 @@ size_t text_decode(const char *p, size_t n, uint32_t *cp)
         }
 }
 
+#define ESCAPED 4 /* bytes of \xNN */
+
+void text_put_escaped(struct buf *b, struct str s)
+{
+        for (size_t i = 0; i < s.n;) {
+                size_t good = text_utf8_prefix(s.p + i, s.n - i);
+                buf_put(b, s.p + i, good);
+                i += good;
+                if (i < s.n)
+                        buf_printf(b, "\\x%02X", (unsigned char)s.p[i++]);
+        }
+}
+
+size_t text_escaped_size(struct str s)
+{
+        size_t size = s.n;
+        for (size_t i = text_utf8_prefix(s.p, s.n); i < s.n;
+             i += text_utf8_prefix(s.p + i, s.n - i)) {
+                size += ESCAPED - 1;
+                i++;
+        }
+        return size;
+}
+
+size_t text_escaped_fit(struct str s, size_t room)
+{
+        size_t size = 0, i = 0;
+        while (i < s.n) {
+                uint32_t cp;
+                size_t n = text_decode(s.p + i, s.n - i, &cp);
+                size_t needs = n == 1 && cp == 0xFFFD ? ESCAPED : n;
+                if (size + needs > room)
+                        break;
+                size += needs;
+                i += n;
+        }
+        return i;
+}
+
+bool text_looks_binary(const char *p, size_t n)
+{
+        size_t odd = 0;
+        for (size_t i = 0; i < n; i++) {
+                unsigned char c = (unsigned char)p[i];
+                if (c == 0)
+                        return true;
+                odd += c >= 0x7F || (c < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != 0x1B);
+        }
+        return odd > n / 3;
+}
+
 void text_encode(struct buf *b, uint32_t cp)
 {
         char out[4];

@@ -47,6 +47,15 @@ void text_encode(struct buf *b, uint32_t cp);
 /* The same into memory; returns the length. A surrogate or a number beyond Unicode is U+FFFD. */
 size_t text_encode_to(uint32_t cp, char out[4]);
 
+/* Text that is nearly UTF-8, such as a log in Latin-1: every byte that is not is written as \xNN.
+ * How many bytes that makes; and the largest prefix of s that makes at most `room`. */
+void text_put_escaped(struct buf *b, struct str s);
+size_t text_escaped_size(struct str s);
+size_t text_escaped_fit(struct str s, size_t room);
+/* Bytes that are no text in any encoding: there are NULs, or more than a third of them are rare in
+ * text. Of what is not UTF-8 only; UTF-8 is always text. */
+bool text_looks_binary(const char *p, size_t n);
+
 /*
  * Text from outside for a person's terminal: SGR colours pass when `colours`, every other control
  * character or escape sequence is made visible (^[ and the like), bytes that are not UTF-8 become

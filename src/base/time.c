@@ -206,6 +206,14 @@ int64_t time_monotonic_us(void)
         return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+int64_t time_thread_us(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 int64_t time_monotonic_ms(void)
 {
         return time_monotonic_us() / 1000;

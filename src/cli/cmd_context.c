@@ -18,10 +18,12 @@ struct context_opts {
         struct opt_number lines;
         struct opt_number max;
         struct opt_number context;
+        struct opt_number from;
         const char *kind;
         bool all;
         bool follow;
         bool match_case;
+        bool back;
 };
 
 static void put_number(struct jsonw *w, const char *key, const struct opt_number *n)
@@ -342,6 +344,10 @@ static int print_grep(struct cli *c, const struct json *j, const struct context_
 {
         json_ref matches = json_get(j, 0, "matches");
         bool first = true;
+        uint64_t total = 0, next = 0;
+
+        json_u64(j, json_get(j, 0, "total_matches"), &total);
+        json_u64(j, json_get(j, 0, "next_line"), &next);
 
         for (json_ref m = json_child(j, matches); m != JSON_NONE && !c->json;
              m = json_next(j, matches, m)) {
@@ -355,8 +361,9 @@ static int print_grep(struct cli *c, const struct json *j, const struct context_
                 say_note(c, j);
                 if (json_bool(j, json_get(j, 0, "truncated"), false))
                         cli_say(c,
-                            "steno: %s: only the first %u matches are shown; --max shows more",
-                            c->cmd->name, json_count(j, matches));
+                            "steno: %s: %u matches of %llu are shown; go on with --from %llu%s",
+                            c->cmd->name, json_count(j, matches), (unsigned long long)total,
+                            (unsigned long long)next, o->back ? " --back" : "");
         }
         return json_count(j, matches) > 0 ? EXIT_DONE : EXIT_NOT_FOUND;
 }
@@ -377,6 +384,8 @@ static int run_grep(struct cli *c, const void *opts, int argc, char **argv)
         put_text(&w, "pattern", argv[2]);
         put_number(&w, "max_results", &o->max);
         put_number(&w, "context_lines", &o->context);
+        put_number(&w, "from_line", &o->from);
+        put_text(&w, "direction", o->back ? "backward" : NULL);
         jsonw_field_bool(&w, "case_sensitive", o->match_case);
         jsonw_object_end(&w);
         rc = context_op(c, "grep", &args, print_grep, o);
@@ -414,6 +423,8 @@ static const struct opt grep_table[] = {
     {"max", 'm', OPT_NUMBER, "N", AT(max), "at most so many matches; 50 unless told"},
     {"context", 'C', OPT_NUMBER, "N", AT(context), "lines around each match"},
     {"case", 0, OPT_FLAG, NULL, AT(match_case), "capitals matter"},
+    {"from", 0, OPT_NUMBER, "N", AT(from), "only matches from this line on"},
+    {"back", 0, OPT_FLAG, NULL, AT(back), "the last matches up to that line, or of all"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

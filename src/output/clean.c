@@ -38,7 +38,7 @@ static void put_visible(struct buf *out, struct str s)
                 if (bad || is_shown_as_escape(cp)) {
                         buf_put(out, s.p + from, i - from);
                         if (bad)
-                                buf_puts(out, "\xEF\xBF\xBD");
+                                buf_printf(out, "\\x%02X", c);
                         else
                                 buf_printf(out, "\\u%04x", (unsigned)cp);
                         from = i + len;
@@ -111,7 +111,7 @@ bool clean_looks_framed(struct str line)
 {
         static const char *const sections[] = {
             "head", "errors", "outline", "tail", "first bytes", "end", NULL};
-        static const char *const openings[] = {"[INCOMPLETE", "[Full output",
+        static const char *const openings[] = {"[INCOMPLETE", "[NOT UTF-8", "[Full output",
             "More:", "More :", "tool:", "\xEF\xBC\xBBINCOMPLETE", "More\xEF\xBC\x9A", NULL};
         size_t count = 0;
         struct str s = skip(line, is_invisible, &count);

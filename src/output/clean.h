@@ -2,9 +2,9 @@
  * clean.h - a line of a tool's output made fit to stand in a stub.
  *
  * Escape sequences go, of text that carriage returns overwrote only the last state stays, bytes
- * that are not UTF-8 become U+FFFD, and control characters and the separators that some readers
- * take for a line's end (U+0085, U+2028, U+2029) are written as escapes. So one line in is one
- * line out.
+ * that are not UTF-8 are written as \xNN, and control characters and the separators that some
+ * readers take for a line's end (U+0085, U+2028, U+2029) are written as escapes. So one line in is
+ * one line out.
  *
  * A line that could be taken for part of the frame (`--- tail (`, `[INCOMPLETE`, `More:` ..., also
  * with blanks, other dashes or invisible characters before it) gets a backslash in front. Lines

@@ -342,25 +342,14 @@ void excerpt_finish(struct excerpt *e)
                 e->head_ends[e->head_end_count++] = bytes;
 }
 
-/* More than a third of a sample are bytes that are rare in text of any encoding. */
-static bool is_noise(const char *p, size_t n)
-{
-        size_t odd = 0;
-        for (size_t i = 0; i < n; i++) {
-                unsigned char c = (unsigned char)p[i];
-                odd += c >= 0x7F || (c < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != 0x1B);
-        }
-        return odd > n / 3;
-}
-
 void excerpt_figures(const struct excerpt *e, struct excerpt_figures *out)
 {
         out->bytes = e->done;
         out->lines = e->lines;
         out->utf8 = text_utf8_finish(&e->utf8);
         out->chars = out->utf8 ? e->chars : e->done;
-        out->binary =
-            !out->utf8 && (e->nul || is_noise(e->head, e->head_n) || is_noise(e->last, e->last_n));
+        out->binary = !out->utf8 && (e->nul || text_looks_binary(e->head, e->head_n) ||
+                                        text_looks_binary(e->last, e->last_n));
 }
 
 bool excerpt_failed(const struct excerpt *e)

@@ -20,6 +20,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "output/grep_search.h"
 
 #define DENSE 200 /* a candidate in so few bytes on average is no filter */
@@ -28,7 +29,7 @@
 
 static uint64_t elapsed_us(const struct grep_search *s)
 {
-        return (uint64_t)(time_monotonic_us() - s->began);
+        return (uint64_t)(time_thread_us() - s->began);
 }
 
 int grep_check_time(struct grep_search *s, uint64_t at, size_t work)
@@ -42,8 +43,8 @@ int grep_check_time(struct grep_search *s, uint64_t at, size_t work)
                 return 0;
         if (at / (us / 1000 + 1) > GREP_RATE_FLOOR / 1000)
                 return 0;
-        return error_set(
-            s->err, STENO_ELIMIT, "pattern too costly: no answer within %u ms", s->deadline_ms);
+        return error_set(s->err, STENO_ELIMIT,
+            "pattern too costly: no answer within %u ms of processor time", s->deadline_ms);
 }
 
 /* ---- results ---- */
@@ -68,12 +69,34 @@ static int grow(struct grep_search *s)
         return 0;
 }
 
-static size_t context_bytes(const struct grep_line *list, uint32_t n)
+/* What one more match costs in an answer beside its text: numbers and names of members. */
+#define MATCH_FRAME 48
+
+static size_t shown_bytes(const struct grep_line *list, uint32_t n)
 {
         size_t sum = 0;
         for (uint32_t i = 0; i < n; i++)
-                sum += list[i].text.n;
+                sum += text_escaped_size(list[i].text);
         return sum;
+}
+
+/* A match with the lines around it, of which the farthest go while it is too large alone. */
+static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep_line *around)
+{
+        struct grep_line *after = around + s->context;
+        size_t content = MATCH_FRAME + shown_bytes(&m->content, 1);
+        for (;;) {
+                size_t bytes = content + shown_bytes(around, m->before_count) +
+                               shown_bytes(after, m->after_count);
+                if (!s->opt->max_bytes || bytes <= s->opt->max_bytes ||
+                    m->before_count + m->after_count == 0)
+                        return bytes;
+                s->out->narrowed = true;
+                if (m->before_count > m->after_count)
+                        memmove(around, around + 1, --m->before_count * sizeof *around);
+                else
+                        m->after_count--;
+        }
 }
 
 /* Counts the lines before an offset, while anybody wants to know. Text that is read must be counted
@@ -102,12 +125,26 @@ static int show(struct grep_search *s, const struct grep_hit *hit, struct grep_m
         return rc;
 }
 
+/* Is it on the wanted side of from_line, and among those that are collected? */
+static bool is_wanted(struct grep_search *s)
+{
+        const struct grep_options *opt = s->opt;
+        if (opt->from_line &&
+            (opt->backward ? s->line > opt->from_line : s->line < opt->from_line)) {
+                s->before += !opt->backward;
+                return false;
+        }
+        return s->within++ >= s->skip && !s->only_counts && s->out->count < s->max_results;
+}
+
 int grep_collect(struct grep_search *s, const struct grep_hit *hit)
 {
         s->out->total_matches++;
         if (s->full)
                 return 0;
         count_lines(s, hit->from);
+        if (!is_wanted(s))
+                return 0;
         int rc = grow(s);
         if (rc < 0)
                 return rc;
@@ -118,15 +155,17 @@ int grep_collect(struct grep_search *s, const struct grep_hit *hit)
         rc = show(s, hit, m, around);
         if (rc < 0)
                 return rc;
-        size_t bytes = m->content.text.n + context_bytes(around, m->before_count) +
-                       context_bytes(around + s->context, m->after_count);
-        if (s->opt->max_bytes && s->out->count > 0 && s->bytes + bytes > s->opt->max_bytes) {
+        m->bytes = fit_match(s, m, around);
+        bool fits = !s->opt->max_bytes || s->out->count == 0 || s->opt->backward ||
+                    s->bytes + m->bytes <= s->opt->max_bytes;
+        if (!fits) {
                 s->full = true;
                 return 0;
         }
-        s->bytes += bytes;
+        s->bytes += m->bytes;
         s->out->count++;
-        s->full = s->out->count >= s->max_results;
+        /* A search forward need not know where the others are. */
+        s->full = !s->opt->backward && s->out->count >= s->max_results;
         return 0;
 }
 
@@ -146,7 +185,28 @@ static void link_context(struct grep_search *s)
                 m->before = s->out->context + i * 2 * s->context;
                 m->after = m->before + s->context;
         }
-        s->out->truncated = s->out->count < s->out->total_matches;
+}
+
+/* Backward, the nearest matches stay. */
+static void drop_far_ones(struct grep_search *s)
+{
+        struct grep_result *r = s->out;
+        size_t drop = 0;
+        while (s->opt->max_bytes && s->bytes > s->opt->max_bytes && drop + 1 < r->count)
+                s->bytes -= r->matches[drop++].bytes;
+        r->count -= drop;
+        memmove(r->matches, r->matches + drop, r->count * sizeof *r->matches);
+}
+
+static void say_what_is_left(struct grep_search *s)
+{
+        struct grep_result *r = s->out;
+        r->truncated =
+            s->opt->backward ? r->count < s->within : r->count + s->before < r->total_matches;
+        if (!r->truncated || r->count == 0)
+                return;
+        r->next_line =
+            s->opt->backward ? r->matches[0].line - 1 : r->matches[r->count - 1].line + 1;
 }
 
 /* ---- blocks: [from, to) of the block at hand, whole lines ---- */
@@ -226,6 +286,8 @@ static int search_windows(struct grep_search *s, size_t from, size_t to)
 {
         struct grep_code *code = NULL;
         int rc = grep_line_code(s, &code);
+        if (rc >= 0 && s->engine->points(code, GREP_WINDOW, GREP_LIGHT) < GREP_WINDOW)
+                return search_lines(s, from, to);
         for (size_t at = from; at < to && rc >= 0;) {
                 size_t end = to;
                 if (to - at > GREP_WINDOW) {
@@ -335,7 +397,7 @@ static void prepare(struct grep_search *s)
         s->context = s->opt->context_lines < CONTEXT_GREP_CONTEXT_MAX ? s->opt->context_lines
                                                                       : CONTEXT_GREP_CONTEXT_MAX;
         s->deadline_ms = s->opt->deadline_ms ? s->opt->deadline_ms : CONTEXT_GREP_DEADLINE_MS;
-        s->began = time_monotonic_us();
+        s->began = time_thread_us();
 }
 
 static int run(struct grep_search *s, const struct grep_source *source)
@@ -350,22 +412,21 @@ static int run(struct grep_search *s, const struct grep_source *source)
         /* The last look is behind the last byte that was read. */
         if (rc == 0)
                 rc = grep_text_load(&s->text, source->file.size, 0, s->err);
-        if (rc == 0)
+        if (rc == 0) {
                 link_context(s);
+                drop_far_ones(s);
+                say_what_is_left(s);
+        }
         grep_text_close(&s->text);
         s->engine->free(s->code[0]);
         s->engine->free(s->code[1]);
         return rc;
 }
 
-int grep_run(const struct grep_source *source, const struct grep_options *opt,
-    struct grep_result *out, struct steno_error *err)
+/* One pass. *within: matches on the wanted side of from_line; in: those to skip. */
+static int pass(const struct grep_source *source, const struct grep_options *opt, bool only_counts,
+    uint64_t *within, struct grep_result *out, struct steno_error *err)
 {
-        memset(out, 0, sizeof(*out));
-        arena_init(&out->shown);
-        int rc = check_pattern(opt, err);
-        if (rc < 0)
-                return rc;
         struct grep_search *s = calloc(1, sizeof(*s));
         if (!s)
                 return error_nomem(err);
@@ -373,9 +434,30 @@ int grep_run(const struct grep_source *source, const struct grep_options *opt,
         s->out = out;
         s->err = err;
         s->engine = grep_pcre2();
+        s->only_counts = only_counts;
         prepare(s);
-        rc = run(s, source);
+        s->skip = opt->backward && *within > s->max_results ? *within - s->max_results : 0;
+        int rc = run(s, source);
+        *within = s->within;
         free(s);
+        return rc;
+}
+
+int grep_run(const struct grep_source *source, const struct grep_options *opt,
+    struct grep_result *out, struct steno_error *err)
+{
+        uint64_t within = 0;
+        memset(out, 0, sizeof(*out));
+        arena_init(&out->shown);
+        int rc = check_pattern(opt, err);
+        if (rc < 0)
+                return rc;
+        if (opt->backward) {
+                rc = pass(source, opt, true, &within, out, err);
+                out->total_matches = 0;
+        }
+        if (rc == 0)
+                rc = pass(source, opt, false, &within, out, err);
         if (rc < 0)
                 grep_release(out);
         return rc;

@@ -37,8 +37,11 @@ struct grep_options {
         uint32_t max_results;   /* collected; 0: CONTEXT_GREP_RESULTS_DEFAULT */
         uint32_t context_lines; /* before and after each, at most CONTEXT_GREP_CONTEXT_MAX */
         uint32_t deadline_ms;   /* 0: CONTEXT_GREP_DEADLINE_MS */
-        size_t max_bytes;       /* of all content together; 0: no bound. At least one match is
-                                   collected whatever its size */
+        size_t max_bytes;       /* of all content together as it is shown, bytes that are not UTF-8
+                                   as \xNN, and what an answer needs around it; 0: no bound. One
+                                   match alone loses lines around it until it fits */
+        uint64_t from_line;     /* only matches from this line on, or up to it; 0: all */
+        bool backward;          /* the last ones up to from_line, instead of the first from it on */
 };
 
 /* A line, or a window of one. `text` is a copy that lives as long as the result. */
@@ -58,13 +61,16 @@ struct grep_match {
         uint32_t before_count;
         struct grep_line *after;
         uint32_t after_count;
+        size_t bytes; /* what it takes of max_bytes */
 };
 
 struct grep_result {
         struct grep_match *matches;
         size_t count;
         uint64_t total_matches;    /* matching lines of the whole text */
-        bool truncated;            /* count < total_matches */
+        bool truncated;            /* there are more in the direction of the search */
+        uint64_t next_line;        /* from_line for those; 0: there are none */
+        bool narrowed;             /* lines around a match were left out */
         struct grep_line *context; /* storage of before and after */
         struct arena shown;        /* and of the texts */
 };

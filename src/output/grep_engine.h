@@ -41,6 +41,9 @@ struct grep_engine {
          * s->p; 0: none; STENO_ELIMIT: the effort was not enough; other codes as usual. */
         int (*next)(struct grep_code *code, const struct grep_subject *s, size_t *start,
             size_t *end, struct steno_error *err);
+        /* How many starting points one call may have in `n` bytes of text so that it returns soon.
+         * SIZE_MAX: as many as there are. */
+        size_t (*points)(const struct grep_code *code, size_t n, enum grep_effort effort);
         void (*free)(struct grep_code *code); /* accepts NULL */
 };
 

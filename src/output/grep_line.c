@@ -71,6 +71,15 @@ static bool holds_in_piece(struct grep_search *s, struct grep_code *code, const 
         return true;
 }
 
+static size_t slice(
+    const struct grep_search *s, const struct grep_code *code, size_t n, enum grep_effort effort)
+{
+        size_t seen = n < GREP_LONG_SUBJECT ? n : GREP_LONG_SUBJECT;
+        size_t most = s->engine->points(code, seen, effort);
+        size_t step = effort == GREP_HARD ? HARD_SLICE : SLICE;
+        return most < step ? most : step;
+}
+
 /* Runs the engine over a piece in slices. 1: the match is [*start, *end) of the piece. */
 static int match_slices(
     struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
@@ -78,7 +87,7 @@ static int match_slices(
         const char *p = line->p;
         size_t n = line->n;
         while (line->next <= line->limit) {
-                size_t step = line->effort == GREP_HARD ? HARD_SLICE : SLICE;
+                size_t step = slice(s, code, n, line->effort);
                 size_t at = char_floor(p, n, line->next);
                 size_t base = at < LOOKBEHIND ? 0 : char_floor(p, n, at - LOOKBEHIND);
                 bool cut = n - at > step + GREP_LONG_SUBJECT;
@@ -133,7 +142,7 @@ int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start
                 return rc;
         if (to > from && s->p[to - 1] == '\r')
                 to--;
-        if (to - from > GREP_WINDOW)
+        if (to - from > GREP_WINDOW || to - from > s->engine->points(code, to - from, GREP_LIGHT))
                 return match_sliced(s, code, from, to, GREP_LIGHT, start, end);
         struct grep_subject sub = {.p = s->p + from, .n = to - from, .stop = to - from + 1};
         rc = s->engine->next(code, &sub, start, end, s->err);
@@ -141,7 +150,9 @@ int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start
                 return match_sliced(s, code, from, to, GREP_HARD, start, end);
         *start += from;
         *end += from;
-        int late = grep_check_time(s, s->text.at + to, to - from + 64);
+        /* Where a call may cost much, the clock is looked at after each. */
+        bool costly = s->engine->points(code, to - from, GREP_LIGHT) != SIZE_MAX;
+        int late = grep_check_time(s, s->text.at + to, costly ? GREP_WINDOW : to - from + 64);
         return late < 0 ? late : rc;
 }
 

@@ -19,6 +19,17 @@
  * well under a second even when each spends all of it. */
 #define LIGHT_STEPS 20000
 #define HARD_STEPS 4000000
+/*
+ * A back-reference compares up to all of the text in one step, and machine code does not count the
+ * steps of simple repeats. So a pattern that has one is interpreted, which counts every step, and
+ * gets fewer of them and fewer starting points the longer the text is: work is bounded, in bytes
+ * that one call may look at.
+ */
+#define STEP_COST 64 /* of a step that compares nothing */
+#define LIGHT_WORK ((size_t)20 * 1000 * 1000)
+#define LIGHT_CALL_WORK ((size_t)100 * 1000 * 1000)
+#define HARD_WORK ((size_t)300 * 1000 * 1000)
+#define REFERRING_STEPS_LEAST 100
 #define HEAP_KIB (16 * 1024)
 #define STACK_MAX ((size_t)1024 * 1024)
 
@@ -28,7 +39,8 @@ struct grep_code {
         pcre2_match_context *light;
         pcre2_match_context *hard;
         pcre2_jit_stack *stack;
-        uint32_t options; /* of each match */
+        bool refers_back;
+        size_t byte_cost; /* of comparing one byte */
 };
 
 static void code_free(struct grep_code *c)
@@ -91,8 +103,13 @@ static int code_compile(struct str pattern, const struct grep_mode *mode, struct
                 rc = bad_pattern(code, at, err);
                 goto out;
         }
+        uint32_t references = 0;
+        pcre2_pattern_info(c->code, PCRE2_INFO_BACKREFMAX, &references);
+        c->refers_back = references > 0;
+        c->byte_cost = !mode->case_sensitive && mode->utf8 ? 8 : 1;
         /* Where this fails the interpreter does the work, within the same limits. */
-        (void)pcre2_jit_compile(c->code, PCRE2_JIT_COMPLETE);
+        if (!c->refers_back)
+                (void)pcre2_jit_compile(c->code, PCRE2_JIT_COMPLETE);
         c->data = pcre2_match_data_create(1, NULL);
         c->stack = pcre2_jit_stack_create(32 * 1024, STACK_MAX, NULL);
         c->light = context(c->stack, LIGHT_STEPS);
@@ -108,11 +125,38 @@ out:
         return rc == STENO_ENOMEM ? error_nomem(err) : rc;
 }
 
+static size_t step_work(const struct grep_code *c, size_t n)
+{
+        return STEP_COST + c->byte_cost * n;
+}
+
+/* How many steps a starting point may take in `n` bytes of text. */
+static uint32_t steps(const struct grep_code *c, size_t n, enum grep_effort effort)
+{
+        bool hard = effort == GREP_HARD;
+        size_t most = hard ? HARD_STEPS : LIGHT_STEPS;
+        if (!c->refers_back)
+                return (uint32_t)most;
+        size_t count = (hard ? HARD_WORK : LIGHT_WORK) / step_work(c, n);
+        if (count < REFERRING_STEPS_LEAST)
+                count = REFERRING_STEPS_LEAST;
+        return (uint32_t)(count < most ? count : most);
+}
+
+static size_t code_points(const struct grep_code *c, size_t n, enum grep_effort effort)
+{
+        if (!c->refers_back)
+                return SIZE_MAX;
+        size_t count = LIGHT_CALL_WORK / (step_work(c, n) * steps(c, n, effort));
+        return count ? count : 1;
+}
+
 static int code_next(struct grep_code *c, const struct grep_subject *s, size_t *start, size_t *end,
     struct steno_error *err)
 {
         pcre2_match_context *m = s->effort == GREP_HARD ? c->hard : c->light;
         uint32_t options = (s->cut_before ? PCRE2_NOTBOL : 0) | (s->cut_after ? PCRE2_NOTEOL : 0);
+        pcre2_set_match_limit(m, steps(c, s->n, s->effort));
         pcre2_set_offset_limit(m, s->stop > s->n ? PCRE2_UNSET : s->stop - 1);
         int rc = pcre2_match(c->code, (PCRE2_SPTR)s->p, s->n, s->from, options, c->data, m);
         if (rc >= 0) {
@@ -138,7 +182,7 @@ static int code_next(struct grep_code *c, const struct grep_subject *s, size_t *
         }
 }
 
-static const struct grep_engine engine = {code_compile, code_next, code_free};
+static const struct grep_engine engine = {code_compile, code_next, code_points, code_free};
 
 const struct grep_engine *grep_pcre2(void)
 {

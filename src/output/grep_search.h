@@ -25,7 +25,7 @@ struct grep_search {
         int wide; /* index of the above for the block at hand */
         size_t candidates;
         /* time */
-        int64_t began; /* time_monotonic_us() */
+        int64_t began; /* time_thread_us() */
         size_t unchecked;
         uint32_t deadline_ms;
         /* what was found */
@@ -35,6 +35,10 @@ struct grep_search {
         uint32_t context;
         size_t bytes;
         bool full;        /* no more are collected */
+        bool only_counts; /* the first of two passes, for a search backward */
+        uint64_t within;  /* matches so far on the side of from_line that is wanted */
+        uint64_t before;  /* matches before from_line, in a search forward */
+        uint64_t skip;    /* so many of them come before those that are collected */
         uint64_t counted; /* line feeds before this offset are in `line` */
         uint64_t line;
         struct steno_error *err;

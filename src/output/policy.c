@@ -134,16 +134,17 @@ static struct str last_line(struct str text)
         return nl ? str_span(nl + 1, text.n - (size_t)(nl + 1 - text.p)) : text;
 }
 
-/* "[INCOMPLETE: <size> of <size> shown; the rest is in ctx_...]" */
+/* "[INCOMPLETE: <size> of <size> shown; the rest is in ctx_...]", or "[NOT UTF-8: ...". */
 static bool is_first_line(struct str line)
 {
-        static const char middle[] = " shown; the rest is in ctx_";
-        if (!str_starts(line, "[INCOMPLETE: ") || line.p[line.n - 1] != ']')
+        bool whole = str_starts(line, POLICY_NOT_UTF8);
+        const char *middle = whole ? POLICY_NOT_UTF8_IN : " shown; the rest is in ";
+        if (line.p[line.n - 1] != ']')
                 return false;
-        const char *at = memmem(line.p, line.n, middle, sizeof(middle) - 1);
-        if (!at)
+        const char *at = memmem(line.p, line.n, middle, strlen(middle));
+        if (!at || !str_starts(str_span(at + strlen(middle), 4), "ctx_"))
                 return false;
-        for (const char *p = at + sizeof(middle) - 1; p < line.p + line.n - 1; p++) {
+        for (const char *p = at + strlen(middle); p < line.p + line.n - 1; p++) {
                 if (!is_ref_char(*p))
                         return false;
         }
@@ -157,6 +158,8 @@ bool policy_is_stub(struct str text)
         struct str last = last_line(text);
         const char *nl = memchr(text.p, '\n', text.n);
         struct str first = nl ? str_span(text.p, (size_t)(nl - text.p)) : text;
+        if (str_starts(first, POLICY_NOT_UTF8))
+                return nl && is_first_line(first);
         if (str_starts(first, "[INCOMPLETE: "))
                 return is_first_line(first) && (!nl || str_starts(last, "More: "));
         return str_starts(last, "[Full output: @state/logs/tool-results/") &&

@@ -80,6 +80,10 @@ bool policy_passed(const struct policy *p, const struct policy_count *c);
 /* The same question about a whole text. A text that already is a stub has never passed. */
 bool policy_is_large(const struct policy *p, struct str text);
 
+/* How the stub of a short text that is not UTF-8 begins, and what stands before its ref. */
+#define POLICY_NOT_UTF8 "[NOT UTF-8: all "
+#define POLICY_NOT_UTF8_IN " shown, bytes that are not as \\xNN; as it came it is in "
+
 /*
  * Is this text, whole, one of our own stubs (stub.h)? Only texts of at most STUB_MAX bytes can
  * be, so an output cannot stay inline by pretending.

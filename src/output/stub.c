@@ -10,6 +10,7 @@
 #include "output/policy.h"
 
 #define NAME_BYTES 96
+#define ESCAPED_MOST 2048  /* bytes of a text that is shown whole though it is not UTF-8 */
 #define SECTIONS_LEAST 160 /* below this many bytes snippets are not worth their headings */
 
 /* One attempt: how many bytes each section may have, and what came out. */
@@ -307,6 +308,43 @@ static bool try_full(const struct builder *b, struct draft *d, struct buf *stub)
         return false;
 }
 
+/* Control characters are escaped as well. */
+static void put_escaped(struct buf *out, struct str text)
+{
+        struct buf visible;
+        buf_init(&visible, 0);
+        text_put_escaped(&visible, text);
+        for (size_t i = 0; i < visible.n; i++) {
+                unsigned char c = (unsigned char)visible.p[i];
+                if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+                        buf_printf(out, "\\x%02X", c);
+                else
+                        buf_putc(out, (char)c);
+        }
+        if (visible.failed)
+                out->failed = visible.failed;
+        buf_release(&visible);
+}
+
+/*
+ * A short text that is not UTF-8 cannot stand in a message as it is, but need not be cut either: it
+ * is shown whole. The ref leads to the bytes as they came.
+ */
+static bool try_escaped(const struct builder *b, struct buf *stub)
+{
+        struct str text = excerpt_first_bytes(b->e);
+        if (b->f.utf8 || b->kind == STUB_BINARY || b->f.bytes != text.n ||
+            text_escaped_size(text) > ESCAPED_MOST)
+                return false;
+        buf_puts(stub, POLICY_NOT_UTF8);
+        text_put_size(stub, text.n);
+        buf_puts(stub, POLICY_NOT_UTF8_IN);
+        clean_put_name(stub, b->m->ref, NAME_BYTES);
+        buf_puts(stub, "]\n");
+        put_escaped(stub, text);
+        return true;
+}
+
 int stub_build(
     const struct excerpt *e, const struct stub_meta *meta, struct buf *out, struct steno_error *err)
 {
@@ -319,7 +357,7 @@ int stub_build(
         b.limit = b.f.bytes > 0 ? (size_t)at_most((b.f.bytes - 1) / 2, STUB_MAX) : 0;
         draft_init(&d);
         buf_init(&stub, 0);
-        bool done = try_full(&b, &d, &stub);
+        bool done = try_escaped(&b, &stub) || try_full(&b, &d, &stub);
         for (int form = 0; !done && form < 3; form++) {
                 buf_clear(&stub);
                 put_small(&b, form, &stub);

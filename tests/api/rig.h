@@ -233,6 +233,15 @@ static inline void rig_base64(struct str s, struct buf *to)
         }
 }
 
+static inline bool rig_is_escaped(const char *json)
+{
+        struct json j;
+        rig_parse(&j, json);
+        bool escaped = json_is(&j, json_get(&j, 0, "encoding"), "escaped");
+        json_release(&j);
+        return escaped;
+}
+
 /* The bytes of a page, decoded and appended. True: it came as text. */
 static inline bool rig_page(const char *json, struct buf *to)
 {
@@ -279,6 +288,13 @@ static inline void rig_read_all(
                     rig_context(r, "read", "{\"ref\":\"%s\",\"offset\":%llu,\"limit\":%llu}", ref,
                         (unsigned long long)offset, (unsigned long long)limit);
                 assert_int_equal(rig_number(json, "offset"), offset);
+                if (rig_is_escaped(json)) {
+                        steno_free(json);
+                        json = rig_context(r, "read",
+                            "{\"ref\":\"%s\",\"offset\":%llu,\"limit\":%llu,"
+                            "\"encoding\":\"base64\"}",
+                            ref, (unsigned long long)offset, (unsigned long long)limit);
+                }
                 *as_base64 += !rig_page(json, to);
                 uint64_t next = rig_number(json, "next_offset");
                 done = rig_flag(json, "done");

@@ -2,6 +2,8 @@
  * while it grows. */
 #include "api/rig.h"
 
+#include "base/text.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -394,6 +396,130 @@ static void patterns_see_bytes_in_a_binary_output_and_characters_in_text(void **
         }
 }
 
+/* ---- what an answer may hold ---- */
+
+/* All text that a model gets from an answer of grep, before JSON escapes it. */
+static size_t text_of(const struct json *j)
+{
+        struct buf b;
+        size_t sum = 0;
+        json_ref matches = json_get(j, 0, "matches");
+        buf_init(&b, 0);
+        for (json_ref m = json_child(j, matches); m != JSON_NONE; m = json_next(j, matches, m)) {
+                static const char *const AROUND[] = {"before", "after"};
+                buf_clear(&b);
+                json_string(j, json_get(j, m, "content"), &b, NULL);
+                sum += b.n;
+                for (int k = 0; k < 2; k++) {
+                        json_ref list = json_get(j, m, AROUND[k]);
+                        for (json_ref l = json_child(j, list); l != JSON_NONE;
+                             l = json_next(j, list, l)) {
+                                buf_clear(&b);
+                                json_string(j, l, &b, NULL);
+                                sum += b.n;
+                        }
+                }
+        }
+        buf_release(&b);
+        return sum;
+}
+
+static const char *const SHAPES[] = {"line %d\n", "%d caf\xE9 line\n",
+    "%d line \xC3\xA9\xC3\xA9\xC3\xA9 \xF0\x9F\x99\x82\n", "line %d \xFF\xFE\n"};
+
+/* Lines of one shape, `width` times as long. */
+static void stream_shape(struct rig *r, size_t shape, int count, int width, struct streamed *got)
+{
+        struct buf in;
+        buf_init(&in, 0);
+        for (int i = 1; i <= count; i++) {
+                for (int k = 1; k < width; k++)
+                        buf_puts(&in, shape == 1 ? "\xE9t\xE9 " : "word ");
+                buf_printf(&in, SHAPES[shape], i);
+        }
+        struct steno_output_options opt = rig_options(rig_call(r));
+        rig_stream(r, &opt, in.p, in.n, NULL, got);
+        buf_release(&in);
+}
+
+static void an_answer_of_grep_is_small_and_leads_to_all_matches(void **state)
+{
+        static const int WIDTHS[] = {1, 40, 900};
+        struct rig *r = *state;
+        for (size_t i = 0; i < 4 * 3 * 2 * 2; i++) {
+                int count = i / 4 % 3 ? 25 : 700, context = i % 2 ? 20 : 0, seen = 0;
+                bool back = i / 2 % 2;
+                struct streamed got;
+                stream_shape(r, i / 12 % 4, count, WIDTHS[i / 4 % 3], &got);
+                long long from = back ? count : 1;
+                for (bool more = true; more;) {
+                        struct json j;
+                        char *json = rig_context(r, "grep",
+                            "{\"ref\":\"%s\",\"pattern\":\"line\",\"max_results\":1000,"
+                            "\"context_lines\":%d,\"from_line\":%lld,\"direction\":\"%s\"}",
+                            got.ref, context, from, back ? "backward" : "forward");
+                        rig_parse(&j, json);
+                        json_ref list = json_get(&j, 0, "matches");
+                        assert_in_range(text_of(&j), 1, 12288);
+                        assert_in_range(strlen(json), 1, 40000);
+                        assert_int_equal(rig_number(json, "total_matches"), count);
+                        json_ref first = json_child(&j, list);
+                        uint64_t line = 0;
+                        json_u64(&j, json_get(&j, first, "line"), &line);
+                        seen += (int)json_count(&j, list);
+                        assert_int_equal(line, back ? count - seen + 1 : (int)from);
+                        more = rig_flag(json, "truncated");
+                        if (more)
+                                from = (long long)rig_number(json, "next_line");
+                        json_release(&j);
+                        steno_free(json);
+                }
+                assert_int_equal(seen, count);
+                streamed_release(&got);
+        }
+}
+
+static void stray_bytes_are_shown_as_escapes(void **state)
+{
+        struct rig *r = *state;
+        static const char *const OPS[] = {"read", "tail"};
+        for (size_t shape = 0; shape < 4; shape++) {
+                struct streamed got;
+                stream_shape(r, shape, 3000, 3, &got);
+                for (int k = 0; k < 2; k++) {
+                        char *json = rig_context(r, OPS[k], "{\"ref\":\"%s\"}", got.ref);
+                        struct json j;
+                        struct buf b;
+                        rig_parse(&j, json);
+                        buf_init(&b, 0);
+                        json_string(&j, json_get(&j, 0, "content"), &b, NULL);
+                        assert_in_range(b.n, 1, 12288);
+                        assert_true(text_is_utf8(b.p, b.n));
+                        bool bad = shape % 2;
+                        assert_int_equal(json_is(&j, json_get(&j, 0, "encoding"), "escaped"), bad);
+                        assert_int_equal(memmem(b.p, b.n, "\\x", 2) != NULL, bad);
+                        buf_release(&b);
+                        json_release(&j);
+                        steno_free(json);
+                }
+                streamed_release(&got);
+        }
+}
+
+/* Latin-1 cannot stand in a message, but a short text need not be cut for that. */
+static void a_short_text_that_is_not_utf8_is_shown_whole(void **state)
+{
+        struct rig *r = *state;
+        static const char TEXT[] = "caf\xE9 au lait\nd\xE9j\xE0 vu\n";
+        struct streamed got;
+        struct steno_output_options opt = rig_options(rig_call(r));
+        rig_stream(r, &opt, TEXT, sizeof TEXT - 1, NULL, &got);
+        assert_non_null(strstr(buf_cstr(&got.content), "caf\\xE9 au lait\nd\\xE9j\\xE0 vu\n"));
+        assert_non_null(strstr(buf_cstr(&got.content), got.ref));
+        assert_null(strstr(buf_cstr(&got.content), "INCOMPLETE"));
+        streamed_release(&got);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -404,6 +530,9 @@ int main(void)
             TEST(nothing_of_another_conversation_is_reached),
             TEST(lines_are_found_by_number),
             TEST(patterns_see_bytes_in_a_binary_output_and_characters_in_text),
+            TEST(an_answer_of_grep_is_small_and_leads_to_all_matches),
+            TEST(stray_bytes_are_shown_as_escapes),
+            TEST(a_short_text_that_is_not_utf8_is_shown_whole),
             TEST(the_end_of_10_gb_costs_what_that_of_1_mb_does),
             TEST(an_output_is_read_while_it_grows),
             TEST(what_was_given_up_stays_and_says_so),

@@ -94,6 +94,35 @@ static void catastrophic_patterns_are_answered_in_time(void **state)
         buf_release(&b);
 }
 
+/* One step of these compares thousands of bytes. */
+static void back_references_are_answered_in_time(void **state)
+{
+        static const char *const PATTERNS[] = {"(a*)\\1c", "(.*)*x\\1", "(.*)\\1\\1c",
+            "(a*)(a*)\\2\\1c", "(\\w+)\\s+\\1", "((a*)\\2)*c"};
+        static const size_t LINES[] = {4000, 16000, 60000, 300000};
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        for (size_t i = 0; i < ITEMS(PATTERNS) * ITEMS(LINES); i++) {
+                struct grep_options o = {
+                    .pattern = str_of(PATTERNS[i / ITEMS(LINES)]), .utf8 = i % 2};
+                struct grep_result r;
+                struct steno_error err = {0};
+                many_of(&b, "a", LINES[i % ITEMS(LINES)], 1);
+                buf_puts(&b, "xb c\n");
+                double began = now_s();
+                int rc = play_grep(b.p, b.n, &o, &r, &err);
+                double took = now_s() - began;
+                if (took > 60.0) /* without a limit it would be hours */
+                        fail_msg("%s: %.2f s", o.pattern.p, took);
+                if (rc == 0)
+                        grep_release(&r);
+                else
+                        assert_true(str_starts(str_of(err.msg), "pattern too costly: "));
+        }
+        buf_release(&b);
+}
+
 static void catastrophic_patterns_on_very_long_lines_too(void **state)
 {
         struct buf b;
@@ -216,6 +245,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(catastrophic_patterns_are_answered_in_time),
+            cmocka_unit_test(back_references_are_answered_in_time),
             cmocka_unit_test(catastrophic_patterns_on_very_long_lines_too),
             cmocka_unit_test(a_costly_pattern_is_called_so),
             cmocka_unit_test(a_bad_pattern_is_told_where_and_why),

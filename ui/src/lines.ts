@@ -6,12 +6,13 @@ const CHUNK = 64;
 const CHUNKS_KEPT = 300;
 const FRESH_KEPT = 6000;
 const IN_FLIGHT = 3;
+const MATCHES_KEPT = 1000;
 
 export interface Line { text: string; cut?: boolean }
 interface Read { content: string; encoding?: string; offset: number; next_offset: number; done: boolean; total_bytes: number; unfinished?: boolean }
 interface Tail { total_lines: number | null; total_bytes: number; offset: number; unfinished?: boolean }
 export interface Match { line: number; byte_offset: number; content: string; before?: string[]; after?: string[] }
-export interface Found { matches: Match[]; total_matches: number; truncated: boolean }
+export interface Found { matches: Match[]; total_matches: number; truncated: boolean; next_line?: number }
 
 function textOf(r: { content: string; encoding?: string }): string {
   if (r.encoding !== "base64") return r.content;
@@ -179,8 +180,19 @@ export class Lines {
     return out;
   }
 
-  grep(pattern: string, context: number, cased: boolean, signal: AbortSignal) {
-    return get<Found>(`${this.path}/grep?pattern=${encodeURIComponent(pattern)}&max_results=1000&context_lines=${context}&case_sensitive=${cased}`, signal);
+  // An answer is small enough for a model's context, so a search is several of them.
+  async grep(pattern: string, context: number, cased: boolean, signal: AbortSignal): Promise<Found> {
+    const query = `pattern=${encodeURIComponent(pattern)}&context_lines=${context}&case_sensitive=${cased}`;
+    const all: Found = { matches: [], total_matches: 0, truncated: true };
+    let from: number | undefined = 1;
+    while (from && all.matches.length < MATCHES_KEPT) {
+      const f: Found = await get<Found>(`${this.path}/grep?${query}&max_results=${MATCHES_KEPT - all.matches.length}&from_line=${from}`, signal);
+      all.matches.push(...f.matches);
+      all.total_matches = f.total_matches;
+      all.truncated = f.truncated;
+      from = f.next_line;
+    }
+    return all;
   }
 
   async raw(signal?: AbortSignal): Promise<Blob> {

@@ -76,7 +76,7 @@ void own_context_read(struct request *r)
 {
         static const struct argument ARGS[] = {{"offset", "offset", NUMBER},
             {"limit", "limit", NUMBER}, {"line", "line", NUMBER}, {"count", "count", NUMBER},
-            {NULL, NULL, TEXT}};
+            {"encoding", "encoding", TEXT}, {NULL, NULL, TEXT}};
         run_operation(r, "read", r->params[1].p, ARGS);
 }
 
@@ -84,7 +84,8 @@ void own_context_grep(struct request *r)
 {
         static const struct argument ARGS[] = {{"pattern", "pattern", TEXT},
             {"max_results", "max_results", NUMBER}, {"context_lines", "context_lines", NUMBER},
-            {"case_sensitive", "case_sensitive", FLAG}, {NULL, NULL, TEXT}};
+            {"case_sensitive", "case_sensitive", FLAG}, {"from_line", "from_line", NUMBER},
+            {"direction", "direction", TEXT}, {NULL, NULL, TEXT}};
         run_operation(r, "grep", r->params[1].p, ARGS);
 }
 
