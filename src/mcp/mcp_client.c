@@ -119,6 +119,8 @@ struct request {
         const struct steno_stop *stop;
         void (*notice)(void *ctx, const struct json *j);
         void *ctx;
+        steno_sink piece;
+        void *piece_ctx;
         bool modern_offered; /* out: refused, but 2026-07-28 is among what it speaks */
 };
 
@@ -132,7 +134,9 @@ static int ask(struct mcp_client *c, struct mcp_transport *t, struct request *r,
             .deadline = r->deadline,
             .stop = r->stop,
             .notice = r->notice,
-            .ctx = r->ctx};
+            .ctx = r->ctx,
+            .piece = r->piece,
+            .piece_ctx = r->piece_ctx};
         struct buf b;
 
         buf_init(&b, MESSAGE_MAX);
@@ -507,7 +511,9 @@ int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, char **re
             .deadline = call->deadline,
             .stop = call->stop,
             .notice = on_notice,
-            .ctx = (void *)call};
+            .ctx = (void *)call,
+            .piece = call->piece,
+            .piece_ctx = call->ctx};
         if (rc == 0)
                 rc = request(c, &r, result, j, err);
         buf_release(&members);

@@ -38,6 +38,9 @@ struct mcp_call {
         const struct steno_stop *stop;
         /* Progress, on the caller's thread; total is 0 when unknown, text may be empty. */
         void (*progress)(void *ctx, double done, double total, struct str text);
+        /* Gets the content of an answer that is too large to be held, as text. *result is then an
+         * answer without content. May be NULL. */
+        steno_sink piece;
         void *ctx;
 };
 

@@ -67,7 +67,7 @@ static void put_link(struct buf *b, const struct json *j, json_ref part)
         buf_put_str(b, json_raw(j, part));
 }
 
-static void put_part(struct buf *b, const struct json *j, json_ref part)
+void mcp_content_put_part(struct buf *b, const struct json *j, json_ref part)
 {
         json_ref type = json_get(j, part, "type");
 
@@ -159,7 +159,7 @@ int mcp_content_write(const struct json *j, json_ref result, steno_sink sink, vo
         for (json_ref p = json_child(j, content); p != JSON_NONE && rc == 0;
              p = json_next(j, content, p)) {
                 buf_clear(&b);
-                put_part(&b, j, p);
+                mcp_content_put_part(&b, j, p);
                 rc = give(&w, &b, err);
         }
         if (rc == 0 && structured != JSON_NONE && !is_said(j, content, json_raw(j, structured))) {

@@ -20,4 +20,7 @@
 int mcp_content_write(const struct json *j, json_ref result, steno_sink sink, void *ctx,
     bool *is_error, struct steno_error *err);
 
+/* One part of a content array, as text. */
+void mcp_content_put_part(struct buf *b, const struct json *j, json_ref part);
+
 #endif

@@ -7,6 +7,7 @@
  * came is taken up again where it left off, when the server has numbered its events.
  */
 #include "mcp/mcp_transport.h"
+#include "mcp/mcp_stream.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -49,14 +50,17 @@ struct post {
         CURL *curl;
         struct buf body;
         struct sse sse;
-        bool in_session; /* when it was sent */
-        bool streams;    /* the answer is a stream of events */
-        bool done;       /* the answer is there */
+        struct mcp_stream *large; /* an answer that is not held, or NULL */
+        bool gave;                /* of which something went out: it cannot be asked for again */
+        bool in_session;          /* when it was sent */
+        bool streams;             /* the answer is a stream of events */
+        bool done;                /* the answer is there */
         int failed;
         char last_event[EVENT_ID_MAX]; /* empty: events have no ids */
         int64_t retry_ms;
         char session[SESSION_MAX];
         char error[CURL_ERROR_SIZE];
+        struct steno_error why; /* of an answer that was not held */
 };
 
 static int run(struct http *h, struct mcp_exchange *x, struct str body, int64_t deadline,
@@ -187,6 +191,53 @@ static void take_message(struct post *p, struct str text)
         json_release(&j);
 }
 
+/* ---- answers that are not held ---- */
+
+static void end_large(struct post *p);
+
+static int feed_large(struct post *p, const char *text, size_t n)
+{
+        if (!p->large) {
+                p->large = malloc(sizeof *p->large);
+                if (!p->large)
+                        return STENO_ENOMEM;
+                mcp_stream_init(p->large, p->x->piece, p->x->piece_ctx);
+        }
+        if (mcp_stream_feed(p->large, text, n) && !p->large->has_method)
+                end_large(p);
+        return p->failed;
+}
+
+/* A message that was no answer, such as a very long notification, is passed over. */
+static void end_large(struct post *p)
+{
+        struct buf answer;
+        buf_init(&answer, MCP_LINE_MAX);
+        p->gave = p->gave || p->large->given;
+        if (p->large->has_method) {
+                /* nobody waits for it */
+        } else if (mcp_stream_finish(p->large, p->x->id, &answer, &p->why) == 0) {
+                keep_answer(p, buf_str(&answer));
+        } else {
+                p->failed = p->why.code;
+        }
+        buf_release(&answer);
+        mcp_stream_release(p->large);
+        free(p->large);
+        p->large = NULL;
+}
+
+static int on_spill(void *ctx, const char *text, size_t n)
+{
+        struct post *p = ctx;
+        if (p->done)
+                return 0;
+        if (text)
+                return feed_large(p, text, n);
+        end_large(p);
+        return p->failed;
+}
+
 static int on_event(void *ctx, struct str name, struct str data)
 {
         struct post *p = ctx;
@@ -253,8 +304,16 @@ static size_t on_data(char *text, size_t size, size_t n, void *ctx)
                 if (rc < 0)
                         p->failed = rc;
         } else {
-                buf_put(&p->body, text, length);
-                p->failed = p->body.failed;
+                bool large = p->large || (p->x->piece && p->body.n + length > MCP_STREAM_FROM);
+                if (large && p->body.n) {
+                        p->failed = feed_large(p, p->body.p, p->body.n);
+                        buf_release(&p->body);
+                }
+                if (!large)
+                        buf_put(&p->body, text, length);
+                else if (!p->failed)
+                        p->failed = feed_large(p, text, length);
+                p->failed = p->failed ? p->failed : p->body.failed;
         }
         return p->failed ? 0 : length;
 }
@@ -353,14 +412,22 @@ static int conclude(struct post *p, CURLcode code, struct steno_error *err)
 
         if (p->failed == STENO_ENOMEM)
                 return error_nomem(err);
+        if (p->failed && p->why.code)
+                return error_set(
+                    err, p->why.code, "MCP server %.40s: %.150s", p->http->name, p->why.msg);
         if (p->failed)
                 return error_set(
                     err, STENO_ELIMIT, "MCP server %.40s: the answer is too long", p->http->name);
         libcurl.easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
         if (p->x && p->streams && !p->done)
                 sse_finish(&p->sse);
+        else if (p->x && !p->done && p->large)
+                end_large(p);
         else if (p->x && !p->done && p->body.n)
                 take_message(p, buf_str(&p->body));
+        if (p->failed)
+                return error_set(err, p->failed, "MCP server %.40s: %.150s", p->http->name,
+                    p->why.code ? p->why.msg : "the answer is too long");
         if (p->done && !(status == 404 && p->in_session))
                 return 0;
         if (code != CURLE_OK)
@@ -408,6 +475,10 @@ static int transfer_once(
         buf_init(&p->body, MCP_BODY_MAX);
         sse_init(&p->sse, MCP_BODY_MAX, on_event, p);
         p->sse.other = on_field;
+        if (p->x && p->x->piece) {
+                p->sse.spill = on_spill;
+                p->sse.spill_from = MCP_STREAM_FROM;
+        }
         if (!p->curl || !headers) {
                 rc = error_nomem(err);
                 goto out;
@@ -423,6 +494,12 @@ out:
         libcurl.slist_free_all(headers);
         sse_release(&p->sse);
         buf_release(&p->body);
+        if (p->large) {
+                p->gave = p->gave || p->large->given;
+                mcp_stream_release(p->large);
+        }
+        free(p->large);
+        p->large = NULL;
         return rc;
 }
 
@@ -447,7 +524,7 @@ static bool can_resume(struct post *p, int rc)
         pthread_mutex_lock(&p->http->lock);
         bool legacy = !p->http->modern;
         pthread_mutex_unlock(&p->http->lock);
-        return rc == STENO_EIO && p->x && p->streams && legacy && p->last_event[0];
+        return rc == STENO_EIO && p->x && p->streams && legacy && p->last_event[0] && !p->gave;
 }
 
 static int run(struct http *h, struct mcp_exchange *x, struct str body, int64_t deadline,

@@ -20,8 +20,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fs.h"
+#include "base/named_file.h"
 #include "base/wait.h"
 #include "exec/exec.h"
+#include "mcp/mcp_stream.h"
 #include "tool/tool.h"
 
 #define TICK_MS 50
@@ -40,11 +43,13 @@ struct letter {
 /* An exchange that waits; lives on its caller's stack. */
 struct waiter {
         struct waiter *next;
+        const struct mcp_exchange *x;
         uint64_t id;
         struct letter *first;
         struct letter **last;
         size_t letters;
         int failed; /* STENO_ELIMIT: its answer may have been in a line that was too long */
+        struct steno_error why; /* with a code: why an answer that was not held failed */
 };
 
 struct stdio {
@@ -66,6 +71,14 @@ struct stdio {
 
         struct buf line; /* the reader's */
         bool skipping;   /* inside of a line that is too long */
+
+        /* A line that is not held: either its content goes to a waiter as it comes, or, where
+         * nobody can tell yet whose it is, it waits in a file. The reader's, too. */
+        struct mcp_stream *large;
+        uint64_t large_id;
+        int spool;     /* descriptor, -1: none */
+        bool judged;   /* it was decided what becomes of the line at hand */
+        bool deserted; /* somebody left without an answer, which may still come; by `lock` */
 };
 
 /* ---- writing ---- */
@@ -214,20 +227,155 @@ static void drop_long_line(struct stdio *s)
         buf_clear(&s->line);
 }
 
+/* ---- lines that are not held ---- */
+
+static struct waiter *waiter_of(struct stdio *s, uint64_t id)
+{
+        struct waiter *w = s->waiters;
+        while (w && w->id != id)
+                w = w->next;
+        return w;
+}
+
+/* On the reader's thread. Whoever left gets nothing more. */
+static int to_waiter(void *ctx, const void *p, size_t n)
+{
+        struct stdio *s = ctx;
+        pthread_mutex_lock(&s->lock);
+        struct waiter *w = waiter_of(s, s->large_id);
+        int rc = w ? w->x->piece(w->x->piece_ctx, p, n) : 0;
+        pthread_mutex_unlock(&s->lock);
+        return rc;
+}
+
+static bool begin_large(struct stdio *s, uint64_t id)
+{
+        s->large = malloc(sizeof *s->large);
+        if (!s->large)
+                return false;
+        s->large_id = id;
+        mcp_stream_init(s->large, to_waiter, s);
+        return true;
+}
+
+static void end_large(struct stdio *s)
+{
+        struct steno_error why = {0};
+        struct buf answer;
+        buf_init(&answer, MCP_LINE_MAX);
+        int rc = mcp_stream_finish(s->large, s->large_id, &answer, &why);
+        if (rc == 0) {
+                hand_over(s, s->large_id, true, buf_str(&answer));
+        } else {
+                pthread_mutex_lock(&s->lock);
+                struct waiter *w = waiter_of(s, s->large_id);
+                if (w)
+                        w->why = why;
+                pthread_cond_broadcast(&s->change);
+                pthread_mutex_unlock(&s->lock);
+        }
+        buf_release(&answer);
+        mcp_stream_release(s->large);
+        free(s->large);
+        s->large = NULL;
+}
+
+static bool write_spool(struct stdio *s, const char *p, size_t n)
+{
+        return fs_write_all(fs_real(), s->spool, p, n) == 0;
+}
+
+static int to_stream(void *ctx, const void *p, size_t n)
+{
+        return mcp_stream_feed(ctx, p, n) != 0;
+}
+
+/* Reads the spooled line from its beginning, to learn whose it is or to give it out. */
+static void replay_spool(struct stdio *s, struct mcp_stream *to)
+{
+        fs_copy_out(fs_real(), s->spool, 0, UINT64_MAX, to_stream, to, NULL);
+}
+
+static void end_spool(struct stdio *s)
+{
+        struct mcp_stream look;
+        mcp_stream_init(&look, NULL, NULL);
+        replay_spool(s, &look);
+        if (look.has_id && !look.has_method && begin_large(s, look.id)) {
+                replay_spool(s, s->large);
+                end_large(s);
+        }
+        mcp_stream_release(&look);
+        close(s->spool);
+        s->spool = -1;
+}
+
+/* The line has become long: what is to become of it? Answers to calls of tools are not held. */
+static void judge_line(struct stdio *s)
+{
+        struct mcp_stream look;
+        mcp_stream_init(&look, NULL, NULL);
+        mcp_stream_feed(&look, s->line.p, s->line.n);
+        bool answer = look.failed == 0 && !look.has_method && (look.has_result || look.has_error);
+        pthread_mutex_lock(&s->lock);
+        bool alone = s->waiters && !s->waiters->next && !s->deserted;
+        struct waiter *w = look.has_id ? waiter_of(s, look.id) : alone ? s->waiters : NULL;
+        uint64_t id = w ? w->id : 0;
+        bool streams = w && w->x->piece;
+        pthread_mutex_unlock(&s->lock);
+        s->judged = true;
+        if (answer && streams && begin_large(s, id)) {
+                mcp_stream_feed(s->large, s->line.p, s->line.n);
+                buf_clear(&s->line);
+        } else if (answer && !look.has_id && !w) {
+                s->spool = named_file_temp();
+                if (s->spool >= 0 && !write_spool(s, s->line.p, s->line.n)) {
+                        close(s->spool);
+                        s->spool = -1;
+                }
+                if (s->spool >= 0)
+                        buf_clear(&s->line);
+        } else if (answer && !w) {
+                s->skipping = true; /* nobody waits for it */
+                buf_clear(&s->line);
+        }
+        mcp_stream_release(&look);
+}
+
+static void take_part(struct stdio *s, const char *p, size_t n)
+{
+        if (s->large) {
+                mcp_stream_feed(s->large, p, n); /* what is wrong is told at its end */
+        } else if (s->spool >= 0) {
+                if (!write_spool(s, p, n)) {
+                        close(s->spool);
+                        s->spool = -1;
+                        drop_long_line(s);
+                }
+        } else if (!s->skipping) {
+                buf_put(&s->line, p, n);
+                if (s->line.failed)
+                        drop_long_line(s);
+                else if (s->line.n > MCP_STREAM_FROM && !s->judged)
+                        judge_line(s);
+        }
+}
+
 static void take_bytes(struct stdio *s, const char *p, size_t n)
 {
         while (n) {
                 const char *end = memchr(p, '\n', n);
                 size_t part = end ? (size_t)(end - p) : n;
-                if (!s->skipping)
-                        buf_put(&s->line, p, part);
-                if (s->line.failed)
-                        drop_long_line(s);
+                take_part(s, p, part);
                 if (!end)
                         return;
-                if (!s->skipping)
+                if (s->large)
+                        end_large(s);
+                else if (s->spool >= 0)
+                        end_spool(s);
+                else if (!s->skipping)
                         take_line(s, buf_str(&s->line));
-                s->skipping = false;
+                s->skipping = s->judged = false;
                 buf_clear(&s->line);
                 p = end + 1;
                 n -= part + 1;
@@ -340,9 +488,9 @@ static int describe_death(struct stdio *s, struct steno_error *err)
         return error_set(err, STENO_EIO, "MCP server %.40s %s %d", s->name, how, number);
 }
 
-static void enlist(struct stdio *s, struct waiter *w, uint64_t id)
+static void enlist(struct stdio *s, struct waiter *w, const struct mcp_exchange *x)
 {
-        *w = (struct waiter){.id = id};
+        *w = (struct waiter){.id = x->id, .x = x};
         w->last = &w->first;
         pthread_mutex_lock(&s->lock);
         w->next = s->waiters;
@@ -350,9 +498,10 @@ static void enlist(struct stdio *s, struct waiter *w, uint64_t id)
         pthread_mutex_unlock(&s->lock);
 }
 
-static void delist(struct stdio *s, struct waiter *w)
+static void delist(struct stdio *s, struct waiter *w, bool answered)
 {
         pthread_mutex_lock(&s->lock);
+        s->deserted = s->deserted || !answered;
         struct waiter **at = &s->waiters;
         while (*at != w)
                 at = &(*at)->next;
@@ -372,6 +521,9 @@ static struct letter *next_letter(struct stdio *s, struct waiter *w, const struc
                 if (w->failed == STENO_ELIMIT)
                         *rc = error_set(err, STENO_ELIMIT,
                             "MCP server %.40s: an answer longer than 10 MiB was dropped", s->name);
+                else if (w->why.code)
+                        *rc = error_set(
+                            err, w->why.code, "MCP server %.40s: %.150s", s->name, w->why.msg);
                 else if (w->failed)
                         *rc = error_nomem(err);
                 else if (s->dead)
@@ -429,7 +581,7 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
         struct stdio *s = (struct stdio *)t;
         struct waiter w;
 
-        enlist(s, &w, x->id);
+        enlist(s, &w, x);
         int rc = send_line(s, x->body, x->deadline, x->stop, err);
         bool sent = rc == 0;
         /* Also when nothing could be sent: the reason why it died says more than the failed write.
@@ -450,7 +602,7 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
                 send_line(s, buf_str(&b), time_monotonic_ms() + TICK_MS, NULL, NULL);
                 buf_release(&b);
         }
-        delist(s, &w);
+        delist(s, &w, rc == 0 || !sent);
         return rc;
 }
 
@@ -490,6 +642,11 @@ static void stdio_close(struct mcp_transport *t)
         for (size_t i = 0; i < 3; i++)
                 if (*fds[i] >= 0)
                         close(*fds[i]);
+        if (s->large)
+                mcp_stream_release(s->large);
+        free(s->large);
+        if (s->spool >= 0)
+                close(s->spool);
         buf_release(&s->line);
         buf_release(&s->stderr_tail);
         pthread_cond_destroy(&s->change);
@@ -509,7 +666,7 @@ static struct stdio *stdio_new(const char *name)
         if (!s)
                 return NULL;
         s->base.ops = &stdio_ops;
-        s->in = s->out = s->err = s->wake = -1;
+        s->in = s->out = s->err = s->wake = s->spool = -1;
         s->process.control = -1;
         s->name = strdup(name);
         buf_init(&s->line, MCP_LINE_MAX);

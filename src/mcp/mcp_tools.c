@@ -47,6 +47,7 @@ static int call_server(const struct tool *self, struct steno_tool_call *call,
             .deadline = call->deadline,
             .stop = call->stop,
             .progress = on_progress,
+            .piece = to_call,
             .ctx = call};
         struct steno_error mine = {0};
         struct json j;

@@ -16,7 +16,9 @@
 #include "mcp/mcp_servers.h"
 #include "steno_loop.h"
 
-#define MCP_LINE_MAX (10 * MIB) /* what client libraries agree on */
+#define MCP_LINE_MAX (10 * MIB) /* what client libraries agree on; of all but calls of tools */
+#define MCP_STREAM_FROM                                                                            \
+        (1 * MIB) /* a longer answer to a call of a tool is not held, but given out */
 #define MCP_BODY_MAX (64 * MIB)
 
 struct mcp_transport;
@@ -33,7 +35,12 @@ struct mcp_exchange {
          */
         void (*notice)(void *ctx, const struct json *j);
         void *ctx;
-        /* out: the answering message; freed with free() */
+        /* Takes the content of an answer that is too large to be held (mcp_stream.h), while it
+         * comes; any thread, one at a time, and not after the return. NULL: such answers are
+         * refused. Its first non-zero return ends the exchange. */
+        steno_sink piece;
+        void *piece_ctx;
+        /* out: the answering message; freed with free(). Without the content that `piece` got. */
         char *answer;
         size_t answer_n;
 };

@@ -24,7 +24,10 @@ void sse_release(struct sse *s)
 static int dispatch(struct sse *s)
 {
         int rc = 0;
-        if (s->has_data) {
+        if (s->spilled) {
+                rc = s->spill(s->ctx, NULL, 0);
+                s->spilled = false;
+        } else if (s->has_data) {
                 struct str name = s->name.n ? buf_str(&s->name) : STR("message");
                 rc = s->event(s->ctx, name, buf_str(&s->data));
         }
@@ -34,8 +37,39 @@ static int dispatch(struct sse *s)
         return rc;
 }
 
+/* Data that was collected goes out, and `value` behind it. */
+static int spill(struct sse *s, struct str value)
+{
+        int rc = 0;
+        if (s->data.n)
+                rc = s->spill(s->ctx, s->data.p, s->data.n);
+        if (rc == 0 && s->has_data)
+                rc = s->spill(s->ctx, "\n", 1);
+        if (rc == 0 && value.n)
+                rc = s->spill(s->ctx, value.p, value.n);
+        buf_clear(&s->data);
+        s->has_data = s->spilled = true;
+        return rc;
+}
+
+/* A line of data that is long already, and has not ended. */
+static int spill_line(struct sse *s)
+{
+        struct str line = buf_str(&s->line);
+        if (!s->spill || line.n <= s->spill_from || !str_starts(line, "data:"))
+                return 0;
+        size_t skip = line.p[5] == ' ' ? 6 : 5;
+        int rc = spill(s, str_span(line.p + skip, line.n - skip));
+        buf_clear(&s->line);
+        s->in_spilled_line = true;
+        return rc;
+}
+
 static int take_field(struct sse *s, struct str field, struct str value)
 {
+        if (str_is(field, "data") && s->spill &&
+            (s->spilled || s->data.n + value.n > s->spill_from))
+                return spill(s, value);
         if (str_is(field, "data")) {
                 if (s->has_data)
                         buf_putc(&s->data, '\n');
@@ -87,13 +121,18 @@ int sse_feed(struct sse *s, const char *p, size_t n)
                 size_t end = i;
                 while (end < n && p[end] != '\n' && p[end] != '\r')
                         end++;
-                buf_put(&s->line, p + i, end - i);
-                if (s->line.failed)
-                        return s->line.failed;
+                int rc = 0;
+                if (s->in_spilled_line)
+                        rc = end > i ? s->spill(s->ctx, p + i, end - i) : 0;
+                else
+                        buf_put(&s->line, p + i, end - i);
+                if (rc || s->line.failed)
+                        return rc ? rc : s->line.failed;
                 if (end == n)
-                        return 0;
+                        return s->in_spilled_line ? 0 : spill_line(s);
                 s->after_cr = p[end] == '\r';
-                int rc = take_line(s);
+                rc = s->in_spilled_line ? 0 : take_line(s);
+                s->in_spilled_line = false;
                 buf_clear(&s->line);
                 if (rc)
                         return rc;

@@ -30,6 +30,14 @@ struct sse {
         /* Told of fields that are neither data nor event, id and retry among them, as their lines
          * come. NULL unless set after sse_init. */
         void (*other)(void *ctx, struct str field, struct str value);
+        /*
+         * Takes data of an event that is longer than spill_from, in pieces as it comes; at its end
+         * p is NULL. `event` is not told of it then. NULL unless set after sse_init.
+         */
+        int (*spill)(void *ctx, const char *p, size_t n);
+        size_t spill_from;
+        bool spilled; /* the event at hand is */
+        bool in_spilled_line;
         void *ctx;
 };
 

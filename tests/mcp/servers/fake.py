@@ -3,6 +3,8 @@
 legacy (knows no server/discover), silent (ignores what it does not know), fragile (dies of it),
 modern (2026-07-28), stubborn (legacy, and never ends by itself), chatty (legacy, prints garbage)."""
 import json, os, signal, subprocess, sys, time
+sys.dont_write_bytecode = True
+import large
 
 mode = sys.argv[1] if len(sys.argv) > 1 else "legacy"
 version = sys.argv[2] if len(sys.argv) > 2 else "2025-11-25"
@@ -29,7 +31,7 @@ def text(s, **more):
 
 
 NAMES = ["echo", "progress", "image", "mixed", "structured", "error", "refuse", "die", "hang", "huge",
-         "environment", "family", "with.dot", "with dot", "x" * 100, "lines", "flood", "ping"]
+         "environment", "family", "with.dot", "with dot", "x" * 100, "lines", "flood", "ping", "large"]
 cancelled = []
 
 
@@ -80,6 +82,12 @@ def call(ident, p):
         return None
     if name == "huge":
         return result(ident, text("h" * (11 << 20)))
+    if name == "large":
+        for piece in large.pieces(args, ident):
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        sys.stdout.buffer.write(b"\n")
+        return sys.stdout.buffer.flush()
     if name == "environment":
         fds = sorted(os.listdir("/proc/self/fd"))
         return result(ident, text(json.dumps({"env": dict(os.environ), "fds": fds})))

@@ -3,6 +3,8 @@
 port, then serves until its stdin ends. Tools: echo, stream (progress over SSE), headers, cut (a
 stream that ends early), resume (one that goes on with a GET), slow, lose (forgets the session, then answers)."""
 import http.server, json, sys, threading, time, base64
+sys.dont_write_bytecode = True
+import large
 
 mode = sys.argv[1]
 MODERN = "2026-07-28"
@@ -92,7 +94,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if ident is None or "result" in m:
             return self.reply(202)
         if method == "tools/list":
-            names = ["echo", "stream", "headers", "cut", "slow", "lose", "\u00fcmlaut", "state", "resume"]
+            names = ["echo", "stream", "headers", "cut", "slow", "lose", "\u00fcmlaut", "state", "resume", "large"]
             return self.reply(200, ok({"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in names]}))
         name = p.get("name")
         text = lambda s: ok({"content": [{"type": "text", "text": s}]})
@@ -116,6 +118,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 sessions.clear()
                 return self.reply(404, bad(-32001, "session not found"))
             return self.reply(200, text("found again in " + session))
+        if name == "large":
+            stream = p["arguments"].get("sse")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            if stream:
+                self.wfile.write(b"id: 7\ndata: ")
+            for piece in large.pieces(p["arguments"], ident):
+                self.wfile.write(piece)
+            if stream:
+                self.wfile.write(b"\n\n")
+            self.close_connection = True
+            return
         if name == "headers":
             return self.reply(200, text(self.headers.get("Authorization", "none")))
         if name == "state":

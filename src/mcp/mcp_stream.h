@@ -1,0 +1,68 @@
+/*
+ * mcp_stream.h - an answer to tools/call that is too large to be held: its content goes out while
+ * it comes in, in constant memory.
+ *
+ * Feed the message's bytes, cut anywhere. Parts of `result.content` are given out one after the
+ * other as mcp_content.h does it; a string over MCP_STREAM_STRING of any of them goes out decoded
+ * while it comes. Structured content goes out as it came, also where a text part says the same: of
+ * something that large nobody can tell. Knows neither ids of requests nor transports.
+ */
+#ifndef MCP_MCP_STREAM_H
+#define MCP_MCP_STREAM_H
+
+#include "base/buf.h"
+#include "base/json_stream.h"
+#include "base/limits.h"
+#include "steno.h"
+
+#define MCP_STREAM_STRING (64 * KIB)
+#define MCP_STREAM_LEVELS 6 /* message, result, content, part, resource, and what is in it */
+
+struct mcp_stream {
+        steno_sink sink; /* NULL: nothing is given out, only `id` and the like are learned */
+        void *ctx;
+        int failed; /* sticky: what the sink returned, STENO_EPROTO, STENO_ENOMEM */
+        struct json_stream check;
+
+        /* where it is */
+        uint32_t depth;
+        struct {
+                bool object;
+                char key[24];
+        } level[MCP_STREAM_LEVELS + 1]; /* by depth; deeper levels have no name */
+        bool in_string, is_key, escaped;
+        struct buf scalar; /* a key, or a value in the message or the result */
+
+        /* the content */
+        bool begun;         /* something was given out */
+        struct buf part;    /* the part at hand, without its large strings */
+        size_t string_at;   /* in `part`, of the string at hand */
+        bool streaming;     /* the string at hand goes out as it comes */
+        bool part_text;     /* the part's text went out so */
+        bool part_other;    /* another of its strings did */
+        bool in_structured; /* raw bytes go out */
+        struct buf out;
+        uint8_t hex; /* digits of \uXXXX that are still to come */
+        uint32_t unit;
+        uint32_t high; /* a high surrogate that waits for its other half */
+
+        /* what is known */
+        bool has_id;
+        uint64_t id;
+        bool has_method; /* it is not an answer */
+        bool has_result, has_error;
+        bool is_error;
+        struct buf error; /* the JSON-RPC error, if it is short */
+        uint64_t given;   /* bytes */
+};
+
+void mcp_stream_init(struct mcp_stream *s, steno_sink sink, void *ctx);
+void mcp_stream_release(struct mcp_stream *s);
+/* 0 or s->failed. */
+int mcp_stream_feed(struct mcp_stream *s, const char *p, size_t n);
+/* The message is over: 0 with a short answer that says the rest appended to `answer`, with `id` and
+ * an empty content, or STENO_EPROTO: it was no answer, or broke off. */
+int mcp_stream_finish(
+    struct mcp_stream *s, uint64_t id, struct buf *answer, struct steno_error *err);
+
+#endif

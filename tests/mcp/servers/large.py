@@ -1,0 +1,42 @@
+"""One answer of tools/call of any size, written in pieces. The pattern of its text is a block of
+64 KiB with escapes, pairs of surrogates and characters of every length."""
+import json, os, time
+
+LINE = "line with \"quotes\", a back\\slash, \ttabs, caf\u00e9, \u20ac, \U0001f642 and more\n"
+BLOCK = (LINE * (65536 // len(LINE.encode()) + 1)).encode()[:65536].decode(errors="ignore")
+
+
+def shapes(args, ident):
+    """Before and behind the text: the answer in the order of members that is wanted."""
+    shape = args.get("shape", "id first")
+    part = '{"type":"text","text":"' if shape != "type last" else '{"text":"'
+    tail = '"}' if shape != "type last" else '","type":"text"}'
+    more = ',{"type":"text","text":"behind it"}]'
+    if shape == "structured":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"structuredContent":{"a":["' % ident, \
+            '"]},"content":[{"type":"text","text":"behind it"}],"isError":false}}'
+    if shape == "image":
+        part, tail = '{"type":"image","mimeType":"image/png","data":"', '"}'
+    if shape == "id last":
+        return '{"result":{"content":[' + part, tail + more + '},"jsonrpc":"2.0","id":%d}' % ident
+    if shape == "error":
+        return '{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"' % ident, '"}}'
+    if shape == "breaks off":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"content":[' % ident + part, '"}]'
+    if shape == "nonsense":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"content":[' % ident + part, '" oops}'
+    return '{"jsonrpc":"2.0","id":%d,"result":{"isError":true,"content":[' % ident + part, tail + more + "}}"
+
+
+def pieces(args, ident):
+    ascii_only = bool(args.get("ascii"))
+    block = json.dumps(BLOCK, ensure_ascii=ascii_only)[1:-1].encode()
+    before, behind = shapes(args, ident)
+    yield before.encode()
+    for i in range(args["blocks"]):
+        yield block
+        if args.get("wait") and i == args["blocks"] // 2:
+            # Somebody reads the first half while the second is not there yet.
+            while not os.path.exists(args["wait"]):
+                time.sleep(0.01)
+    yield behind.encode()
