@@ -583,6 +583,66 @@ scenario("a message typed while the server is away is sent once when it is back"
   equal((await texts(w, "article.user .prose")).filter((t) => t === "Are you there?").length, 1);
   await w.close();
 });
+scenario("what was sent while the server was down is sent once, after leaving, a reload and a restart", async () => {
+  const id = await server.conversation("Down", []), other = await server.conversation("Elsewhere", []);
+  model.says("Here again.");
+  const w = await openWindow(server, { path: talkPath(id) });
+  await w.page.waitForSelector("#composer");
+  await until("there", () => w.page.$(".edge"));
+  await server.kill();
+  await say(w, "Is anybody there?");
+  await w.page.waitForSelector("article.sending");
+  equal((await texts(w, "article.sending .prose")).join(), "Is anybody there?", "shown at once");
+  await w.page.evaluate((h) => { location.hash = h; }, talkPath(other));
+  await w.page.waitForFunction(() => !document.querySelector("article.sending"));
+  await w.page.evaluate((h) => { location.hash = h; }, talkPath(id));
+  await w.page.waitForSelector("article.sending");
+  await w.page.reload().catch(() => {}); // there is no page without a server
+  await server.start();
+  await w.page.goto("about:blank");
+  await w.page.goto(server.address(talkPath(other)));
+  const stored = async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages;
+  await until("sent though another conversation is open", async () => (await stored()).length === 2);
+  await w.page.evaluate((h) => { location.hash = h; }, talkPath(id));
+  await until("shown", async () => (await lastText(w)) === "Here again.");
+  await w.page.reload();
+  await until("shown again", async () => (await lastText(w)) === "Here again.");
+  equal((await stored()).map((m) => m.content).join("|"), "Is anybody there?|Here again.");
+  equal(await w.page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("steno-outbox:")).length), 0);
+  await w.close();
+});
+scenario("a conversation that begins while the server is down is made when it is back", async () => {
+  const w = await openWindow(server, { path: "/" });
+  await w.page.waitForSelector("#composer");
+  model.says("Welcome.");
+  await server.kill();
+  await say(w, "First words");
+  await w.page.waitForSelector("article.sending");
+  await server.start();
+  await until("answered", async () => (await lastText(w)) === "Welcome.");
+  equal((await texts(w, "article.user .prose")).filter((t) => t === "First words").length, 1);
+  await w.close();
+});
+scenario("a message that is refused stays in the composer with the reason", async () => {
+  const id = await server.conversation("Refused", []);
+  const w = await openWindow(server, { path: talkPath(id) });
+  await w.page.waitForSelector("#composer");
+  await w.page.route("**/api/chatbot", (r) => r.fulfill({ status: 413, contentType: "application/json", body: JSON.stringify({ error: { code: "too_large", message: "this message is too large" } }) }));
+  await say(w, "Far too much");
+  await until("the reason", async () => (await texts(w, ".composer .problem")).join() === "this message is too large");
+  equal(await w.page.inputValue("#composer"), "Far too much");
+  assert(!(await w.page.$("article.sending")), "it is not shown as being sent");
+  await w.page.unroute("**/api/chatbot");
+  await w.page.reload();
+  await w.page.waitForSelector("#composer");
+  equal(await w.page.inputValue("#composer"), "Far too much");
+  equal((await texts(w, ".composer .problem")).join(), "this message is too large");
+  model.says("Now it fits.");
+  await w.page.press("#composer", "Enter");
+  await until("answered", async () => (await lastText(w)) === "Now it fits.");
+  equal((await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.length, 2);
+  await w.close();
+});
 scenario("a draft survives a reload", async () => {
   const w = await open(await wholeId());
   await w.page.fill("#composer", "half a thought");

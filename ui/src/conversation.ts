@@ -2,9 +2,10 @@
 //
 // The window holds a bounded number of rows, however long the history: pages are fetched at the
 // end towards which one scrolls and dropped at the other.
-import { batch, signal } from "@preact/signals";
-import { ApiError, ask, get, send, sleep, Unreachable, comebacks, connection } from "./api";
+import { batch, computed, signal } from "@preact/signals";
+import { ApiError, ask, get, sleep, Unreachable, comebacks, connection } from "./api";
 import { hasOpenCalls, pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
+import { onDelivered, outbox, post, waiting } from "./outbox";
 import { Run } from "./run";
 
 const PAGE = 40;
@@ -24,7 +25,7 @@ export class Conversation {
   readonly atEnd = signal(false);
   readonly problem = signal("");
   readonly run = signal<Run | null>(null);
-  readonly sending = signal("");
+  readonly sending = computed(() => waiting(outbox.value, this.id)?.text ?? "");
   readonly failure = signal("");
   private stop = new AbortController();
   private busy = false;
@@ -36,7 +37,8 @@ export class Conversation {
     void this.poll();
     let seen = comebacks.peek();
     const off = comebacks.subscribe((n) => { if (n !== seen) { seen = n; void this.look(); } });
-    this.stop.signal.addEventListener("abort", off);
+    const deaf = onDelivered(async (conversation, run) => { if (conversation === this.id) await this.delivered(run); });
+    this.stop.signal.addEventListener("abort", () => { off(); deaf(); });
   }
 
   close() { this.stop.abort(); this.run.peek()?.leave(); }
@@ -49,7 +51,11 @@ export class Conversation {
     return { ...v, repairs: [...v.repairs, ...repaired.repairs.filter((r) => !v.repairs.some((x) => x.seq === r.seq && x.class === r.class))] };
   }
 
+  // It is made with its first message, which waits to be sent: until then there is nothing to ask for.
+  private unmade() { return waiting(outbox.peek(), this.id)?.title !== undefined; }
+
   private async begin(from?: number) {
+    if (this.unmade()) return;
     try {
       await this.look();
       await (from ? this.loadFrom(from) : this.loadEnd());
@@ -146,6 +152,7 @@ export class Conversation {
   private lastKnown() { return this.pages.peek().at(-1)?.last ?? 0; }
 
   async look() {
+    if (this.unmade()) return;
     const before = this.session.peek()?.lastSeq;
     const s = await get<Session>(this.path, this.stop.signal);
     if (JSON.stringify(s) !== JSON.stringify(this.session.peek())) this.session.value = s;
@@ -197,10 +204,17 @@ export class Conversation {
   }
 
   async say(text: string) {
-    const key = crypto.randomUUID();
-    batch(() => { this.sending.value = text; this.failure.value = ""; });
+    this.failure.value = "";
+    post(this.id, text);
     if (!this.atEnd.peek()) await this.loadEnd().catch(() => {});
-    await this.start("/api/chatbot", { sessionId: this.id, message: text }, key);
+  }
+
+  private async delivered(run: string | null) {
+    if (run) this.watch(run);
+    try {
+      await this.look();
+      await (this.pages.peek().length ? this.refreshEnd() : this.loadEnd());
+    } catch { /* the next look does it */ }
   }
 
   goOn() { return this.start(`${this.path}/continue`, {}, crypto.randomUUID()); }
@@ -222,7 +236,6 @@ export class Conversation {
         while (connection.peek() === "lost" && !this.stop.signal.aborted) await sleep(100, this.stop.signal);
       }
     }
-    this.sending.value = "";
   }
 }
 
@@ -240,14 +253,3 @@ function overlay(m: Message, run: Run): Message {
 }
 
 export const newId = () => `conv_${crypto.randomUUID().replace(/-/g, "")}`;
-
-export async function create(id: string, title: string) {
-  for (;;) {
-    try { return await send("POST", "/api/chat-sessions", { id, title }); }
-    catch (e) {
-      if (e instanceof ApiError && e.status === 409) return;
-      if (!(e instanceof Unreachable)) throw e;
-      while (connection.peek() === "lost") await sleep(100);
-    }
-  }
-}

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { comebacks, connection, startConnection } from "./api";
+import { startOutbox } from "./outbox";
 import { Composer } from "./Composer";
 import { Conversation } from "./conversation";
 import { count } from "./format";
@@ -97,6 +98,7 @@ function App() {
 
 startRouting();
 startConnection();
+startOutbox();
 startKeys();
 if (currentToken()) startList();
 else comebacks.subscribe((() => { let begun = false; return (n: number) => { if (n && !begun) { begun = true; startList(); } }; })());
