@@ -146,22 +146,31 @@ static bool is_whole(const struct job *k)
 
 /* ---- the conversation ---- */
 
+/* The first text of a message. */
+static void put_first_text(const struct json *j, json_ref m, struct buf *out)
+{
+        json_ref content = json_get(j, m, "content");
+        if (content == JSON_NONE)
+                content = json_get(j, m, "parts");
+        if (!json_string(j, content, out, NULL))
+                for (json_ref p = json_child(j, content); p != JSON_NONE && out->n == 0;
+                     p = json_next(j, content, p))
+                        json_string(j, json_get(j, p, "text"), out, NULL);
+}
+
+/* What the person asked: the last words of the user in the first request. Agents put the
+ * surroundings before them. */
 static void put_title(const struct job *k, struct jsonw *w)
 {
         const struct json *j = &k->list;
         struct buf text;
+        json_ref last = JSON_NONE;
         buf_init(&text, MESSAGE_MAX);
-        for (json_ref m = json_child(j, 0); m != JSON_NONE && text.n == 0; m = json_next(j, 0, m)) {
-                json_ref content = json_get(j, m, "content");
-                if (content == JSON_NONE)
-                        content = json_get(j, m, "parts");
-                if (!json_is(j, json_get(j, m, "role"), "user"))
-                        continue;
-                if (!json_string(j, content, &text, NULL))
-                        for (json_ref p = json_child(j, content); p != JSON_NONE && text.n == 0;
-                             p = json_next(j, content, p))
-                                json_string(j, json_get(j, p, "text"), &text, NULL);
-        }
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m))
+                if (json_is(j, json_get(j, m, "role"), "user"))
+                        last = m;
+        if (last != JSON_NONE)
+                put_first_text(j, last, &text);
         struct str s = str_trim(buf_str(&text));
         const char *line = s.n ? memchr(s.p, '\n', s.n) : NULL;
         if (line)

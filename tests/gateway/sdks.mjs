@@ -1,43 +1,15 @@
 // The recording gateway with the clients that people have, unmodified, against endpoints that judge
 // every request: the same answers as without it, and each conversation recorded whole and once.
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "node:http";
-import { Endpoint } from "../strict/server.mjs";
 import { needTypes } from "../strict/judges.mjs";
 import { Server, load, main, ok, same, test, until } from "../http/lib.mjs";
+import { recorded, said, shown, stored, world } from "./world.mjs";
 
 needTypes();
 const OpenAI = (await load("openai")).default;
 const Anthropic = (await load("@anthropic-ai/sdk")).default;
-
-// What the endpoints say: a call, then the answer.
-const script = (request, n) => (n % 2 === 0
-  ? { text: `look ${n}`, calls: [{ name: "ls", args: { path: `/${n}`, deep: 1.0 } }], thinking: "hm" }
-  : { text: `done ${n}` });
-
-async function world(provider, say = script, options = {}) {
-  const e = await new Endpoint(provider, say, options).start();
-  const s = new Server();
-  const v1 = provider === "openai" || provider === "responses" ? "/v1" : "";
-  const name = provider === "responses" ? "openai" : provider;
-  s.configure({ upstreams: { [name]: { url: e.url + v1, key: "upstream-key" } } });
-  await s.start();
-  return { e, s, prefix: name === "openai" ? "/openai/v1" : `/${name}`, end: () => { s.kill(); e.stop(); } };
-}
-
-const conversations = async (s) => (await s.must("GET", "/api/chat-sessions?limit=100")).items ?? [];
-const stored = async (s, id, format = "stored") =>
-  (await s.must("GET", `/api/chat-sessions/${id}/messages?format=${format}&limit=1000${format === "stored" ? "" : "&strict=1"}`)).messages.map((m) => (format === "stored" ? m.m : m));
-// All that was recorded, once nothing is under way any more.
-async function recorded(w, exchanges) {
-  await until("the recorder", () => readdirSync(join(w.s.store, "gateway")).every((n) => !n.startsWith("ex_")));
-  const list = [];
-  for (const c of await conversations(w.s)) list.push({ id: c.id, meta: c, messages: await stored(w.s, c.id) });
-  return list;
-}
-const shown = (m) => m.includeInContext !== false;
-const said = (list) => list.filter(shown).map((m) => `${m.role}:${typeof m.content === "string" ? m.content : JSON.stringify(m.content)}`);
 
 const tools = [{ type: "function", function: { name: "ls", parameters: { type: "object" } } }];
 

@@ -1,0 +1,206 @@
+// Which conversation a request becomes part of, for every API that the gateway understands: each
+// request in the right one, no false fork, also when the server is killed in between.
+import { request } from "node:http";
+import { main, ok, pick, random, rounds, same, sleep, test } from "../http/lib.mjs";
+import { needTypes } from "../strict/judges.mjs";
+import { recorded, shown, world } from "./world.mjs";
+
+needTypes();
+
+// How each API spells a history: the same talk in four shapes.
+const apis = {
+  openai: {
+    path: () => "/chat/completions",
+    user: (text) => ({ role: "user", content: text }),
+    body: (messages, system) => ({ model: "m", messages: system ? [{ role: "system", content: system }, ...messages] : messages }),
+    reply: (r) => [{ role: "assistant", content: r.choices[0].message.content }],
+    // Another spelling of the same message.
+    respell: (m) => (typeof m.content === "string" ? { content: [{ text: m.content, type: "text" }], role: m.role } : m),
+  },
+  responses: {
+    path: () => "/responses",
+    user: (text) => ({ role: "user", content: text }),
+    body: (input, system) => ({ model: "m", input, store: false, ...(system && { instructions: system }) }),
+    reply: (r) => r.output,
+    respell: (m) => (m.role === "user" ? { type: "message", role: "user", content: [{ type: "input_text", text: typeof m.content === "string" ? m.content : m.content[0].text }] } : m),
+  },
+  anthropic: {
+    path: () => "/v1/messages",
+    user: (text) => ({ role: "user", content: text }),
+    body: (messages, system) => ({ model: "m", max_tokens: 10, messages, ...(system && { system }) }),
+    reply: (r) => [{ role: "assistant", content: r.content }],
+    respell: (m) => (typeof m.content === "string" ? { role: m.role, content: [{ type: "text", text: m.content, cache_control: { type: "ephemeral" } }] } : m),
+  },
+  gemini: {
+    path: () => "/v1beta/models/m:generateContent",
+    user: (text) => ({ role: "user", parts: [{ text }] }),
+    body: (contents, system) => ({ contents, ...(system && { systemInstruction: { parts: [{ text: system }] } }) }),
+    reply: (r) => [r.candidates[0].content],
+    respell: (m) => ({ parts: m.parts, role: m.role }),
+  },
+};
+
+// A request on a connection of its own: fetch() of this Node may wait for ever when the server dies.
+const post = (url, headers, body) => new Promise((done, fail) => {
+  const req = request(url, { method: "POST", headers, agent: false }, (res) => {
+    let text = "";
+    res.on("data", (d) => { text += d; });
+    res.on("end", () => done({ status: res.statusCode, text }));
+    res.on("error", fail);
+    res.on("aborted", () => fail(new Error("cut")));
+  });
+  req.on("error", fail);
+  req.end(body);
+});
+
+async function asker(name, say) {
+  let n = 0;
+  const w = await world(name, say ?? (() => ({ text: `reply ${++n}` })));
+  const api = apis[name];
+  const ask = async (messages, { system, headers = {}, more = {} } = {}) => {
+    const r = await post(w.s.url + w.prefix + api.path(), { authorization: `Bearer ${w.s.token}`, "content-type": "application/json", ...headers },
+      JSON.stringify({ ...api.body(messages, system), ...more }));
+    ok(r.status === 200, "answered", r.status, r.text);
+    return api.reply(JSON.parse(r.text));
+  };
+  return { ...w, api, ask };
+}
+const texts = (messages) => messages.filter(shown).filter((m) => m.role !== "system" && m.type !== "reasoning").map((m) => {
+  const content = m.content ?? m.parts;
+  return typeof content === "string" ? content : content.map((c) => c.text ?? "").join("");
+}).join("|");
+
+for (const name of Object.keys(apis)) {
+  test(`${name}: histories that are spelled otherwise each time stay one conversation`, async () => {
+    const w = await asker(name);
+    const history = [];
+    for (let i = 0; i < 4; i++) {
+      history.push(w.api.user(`question ${i}`));
+      const sent = history.map((m) => (random(2) ? w.api.respell(m) : m));
+      history.push(...await w.ask(sent, { system: "be brief" }));
+    }
+    const list = await recorded(w);
+    same(list.map((c) => texts(c.messages)), [texts(history)], "one conversation");
+    same(w.e.refusals, [], "refused");
+    w.end();
+  });
+
+  test(`${name}: forty sessions at once with one prompt are forty conversations, and no fork`, async () => {
+    const w = await asker(name);
+    const sessions = Array.from({ length: rounds(800) }, () => []);
+    for (let turn = 0; turn < 3; turn++)
+      await Promise.all(sessions.map(async (history, i) => {
+        history.push(w.api.user(turn === 0 ? "hello" : `${i}: ${turn}`));
+        history.push(...await w.ask([...history], { system: "shared" }));
+      }));
+    const list = await recorded(w);
+    same(list.map((c) => texts(c.messages)).sort(), sessions.map(texts).sort(), "histories");
+    w.end();
+  });
+
+  test(`${name}: a random tree of edits and repetitions has a conversation for each branch`, async () => {
+    const w = await asker(name);
+    const branches = [];
+    const first = [w.api.user("root")];
+    first.push(...await w.ask([...first]));
+    branches.push(first);
+    await recorded(w);
+    for (let i = 0; i < 12; i++) {
+      const from = pick(branches);
+      const edit = from.length > 2 && random(3) === 0;
+      const history = edit ? from.slice(0, 2) : [...from];
+      history.push(w.api.user(`step ${i}`));
+      history.push(...await w.ask([...history]));
+      if (edit) branches.push(history);
+      else branches[branches.indexOf(from)] = history;
+      await recorded(w);
+    }
+    same((await recorded(w)).map((c) => texts(c.messages)).sort(), branches.map(texts).sort(), "branches");
+    w.end();
+  });
+
+  test(`${name}: a request for a title inside a named session does not become part of it`, async () => {
+    const w = await asker(name);
+    const headers = { "x-session-id": "s1" };
+    const title = await w.ask([w.api.user("hello")], { system: "make a title", headers });
+    const history = [w.api.user("hello")];
+    history.push(...await w.ask([...history], { system: "main", headers }));
+    await w.ask([...history, w.api.user("and a better title?")], { system: "make a title", headers });
+    history.push(w.api.user("go on"));
+    history.push(...await w.ask([...history], { system: "main", headers }));
+    const list = (await recorded(w)).map((c) => texts(c.messages));
+    ok(list.includes(texts(history)), "the session is whole", list);
+    same(list.length, 3, "each title is apart");
+    ok(title.length > 0, "a title");
+    w.end();
+  });
+
+  test(`${name}: x-steno-conversation names the conversation, whatever the history`, async () => {
+    const w = await asker(name);
+    const headers = { "x-steno-conversation": "mine" };
+    await w.ask([w.api.user("one")], { headers });
+    await w.ask([w.api.user("two")], { headers });
+    const list = await recorded(w);
+    same(list.map((c) => [c.id, texts(c.messages)]), [["mine", "one|reply 1|two|reply 2"]], "one conversation");
+    w.end();
+  });
+}
+
+test("responses: previous_response_id and item references stand for what was recorded", async () => {
+  const w = await asker("responses");
+  const ask = async (body) => {
+    const r = await fetch(`${w.s.url}/openai/v1/responses`, { method: "POST", body: JSON.stringify({ model: "m", ...body }),
+      headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json" } });
+    return r.json();
+  };
+  w.e.lenient = true;
+  const first = await ask({ input: "one" });
+  await recorded(w);
+  w.e.refusals.length = 0;
+  await ask({ input: "two", previous_response_id: first.id });
+  let list = await recorded(w);
+  same(list.length, 1, "one conversation");
+  const items = first.output.map((o) => ({ type: "item_reference", id: o.id }));
+  await ask({ input: [{ role: "user", content: "one" }, ...items, { role: "user", content: "three" }] });
+  list = await recorded(w);
+  same(list.length, 2, "the reference is the recorded item, so this is a fork");
+  ok(list.some((c) => texts(c.messages).startsWith("one|reply 1|three")), "with the item itself", list.map((c) => texts(c.messages)));
+  w.end();
+});
+
+test("kill -9 at any moment, with eight clients that retry: every conversation whole, nothing twice", async () => {
+  const w = await asker("openai");
+  for (let round = 0; round < rounds(200); round++) {
+    const sessions = Array.from({ length: 8 }, (_, i) => [w.api.user(`round ${round}, client ${i}`)]);
+    let dead = 0, starting = null, killed = null;
+    const timer = setTimeout(() => { killed = w.s.over; w.s.kill(); }, random(120));
+    const restart = () => {
+      if (!w.s.child) starting ??= w.s.start().then(() => { starting = null; });
+      return starting;
+    };
+    await Promise.all(sessions.map(async (history) => {
+      for (let turn = 0; turn < 2;) {
+        try {
+          const reply = await w.ask([...history]);
+          history.push(...reply);
+          if (++turn < 2) history.push(w.api.user("and then?"));
+        } catch {
+          dead++;
+          await restart();
+          await sleep(5);
+        }
+      }
+    }));
+    clearTimeout(timer);
+    await killed; // it may have come after the last answer
+    await restart();
+    const list = await recorded(w);
+    const got = list.map((c) => texts(c.messages));
+    for (const history of sessions)
+      same(got.filter((g) => g.startsWith(texts(history.slice(0, 1)))).filter((g) => g === texts(history)).length, 1,
+        `round ${round}: ${texts(history)} (${dead} requests failed) among ${JSON.stringify(got.filter((g) => g.startsWith(texts(history.slice(0, 1)))))}`);
+  }
+  w.end();
+});
+
+await main();
