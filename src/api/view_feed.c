@@ -54,6 +54,7 @@ struct view_feed {
         bool run_results; /* it has results: the next call begins another */
         uint64_t open;    /* calls of the page without a result */
         uint64_t end;     /* last seq of the page once it is full, 0 before */
+        bool passed;      /* a result was left out since the last message that was given */
 };
 
 /* ---- what a record says ---- */
@@ -182,12 +183,19 @@ static void follow_run(struct view_feed *f, const struct feed_item *item, bool l
         }
 }
 
+static int give_shown(struct view_feed *f, struct feed_item *item)
+{
+        item->after_result = f->passed;
+        f->passed = false;
+        return f->each(f->ctx, item);
+}
+
 /* Behind the end only what answers the page's calls is given. */
 static int give_behind(struct view_feed *f, struct feed_item *item)
 {
         if (item->answered && !item->about->call_count) {
                 f->open -= item->answered < f->open ? item->answered : f->open;
-                int rc = f->each(f->ctx, item);
+                int rc = give_shown(f, item);
                 if (rc)
                         return rc;
         }
@@ -197,6 +205,7 @@ static int give_behind(struct view_feed *f, struct feed_item *item)
 /* A result whose call is gone, or was never there: the view can only tell of it. */
 static int give_lost(struct view_feed *f, struct feed_item *item)
 {
+        f->passed = true;
         if (f->end || (f->opt.before && item->seq >= f->opt.before))
                 return 0;
         item->lost = true;
@@ -217,8 +226,10 @@ static int give(struct view_feed *f, struct feed_item *item)
         bool stray = only_results(a) && !item->answered;
         if (f->end)
                 return give_behind(f, item);
-        if (stray && !a->orphan && !a->duplicate) /* of a call that this page does not have */
+        if (stray && !a->orphan && !a->duplicate) { /* of a call that this page does not have */
+                f->passed = true;
                 return f->opt.after ? 0 : give_lost(f, item);
+        }
         item->start = ours ? f->run : item->seq;
         item->counts = !stray && !late;
         bool past = f->opt.before && item->seq >= f->opt.before;
@@ -235,7 +246,7 @@ static int give(struct view_feed *f, struct feed_item *item)
         f->open -= item->answered < f->open ? item->answered : f->open;
         f->count += item->counts;
         f->page->last_seq = item->seq;
-        return f->each(f->ctx, item);
+        return give_shown(f, item);
 }
 
 static int give_damage(struct view_feed *f, const struct files_record *r)
@@ -395,7 +406,7 @@ static int feed_run(struct view_feed *f, const struct feed_options *opt, feed_fn
         f->page = page;
         f->err = err;
         f->count = f->run = f->open = f->end = 0;
-        f->run_results = false;
+        f->run_results = f->passed = false;
         f->placed = is_whole(opt) ? 0 : f->amends.place_count;
         f->placing = is_whole(opt);
         f->placed_after = 0;

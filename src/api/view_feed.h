@@ -27,13 +27,14 @@ struct feed_item {
         struct str fmt;
         const struct about *about;
         struct str m;
-        bool replaced;   /* fmt, about and m are of what was put in its place */
-        bool hidden;     /* a result that is off the context, of a call that is not */
-        size_t answered; /* how many open calls of the page it answers */
-        uint64_t oldest; /* seq of the oldest of those calls, 0: none */
-        bool lost;       /* nothing but results without a call: told of, not shown */
-        bool placed;     /* was recovered late: `seq` is that of what it stands behind */
-        bool damaged;    /* cannot be read; stands for [seq, last_seq]; nothing else is set */
+        bool replaced;     /* fmt, about and m are of what was put in its place */
+        bool hidden;       /* a result that is off the context, of a call that is not */
+        size_t answered;   /* how many open calls of the page it answers */
+        uint64_t oldest;   /* seq of the oldest of those calls, 0: none */
+        bool after_result; /* a result that is not given stood between it and the one before */
+        bool lost;         /* nothing but results without a call: told of, not shown */
+        bool placed;       /* was recovered late: `seq` is that of what it stands behind */
+        bool damaged;      /* cannot be read; stands for [seq, last_seq]; nothing else is set */
         uint64_t last_seq;
         /* of paging */
         bool counts;    /* one of the limit */

@@ -283,6 +283,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         }
         if (give_ids(v, item->about, to))
                 return error_nomem(v->err);
+        to->after_result = item->after_result;
         to->via = arena_dup(&v->arena, item->about->via);
         give_refs(v, &carried, m, to);
         if (item->hidden)

@@ -22,6 +22,7 @@ struct arrange {
         size_t media_count;
         size_t media_cap;
         uint64_t media_seq;
+        struct writer_seen items; /* ids of items, which no request has twice */
 };
 
 static void *wider(struct arrange *a, void *list, size_t count, size_t *cap, size_t size)
@@ -240,11 +241,15 @@ static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_
         }
 }
 
-/* Ids that a provider wants to be unique in the request, or at least in a turn of calls. */
-static bool is_taken(struct arrange *a, struct str id)
+/* Ids that a provider wants to be unique in the request, or at least in a turn of calls. The id of
+ * a call that the provider ran is that of its item. */
+static bool is_taken(struct arrange *a, const struct part *call, struct str id)
 {
         if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.n)
                 return false;
+        if ((a->flags & FORMAT_ITEMS) && call->provider_run &&
+            writing_seen_in(a->w, &a->items, token_decode(id, a->arena, NULL)))
+                return true;
         bool legal = !a->rules || rules_is_id(a->rules, token_decode(id, a->arena, NULL));
         return seen_before(a, id) || !legal;
 }
@@ -309,7 +314,7 @@ static int name_calls(struct arrange *a, struct message *m)
                 struct str better = id;
                 if (!id.n && !(a->flags & FORMAT_NAMELESS) && (a->w->valid || !own))
                         better = message_derived_id(seq, n, a->arena);
-                if (is_taken(a, better)) {
+                if (is_taken(a, &m->parts[i], better)) {
                         tell_renamed(a, m, better);
                         better = plain_id(a, better, seq, n);
                 }

@@ -305,7 +305,11 @@ void writing_url(struct writer *w, const char *key, const struct media *media)
 
 bool writing_seen(struct writer *w, struct str id)
 {
-        struct writer_seen *s = &w->seen;
+        return writing_seen_in(w, &w->seen, id);
+}
+
+bool writing_seen_in(struct writer *w, struct writer_seen *s, struct str id)
+{
         if (s->count * 2 >= s->cap) {
                 size_t cap = s->cap ? s->cap * 2 : 64;
                 uint64_t *to = arena_zalloc(w->arena, cap * sizeof *to);

@@ -73,6 +73,8 @@ static inline struct str writing_tool(const struct part *p)
 
 /* Was this id (text) asked for before? It is from now on. */
 bool writing_seen(struct writer *w, struct str id);
+/* The same with a set of the caller's, which begins cleared. */
+bool writing_seen_in(struct writer *w, struct writer_seen *s, struct str id);
 
 /* `"data:mime;base64,data"` or the url, with the key before it. */
 void writing_url(struct writer *w, const char *key, const struct media *media);

@@ -166,7 +166,9 @@ struct message {
         struct extra *extras;
         bool own_fields; /* carries fields of Steno's that providers do not have */
         bool piece; /* `id` is that of a provider's response, which several entries may share */
-        bool item;  /* one of several items of a turn (responses), not a turn of its own */
+        bool after_result; /* a result that is not in the history stood before it: calls from here
+                              on are of another block (pairing.h) */
+        bool item;         /* one of several items of a turn (responses), not a turn of its own */
 };
 
 /* Messages in order. */

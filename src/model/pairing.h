@@ -54,6 +54,9 @@ struct pairing *pairing_clone(const struct pairing *p);
 int pairing_add(
     struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches);
 
+/* A result stood here that is not given: calls behind it are of another block. */
+void pairing_pass_result(struct pairing *p);
+
 /*
  * The next record of a log, of any kind, as pairing_add; `id` is its own. *place (may be NULL) is
  * the seq of the message whose place it takes, its own seq otherwise, and 0 where that message has

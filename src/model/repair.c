@@ -92,6 +92,8 @@ static int link_message(struct link *l, struct message *m)
                 if (m->parts[i].kind == PART_RESULT)
                         a.answers[a.answer_count++] = repair_id(&m->parts[i], l->arena);
         a.of = m->of;
+        if (m->after_result)
+                pairing_pass_result(l->pairing);
         if (pairing_add(l->pairing, m->seq, &a, l->matches) || l->arena->failed)
                 return STENO_ENOMEM;
         size_t k = 0;
