@@ -896,9 +896,10 @@ STENO_API int steno_trash_empty(
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);
 
-/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?,"trash"?}; without
- * the first two it is about the store; repairable is true where a check that repairs would mend it,
- * trash where it is about a conversation there, which is looked at but not repaired. */
+/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?,"trash"?,"note"?};
+ * without the first two it is about the store; repairable is true where a check that repairs would
+ * mend it, trash where it is about a conversation there, which is looked at but not repaired; note
+ * where it is worth knowing and no damage, which the number of findings does not count. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {

@@ -80,11 +80,14 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         if (c->trashed) {
                 jsonw_field_bool(&w, "trash", true);
         }
+        if (f->note) {
+                jsonw_field_bool(&w, "note", true);
+        }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&b);
         int rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
         buf_release(&b);
-        c->findings += rc == 0;
+        c->findings += rc == 0 && !f->note;
         return rc;
 }
 
@@ -132,6 +135,7 @@ static int look_at_original(void *ctx, const struct files_record *r)
         if (rc || !rendering)
                 return 0; /* what cannot be read was told of */
         return tell_of_conv(c, &(struct check_finding){.seq = r->rec.seq,
+                                   .note = true,
                                    .what = "rendering only: the text of its output was kept, not "
                                            "how it was written"});
 }

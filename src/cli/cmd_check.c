@@ -25,6 +25,7 @@ static void put_finding(struct cli *c, const struct json *j)
         struct buf b;
         uint64_t seq;
         bool repaired = json_bool(j, json_get(j, 0, "repaired"), false);
+        bool note = json_bool(j, json_get(j, 0, "note"), false);
 
         buf_init(&b, 0);
         if (json_string(j, json_get(j, 0, "project"), &b, NULL)) {
@@ -37,11 +38,13 @@ static void put_finding(struct cli *c, const struct json *j)
                 buf_puts(&b, ": ");
         }
         json_string(j, json_get(j, 0, "what"), &b, NULL);
+        if (note)
+                buf_puts(&b, " (a note: nothing is damaged)");
         if (repaired)
                 buf_puts(&b, " (repaired)");
         if (json_bool(j, json_get(j, 0, "trash"), false))
                 buf_puts(&b, " (in the trash)");
-        out_style(&c->out, repaired ? "33" : "31");
+        out_style(&c->out, note ? "2" : repaired ? "33" : "31");
         out_text(&c->out, buf_str(&b));
         out_plain(&c->out);
         out_puts(&c->out, "\n");
@@ -55,11 +58,12 @@ static int take_finding(void *ctx, const char *json)
 
         json_init(&j);
         if (json_parse(&j, json, strlen(json), NULL, NULL) == 0) {
-                if (!json_bool(&j, json_get(&j, 0, "repaired"), false))
+                bool note = json_bool(&j, json_get(&j, 0, "note"), false);
+                if (!note && !json_bool(&j, json_get(&j, 0, "repaired"), false))
                         k->open++;
                 if (json_bool(&j, json_get(&j, 0, "repairable"), false))
                         k->repairable++;
-                if (json_bool(&j, json_get(&j, 0, "trash"), false))
+                if (!note && json_bool(&j, json_get(&j, 0, "trash"), false))
                         k->trashed++;
                 if (!k->c->json)
                         put_finding(k->c, &j);

@@ -17,6 +17,7 @@ struct check_finding {
         const char *what; /* a sentence */
         bool repaired;
         bool repairable; /* by a check that repairs */
+        bool note;       /* worth knowing, and no damage */
 };
 
 /* STENO_EDENIED and STENO_EFULL: all was looked at, but what was told of last could not be
