@@ -142,6 +142,10 @@ enum steno_loop_flags {
         STENO_LOOP_STRICT = 8,           /* send only members that the provider's own types have */
         STENO_LOOP_SEAL = 16, /* seal the conversation when the run has ended (steno_seal), where
                                 the store was opened with a key */
+        STENO_LOOP_TEXT_CALLS = 32, /* for models without function calling: the tools are described
+                                in the system text, and calls are read from
+                                <function_call>{...}</function_call> in the reply. They are stored
+                                like any other calls */
 };
 
 struct steno_loop_options {

@@ -22,6 +22,7 @@ struct serve_opts {
         const char *model;
         const char *script;
         bool no_tools;
+        const char *tools_as;
         bool strict;
 };
 
@@ -87,6 +88,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .directory = ".",
             .store_path = cli_store_path(c),
             .no_tools = o->no_tools,
+            .tool_calls = o->tools_as,
             .strict = o->strict,
             .provider = o->script ? "script" : o->provider,
             .base_url = o->base_url,
@@ -138,6 +140,8 @@ static const struct opt serve_table[] = {
         "a scripted model instead of a real one"},
     {"no-tools", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, no_tools),
         "neither commands nor MCP servers"},
+    {"tools-as", 0, OPT_TEXT, "native|text", offsetof(struct serve_opts, tools_as),
+        "text: for models without function calling"},
     {"strict", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, strict),
         "send only members that the provider's own types have"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},

@@ -38,6 +38,7 @@ static int open_session(struct talk *t)
             .store_path = cli_store_path(t->c),
             .stop = t->stop,
             .no_tools = t->o->no_tools,
+            .tool_calls = t->o->tools_as,
             .strict = t->o->strict,
             .provider = t->o->script ? "script" : t->o->provider,
             .base_url = t->o->base_url,

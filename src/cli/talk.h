@@ -16,6 +16,7 @@ struct talk_opts {
         const char *script;
         const char *system;
         const char *require_tool;
+        const char *tools_as;
         struct opt_number turns;
         struct opt_number seconds;
         struct opt_number tokens;
@@ -37,6 +38,8 @@ struct talk_opts {
                 "a system prompt for these requests; it is not stored"},                           \
             {"require-tool", 0, OPT_TEXT, "NAME|any", offsetof(type, talk.require_tool),           \
                 "the reply must call this tool"},                                                  \
+            {"tools-as", 0, OPT_TEXT, "native|text", offsetof(type, talk.tools_as),                \
+                "text: for models without function calling"},                                      \
             {"max-turns", 0, OPT_NUMBER, "N", offsetof(type, talk.turns),                          \
                 "model calls of a run (50)"},                                                      \
             {"max-seconds", 0, OPT_NUMBER, "N", offsetof(type, talk.seconds), "of a run"},         \

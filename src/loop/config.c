@@ -33,6 +33,7 @@ static const struct setting {
     {"apiKey", offsetof(struct config, api_key), false, true},
     {"model", offsetof(struct config, model), false, true},
     {"system", offsetof(struct config, system), false, true},
+    {"toolCalls", offsetof(struct config, tool_calls), false, true},
     {"params", offsetof(struct config, params), true, false},
     {"upstreams", offsetof(struct config, upstreams), true, false},
 };

@@ -9,6 +9,7 @@
  *   {
  *     "provider": "openai", "baseUrl": "https://...", "apiKey": "...", "model": "...",
  *     "system": "...", "params": {"temperature": 0}, "strict": false,
+ *     "toolCalls": "native",
  *     "mcpServers": {"files": {"command": "npx", "args": ["..."], "env": {"A": "b"}, "cwd": "..."},
  *                    "web": {"type": "http", "url": "https://...", "headers": {"A": "${TOKEN}"}}},
  *     "permissions": [...],              permission.h
@@ -59,6 +60,7 @@ struct config {
         char *api_key;
         char *model;
         char *system;
+        char *tool_calls;          /* "native", or "text" for models without function calling */
         char *params;              /* JSON object */
         enum config_switch strict; /* send only members that the provider's own types have */
         char *upstreams;           /* of the gateway, JSON object */
@@ -81,7 +83,8 @@ struct config_sources {
 int config_load(struct config *c, const struct config_sources *from, struct steno_error *err);
 void config_release(struct config *c);
 
-/* A flag of the command line: "provider", "baseUrl", "apiKey", "model" or "system". */
+/* A flag of the command line: "provider", "baseUrl", "apiKey", "model", "system" or
+ * "toolCalls". */
 int config_override(struct config *c, const char *key, const char *value, struct steno_error *err);
 
 /* Steno's directory in the user's configuration, freed with free(). STENO_ENOTFOUND: neither

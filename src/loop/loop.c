@@ -103,6 +103,10 @@ static int open_client(struct loop *c, struct steno_error *err)
                 rc = name_source(c, err);
         if (rc)
                 return rc;
+        if (loop_calls_are_text(c) && strcmp(c->provider->format, "openai") != 0)
+                return error_set(err, STENO_EINVAL,
+                    "calls as text go with an OpenAI-compatible endpoint, not with \"%.40s\"",
+                    c->provider->name);
         if (c->provider->needs_model && (!o->model || !o->model[0]))
                 return error_set(
                     err, STENO_EINVAL, "no model given: use --model NAME or set STENO_MODEL");

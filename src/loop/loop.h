@@ -59,6 +59,21 @@ struct loop {
         struct buf final_text;
 };
 
+/* ---- loop_text.c: calls as text ---- */
+
+#define LOOP_TEXT_GO_ON                                                                            \
+        "The results stand in your calls above as \"response\". Go on: call another tool, or "     \
+        "answer."
+
+static inline bool loop_calls_are_text(const struct loop *c)
+{
+        return c->opt.flags & STENO_LOOP_TEXT_CALLS;
+}
+/* The system text with the tools in it. 0 or STENO_ENOMEM. */
+int loop_text_system(const struct loop *c, const char *require, struct buf *out);
+/* Takes calls out of the text of a reply: they become its calls. */
+int loop_text_take(struct reply *reply, const struct reply_hooks *hooks, struct steno_error *err);
+
 /* ---- loop_messages.c ---- */
 
 void loop_make_id(const char *prefix, char out[CHAT_ID]);

@@ -24,7 +24,7 @@ static int put_history(struct loop *c, struct buf *out, struct steno_error *err)
         if (found)
                 return found;
         struct steno_view_options opt = {.size = sizeof(opt),
-            .format = c->provider->format,
+            .format = loop_calls_are_text(c) ? "legacy" : c->provider->format,
             .edit_strategies = c->opt.edit_strategies,
             .budget = c->opt.budget,
             .outputs = STENO_OUTPUTS_STUB,
@@ -114,6 +114,22 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
             .stop = c->opt.stop,
             .deadline = c->deadline,
         };
+        struct buf system;
+        buf_init(&system, 0);
+        if (loop_calls_are_text(c)) {
+                if (loop_text_system(c, require_tool, &system) || !buf_cstr(&system)) {
+                        buf_release(&system);
+                        return error_nomem(err);
+                }
+                request.system = system.n ? system.p : NULL;
+                request.tools = NULL;
+                request.tool_count = 0;
+                request.require_tool = NULL;
+                /* Results stand in the assistant's own words. */
+                if (!c->nudge)
+                        request.go_on_words = LOOP_TEXT_GO_ON;
+                request.go_on = true;
+        }
         struct provider_hooks hooks = {
             .tick = on_tick,
             .retry = on_retry,
@@ -125,9 +141,14 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
         c->turns++;
         reply_clear(reply);
         int noted = note_request(c, err);
-        if (noted)
+        if (noted) {
+                buf_release(&system);
                 return noted;
+        }
         int rc = c->client->complete(c->client, &request, &hooks, reply, err);
+        if (rc == 0 && loop_calls_are_text(c))
+                rc = loop_text_take(reply, &hooks.reply, err);
+        buf_release(&system);
         journal_flush(&c->journal);
         int stored = journal_check(&c->journal, err);
         count_tokens(c, reply, history);

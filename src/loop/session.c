@@ -29,6 +29,12 @@ static int read_config(
                 rc = override(&s->config, "model", opt->model, err);
         if (rc == 0)
                 rc = override(&s->config, "system", opt->system, err);
+        if (rc == 0)
+                rc = override(&s->config, "toolCalls", opt->tool_calls, err);
+        const char *calls = s->config.tool_calls;
+        if (rc == 0 && calls && strcmp(calls, "text") != 0 && strcmp(calls, "native") != 0)
+                rc = error_set(
+                    err, STENO_EINVAL, "toolCalls is \"native\" or \"text\", not \"%.40s\"", calls);
         if (opt->strict)
                 s->config.strict = CONFIG_ON;
         if (s->config.warnings)
@@ -163,6 +169,8 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
         fill(&opt->model, c->model);
         fill(&opt->system, c->system);
         fill(&opt->params_json, c->params);
+        if (c->tool_calls && strcmp(c->tool_calls, "text") == 0)
+                opt->flags |= STENO_LOOP_TEXT_CALLS;
         if (c->strict == CONFIG_ON)
                 opt->flags |= STENO_LOOP_STRICT;
         if (!opt->tools)

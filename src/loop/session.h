@@ -18,6 +18,7 @@ struct session_options {
         const char *store_path;        /* hidden from commands and servers; NULL: none */
         const struct steno_stop *stop; /* ends the starting of servers; may be NULL */
         bool no_tools;                 /* neither commands nor MCP servers */
+        const char *tool_calls;        /* "native" or "text"; NULL: as it is configured */
         bool strict;                   /* whatever the configuration says (config.h) */
         /* stronger than the configuration; each may be NULL */
         const char *provider;

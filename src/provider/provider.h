@@ -33,9 +33,10 @@ struct provider_tool {
 /* One model call, in no provider's shape. All of it is borrowed until the call returns. */
 struct provider_request {
         const char *model;
-        struct str history; /* JSON: what steno_view() gives in the provider's format */
-        const char *system; /* a system prompt that is not part of the history; NULL: none */
-        bool go_on;         /* if the history ends with the assistant's words, say PROVIDER_GO_ON */
+        struct str history;      /* JSON: what steno_view() gives in the provider's format */
+        const char *system;      /* a system prompt that is not part of the history; NULL: none */
+        const char *go_on_words; /* instead of PROVIDER_GO_ON, or NULL */
+        bool go_on; /* if the history ends with the assistant's words, say PROVIDER_GO_ON */
         const struct provider_tool *tools; /* in a fixed order, so that prompt caches hold */
         size_t tool_count;
         const char *require_tool; /* this tool must be called, or "any"; NULL: as the model likes */

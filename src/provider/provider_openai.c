@@ -32,7 +32,7 @@ static void put_messages(struct jsonw *w, const struct provider_request *r, cons
                 last = m;
         }
         if (r->go_on && json_is(j, json_get(j, last, "role"), "assistant"))
-                put_words(w, "user", PROVIDER_GO_ON);
+                put_words(w, "user", r->go_on_words ? r->go_on_words : PROVIDER_GO_ON);
         jsonw_array_end(w);
 }
 

@@ -1,0 +1,319 @@
+/*
+ * loop_text.c - calls as text, for models without function calling.
+ *
+ * The tools are described in the system text, and calls are read out of the reply:
+ *
+ *   <function_call>{"name":...,"arguments":...}</function_call>
+ *   {"function_call_record":{"name":...,"arguments":...}}
+ *   {"function_call":{"name":...,"arguments":...}}
+ *
+ * They are stored as what they are, calls of an OpenAI message, so that every view of the history
+ * is valid and everything that holds for calls holds for these. The request gets the history in the
+ * format `legacy`, in which calls and results stand in the assistant's text again.
+ *
+ * A record that has a response is one that the model was shown before and says again: it is text.
+ */
+#include "loop/loop.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+static const char OPEN[] = "<function_call>";
+static const char CLOSE[] = "</function_call>";
+static const char FENCE[] = "```";
+#define FENCE_WORD 16 /* bytes between a fence and what it is around: "json" and a line feed */
+/* Objects that do not end, each of which is read to the end of the text to find that out. */
+#define OPEN_MOST 16
+
+/* ---- the request ---- */
+
+int loop_text_system(const struct loop *c, const char *require, struct buf *out)
+{
+        if (c->opt.system)
+                buf_printf(out, "%s\n\n", c->opt.system);
+        if (c->tools.count == 0)
+                return out->failed;
+        buf_puts(out,
+            "You can use tools. To call one, write exactly this, and end your reply behind it:\n"
+            "<function_call>{\"name\":\"NAME\",\"arguments\":{...}}</function_call>\n"
+            "The result is then put into your call as \"response\". Never write a response "
+            "yourself.\n");
+        if (require && strcmp(require, "any") == 0)
+                buf_puts(out, "Your next reply must call a tool.\n");
+        else if (require)
+                buf_printf(out, "Your next reply must call the tool %s.\n", require);
+        buf_puts(out, "The tools:\n");
+        for (size_t i = 0; i < c->tools.count; i++) {
+                const struct provider_tool *t = &c->offered[i];
+                buf_printf(out, "- %s%s%s\n  arguments: ", t->name, t->description ? ": " : "",
+                    t->description ? t->description : "");
+                buf_put_str(out, t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+                buf_putc(out, '\n');
+        }
+        return out->failed;
+}
+
+/* ---- the reply ---- */
+
+/* Something in the text that may be a call: [from, to) with its tags, the object in it. */
+struct found {
+        size_t from;
+        size_t to;
+        struct str object;
+        bool open; /* it has not ended */
+};
+
+/* The bytes of the JSON object at the start of `s`; 0: it does not end. */
+static size_t object_size(struct str s)
+{
+        size_t depth = 0;
+        bool quoted = false;
+        for (size_t i = 0; i < s.n; i++) {
+                char ch = s.p[i];
+                if (quoted) {
+                        i += ch == '\\';
+                        quoted = ch != '"';
+                        continue;
+                }
+                quoted = ch == '"';
+                depth += ch == '{' || ch == '[';
+                if ((ch == '}' || ch == ']') && --depth == 0)
+                        return i + 1;
+        }
+        return 0;
+}
+
+static size_t skip_white(struct str s, size_t at)
+{
+        while (
+            at < s.n && (s.p[at] == ' ' || s.p[at] == '\n' || s.p[at] == '\r' || s.p[at] == '\t'))
+                at++;
+        return at;
+}
+
+/* A tag at `at`: the closing one may be missing, where a stop word took it away. */
+static bool at_tag(struct str s, size_t at, struct found *out)
+{
+        size_t n = sizeof OPEN - 1;
+        if (s.n - at < n || memcmp(s.p + at, OPEN, n) != 0)
+                return false;
+        size_t begin = skip_white(s, at + n);
+        struct str rest = str_span(s.p + begin, s.n - begin);
+        if (rest.n == 0 || rest.p[0] != '{')
+                return false;
+        size_t size = object_size(rest);
+        *out = (struct found){.from = at, .to = s.n, .object = rest, .open = size == 0};
+        if (size == 0)
+                return true;
+        out->object.n = size;
+        size_t behind = skip_white(s, begin + size);
+        n = sizeof CLOSE - 1;
+        bool closed = s.n - behind >= n && memcmp(s.p + behind, CLOSE, n) == 0;
+        out->to = closed ? behind + n : begin + size;
+        return true;
+}
+
+/* {"function_call_record":{...}} or {"function_call":{...}}, with a fence around it or without. */
+static bool at_record(struct str s, size_t at, struct found *out)
+{
+        size_t key = skip_white(s, at + 1);
+        if (s.p[at] != '{' || s.n - key < 15 || memcmp(s.p + key, "\"function_call", 14) != 0)
+                return false;
+        struct str rest = str_span(s.p + at, s.n - at);
+        size_t size = object_size(rest);
+        *out = (struct found){.from = at, .to = s.n, .object = rest, .open = size == 0};
+        if (size == 0)
+                return true;
+        out->object.n = size;
+        out->to = at + size;
+        size_t behind = skip_white(s, out->to);
+        size_t line = at;
+        while (line > 0 && at - line < FENCE_WORD && s.p[line - 1] != '`')
+                line--;
+        bool fenced = line >= 3 && memcmp(s.p + line - 3, FENCE, 3) == 0 &&
+                      !memchr(s.p + line, ' ', at - line) && s.n - behind >= 3 &&
+                      memcmp(s.p + behind, FENCE, 3) == 0;
+        if (fenced) {
+                out->from = line - 3;
+                out->to = behind + 3;
+        }
+        return true;
+}
+
+/* The call in an object; JSON_NONE: it is none, or it has been answered. */
+static json_ref call_in(const struct json *j)
+{
+        static const char *const WRAPPED[] = {"function_call_record", "function_call"};
+        json_ref call = 0;
+        for (size_t i = 0; i < 2; i++)
+                if (json_type(j, json_get(j, 0, WRAPPED[i])) == JSON_OBJECT)
+                        call = json_get(j, 0, WRAPPED[i]);
+        json_ref response = json_get(j, call, "response");
+        if (json_type(j, json_get(j, call, "name")) != JSON_STRING ||
+            (response != JSON_NONE && json_type(j, response) != JSON_NULL))
+                return JSON_NONE;
+        return call;
+}
+
+struct taking {
+        struct reply *reply;
+        const struct reply_hooks *hooks;
+        struct buf text;  /* without the calls */
+        struct buf calls; /* elements of tool_calls */
+};
+
+static int add_call(struct taking *t, const char *id, const char *name, struct str args)
+{
+        const char *given = reply_add_call(t->reply, t->hooks, id, name, args);
+        if (!given)
+                return STENO_ENOMEM;
+        struct jsonw w = jsonw_to(&t->calls);
+        if (t->calls.n)
+                buf_putc(&t->calls, ',');
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "id", given);
+        jsonw_field_cstr(&w, "type", "function");
+        jsonw_key(&w, "function");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "name", name);
+        jsonw_field_str(&w, "arguments", args);
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        return t->calls.failed;
+}
+
+/* 1: it was a call; 0: it is text. */
+static int take_object(struct taking *t, struct str object)
+{
+        struct json j;
+        struct buf args;
+        int rc = 0;
+        json_init(&j);
+        buf_init(&args, 0);
+        json_ref call =
+            json_parse(&j, object.p, object.n, NULL, NULL) == 0 ? call_in(&j) : JSON_NONE;
+        if (call != JSON_NONE) {
+                json_ref a = json_get(&j, call, "arguments");
+                a = a == JSON_NONE ? json_get(&j, call, "parameters") : a;
+                if (!json_string(&j, a, &args, NULL) && a != JSON_NONE)
+                        buf_put_str(&args, json_raw(&j, a));
+                char *name = json_dup_string(&j, json_get(&j, call, "name"));
+                char *id = json_type(&j, json_get(&j, call, "id")) == JSON_STRING
+                               ? json_dup_string(&j, json_get(&j, call, "id"))
+                               : strdup("");
+                rc = !name || !id || args.failed ? STENO_ENOMEM
+                                                 : add_call(t, id, name, buf_str(&args));
+                rc = rc ? rc : 1;
+                free(name);
+                free(id);
+        }
+        buf_release(&args);
+        json_release(&j);
+        return rc;
+}
+
+/* A call whose arguments the end of the reply cut off: it is told of, and not run. */
+static int take_cut(struct taking *t, struct str object)
+{
+        static const char KEY[] = "\"name\"";
+        char name[80] = "";
+        const char *at = memmem(object.p, object.n, KEY, sizeof KEY - 1);
+        if (at) {
+                struct str rest = str_span(at + 6, object.n - (size_t)(at + 6 - object.p));
+                const char *from = memchr(rest.p, '"', rest.n);
+                size_t n = 0;
+                while (from && from + 1 + n < rest.p + rest.n && from[1 + n] != '"' &&
+                       n + 1 < sizeof name)
+                        n++;
+                if (from)
+                        memcpy(name, from + 1, n);
+        }
+        if (t->reply->finish != FINISH_LENGTH || !name[0])
+                return 0;
+        int rc = add_call(t, "", name, object);
+        return rc ? rc : 1;
+}
+
+static int take_all(struct taking *t, struct str s)
+{
+        unsigned opened = 0;
+        for (size_t i = 0, kept = 0; i <= s.n; i++) {
+                struct found f = {0};
+                bool found =
+                    i < s.n && opened < OPEN_MOST &&
+                    (s.p[i] == '<' ? at_tag(s, i, &f) : s.p[i] == '{' && at_record(s, i, &f));
+                opened += found && f.open;
+                int rc = !found ? 0 : f.open ? take_cut(t, f.object) : take_object(t, f.object);
+                if (rc < 0)
+                        return rc;
+                if (rc == 1 && f.from >= kept) {
+                        buf_put(&t->text, s.p + kept, f.from - kept);
+                        kept = f.to;
+                        i = f.to - 1;
+                } else if (found && !f.open) {
+                        i = f.to - 1; /* text, and nothing in it is a call */
+                }
+                if (i >= s.n)
+                        buf_put(&t->text, s.p + kept, s.n - kept);
+        }
+        while (t->text.n && skip_white(buf_str(&t->text), t->text.n - 1) == t->text.n)
+                t->text.n--;
+        return t->text.failed;
+}
+
+/* The message with its text as it is without the calls, and the calls. */
+static int rewrite(struct taking *t)
+{
+        struct json j;
+        struct buf out;
+        json_init(&j);
+        buf_init(&out, t->reply->message.max);
+        struct jsonw w = jsonw_to(&out);
+        int rc = json_parse(&j, t->reply->message.p, t->reply->message.n, NULL, NULL);
+        jsonw_object(&w);
+        for (json_ref k = rc ? JSON_NONE : json_child(&j, 0); k != JSON_NONE;
+             k = json_next_key(&j, 0, k))
+                if (!json_is(&j, k, "content") && !json_is(&j, k, "tool_calls"))
+                        jsonw_copy_member(&w, &j, k);
+        jsonw_key(&w, "content");
+        if (t->text.n)
+                jsonw_str(&w, buf_str(&t->text));
+        else
+                jsonw_null(&w);
+        jsonw_key(&w, "tool_calls");
+        jsonw_array(&w);
+        jsonw_raw(&w, buf_str(&t->calls));
+        jsonw_array_end(&w);
+        jsonw_object_end(&w);
+        rc = rc ? rc : out.failed;
+        json_release(&j);
+        if (rc) {
+                buf_release(&out);
+                return rc;
+        }
+        buf_release(&t->reply->message);
+        t->reply->message = out;
+        return 0;
+}
+
+int loop_text_take(struct reply *reply, const struct reply_hooks *hooks, struct steno_error *err)
+{
+        struct taking t = {.reply = reply, .hooks = hooks};
+        if (reply->count || reply->fault.code)
+                return 0;
+        buf_init(&t.text, 0);
+        buf_init(&t.calls, 0);
+        int rc = take_all(&t, buf_str(&reply->text));
+        if (rc == 0 && reply->count)
+                rc = rewrite(&t);
+        if (rc == 0 && reply->count) {
+                buf_clear(&reply->text);
+                buf_put_str(&reply->text, buf_str(&t.text));
+                rc = reply->text.failed;
+        }
+        buf_release(&t.text);
+        buf_release(&t.calls);
+        return rc ? error_set(err, rc, "reading calls out of a reply") : 0;
+}
