@@ -76,4 +76,9 @@
 /* A configuration file, and a value in it: what a person writes by hand is far smaller. */
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 
+/* Images and files in results: of each, and of all of a view. Providers take about so much of one
+ * (Anthropic 5 MB an image) and of a request (Gemini 20 MB). */
+#define RESULT_MEDIA_MAX (5 * 1000 * 1000)
+#define VIEW_MEDIA_MAX (20 * 1000 * 1000)
+
 #endif

@@ -59,16 +59,7 @@ static void follow(struct part *p)
 
 static bool own_parts(struct arrange *a, struct message *m, size_t room)
 {
-        struct part *parts = arena_alloc(a->arena, (m->count + room) * sizeof *parts);
-        if (!parts)
-                return false;
-        for (size_t i = 0; i < m->count; i++) {
-                parts[i] = m->parts[i];
-                follow(&parts[i]);
-        }
-        m->parts = parts;
-        message_touch(m);
-        return true;
+        return writing_own_parts(a->w, m, room);
 }
 
 /* ---- contents that are no text ---- */

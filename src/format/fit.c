@@ -6,6 +6,7 @@
 
 #include "format/names.h"
 #include "format/rules.h"
+#include "format/sizes.h"
 #include "format/turns.h"
 #include "format/writing.h"
 #include "model/token.h"
@@ -24,18 +25,8 @@ static bool own_parts(struct fit *f, struct message *m, bool *touched)
 {
         if (*touched)
                 return true;
-        struct part *parts = arena_alloc(f->arena, (m->count + 1) * sizeof *parts);
-        if (!parts)
-                return false;
-        for (size_t i = 0; i < m->count; i++) {
-                parts[i] = m->parts[i];
-                if (parts[i].peer)
-                        parts[i].peer->peer = &parts[i];
-        }
-        m->parts = parts;
-        message_touch(m);
-        *touched = true;
-        return true;
+        *touched = writing_own_parts(f->w, m, 0);
+        return *touched;
 }
 
 /* ---- halves of surrogate pairs ---- */
@@ -631,6 +622,45 @@ static int fit_signatures(struct fit *f, struct message *m, bool *touched)
         return f->arena->failed;
 }
 
+/* ---- calls that Gemini 3 wants signed ---- */
+
+static bool is_gemini_3(const struct fit *f)
+{
+        struct str model = via_model(f->w->via);
+        return f->w->format == &format_gemini && memmem(model.p, model.n, "gemini-3", 8);
+}
+
+/* The place behind the last words of the user: what follows is the current turn. */
+static size_t current_turn(const struct history *h)
+{
+        size_t i = h->count;
+        while (i > 0 && h->list[i - 1].role != ROLE_USER)
+                i--;
+        return i;
+}
+
+/* "thoughtSignature": "skip_thought_signature_validator" is what Google's documentation of thought
+ * signatures gives for calls of the current turn that came from elsewhere. The first call of each
+ * message carries the signature. */
+static int fit_placeholders(struct fit *f, struct history *h)
+{
+        for (size_t i = is_gemini_3(f) ? current_turn(h) : h->count; i < h->count; i++) {
+                struct message *m = &h->list[i];
+                size_t k = 0;
+                while (k < m->count && m->parts[k].kind != PART_CALL)
+                        k++;
+                if (m->role != ROLE_ASSISTANT || k == m->count || m->parts[k].signature.n ||
+                    find_signature(&m->parts[k]))
+                        continue;
+                if (!writing_own_parts(f->w, m, 0))
+                        return STENO_ENOMEM;
+                m->parts[k].signature = STR("skip_thought_signature_validator");
+                m->parts[k].raw = (struct str){0};
+                writing_lose(f->w, m, "signature", "none, so the provider is told not to check it");
+        }
+        return 0;
+}
+
 /* ---- texts ---- */
 
 static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)
@@ -915,5 +945,5 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
                 to.list[to.count++] = m;
         }
         *out = to;
-        return fit_marks(&f, out);
+        return fit_marks(&f, out) || fit_placeholders(&f, out) || sizes_fit(w, out);
 }

@@ -303,6 +303,21 @@ void writing_url(struct writer *w, const char *key, const struct media *media)
         buf_putc(w->out, '"');
 }
 
+bool writing_own_parts(struct writer *w, struct message *m, size_t room)
+{
+        struct part *parts = arena_alloc(w->arena, (m->count + room + 1) * sizeof *parts);
+        if (!parts)
+                return false;
+        for (size_t i = 0; i < m->count; i++) {
+                parts[i] = m->parts[i];
+                if (parts[i].peer)
+                        parts[i].peer->peer = &parts[i];
+        }
+        m->parts = parts;
+        message_touch(m);
+        return true;
+}
+
 bool writing_seen(struct writer *w, struct str id)
 {
         return writing_seen_in(w, &w->seen, id);

@@ -71,6 +71,9 @@ static inline struct str writing_tool(const struct part *p)
         return p->name.p || !p->peer ? p->name : p->peer->name;
 }
 
+/* Gives a message parts of its own, with room for more, before they are changed; peers follow. */
+bool writing_own_parts(struct writer *w, struct message *m, size_t room);
+
 /* Was this id (text) asked for before? It is from now on. */
 bool writing_seen(struct writer *w, struct str id);
 /* The same with a set of the caller's, which begins cleared. */

@@ -19,6 +19,12 @@ static inline struct str via_endpoint(struct str via)
         return space ? str_span(via.p, (size_t)(space - via.p)) : via;
 }
 
+static inline struct str via_model(struct str via)
+{
+        struct str url = via_endpoint(via);
+        return url.n < via.n ? str_span(via.p + url.n + 1, via.n - url.n - 1) : STR("");
+}
+
 /* Was it made by another endpoint than the one that will read it? Not where one is not known. */
 static inline bool via_is_foreign(struct str made, struct str reader)
 {

@@ -154,6 +154,46 @@ static bool holds(struct str text, const char *what)
         return memmem(text.p, text.n, what, strlen(what));
 }
 
+/* Gemini 3 refuses calls of the current turn that have no signature. */
+static void calls_without_a_signature_are_marked_for_gemini_3_in_the_current_turn(void **state)
+{
+        (void)state;
+        static const char *const texts[] = {"{\"role\":\"user\",\"content\":\"go\"}",
+            "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":"
+            "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},{\"id\":\"b\","
+            "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}",
+            "{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}",
+            "{\"role\":\"tool\",\"tool_call_id\":\"b\",\"content\":\"x\"}"};
+        static const struct {
+                const char *via;
+                size_t count, marks; /* messages, the first of them twice for an earlier turn */
+        } cases[] = {{"https://g gemini-3-pro", 4, 1}, {"https://g models/gemini-3-flash", 4, 1},
+            {"https://g gemini-2.5-pro", 4, 0}, {"https://g gemini-3-pro", 5, 0}, {NULL, 4, 0}};
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                struct message list[5];
+                struct buf b;
+                struct steno_error err = {0};
+                size_t marks = 0;
+                arena_reset(&arena);
+                for (size_t k = 0; k < cases[i].count; k++) {
+                        list[k] = read_as("openai", texts[k % 4]);
+                        list[k].seq = k + 1;
+                }
+                struct history h = {list, cases[i].count};
+                buf_init(&b, 0);
+                struct writer w = {
+                    .out = &b, .arena = &arena, .valid = true, .via = str_of(cases[i].via)};
+                assert_int_equal(repair_link(&h, &arena), 0);
+                assert_int_equal(format_write_history(&format_gemini, &w, &h, &err), 0);
+                for (const char *at = buf_cstr(&b);
+                     (at = strstr(at, "\"skip_thought_signature_validator\"")); at++)
+                        marks++;
+                if (marks != cases[i].marks)
+                        fail_msg("%zu: %s", i, buf_cstr(&b));
+                buf_release(&b);
+        }
+}
+
 static void each_block_is_written_once_whether_valid_or_not(void **state)
 {
         (void)state;
@@ -290,6 +330,9 @@ int main(void)
             cmocka_unit_test_setup_teardown(a_call_that_has_an_id_keeps_it, setup, teardown),
             cmocka_unit_test_setup_teardown(
                 each_block_is_written_once_whether_valid_or_not, setup, teardown),
+            cmocka_unit_test_setup_teardown(
+                calls_without_a_signature_are_marked_for_gemini_3_in_the_current_turn, setup,
+                teardown),
             cmocka_unit_test_setup_teardown(
                 an_id_that_nobody_gave_is_made_of_the_seq_of_its_record, setup, teardown),
             cmocka_unit_test_setup_teardown(
