@@ -94,8 +94,11 @@ static int read_request(struct job *k, struct steno_error *err)
         char *wire = member(&k->head, 0, "wire");
         k->wire = wire_named(wire);
         free(wire);
-        if (!k->wire || json_parse(&k->request, k->parts.body.p, k->parts.body.n, NULL, NULL) != 0)
-                return STENO_ENOTFOUND; /* passed on, and not understood */
+        if (!k->wire ||
+            json_parse(&k->request, k->parts.body.p, k->parts.body.n, NULL, NULL) != 0) {
+                k->wire = NULL; /* passed on, and not understood */
+                return 0;
+        }
         k->project = member(&k->head, 0, "project");
         k->group = member(&k->head, 0, "group");
         k->named = member(&k->head, 0, "conversation");
@@ -620,7 +623,7 @@ static int transact(struct job *k, struct steno_error *err)
 }
 
 static int record(struct recorder *r, struct exchange *x, const struct recorder_fate *fate,
-    struct steno_error *err)
+    bool *understood, bool *torn, struct steno_error *err)
 {
         struct job k = {.r = r, .fate = fate, .exchange = exchange_id(x)};
         json_init(&k.head);
@@ -630,12 +633,14 @@ static int record(struct recorder *r, struct exchange *x, const struct recorder_
         buf_init(&k.list_text, 0);
         wire_answer_init(&k.reply);
         int rc = exchange_load(x, &k.parts, err);
+        *torn = rc == STENO_ECORRUPT;
         if (rc == 0)
                 rc = read_request(&k, err);
-        if (rc == 0)
+        if (rc == 0 && k.wire)
                 rc = read_answer(&k, err);
-        if (rc == 0)
+        if (rc == 0 && k.wire)
                 rc = transact(&k, err);
+        *understood = k.wire != NULL;
         steno_conv_close(k.conv);
         wire_answer_release(&k.reply);
         free(k.links);
@@ -657,14 +662,14 @@ static int record(struct recorder *r, struct exchange *x, const struct recorder_
 static void work(struct recorder *r, struct task *t)
 {
         struct steno_error err = {0};
-        int rc = record(r, t->x, &t->fate, &err);
-        /* Torn ones had not been sent; those of other APIs are none of ours. */
-        bool done = rc == 0 || rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT;
+        bool understood = false, torn = false;
+        int rc = record(r, t->x, &t->fate, &understood, &torn, &err);
+        bool done = rc == 0 || torn; /* a torn one had not been sent */
         if (!done)
                 fprintf(stderr, "steno: the gateway could not record %s: %s\n", exchange_id(t->x),
                     err.msg);
         pthread_mutex_lock(&r->mutex);
-        r->recorded += rc == 0;
+        r->recorded += rc == 0 && understood;
         r->failed += !done;
         pthread_mutex_unlock(&r->mutex);
         if (done)

@@ -25,6 +25,7 @@ struct relay_job {
         CURL *easy;
         struct curl_slist *headers;
         struct buf head; /* of the answer, while it comes */
+        struct str body; /* what is left to send */
         int status;
         bool told;     /* head() was called */
         int failed;    /* what a callback returned */
@@ -231,13 +232,27 @@ void relay_free(struct relay *r)
         free(r);
 }
 
-static void set_method(CURL *e, const char *method, struct str body)
+/* There is no way back in a body. On a kept connection that dies libcurl would send a request with
+ * a body once more, and nobody would know that the endpoint may have had it twice. */
+static size_t read_body(char *p, size_t size, size_t count, void *ctx)
 {
+        struct relay_job *j = ctx;
+        size_t n = size * count < j->body.n ? size * count : j->body.n;
+        memcpy(p, j->body.p, n);
+        j->body = str_span(j->body.p + n, j->body.n - n);
+        return n;
+}
+
+static void set_method(struct relay_job *j, const char *method, struct str body)
+{
+        CURL *e = j->easy;
+        j->body = body;
         if (strcmp(method, "HEAD") == 0) {
                 libcurl.easy_setopt(e, CURLOPT_NOBODY, 1L);
         } else if (strcmp(method, "POST") == 0 || body.n) {
                 libcurl.easy_setopt(e, CURLOPT_POST, 1L);
-                libcurl.easy_setopt(e, CURLOPT_POSTFIELDS, body.n ? body.p : "");
+                libcurl.easy_setopt(e, CURLOPT_READFUNCTION, read_body);
+                libcurl.easy_setopt(e, CURLOPT_READDATA, j);
                 libcurl.easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
         }
         if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
@@ -262,7 +277,7 @@ static bool set_up(struct relay_job *j, const struct relay_request *what)
         libcurl.easy_setopt(e, CURLOPT_URL, what->url);
         libcurl.easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
         libcurl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-        set_method(e, what->method, what->body);
+        set_method(j, what->method, what->body);
         libcurl.easy_setopt(e, CURLOPT_HTTPHEADER, j->headers);
         libcurl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)what->connect_ms);
         libcurl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L);

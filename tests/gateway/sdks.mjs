@@ -208,6 +208,28 @@ test("tokens: none is 401 in the shape of the API, one in the path passes the cl
   up.close();
 });
 
+test("an endpoint that drops a kept connection gets no request twice, and the client is told", async () => {
+  let n = 0;
+  const up = createServer((req, res) => {
+    req.resume();
+    req.on("end", () => {
+      if (++n === 2) return req.socket.destroy();
+      res.setHeader("content-type", "application/json");
+      res.end('{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}');
+    });
+  });
+  await new Promise((r) => up.listen(0, "127.0.0.1", r));
+  const s = new Server();
+  s.configure({ upstreams: { openai: { url: `http://127.0.0.1:${up.address().port}`, key: "k" } } });
+  await s.start();
+  const ask = async () => (await s.ask("POST", "/openai/v1/chat/completions", { body: { messages: [{ role: "user", content: "q" }] } })).status;
+  same([await ask(), await ask(), await ask()], [200, 502, 200], "answers");
+  same(n, 3, "requests");
+  s.kill();
+  up.closeAllConnections();
+  up.close();
+});
+
 test("kill -9 in the middle of an answer loses nothing that the client saw", async () => {
   const w = await world("openai");
   const client = new OpenAI({ baseURL: w.s.url + w.prefix, apiKey: w.s.token, maxRetries: 0 });

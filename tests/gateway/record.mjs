@@ -1,0 +1,162 @@
+// steno record: a program whose calls to a model are recorded. With STENO_TEST_LONG=1 the program is
+// also Codex CLI as npm has it, unmodified, against a scripted endpoint.
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { load, long, main, ok, root, same, scratch, steno, test, until } from "../http/lib.mjs";
+
+await load("openai"); // skips where tests/npm is not installed
+let worlds = 0;
+function place() {
+  const dir = join(scratch, `record${++worlds}`);
+  mkdirSync(join(dir, "bin"), { recursive: true });
+  const env = { PATH: `${join(dir, "bin")}:${process.env.PATH}`, HOME: dir, XDG_CONFIG_HOME: dir, TMPDIR: process.env.TMPDIR ?? "/tmp" };
+  const store = join(dir, "store");
+  const run = (args, more = {}) => new Promise((done) => {
+    const p = spawn(steno, ["--store", store, ...args], { cwd: dir, env: { ...env, ...more }, stdio: ["ignore", "pipe", "pipe"] });
+    let out = "", err = "";
+    p.stdout.on("data", (d) => { out += d; });
+    p.stderr.on("data", (d) => { err += d; });
+    p.on("close", (code, signal) => done({ code, signal, out, err }));
+    run.last = p;
+  });
+  const messages = () => {
+    const ask = (...args) => JSON.parse(spawnSync(steno, ["--store", store, "--json", ...args], { cwd: dir, env }).stdout.toString());
+    const list = ask("ls");
+    return (list.items ?? list).map((c) => ({ id: c.id, title: c.title, list: ask("messages", c.id, "--format", "stored").map((m) => m.m) }));
+  };
+  const program = (name, text) => {
+    writeFileSync(join(dir, "bin", name), text);
+    chmodSync(join(dir, "bin", name), 0o755);
+  };
+  return { dir, run, messages, program };
+}
+
+// An endpoint of chat completions and Responses; `script(n, body)` gives items of Responses.
+async function endpoint(script) {
+  const seen = [];
+  const server = createServer(async (req, res) => {
+    let text = "";
+    for await (const p of req) text += p;
+    const body = text ? JSON.parse(text) : {};
+    seen.push({ method: req.method, url: req.url, headers: req.headers, body });
+    if (req.url.endsWith("/chat/completions")) {
+      res.setHeader("content-type", "application/json");
+      res.end(JSON.stringify({ id: "c1", object: "chat.completion", model: "m", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: `said ${body.messages.at(-1).content}` } }] }));
+    } else if (req.url.endsWith("/responses") && req.method === "POST") {
+      const turn = script(seen.filter((s) => s.url.endsWith("/responses")).length - 1, body);
+      const send = (type, o) => res.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...o })}\n\n`);
+      const id = `resp_${seen.length}`;
+      res.setHeader("content-type", "text/event-stream");
+      send("response.created", { response: { id, object: "response", status: "in_progress", output: [] } });
+      turn.items.forEach((item, i) => send("response.output_item.done", { output_index: i, item }));
+      if (turn.cut) return res.destroy();
+      send("response.completed", { response: { id, object: "response", status: "completed", output: turn.items, usage: { input_tokens: 5, output_tokens: 5, total_tokens: 10, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } } } });
+      res.end();
+    } else {
+      res.setHeader("content-type", "application/json");
+      res.end('{"data":[],"models":[]}');
+    }
+  });
+  await new Promise((r) => server.listen(0, "127.0.0.1", r));
+  return { seen, url: `http://127.0.0.1:${server.address().port}/v1`, end: () => { server.closeAllConnections(); server.close(); } };
+}
+
+const client = `
+const OpenAI = require(${JSON.stringify(join(root, "tests/npm/node_modules/openai"))});
+(async () => {
+  const c = new OpenAI(); // the key and the address are the environment's
+  const messages = [{ role: "user", content: "one" }];
+  const r = await c.chat.completions.create({ model: "m", messages });
+  messages.push(r.choices[0].message, { role: "user", content: "two" });
+  console.log((await c.chat.completions.create({ model: "m", messages })).choices[0].message.content);
+  process.exit(7);
+})();
+`;
+
+test("a program with the openai package is recorded by its environment alone, and ends as it would", async () => {
+  const p = place(), e = await endpoint();
+  writeFileSync(join(p.dir, "agent.cjs"), client);
+  const r = await p.run(["record", "--", process.execPath, "agent.cjs"], { OPENAI_BASE_URL: e.url, OPENAI_API_KEY: "sk-own" });
+  same([r.code, r.out], [7, "said two\n"], "as the program ended");
+  ok(r.err.includes("recorded 2 requests"), "the count", r.err);
+  same(e.seen.map((s) => s.headers.authorization), ["Bearer sk-own", "Bearer sk-own"], "its own key");
+  ok(e.seen.every((s) => s.url === "/v1/chat/completions"), "no token in the address", e.seen.map((s) => s.url));
+  const [c, ...more] = p.messages();
+  same(more.length, 0, "one conversation");
+  same(c.title, "one", "title");
+  same(c.list.filter((m) => m.includeInContext !== false).map((m) => m.content), ["one", "said one", "two", "said two"], "messages");
+  ok(!readFileSync(join(p.dir, "store/projects/default/conversations", c.id, "messages.jsonl"), "utf8").includes("sk-own"), "the key is not stored");
+  e.end();
+});
+
+test("a program that asks no model is told of, one that is not there is 127, a signal is handed on", async () => {
+  const p = place();
+  const none = await p.run(["record", "--", "sh", "-c", "exit 3"]);
+  same(none.code, 3, "exit code");
+  ok(/no request was recorded/.test(none.err), "a warning", none.err);
+  const unknown = await p.run(["record", "--", "no-such-program"]);
+  same(unknown.code, 127, "exit code");
+  ok(unknown.err.includes("no-such-program"), "which", unknown.err);
+  p.program("waiter", "#!/bin/sh\ntrap 'echo ended; exit 9' TERM\necho ready\nwhile :; do sleep 0.1; done\n");
+  const waiting = p.run(["record", "--", "waiter"]);
+  let out = "";
+  p.run.last.stdout.on("data", (d) => { out += d; });
+  await until("the program", () => out.includes("ready"));
+  p.run.last.kill("SIGTERM");
+  same((await waiting).code, 9, "the program decided");
+});
+
+test("the environment leads to the gateway, whose token opens nothing else and dies with the program", async () => {
+  const p = place();
+  p.program("show", "#!/bin/sh\nenv | grep -E '_BASE|NO_PROXY|TRACING' | sort\necho \"code $(curl -s -o /dev/null -w '%{http_code}' \"${OPENAI_BASE_URL%/openai/v1}/api/chat-sessions\")\"\necho \"code $(curl -s -o /dev/null -w '%{http_code}' -H \"Authorization: Bearer $(echo $OPENAI_BASE_URL | sed 's/.*~\\([^/]*\\).*/\\1/')\" \"http://$(echo $OPENAI_BASE_URL | cut -d/ -f3)/api/chat-sessions\")\"\n");
+  const r = await p.run(["record", "--", "show"], { NO_PROXY: "example.com" });
+  const base = /OPENAI_BASE_URL=(.*)\/openai\/v1/.exec(r.out)[1];
+  for (const line of [`OPENAI_API_BASE=${base}/openai/v1`, `ANTHROPIC_BASE_URL=${base}/anthropic`, `GOOGLE_GEMINI_BASE_URL=${base}/gemini`,
+    "NO_PROXY=example.com,127.0.0.1,localhost", "OPENAI_AGENTS_DISABLE_TRACING=1"]) ok(r.out.includes(`${line}\n`), line, r.out);
+  same(r.out.match(/code 401/g)?.length, 2, "its token is good for the gateway alone");
+  const gone = await fetch(`${base}/openai/v1/models`).then(() => "answered", () => "refused");
+  same(gone, "refused", "nobody listens any more");
+});
+
+test("codex, which looks at no variable, gets the address as an option", async () => {
+  const p = place();
+  p.program("codex", "#!/bin/sh\nfor a in \"$@\"; do echo \"arg:$a\"; done\n");
+  const r = await p.run(["record", "--", "codex", "exec", "hello"]);
+  const args = r.out.trim().split("\n").map((l) => l.slice(4));
+  same([args[0], args.slice(2)], ["-c", ["exec", "hello"]], "arguments");
+  ok(/^openai_base_url="http:\/\/127\.0\.0\.1:\d+\/~rec-[0-9a-f]+\/openai\/v1"$/.test(args[1]), "option", args[1]);
+});
+
+if (long)
+  test("Codex CLI from npm: a call, a cut stream, a retry and a resume, in one conversation", async () => {
+    const p = place();
+    const npm = spawnSync("npm", ["install", "--prefix", p.dir, "--no-audit", "--no-fund", "@openai/codex"], { encoding: "utf8" });
+    ok(existsSync(join(p.dir, "node_modules/.bin/codex")), "npm install", npm.stderr);
+    const message = (text) => ({ items: [{ type: "message", id: `msg_${text}`, role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] }] });
+    const call = (body) => {
+      const tool = body.tools.find((t) => t.name === "exec_command") ?? body.tools.find((t) => t.name === "shell");
+      const args = tool.name === "shell" ? { command: ["echo", "hello"] } : { cmd: "echo hello" };
+      return { items: [{ type: "function_call", id: "fc_1", call_id: "call_a", name: tool.name, arguments: JSON.stringify(args), status: "completed" }] };
+    };
+    const script = [call, () => ({ items: [], cut: true }), () => message("first"), () => message("second")];
+    const e = await endpoint((n, body) => script[Math.min(n, 3)](body));
+    const env = { PATH: `${join(p.dir, "node_modules/.bin")}:${process.env.PATH}`, CODEX_HOME: join(p.dir, ".codex"), OPENAI_API_KEY: "sk-own", OPENAI_BASE_URL: e.url };
+    mkdirSync(join(p.dir, ".codex"));
+    const common = ["--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-5"];
+    const first = await p.run(["record", "--", "codex", "exec", ...common, "run it"], env);
+    ok(first.out.includes("first"), "the answer", first.out, first.err);
+    const second = await p.run(["record", "--", "codex", "exec", ...common, "resume", "--last", "and again"], env);
+    ok(second.out.includes("second"), "the answer after a resume", second.out, second.err);
+    const list = p.messages();
+    same(list.length, 1, "one conversation");
+    const shown = list[0].list.filter((m) => m.includeInContext !== false);
+    same(shown.filter((m) => m.type === "function_call").length, 1, "the call");
+    same(shown.filter((m) => m.type === "function_call_output").length, 1, "its result");
+    same(shown.filter((m) => m.role === "assistant").map((m) => m.content[0].text), ["first", "second"], "the answers");
+    same(list[0].list.filter((m) => m.partType === "error").length, 1, "the cut answer");
+    e.end();
+  });
+
+await main();
