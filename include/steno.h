@@ -896,10 +896,12 @@ STENO_API int steno_trash_empty(
 STENO_API int steno_purge(struct steno_store *store, const char *project, const char *id,
     char **report, struct steno_error *err);
 
-/* A finding: {"project"?,"conversation"?,"seq"?,"what","repaired","repairable"?,"trash"?,"note"?};
- * without the first two it is about the store; repairable is true where a check that repairs would
- * mend it, trash where it is about a conversation there, which is looked at but not repaired; note
- * where it is worth knowing and no damage, which the number of findings does not count. */
+/* A finding:
+ * {"project"?,"conversation"?,"seq"?,"what","repaired","accepted"?,"repairable"?,"trash"?,"note"?};
+ * without the first two it is about the store; accepted is true for a loss that was noted as such,
+ * by now or before; repairable where a check that repairs would mend it; trash where it is about a
+ * conversation there, which is looked at but not repaired; note where it is worth knowing and no
+ * damage. The number of findings counts neither notes nor accepted losses. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {
@@ -910,6 +912,7 @@ struct steno_check_options {
                         derived files; deletes nothing */
         steno_progress progress;
         void *progress_ctx;
+        bool accept; /* with `repair`: what cannot be mended is noted as a loss that was accepted */
 };
 
 /* Verifies every checksum, pair and ref, store.json, and of a whole store the index. The number of

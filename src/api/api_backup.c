@@ -24,11 +24,12 @@
 #define KIND_FILE "backup.json"
 #define COMPLETE_FILE "complete.json"
 #define SMALL_MAX (64 * MIB)
+#define SEALS_MAX (1 * GIB)
 #define DEPTH_MAX 16
 
 /* Files of the root that are part of a backup. The server's own token, indexes and figures are
  * not. */
-static const char *const ROOT_FILES[] = {"store.json", "tokens.json"};
+static const char *const ROOT_FILES[] = {"store.json", "tokens.json", "accepted.jsonl"};
 
 struct backing {
         struct steno_store *store;
@@ -237,22 +238,44 @@ static int open_target(struct backing *b, const char *path)
         return sys ? failed(b, sys, path) : 0;
 }
 
+static int copy_small(struct backing *b, int from, int to, const char *name, size_t max)
+{
+        char *text = NULL;
+        size_t n = 0;
+        int sys = fs_slurp(b->fs, from, name, max, &text, &n);
+        if (sys == 0)
+                sys = fs_replace(b->fs, to, name, text, n);
+        else if (sys == -ENOENT)
+                sys = b->fs->unlink(b->fs, to, name, 0);
+        free(text);
+        return sys && sys != -ENOENT ? failed(b, sys, name) : 0;
+}
+
 static int copy_root_files(struct backing *b)
 {
-        for (size_t i = 0; i < sizeof ROOT_FILES / sizeof *ROOT_FILES; i++) {
-                char *text = NULL;
-                size_t n = 0;
-                int from = files_root(b->store->files);
-                int sys = fs_slurp(b->fs, from, ROOT_FILES[i], SMALL_MAX, &text, &n);
-                if (sys == 0)
-                        sys = fs_replace(b->fs, b->root, ROOT_FILES[i], text, n);
-                else if (sys == -ENOENT)
-                        sys = b->fs->unlink(b->fs, b->root, ROOT_FILES[i], 0);
-                free(text);
-                if (sys && sys != -ENOENT)
-                        return failed(b, sys, ROOT_FILES[i]);
-        }
-        return 0;
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < sizeof ROOT_FILES / sizeof *ROOT_FILES; i++)
+                rc = copy_small(b, files_root(b->store->files), b->root, ROOT_FILES[i], SMALL_MAX);
+        return rc;
+}
+
+/* The log of seals goes first: what it says of a conversation must be there when that is copied.
+ * Its checkpoints go before its lines, which only grow. */
+static int copy_seals(struct backing *b)
+{
+        static const char *const FILES[] = {"checkpoints", "log.jsonl", "names.jsonl"};
+        int from = fs_open_dir(b->fs, files_root(b->store->files), "seal", false);
+        if (from == -ENOENT)
+                return 0;
+        int to = from < 0 ? from : fs_open_dir(b->fs, b->root, "seal", true);
+        int rc = to < 0 ? failed(b, to, "seal") : 0;
+        for (size_t i = 0; rc == 0 && i < sizeof FILES / sizeof *FILES; i++)
+                rc = copy_small(b, from, to, FILES[i], SEALS_MAX);
+        if (from >= 0)
+                b->fs->close(b->fs, from);
+        if (to >= 0)
+                b->fs->close(b->fs, to);
+        return rc;
 }
 
 static void put_report(const struct backing *b, struct buf *out)
@@ -312,6 +335,8 @@ int steno_backup(struct steno_store *store, const char *path, steno_progress pro
         if (rc == 0)
                 rc = copy_root_files(&b);
         if (rc == 0)
+                rc = copy_seals(&b);
+        if (rc == 0)
                 rc = files_each_conv(store->files, take_conv, &b, b.err);
         if (rc == 0)
                 rc = take_trash(&b);
@@ -343,7 +368,7 @@ struct restoring {
 static bool is_wanted(const char *name, int depth)
 {
         static const char *const ROOT[] = {
-            "projects", "trash", "seal", "store.json", "tokens.json"};
+            "projects", "trash", "seal", "store.json", "tokens.json", "accepted.jsonl"};
         if (depth > 0)
                 return name[0] != '.' && strncmp(name, "ids.idx", 7) != 0;
         for (size_t i = 0; i < sizeof ROOT / sizeof *ROOT; i++)

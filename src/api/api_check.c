@@ -1,6 +1,7 @@
 /*
  * api_check.c - verifying a store, conversation by conversation.
  */
+#include "api/accepted.h"
 #include "api/api_store.h"
 #include "api/carry.h"
 
@@ -18,6 +19,8 @@
 struct checking {
         struct steno_store *store;
         bool repair;
+        bool accept;
+        struct accepted accepted;
         const char *only_project; /* folder names; NULL: all */
         const char *only_folder;
         steno_finding_fn each;
@@ -59,11 +62,28 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
         }
 }
 
+/* Is it a loss that was accepted, or is now? */
+static int accept(struct checking *c, const char *project, const char *conversation,
+    const struct check_finding *f, bool *yes)
+{
+        struct accepted_loss loss = {project, conversation, f->seq, f->what};
+        *yes = !f->repaired && !f->note && accepted_has(&c->accepted, &loss);
+        if (*yes || f->repaired || f->note || !c->repair || c->trashed ||
+            (!c->accept && !f->copied))
+                return 0;
+        *yes = true;
+        return accepted_add(&c->accepted, c->store->env, &loss, c->err);
+}
+
 /* Hands out a finding; about the store, a project or a conversation. */
 static int tell(struct checking *c, const char *project, const char *conversation,
     const struct check_finding *f)
 {
         struct buf b;
+        bool accepted;
+        int rc = accept(c, project, conversation, f, &accepted);
+        if (rc)
+                return rc;
         buf_init(&b, 64 * KIB);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
@@ -74,7 +94,9 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         }
         put_text(&w, "what", f->what);
         jsonw_field_bool(&w, "repaired", f->repaired);
-        if (f->repairable && !c->trashed) {
+        if (accepted)
+                jsonw_field_bool(&w, "accepted", true);
+        if (f->repairable && !c->trashed && !accepted) {
                 jsonw_field_bool(&w, "repairable", true);
         }
         if (c->trashed) {
@@ -85,9 +107,9 @@ static int tell(struct checking *c, const char *project, const char *conversatio
         }
         jsonw_object_end(&w);
         const char *json = buf_cstr(&b);
-        int rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
+        rc = !json ? error_nomem(c->err) : c->each && c->each(c->ctx, json) ? stopped(c) : 0;
         buf_release(&b);
-        c->findings += rc == 0 && !f->note;
+        c->findings += rc == 0 && !accepted && !f->note;
         return rc;
 }
 
@@ -283,12 +305,17 @@ static int check_settings(struct checking *c)
 /* The index is made anew from nothing and compared. */
 static int check_index(struct checking *c)
 {
-        struct index *index;
+        struct index *index = NULL;
         struct index_difference differ = {0};
         char what[300];
         int rc = api_store_index(c->store, &index, c->err);
         if (rc == 0)
                 rc = index_compare(index, &differ, c->err);
+        if (rc == STENO_ECORRUPT && index) {
+                rc = c->repair ? index_rebuild(index, c->err) : 0;
+                return tell_of_store(c, rc, "index.db",
+                    "index.db cannot be read; it is derived, and can be made anew");
+        }
         /* What changed meanwhile is not there any more when it is looked at again. */
         if (rc == 0 && differ.count && (rc = api_store_index(c->store, &index, c->err)) == 0)
                 rc = index_compare(index, &differ, c->err);
@@ -355,6 +382,7 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
         struct steno_error none = {0};
         struct checking c = {.store = store,
             .repair = OPTION(opt, struct steno_check_options, repair, false),
+            .accept = OPTION(opt, struct steno_check_options, accept, false),
             .each = each,
             .ctx = ctx,
             .progress = OPTION(opt, struct steno_check_options, progress, NULL),
@@ -377,7 +405,16 @@ int steno_check(struct steno_store *store, const struct steno_check_options *opt
                 files_conv_release(conv);
                 c.only_folder = folder;
         }
-        rc = check_all(&c, p);
+        if (c.accept && !c.repair)
+                return error_set(err, STENO_EINVAL, "only a check that repairs can accept losses");
+        rc = accepted_read(&c.accepted, store->env->fs, files_root(store->files), c.err);
+        if (rc == 0)
+                rc = check_all(&c, p);
+        if (rc == 0)
+                rc = wrote(&c,
+                    accepted_write(&c.accepted, store->env->fs, files_root(store->files), c.err),
+                    ACCEPTED_NAME);
+        accepted_release(&c.accepted);
         if (rc == 0 && c.refused.code) {
                 *c.err = c.refused;
                 rc = c.refused.code;

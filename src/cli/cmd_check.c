@@ -11,12 +11,14 @@
 
 struct check_opts {
         bool repair;
+        bool accept;
 };
 
 struct checking {
         struct cli *c;
         uint64_t open;       /* findings that were not repaired */
         uint64_t repairable; /* of which so many can be, */
+        uint64_t accepted;   /* losses that were noted */
         uint64_t trashed;    /* of them in the trash, where nothing is repaired */
 };
 
@@ -38,13 +40,16 @@ static void put_finding(struct cli *c, const struct json *j)
                 buf_puts(&b, ": ");
         }
         json_string(j, json_get(j, 0, "what"), &b, NULL);
+        bool accepted = json_bool(j, json_get(j, 0, "accepted"), false);
         if (note)
                 buf_puts(&b, " (a note: nothing is damaged)");
         if (repaired)
                 buf_puts(&b, " (repaired)");
+        if (accepted)
+                buf_puts(&b, " (accepted as lost)");
         if (json_bool(j, json_get(j, 0, "trash"), false))
                 buf_puts(&b, " (in the trash)");
-        out_style(&c->out, note ? "2" : repaired ? "33" : "31");
+        out_style(&c->out, note ? "2" : repaired || accepted ? "33" : "31");
         out_text(&c->out, buf_str(&b));
         out_plain(&c->out);
         out_puts(&c->out, "\n");
@@ -59,7 +64,9 @@ static int take_finding(void *ctx, const char *json)
         json_init(&j);
         if (json_parse(&j, json, strlen(json), NULL, NULL) == 0) {
                 bool note = json_bool(&j, json_get(&j, 0, "note"), false);
-                if (!note && !json_bool(&j, json_get(&j, 0, "repaired"), false))
+                bool accepted = json_bool(&j, json_get(&j, 0, "accepted"), false);
+                k->accepted += accepted;
+                if (!note && !accepted && !json_bool(&j, json_get(&j, 0, "repaired"), false))
                         k->open++;
                 if (json_bool(&j, json_get(&j, 0, "repairable"), false))
                         k->repairable++;
@@ -111,6 +118,8 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         struct checking k = {.c = c};
         struct steno_error err = {0};
         struct term_progress bar;
+        if (o->accept && !o->repair)
+                return cli_usage(c, "--accept goes with --repair");
         int rc = cli_open_store(c, CLI_REPAIR);
 
         if (rc != 0)
@@ -119,6 +128,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         opt.project = argc > 0 ? c->project : NULL;
         opt.id = argc > 0 ? argv[0] : NULL;
         opt.repair = o->repair;
+        opt.accept = o->accept;
         opt.progress = term_progress_step;
         opt.progress_ctx = &bar;
         rc = steno_check(c->store, &opt, take_finding, &k, &err);
@@ -133,6 +143,9 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         else if (k.open > 0)
                 cli_say(c, "%d finding%s%s", findings, findings == 1 ? "" : "s",
                     k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");
+        if (k.accepted > 0)
+                cli_say(c, "%llu loss%s accepted", (unsigned long long)k.accepted,
+                    k.accepted == 1 ? " is" : "es are");
         if (k.trashed > 0)
                 cli_say(c,
                     "what is in the trash is not repaired there: steno trash --restore it and "
@@ -143,6 +156,8 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
 static const struct opt check_table[] = {
     {"repair", 0, OPT_FLAG, NULL, offsetof(struct check_opts, repair),
         "quarantine what is torn or damaged, rebuild what is derived; deletes nothing"},
+    {"accept", 0, OPT_FLAG, NULL, offsetof(struct check_opts, accept),
+        "with --repair: note what cannot be mended as a loss that is accepted"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -151,7 +166,9 @@ const struct command cmd_check = {
     .group = GROUP_KEEP,
     .usage = "[CONV]",
     .summary = "verifies every checksum, pair and ref; each finding is a line",
-    .detail = "Exit code 4 when something is damaged and was not repaired.",
+    .detail =
+        "Exit code 4 when something is damaged and was neither repaired nor accepted as lost.\n"
+        "Accepted losses are shown by every check, and views go on to name them.",
     .example = "steno check\n"
                "steno check --repair",
     .opts = check_table,

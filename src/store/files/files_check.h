@@ -18,6 +18,8 @@ struct check_finding {
         bool repaired;
         bool repairable; /* by a check that repairs */
         bool note;       /* worth knowing, and no damage */
+        bool copied;     /* it is missing, and this is a copy of the conversation: it may have come
+                            while that was made, and a repair only notes that it is lost */
 };
 
 /* STENO_EDENIED and STENO_EFULL: all was looked at, but what was told of last could not be

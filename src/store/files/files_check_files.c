@@ -71,20 +71,20 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
                 if (artifact_find(k->conv, str_of(info->id), &now, NULL) == 0 &&
                     now.state == ARTIFACT_DELETED)
                         return 0; /* purged since the list was read */
-                return files_check_tell(k, 0, false, "artifact %s (%s) cannot be opened: %s",
-                    info->id, info->name, why.msg);
+                return files_check_tell(k, 0, CHECK_MISSING,
+                    "artifact %s (%s) cannot be opened: %s", info->id, info->name, why.msg);
         }
         rc = hash_file(k, fd, hex, &size);
         k->fs->close(k->fs, fd);
         if (rc)
                 return rc;
         if (size != info->size)
-                return files_check_tell(k, 0, false,
+                return files_check_tell(k, 0, size < info->size ? CHECK_MISSING : CHECK_STAYS,
                     "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id, info->name,
                     (unsigned long long)size, (unsigned long long)info->size);
         return strcmp(hex, info->sha256) == 0
                    ? 0
-                   : files_check_tell(k, 0, false,
+                   : files_check_tell(k, 0, CHECK_STAYS,
                          "artifact %s (%s) has other bytes than the manifest says", info->id,
                          info->name);
 }
@@ -119,8 +119,8 @@ static int check_part(void *ctx, const char *name, unsigned char type)
         if (k->repair)
                 rc = files_check_wrote(k, part_drop_wrong(k->conv, name, &moved, k->err));
         return rc ? rc
-                  : files_check_tell(
-                        k, 0, moved, "part %.16s... has other bytes than its name says", name);
+                  : files_check_tell(k, 0, files_check_repaired(k, moved),
+                        "part %.16s... has other bytes than its name says", name);
 }
 
 static int check_parts(struct check *k, int artifacts)
@@ -152,12 +152,12 @@ static int check_manifest(struct check *k, int artifacts)
         if (repair && (rc = files_check_wrote(k, rc)) == 0 && !k->repair)
                 rc = manifest_mend(k->conv, artifacts, false, &d, k->err);
         if (rc == 0 && d.lines)
-                rc = files_check_tell(k, 0, k->repair,
+                rc = files_check_tell(k, 0, files_check_repaired(k, true),
                     "%llu line%s of artifacts/manifest.jsonl cannot be read",
                     (unsigned long long)d.lines, d.lines == 1 ? "" : "s");
         if (rc == 0 && d.torn)
-                rc = files_check_tell(
-                    k, 0, k->repair, "the last line of artifacts/manifest.jsonl is torn");
+                rc = files_check_tell(k, 0, files_check_repaired(k, true),
+                    "the last line of artifacts/manifest.jsonl is torn");
         return rc;
 }
 
@@ -208,7 +208,7 @@ static int is_going(struct check *k, uint64_t seq, bool *going)
 static int tell_missing(
     struct check *k, uint64_t seq, bool repaired, const char *kind, struct str name)
 {
-        return files_check_tell(k, seq, repaired,
+        return files_check_tell(k, seq, repaired ? CHECK_REPAIRED : CHECK_MISSING,
             "it refers to %s %.*s, which is missing or not whole", kind,
             (int)(name.n > 40 ? 40 : name.n), name.p);
 }
@@ -318,6 +318,40 @@ int files_check_refs(struct check *k, uint64_t seq, const struct about *about, s
 
 /* ---- journals ---- */
 
+/* The last record that a fork took from its origin, which has the journals of it; 0: it is none. */
+static uint64_t forked_seq(struct check *k)
+{
+        char *text = NULL;
+        size_t n = 0;
+        uint64_t seq = 0;
+        struct json j;
+        if (fs_slurp(k->fs, k->conv->dir, "meta.json", META_MAX, &text, &n))
+                return 0;
+        json_init(&j);
+        if (json_parse(&j, text, n, NULL, NULL) == 0)
+                json_u64(&j, json_get(&j, json_get(&j, 0, "origin"), "seq"), &seq);
+        json_release(&j);
+        free(text);
+        return seq;
+}
+
+int files_check_journal_of(struct check *k, uint64_t seq, const struct about *about)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        /* Only a run writes these; others may name runs that never were in this store. */
+        if (!about->run.n || (!about->of && !about->via.n) || str_is(about->kind, "tombstone"))
+                return 0;
+        if (id_file_name(about->run, name))
+                return error_nomem(k->err);
+        if (strcmp(name, k->last_run) == 0)
+                return 0; /* was looked for */
+        memcpy(k->last_run, name, sizeof k->last_run);
+        if (run_exists(k->conv, name) || seq <= forked_seq(k))
+                return 0;
+        return files_check_tell(
+            k, seq, CHECK_MISSING, "the journal of its run %s is missing", name);
+}
+
 static int repair_run(struct check *k, const char *name, bool *done)
 {
         struct run_log *log = NULL;
@@ -332,8 +366,14 @@ static int check_run(void *ctx, const char *name)
         struct check *k = ctx;
         struct run_state s;
         struct run_damage d;
+        char path[sizeof "runs/.jsonl" + PLAIN_NAME_MAX];
+        enum files_check_entry entry;
         bool done = false;
-        int rc = run_look(k->conv, name, &s, k->err);
+        snprintf(path, sizeof path, "runs/%s.jsonl", name);
+        int rc = files_check_entry(k, path, &entry);
+        if (rc || entry != ENTRY_FINE)
+                return rc;
+        rc = run_look(k->conv, name, &s, k->err);
         if (rc)
                 return rc;
         bool held = s.held, headless = strcmp(s.head, "{}") == 0;
@@ -341,9 +381,9 @@ static int check_run(void *ctx, const char *name)
         rc = run_verify(k->conv, name, &d, k->err);
         if (rc == 0 && headless && !held)
                 rc = files_check_tell(
-                    k, 0, false, "run %s does not begin with its first line", name);
+                    k, 0, CHECK_STAYS, "run %s does not begin with its first line", name);
         if (rc == 0 && d.lines)
-                rc = files_check_tell(k, 0, false, "%llu line%s of run %s cannot be read",
+                rc = files_check_tell(k, 0, CHECK_STAYS, "%llu line%s of run %s cannot be read",
                     (unsigned long long)d.lines, d.lines == 1 ? "" : "s", name);
         if (rc || d.tail == 0 || held)
                 return rc;
@@ -357,5 +397,5 @@ static int check_run(void *ctx, const char *name)
 
 int files_check_runs(struct check *k)
 {
-        return run_each(k->conv, check_run, k, k->err);
+        return run_each_name(k->conv, check_run, k, k->err);
 }

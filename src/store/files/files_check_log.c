@@ -95,7 +95,7 @@ static int check_batch(struct log_check *l, const struct record *rec)
         bool begins = l->next == 0 && rec->batch_index == 0;
         /* A batch that begins in its middle behind damage was reported with the damage. */
         if (!goes_on && !begins && l->batch_seq)
-                rc = files_check_tell(l->k, rec->seq, false,
+                rc = files_check_tell(l->k, rec->seq, CHECK_STAYS,
                     "the batch that begins at seq %llu has not all of its records",
                     (unsigned long long)l->batch_seq);
         if (rec->batch_index == 0)
@@ -115,7 +115,7 @@ static int check_pairs(struct log_check *l, const struct record *rec, const stru
                 if (m[i].verdict == PAIRING_OK || m[i].gone)
                         continue;
                 struct str id = about->answers[i];
-                int rc = files_check_tell(l->k, rec->seq, false,
+                int rc = files_check_tell(l->k, rec->seq, CHECK_STAYS,
                     m[i].verdict == PAIRING_ORPHAN
                         ? "the result for \"%.*s\" answers no call, and is not marked so"
                         : "the result for \"%.*s\" is a second one, and is not marked so",
@@ -161,7 +161,7 @@ static int check_id(struct log_check *l, const struct record *rec, uint64_t at)
                 return 0;
         ids_lookup(&l->ids, ids_hash_id(buf_str(&l->id)), look_candidate, &look);
         l->ids_differ = l->ids_differ || !look.found;
-        return look.twice ? files_check_tell(l->k, rec->seq, false,
+        return look.twice ? files_check_tell(l->k, rec->seq, CHECK_STAYS,
                                 "the id \"%.*s\" stands on an earlier record as well",
                                 (int)(l->id.n > 100 ? 100 : l->id.n), l->id.p)
                           : 0;
@@ -179,16 +179,19 @@ static int check_record(struct log_check *l, const struct log_line *line)
         if (rc)
                 return rc;
         if (!json_valid(rec->m.p, rec->m.n, NULL))
-                return files_check_tell(k, rec->seq, false, "the message is not JSON");
+                return files_check_tell(k, rec->seq, CHECK_STAYS, "the message is not JSON");
         struct steno_error why = {0};
         rc = about_read(rec->x, &l->arena, &about, &why);
         if (rc == STENO_ECORRUPT)
-                return files_check_tell(k, rec->seq, false, "what is said about it: %s", why.msg);
+                return files_check_tell(
+                    k, rec->seq, CHECK_STAYS, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
         l->lost = l->lost || about.lost;
         about.orphan = about.orphan || l->lost; /* its call may be in the records that were lost */
         rc = check_pairs(l, rec, &about);
+        if (rc == 0)
+                rc = files_check_journal_of(k, rec->seq, &about);
         return rc ? rc : files_check_refs(k, rec->seq, &about, rec->m);
 }
 

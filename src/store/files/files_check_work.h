@@ -13,6 +13,8 @@ struct check {
         struct files_conv *conv;
         const struct fs *fs;
         bool repair;
+        char last_run[65]; /* whose journal was looked for */
+        bool copy;         /* of another folder, made by cp, tar or rsync */
         check_fn each;
         void *ctx;
         struct steno_error *err;
@@ -31,6 +33,7 @@ enum check_state {
         CHECK_STAYS, /* a repair cannot help */
         CHECK_REPAIRED,
         CHECK_REPAIRABLE,
+        CHECK_MISSING, /* nothing is left to mend; of a copy, a repair notes it */
 };
 
 /* Of what a repair can mend, or could just now. */
@@ -65,6 +68,8 @@ int files_check_ids_file(struct check *k);
 /* files_check_files.c: the manifest and all it names; parts; journals. */
 int files_check_artifacts(struct check *k);
 int files_check_runs(struct check *k);
+/* The journal of the run that wrote a record is there. */
+int files_check_journal_of(struct check *k, uint64_t seq, const struct about *about);
 /* What a record refers to, which has the message `m`, is there. */
 int files_check_refs(struct check *k, uint64_t seq, const struct about *about, struct str m);
 

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/sealed.h"
 
 static const char *const STATES[] = {"open", "closed", "deleted"};
 
@@ -77,6 +78,7 @@ int manifest_append(
 void manifest_put(struct buf *out, const struct artifact_info *a)
 {
         char at[TIME_TEXT];
+        size_t start = out->n;
         struct jsonw w = jsonw_to(out);
         time_format(a->created, at);
         jsonw_object(&w);
@@ -98,7 +100,18 @@ void manifest_put(struct buf *out, const struct artifact_info *a)
                 jsonw_field_cstr(&w, "deleted", at);
                 jsonw_field_cstr(&w, "by", a->deleted_by);
         }
-        jsonw_object_end(&w);
+        sealed_finish(out, start);
+        if (!out->failed)
+                out->n--; /* the line feed is its caller's */
+}
+
+/* Lines of earlier versions have no sum. */
+static bool has_wrong_sum(struct str line)
+{
+        static const char MEMBER[] = ",\"crc\":\"";
+        return line.n > SEALED_BYTES &&
+               memcmp(line.p + line.n - SEALED_BYTES, MEMBER, sizeof MEMBER - 1) == 0 &&
+               !sealed_check(line);
 }
 
 /* ---- reading ---- */
@@ -129,6 +142,8 @@ int manifest_line(struct json *j, struct str line, struct artifact_info *out)
             {"hint", out->hint, sizeof out->hint}, {"sha256", out->sha256, sizeof out->sha256},
             {"by", out->deleted_by, sizeof out->deleted_by}, {"state", state, sizeof state},
             {"created", created, sizeof created}, {"deleted", deleted, sizeof deleted}};
+        if (has_wrong_sum(line))
+                return 0;
         int rc = json_parse(j, line.p, line.n, NULL, NULL);
         if (rc)
                 return rc == STENO_ENOMEM ? rc : 0;

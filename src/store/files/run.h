@@ -127,6 +127,9 @@ void run_state_release(struct run_state *s);
 /* Every journal of a conversation by name, in no order. */
 int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
     struct steno_error *err);
+/* The same with names under which something else than a file stands. */
+int run_each_name(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err);
 /* Is there one of this name? */
 bool run_exists(struct files_conv *conv, const char *name);
 

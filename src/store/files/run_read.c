@@ -4,6 +4,7 @@
  */
 #include "store/files/run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -216,6 +217,7 @@ int run_verify(
 struct names {
         int (*each)(void *ctx, const char *name);
         void *ctx;
+        bool all; /* also what is no file */
 };
 
 static int hand_name(void *ctx, const char *name, unsigned char type)
@@ -223,7 +225,8 @@ static int hand_name(void *ctx, const char *name, unsigned char type)
         struct names *w = ctx;
         char bare[PLAIN_NAME_MAX + 1];
         size_t n = strlen(name), suffix = sizeof SUFFIX - 1;
-        (void)type;
+        if (!w->all && (type == DT_DIR || type == DT_LNK))
+                return 0; /* no journal; steno check tells of it */
         if (name[0] == '.' || n <= suffix || n - suffix > PLAIN_NAME_MAX ||
             strcmp(name + n - suffix, SUFFIX) != 0)
                 return 0;
@@ -232,11 +235,9 @@ static int hand_name(void *ctx, const char *name, unsigned char type)
         return w->each(w->ctx, bare);
 }
 
-int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
-    struct steno_error *err)
+static int list_runs(struct files_conv *conv, struct names w, struct steno_error *err)
 {
         const struct fs *fs = conv->store->env->fs;
-        struct names w = {each, ctx};
         int dir = fs->open(fs, conv->dir, "runs", O_RDONLY | O_DIRECTORY, 0);
         if (dir == -ENOENT)
                 return 0;
@@ -245,6 +246,18 @@ int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), 
         int rc = fs->list(fs, dir, hand_name, &w);
         fs->close(fs, dir);
         return rc;
+}
+
+int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err)
+{
+        return list_runs(conv, (struct names){each, ctx, false}, err);
+}
+
+int run_each_name(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err)
+{
+        return list_runs(conv, (struct names){each, ctx, true}, err);
 }
 
 bool run_exists(struct files_conv *conv, const char *name)

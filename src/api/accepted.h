@@ -1,0 +1,46 @@
+/*
+ * accepted.h - losses that somebody has accepted: <root>/accepted.jsonl.
+ *
+ *   {"at":"...","project":...,"conversation":...,"seq":N,"what":"..."}
+ *
+ * What is damaged and cannot be mended is told of by every check. A line here says that its owner
+ * knows of it: it is told of as accepted from then on, and counts no more. Nothing else reads the
+ * file, so views go on to name what is lost.
+ */
+#ifndef API_ACCEPTED_H
+#define API_ACCEPTED_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/env.h"
+#include "steno.h"
+
+#define ACCEPTED_NAME "accepted.jsonl"
+
+struct accepted {
+        struct arena arena;
+        struct str *keys; /* sorted up to `sorted` */
+        size_t count;
+        size_t cap;
+        size_t sorted;
+        struct buf lines; /* that are to be written */
+};
+
+/* A loss: what a finding says. `project` and `conversation` may be NULL. */
+struct accepted_loss {
+        const char *project;
+        const char *conversation;
+        uint64_t seq;
+        const char *what;
+};
+
+int accepted_read(struct accepted *a, const struct fs *fs, int root, struct steno_error *err);
+bool accepted_has(const struct accepted *a, const struct accepted_loss *loss);
+/* Remembers one; written by accepted_write. */
+int accepted_add(struct accepted *a, const struct env *env, const struct accepted_loss *loss,
+    struct steno_error *err);
+/* Appends what was added, synced. */
+int accepted_write(struct accepted *a, const struct fs *fs, int root, struct steno_error *err);
+void accepted_release(struct accepted *a);
+
+#endif
