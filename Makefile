@@ -40,10 +40,10 @@ with-tests: deps-test $(BUILD)/build.ninja
 # has threads under TSan.
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
 ASAN = *,!layers.test,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
-ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup
+ASAN_LONG = ,!golden/*,!gateway/lineage.test,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup
 test-long: ASAN_LONG =
 TSAN = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
-	http/*,!http/browser.test,!http/clock.test,loop/*
+	http/*,!http/browser.test,!http/clock.test,loop/*,gateway/sdks.test
 SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'build-tsan:$(TSAN)')
 
 test: with-tests sanitized
