@@ -31,6 +31,8 @@
  *   LLM_AUTH        401 or 403                        LLM_NETWORK   refused, reset, cut off
  *   LLM_RATE_LIMIT  429, after the retries            LLM_TIMEOUT   connect, idle or 408
  *   LLM_SERVER      5xx, after the retries            LLM_CONTEXT   the history is too long
+ *   LLM_TOO_LARGE   a reply that no message can hold: the message has its beginning, and says in
+ *                   which output the endpoint's whole answer is
  *   LLM_BAD_REPLY   not the protocol: HTML, no JSON   LLM_EMPTY     a reply with nothing in it
  *   LLM_ERROR       everything else the endpoint says
  *   LIMIT_TURNS, LIMIT_TIME, LIMIT_TOKENS, LIMIT_REPEATED, REQUIRED_TOOL, INTERRUPTED, RUN_DIED

@@ -367,6 +367,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         struct loop c = {0};
         toolset_init(&c.tools);
         buf_init(&c.callers, MESSAGE_MAX);
+        buf_init(&c.shown, 0);
         buf_init(&c.final_text, MESSAGE_MAX);
         int rc = prepare(&c, opt, why);
         if (rc == 0)
@@ -384,6 +385,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         free(c.offered);
         free(c.via);
         buf_release(&c.callers);
+        buf_release(&c.shown);
         buf_release(&c.final_text);
         return rc;
 }

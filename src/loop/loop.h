@@ -46,6 +46,7 @@ struct loop {
         bool required_met;
         bool nudge;               /* the history ends with the assistant: ask to go on */
         char message_id[CHAT_ID]; /* of the current reply */
+        struct buf shown;         /* the beginning of its text, as it was streamed */
         char repeat_key[65];      /* of the latest call */
         unsigned repeats;         /* how often it came in a row */
         uint64_t asked_at;        /* last seq of the log when the history was read */

@@ -3,9 +3,16 @@
  * into the journal, a second attempt when the reply did not call the required tool. Stores
  * failures, not replies.
  */
+#include <string.h>
+
 #include "base/error.h"
+#include "base/fs.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "loop/loop.h"
+
+/* Of a reply that no message can hold so much of its text is stored as a message. */
+#define SHOWN_MOST (64 * KIB)
 
 /* ---- the request ---- */
 
@@ -45,6 +52,10 @@ static void make_call_id(void *ctx, char out[64])
 static int on_piece(void *ctx, enum reply_piece kind, struct str text)
 {
         struct loop *c = ctx;
+        size_t room = SHOWN_MOST - c->shown.n;
+        if (kind == REPLY_TEXT && room)
+                buf_put(
+                    &c->shown, text.p, text_floor(text.p, text.n, text.n < room ? text.n : room));
         return journal_piece(&c->journal, kind, text);
 }
 
@@ -139,6 +150,7 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
         loop_make_id("msg_", c->message_id);
         journal_message(&c->journal, c->message_id);
         c->turns++;
+        buf_clear(&c->shown);
         reply_clear(reply);
         int noted = note_request(c, err);
         if (noted) {
@@ -164,12 +176,44 @@ static int store_failure(struct loop *c, const char *reason, const struct reply_
             c, reason, fault, buf_str(&reply->text), buf_str(&reply->thinking), err);
 }
 
+static int to_output(void *ctx, const void *p, size_t n)
+{
+        return steno_output_write(ctx, p, n, NULL);
+}
+
+/* A reply that no message can hold: the endpoint's answer becomes an output, whole, and the message
+ * says where it is. Without one the beginning of its text is still kept. */
+static void keep_whole(struct loop *c, struct reply *reply)
+{
+        struct steno_output_options opt = {
+            .size = sizeof(opt), .tool = "model", .call_id = c->message_id};
+        struct steno_output *o = NULL;
+        struct reply_fault told = reply->fault;
+        char *message = NULL;
+        size_t n = 0;
+        if (!reply->has_whole || steno_output_begin(c->opt.conv, &opt, &o, NULL))
+                return;
+        bool kept = fs_copy_out(fs_real(), reply->whole, 0, UINT64_MAX, to_output, o, NULL) == 0 &&
+                    steno_output_message(o, NULL, &message, &n, NULL) == 0;
+        const char *ref = kept ? steno_output_ref(o) : NULL;
+        if (ref)
+                reply_fault_set(&reply->fault, told.code, false,
+                    "%.250s; the endpoint's whole answer is in %s", told.message, ref);
+        steno_free(message);
+        steno_output_free(o);
+}
+
 /* Turns what ended a model call into history. Negative only when that could not be stored. */
 static int settle(struct loop *c, int rc, struct reply *reply, struct steno_error *err)
 {
         struct reply_fault fault = {0};
         if (rc == 0 && !reply->fault.code)
                 return 0;
+        if (rc == 0 && strcmp(reply->fault.code, "LLM_TOO_LARGE") == 0) {
+                keep_whole(c, reply);
+                buf_clear(&reply->text);
+                buf_put_str(&reply->text, buf_str(&c->shown));
+        }
         if (rc == 0)
                 return store_failure(c, "error", &reply->fault, reply, err);
         if (rc == STENO_EINTERRUPTED && steno_stop_requested(c->opt.stop)) {

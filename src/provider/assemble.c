@@ -170,7 +170,7 @@ static void join_call(struct assemble *a, json_ref delta)
                         accum_set(&c->members, key, j, v);
         }
         if (c->members.failed || c->function.failed)
-                a->message.failed = STENO_ENOMEM;
+                a->message.failed = c->members.failed ? c->members.failed : c->function.failed;
 }
 
 /* The older shape: {"function_call":{"name","arguments"}}, at most one. */

@@ -5,9 +5,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/fs.h"
+#include "base/limits.h"
+#include "base/named_file.h"
 #include "base/limits.h"
 #include "net/sse.h"
 #include "net/transfer.h"
@@ -35,6 +39,10 @@ enum body_kind {
         BODY_WHOLE,
 };
 
+#define WHOLE_IN_MEMORY (1 * MIB) /* of an answer; more of it goes to a file */
+#define WHOLE_MOST ((uint64_t)1024 * MIB)
+#define MESSAGE_ROOM (64 * KIB) /* for what a stored message has beside the reply */
+
 /* One POST and what came back. */
 struct attempt {
         struct provider_reader *reader;
@@ -42,6 +50,12 @@ struct attempt {
         struct buf body;
         enum body_kind kind;
         const struct provider_hooks *hooks;
+        /* All that came, for a reply that is too large for a message. */
+        struct buf first;
+        int whole; /* descriptor of a file without a name, -1: not needed yet */
+        uint64_t kept;
+        bool lost;      /* it cannot be kept */
+        bool too_large; /* the reader takes no more */
 };
 
 /* ---- the answer ---- */
@@ -76,9 +90,62 @@ static int feed(struct attempt *a, struct transfer *t, struct str bytes)
         return rc;
 }
 
+/* ---- an answer that is too large for a message ---- */
+
+/* Keeps what comes: the beginning in memory, more of it in a file. A failure only costs the file.
+ */
+static void keep_whole(struct attempt *a, const char *p, size_t n)
+{
+        if (a->whole < 0 && !a->lost && a->first.n + n > WHOLE_IN_MEMORY) {
+                a->whole = named_file_temp();
+                a->lost =
+                    a->whole < 0 || fs_write_all(fs_real(), a->whole, a->first.p, a->first.n) != 0;
+                buf_release(&a->first);
+        }
+        if (a->lost || a->kept + n > WHOLE_MOST)
+                return;
+        a->kept += n;
+        if (a->whole < 0)
+                buf_put(&a->first, p, n);
+        else
+                a->lost = fs_write_all(fs_real(), a->whole, p, n) != 0;
+}
+
+/* The reply is a fault that says so, and the answer is in a file. */
+static void give_whole(struct attempt *a, struct reply *out)
+{
+        reply_clear(out);
+        if (a->whole < 0 && !a->lost) {
+                a->whole = named_file_temp();
+                a->lost =
+                    a->whole < 0 || fs_write_all(fs_real(), a->whole, a->first.p, a->first.n) != 0;
+        }
+        reply_fault_set(&out->fault, "LLM_TOO_LARGE", false,
+            "the reply is larger than a message may be (%d MiB, %d calls)",
+            (int)(MESSAGE_MAX / MIB), CALLS_MAX);
+        out->has_whole = a->whole >= 0 && !a->lost;
+        if (out->has_whole) {
+                out->whole = a->whole;
+                a->whole = -1;
+        }
+}
+
+static int take_data(struct attempt *a, struct transfer *t, const char *p, size_t n);
+
 static int on_data(void *ctx, struct transfer *t, const char *p, size_t n)
 {
         struct attempt *a = ctx;
+        if (t->status / 100 == 2)
+                keep_whole(a, p, n);
+        if (a->too_large)
+                return a->lost || a->kept + n > WHOLE_MOST ? STENO_ELIMIT : 0;
+        int rc = take_data(a, t, p, n);
+        a->too_large = rc == STENO_ELIMIT;
+        return a->too_large ? 0 : rc;
+}
+
+static int take_data(struct attempt *a, struct transfer *t, const char *p, size_t n)
+{
         if (t->status / 100 != 2) {
                 if (a->body.n + n < ERROR_BODY_MAX)
                         buf_put(&a->body, p, n);
@@ -146,6 +213,8 @@ static void put_place(const char *url, char out[120])
 static int settle(struct attempt *a, const struct transfer *t, int rc)
 {
         struct reply_fault *fault = &a->reader->fault;
+        if (a->too_large && (rc == 0 || rc == STENO_EIO || rc == STENO_ELIMIT))
+                return 0;
         if (rc != 0 && rc != STENO_EIO)
                 return rc;
         if (rc == 0 && t->status / 100 != 2) {
@@ -242,12 +311,13 @@ static int try_once(const struct call *k, unsigned attempt, struct reply *out, s
     struct steno_error *err)
 {
         struct http_client *c = k->client;
-        struct attempt a = {.kind = BODY_UNKNOWN, .hooks = k->hooks};
+        struct attempt a = {.kind = BODY_UNKNOWN, .hooks = k->hooks, .whole = -1};
         a.reader = c->wire->reader_new(&k->hooks->reply);
         if (!a.reader)
                 return error_nomem(err);
         sse_init(&a.sse, MESSAGE_MAX, on_event, &a);
         buf_init(&a.body, MESSAGE_MAX);
+        buf_init(&a.first, 2 * WHOLE_IN_MEMORY);
         struct transfer t = {
             .pool = c->pool,
             .url = c->url,
@@ -265,11 +335,20 @@ static int try_once(const struct call *k, unsigned attempt, struct reply *out, s
         int rc = settle(&a, &t, transfer_run(&t, err));
         struct steno_error *why = rc ? NULL : err; /* the first failure is the one to report */
         int made = a.reader->ops->finish(a.reader, out, why);
+        bool large = a.too_large || rc == STENO_ELIMIT || made == STENO_ELIMIT ||
+                     (made == 0 && out->message.n > MESSAGE_MAX - MESSAGE_ROOM);
+        if (large && (rc == 0 || rc == STENO_ELIMIT)) {
+                give_whole(&a, out);
+                rc = made = 0;
+        }
         advise(c, &out->fault);
         *next = judge(c, &a, &t, &out->fault, attempt);
         a.reader->ops->free(a.reader);
         sse_release(&a.sse);
         buf_release(&a.body);
+        buf_release(&a.first);
+        if (a.whole >= 0)
+                close(a.whole);
         return rc ? rc : made;
 }
 

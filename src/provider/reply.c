@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -28,6 +29,8 @@ void reply_release(struct reply *r)
                 buf_release(&r->calls[i].args);
         }
         free(r->calls);
+        if (r->has_whole)
+                close(r->whole);
         buf_release(&r->message);
         buf_release(&r->text);
         buf_release(&r->thinking);

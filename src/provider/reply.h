@@ -60,6 +60,10 @@ struct reply {
         struct buf usage;      /* the provider's object, raw; empty when it told none */
         uint64_t total_tokens; /* of it */
         struct reply_fault fault;
+        /* The endpoint's answer as it came, in a file without a name: where it is larger than a
+         * message may be, and so is not in the members above. */
+        bool has_whole;
+        int whole;
 };
 
 void reply_init(struct reply *r);
