@@ -189,10 +189,19 @@ int steno_conv_wait(
 int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err)
 {
         size_t n;
-        int rc = files_conv_meta(conv->files, json, &n, err);
-        if (rc == 0 && n > 0 && (*json)[n - 1] == '\n') /* of the file, not of the answer */
-                (*json)[n - 1] = 0;
-        return rc;
+        char *text = NULL;
+        int rc = files_conv_meta(conv->files, &text, &n, err);
+        if (rc)
+                return rc;
+        if (!json_valid(text, n, NULL) || text[strspn(text, " \t\r\n")] != '{') {
+                free(text);
+                return error_set(err, STENO_ECORRUPT,
+                    "meta.json is damaged, and is no JSON object: steno check --repair");
+        }
+        if (n > 0 && text[n - 1] == '\n') /* of the file, not of the answer */
+                text[n - 1] = 0;
+        *json = text;
+        return 0;
 }
 
 struct patch {

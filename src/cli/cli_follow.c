@@ -22,7 +22,8 @@ static int collect(void *ctx, const void *p, size_t n)
         return b->failed != 0 || interrupt_pending();
 }
 
-static int artifact_size(struct cli *c, const char *ref, uint64_t *size, struct steno_error *err)
+static int artifact_size(
+    struct cli *c, const char *ref, uint64_t *size, bool *finished, struct steno_error *err)
 {
         struct buf args;
         struct json j;
@@ -39,8 +40,10 @@ static int artifact_size(struct cli *c, const char *ref, uint64_t *size, struct 
                 rc = steno_context(c->conv, "read", args.p, args.n, &answer, err);
         if (rc == 0)
                 rc = json_parse(&j, answer, strlen(answer), NULL, err);
-        if (rc == 0)
+        if (rc == 0) {
                 json_u64(&j, json_get(&j, 0, "total_bytes"), size);
+                *finished = !json_bool(&j, json_get(&j, 0, "unfinished"), false);
+        }
         json_release(&j);
         buf_release(&args);
         steno_free(answer);
@@ -83,13 +86,18 @@ int cli_follow_artifact(struct cli *c, const char *ref, uint64_t lines)
 {
         struct steno_error err = {0};
         uint64_t at = 0, size = 0;
-        int rc = artifact_size(c, ref, &at, &err);
+        bool finished = false;
+        int rc = artifact_size(c, ref, &at, &finished, &err);
 
         if (rc == 0)
                 rc = put_start(c, ref, at, lines, &err);
         while (rc == 0 && out_flush(&c->out) == 0 && !interrupt_pending()) {
+                if (finished)
+                        return EXIT_DONE;
                 wait_sleep(POLL_MS);
-                rc = artifact_size(c, ref, &size, &err);
+                rc = steno_conv_wait(c->conv, UINT64_MAX, 0, &err); /* is it still there? */
+                if (rc == 0)
+                        rc = artifact_size(c, ref, &size, &finished, &err);
                 if (rc == 0 && size > at) {
                         rc =
                             steno_context_raw(c->conv, ref, at, size - at, out_sink, &c->out, &err);

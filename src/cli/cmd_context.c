@@ -415,7 +415,7 @@ static const struct opt read_table[] = {
 
 static const struct opt tail_table[] = {
     {"lines", 'n', OPT_NUMBER, "N", AT(lines), "how many; 200 unless told (10 with -f)"},
-    {"follow", 'f', OPT_FLAG, NULL, AT(follow), "go on with what is added, until Ctrl-C"},
+    {"follow", 'f', OPT_FLAG, NULL, AT(follow), "go on with what is added, until it is finished"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

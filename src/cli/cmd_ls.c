@@ -185,7 +185,7 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
         const struct ls_opts *o = opts;
         struct listing l = {.c = c, .left = o->n.set ? o->n.v : LS_DEFAULT};
         struct steno_error err = {0};
-        int rc = cli_open_store(c, CLI_CREATE);
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
 
         (void)argc, (void)argv;
         if (rc != 0)

@@ -105,14 +105,16 @@ int transcript_heading(struct transcript *t)
         char *meta = NULL;
         uint64_t last = 0;
 
-        if (steno_conv_meta(t->c->conv, &meta, &err) < 0 ||
-            steno_conv_last_seq(t->c->conv, &last, &err) < 0) {
+        int rc = steno_conv_meta(t->c->conv, &meta, &err);
+        if (rc == STENO_ECORRUPT)
+                rc = 0; /* it has lost its title, and no record */
+        if (rc < 0 || steno_conv_last_seq(t->c->conv, &last, &err) < 0) {
                 steno_free(meta);
                 return cli_fail(t->c, &err);
         }
         json_init(&j);
         buf_init(&line, 0);
-        if (json_parse(&j, meta, strlen(meta), NULL, NULL) == 0)
+        if (meta && json_parse(&j, meta, strlen(meta), NULL, NULL) == 0)
                 put_title(t, &j);
         buf_printf(&line, "%s · %s · ", steno_conv_id(t->c->conv), steno_conv_project(t->c->conv));
         text_put_grouped(&line, last);

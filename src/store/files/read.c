@@ -324,16 +324,36 @@ int files_read_amendments(
 
 /* ---- following ---- */
 
+/* Does its path still name the folder that is open? One in the trash has no path to look at. */
+static int check_there(struct files_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        if (!c->project || c->project->conversations < 0)
+                return 0;
+        int sys = fs->stat(fs, c->project->conversations, c->folder, &st);
+        if (sys == -ENOENT || (sys == 0 && (st.st_ino != c->dir_ino || st.st_dev != c->dir_dev)))
+                return error_set(
+                    err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
+        return 0;
+}
+
+static int look_again(struct files_conv *c, uint64_t *seq, struct steno_error *err)
+{
+        int rc = files_last(c, seq, NULL, err);
+        return rc ? rc : check_there(c, err);
+}
+
 int files_wait(struct files_conv *c, uint64_t after, int timeout_ms, struct steno_error *err)
 {
         struct watch watch;
         uint64_t seq;
-        int rc = files_last(c, &seq, NULL, err);
+        int rc = look_again(c, &seq, err);
         if (rc || seq > after || timeout_ms == 0)
                 return rc ? rc : seq > after;
         watch_begin(&watch, c->dir, timeout_ms);
         do
-                rc = files_last(c, &seq, NULL, err);
+                rc = look_again(c, &seq, err);
         while (rc == 0 && seq <= after && watch_wait(&watch));
         watch_end(&watch);
         return rc ? rc : seq > after;

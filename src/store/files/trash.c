@@ -60,6 +60,15 @@ static int sync_log(struct files_conv *c)
         return rc;
 }
 
+/* The folder cannot be moved (EXDEV on an overlay, say): what was about to be true is not. */
+static void drop_note(struct files_conv *c, int trash, const char *name)
+{
+        const struct fs *fs = c->store->env->fs;
+        char file[TRASH_NAME + sizeof ".json"];
+        snprintf(file, sizeof file, "%s.json", name);
+        fs->unlink(fs, trash, file, 0);
+}
+
 /* Under the lock. */
 static int move_here(struct files_conv *c, int trash, char name[TRASH_NAME])
 {
@@ -68,8 +77,11 @@ static int move_here(struct files_conv *c, int trash, char name[TRASH_NAME])
         int rc = sync_log(c);
         if (rc == 0)
                 rc = write_note(c, trash, name); /* T2 */
-        if (rc == 0)
+        if (rc == 0) {
                 rc = fs->rename_new(fs, c->project->conversations, c->folder, trash, name); /* T1 */
+                if (rc)
+                        drop_note(c, trash, name);
+        }
         if (rc == 0)
                 rc = fs->fsync(fs, trash);
         if (rc == 0)
