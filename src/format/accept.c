@@ -37,9 +37,13 @@ struct str accept_text(struct check *c, json_ref r)
 bool accept_says_something(struct check *c, json_ref r)
 {
         struct str s = accept_text(c, r);
-        for (size_t i = 0; i < s.n; i++)
-                if (!strchr(" \t\r\n\v\f", s.p[i]) || s.p[i] == '\0')
+        for (size_t i = 0; i < s.n;) {
+                bool space;
+                bool control = (unsigned char)s.p[i] < ' ' && !strchr("\t\r\n\v\f", s.p[i]);
+                i += rules_next(s, i, &space);
+                if (!space || control || s.p[i - 1] == '\0')
                         return true;
+        }
         return false;
 }
 

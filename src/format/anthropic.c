@@ -220,9 +220,22 @@ static bool goes_on_after(const struct writer *w, const struct message *m, const
         return false;
 }
 
+/* Thinking stands before the calls of its message. */
+static bool follows_call(const struct writer *w, const struct message *m, const struct part *p)
+{
+        if (!w->valid || p < m->parts || p >= m->parts + m->count)
+                return false;
+        while (p-- > m->parts)
+                if (p->kind == PART_CALL)
+                        return true;
+        return false;
+}
+
 static bool is_writable(const struct writer *w, const struct message *m, const struct part *p)
 {
         bool own = writing_own(w, m);
+        if ((p->kind == PART_THINKING || p->kind == PART_REDACTED) && follows_call(w, m, p))
+                return false;
         switch (p->kind) {
         case PART_TEXT:
         case PART_REFUSAL:

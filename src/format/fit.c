@@ -16,6 +16,7 @@ struct fit {
         struct writer *w;
         const struct rules *rules;
         struct arena *arena;
+        struct writer_seen asked, approved; /* ids of requests for approval */
 };
 
 static const char REFUSED[] = "the provider does not take it: a note stands in its place";
@@ -485,6 +486,21 @@ static bool is_reference(struct fit *f, const struct message *m, const struct pa
                p->kind == PART_OPAQUE && str_is(opaque_member(f, p, "type"), "item_reference");
 }
 
+/* An approval belongs to a request before it, and each request has one. */
+static bool is_stray_approval(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_responses || m->origin != f->w->format ||
+            p->kind != PART_OPAQUE || !p->raw.p || !memmem(p->raw.p, p->raw.n, "mcp_approval_", 13))
+                return false;
+        struct str type = opaque_member(f, p, "type");
+        if (str_is(type, "mcp_approval_request"))
+                writing_seen_in(f->w, &f->asked, opaque_member(f, p, "id"));
+        if (!str_is(type, "mcp_approval_response"))
+                return false;
+        struct str id = opaque_member(f, p, "approval_request_id");
+        return !writing_seen_in(f->w, &f->asked, id) || writing_seen_in(f->w, &f->approved, id);
+}
+
 /* Anthropic runs some tools itself: the result stands in the same message, behind its call. */
 static bool is_server_result(struct fit *f, const struct part *p)
 {
@@ -492,6 +508,35 @@ static bool is_server_result(struct fit *f, const struct part *p)
         size_t n = sizeof END - 1;
         struct str type = opaque_member(f, p, "type");
         return type.n > n && memcmp(type.p + type.n - n, END, n) == 0;
+}
+
+/* What only the assistant may say, in a message of somebody else. */
+static bool is_misplaced(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            m->role == ROLE_ASSISTANT)
+                return false;
+        return p->kind == PART_THINKING || p->kind == PART_REDACTED || is_server_result(f, p) ||
+               str_is(opaque_member(f, p, "type"), "server_tool_use");
+}
+
+/* "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'", and its input is an
+ * object, as that of every call. */
+static bool is_bad_server_call(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            !str_is(opaque_member(f, p, "type"), "server_tool_use"))
+                return false;
+        struct str id = opaque_member(f, p, "id");
+        bool bad = !str_starts(id, "srvtoolu_") || id.n == 9;
+        for (size_t i = 9; !bad && i < id.n; i++)
+                bad = id.p[i] == '-' || !rules_is_name(f->rules, str_span(id.p + i, 1));
+        struct json j;
+        json_init(&j);
+        bad |= json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) != 0 ||
+               json_type(&j, json_get(&j, 0, "input")) != JSON_OBJECT;
+        json_release(&j);
+        return bad;
 }
 
 static bool is_server_orphan(struct fit *f, const struct message *m, const struct part *p)
@@ -668,8 +713,9 @@ static bool is_nothing(struct fit *f, const struct message *m, const struct part
         (void)f;
         if (p->kind != PART_TEXT || p->text.n || m->count < 2)
                 return false;
-        /* Beside calls it is what formats write for nothing, and writers leave it out. */
-        return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL);
+        /* Alone beside calls it is what formats write for nothing, and writers leave it out. */
+        return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) ||
+               message_count(m, PART_TEXT) > 1;
 }
 
 static bool is_empty_child(const struct part *p)
@@ -834,6 +880,14 @@ static int fit_marks(struct fit *f, struct history *h)
 
 /* ---- all of it ---- */
 
+/* Is a key token one of these words, which have spaces around them? */
+static bool is_listed(const char *words, struct str key)
+{
+        char word[40];
+        int n = snprintf(word, sizeof word, " %.*s ", (int)key.n - 2, key.p + 1);
+        return key.n > 2 && n < (int)sizeof word && strstr(words, word);
+}
+
 static bool is_reply_extra(const struct fit *f, const struct extra *x)
 {
         return rules_is_reply_member(f->rules, str_span(x->key.p + 1, x->key.n - 2));
@@ -887,14 +941,66 @@ static int fit_shape(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
+/* Only the assistant calls. */
+static int fit_role(struct fit *f, struct message *m, bool *touched)
+{
+        if (m->role != ROLE_USER || !message_has(m, PART_CALL) || message_has(m, PART_RESULT))
+                return 0;
+        if (!own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        m->role = ROLE_ASSISTANT;
+        writing_lose(f->w, m, "role", "written as the assistant, because it calls tools");
+        return 0;
+}
+
+/* A part of Gemini's holds one thing, and what a function answers is an object. */
+static int fit_gemini(struct fit *f, struct message *m, bool *touched)
+{
+        static const char DATA[] = " text inlineData fileData functionCall functionResponse "
+                                   "executableCode codeExecutionResult ";
+        for (size_t i = 0;
+             f->w->format == &format_gemini && m->origin == f->w->format && i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                struct extra *second = p->kind == PART_OPAQUE ? NULL : p->extras;
+                while (second && (second->inner || !is_listed(DATA, second->key)))
+                        second = second->next;
+                bool bare = p->kind == PART_RESULT && p->output_kind == OUTPUT_DATA &&
+                            p->output.n && p->output.p[0] != '{';
+                if (!second && !bare)
+                        continue;
+                if (!own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                struct part *q = &m->parts[i];
+                q->raw = (struct str){0};
+                if (bare) {
+                        bool string = q->output.p[0] == '"';
+                        q->output = string ? str_span(q->output.p + 1, q->output.n - 2)
+                                           : token_make(q->output, f->arena);
+                        q->output_kind = OUTPUT_TEXT;
+                        q->output_object = false;
+                }
+                if (second) {
+                        m->parts[i].extras = without(f, m->parts[i].extras, second);
+                        writing_lose(f->w, m, "part", "a part holds one thing");
+                        i--; /* there may be a third */
+                }
+        }
+        return f->arena->failed;
+}
+
 static int fit_message(struct fit *f, struct message *m)
 {
         bool touched = false;
-        if (fit_members(f, m, &touched) || mend_message(f, m, &touched) ||
-            fit_origin(f, m, &touched) || fit_signatures(f, m, &touched) ||
-            fit_names(f, m, &touched) || fit_media(f, m, &touched) ||
-            fit_children(f, m, &touched) || fit_errors(f, m, &touched) ||
+        if (fit_role(f, m, &touched) || fit_gemini(f, m, &touched) || fit_members(f, m, &touched) ||
+            mend_message(f, m, &touched) || fit_origin(f, m, &touched) ||
+            fit_signatures(f, m, &touched) || fit_names(f, m, &touched) ||
+            fit_media(f, m, &touched) || fit_children(f, m, &touched) ||
+            fit_errors(f, m, &touched) ||
             drop_parts(f, m, &touched, is_reference, "what it refers to stands in the history") ||
+            drop_parts(
+                f, m, &touched, is_stray_approval, "it answers no request, or a second time") ||
+            drop_parts(f, m, &touched, is_misplaced, "only the assistant may say it") ||
+            drop_parts(f, m, &touched, is_bad_server_call, "no call that the provider made") ||
             drop_parts(f, m, &touched, is_server_orphan, "its call does not stand before it") ||
             drop_parts(f, m, &touched, is_nothing, "an empty text, which the provider refuses"))
                 return STENO_ENOMEM;

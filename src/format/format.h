@@ -78,7 +78,7 @@ enum format_flags {
 
 /* The number of the rule behind `ready`. It grows when the rule becomes stricter, so that no older
  * yes is believed. */
-#define FORMAT_READY_RULE 2
+#define FORMAT_READY_RULE 3
 
 /* A set of kinds of calls. */
 #define FORMAT_KIND(kind) (1u << (kind))

@@ -411,6 +411,15 @@ static bool has_entries(const struct message *m)
         return false;
 }
 
+/* A reply that was spoken: its words are at the provider. */
+static bool has_audio(const struct message *m)
+{
+        for (const struct extra *x = m->extras; x; x = x->next)
+                if (str_is(x->key, "\"audio\"") && !str_is(x->value, "null"))
+                        return true;
+        return false;
+}
+
 static bool is_fine(const struct writer *w, const struct message *m)
 {
         if (!is_acceptable(w, m))
@@ -421,6 +430,8 @@ static bool is_fine(const struct writer *w, const struct message *m)
                 return true;
         if (m->shape == SHAPE_ARRAY && !openai_has_content(w, m))
                 return false; /* an array without a part is no content: none is */
+        if (m->shape == SHAPE_NULL && has_audio(m))
+                return true;
         if (m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL || !m->count)
                 return message_has(m, PART_CALL) && !has_entries(m);
         return !message_has(m, PART_CALL) || !has_entries(m);

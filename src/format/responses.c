@@ -8,6 +8,7 @@
 #include "format/format.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "format/describe.h"
@@ -554,6 +555,13 @@ static bool has_bad_id(struct writer *w, const struct message *m)
         return !str_starts(id, "rs") || !rules_is_name(&rules_responses, id) || writing_seen(w, id);
 }
 
+/* A block of a type that only the other side has: it is written as one of this side's. */
+static bool has_block_of_other(const struct message *m)
+{
+        const char *type = m->role == ROLE_ASSISTANT ? "\"input_text\"" : "\"output_text\"";
+        return m->raw.p && memmem(m->raw.p, m->raw.n, type, strlen(type));
+}
+
 /* In a strict view only what has no id of its own is copied. */
 static bool is_copied(const struct writer *w, const struct message *m)
 {
@@ -562,6 +570,8 @@ static bool is_copied(const struct writer *w, const struct message *m)
             (!m->count || m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL))
                 return false;
         if (w->strict && (message_has(m, PART_IMAGE) || message_has(m, PART_FILE)))
+                return false;
+        if (w->valid && message && has_block_of_other(m))
                 return false;
         return !w->strict || is_reasoning(m) || (m->role != ROLE_ASSISTANT && m->role != ROLE_TOOL);
 }

@@ -441,6 +441,25 @@ bool rules_is_address(struct str s, bool https_only)
         return true;
 }
 
+bool rules_is_space(uint32_t c)
+{
+        return c <= 0x20 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+               c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000 ||
+               c == 0xfeff;
+}
+
+size_t rules_next(struct str s, size_t i, bool *space)
+{
+        const unsigned char *p = (const unsigned char *)s.p + i;
+        size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+        uint32_t c = n == 1 ? p[0] : n == 2 ? p[0] & 0x1f : p[0] & 0x0f;
+        n = n > s.n - i ? s.n - i : n;
+        for (size_t k = 1; k < n; k++)
+                c = c << 6 | (p[k] & 0x3f);
+        *space = rules_is_space(c);
+        return n;
+}
+
 bool rules_is_media(const char *const *list, struct str type)
 {
         if (!list)

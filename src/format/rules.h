@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -91,6 +92,10 @@ bool rules_is_id(const struct rules *r, struct str id);
 bool rules_is_base64(struct str s);
 /* An address of the web (https, and http where it may be), with a host. */
 bool rules_is_address(struct str s, bool https_only);
+/* White space, and control characters, which say nothing either. */
+bool rules_is_space(uint32_t character);
+/* The length of the character at s[i] of UTF-8 text; *space: it says nothing. */
+size_t rules_next(struct str s, size_t i, bool *space);
 /* A type of the list, spelled as it stands there. */
 bool rules_is_media(const char *const *list, struct str type);
 /* What an image is by its first bytes: "image/png" ...; NULL: not known. Takes base64. */

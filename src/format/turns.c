@@ -1,6 +1,9 @@
 /* turns.c - see turns.h */
 #include "format/turns.h"
 
+#include <stdlib.h>
+
+#include "format/rules.h"
 #include "format/writing.h"
 
 static void begin(struct turns *t, const char *role, const struct message *m)
@@ -49,17 +52,15 @@ void turns_copy(struct turns *t, const char *role, const struct message *m)
  * character. */
 static size_t next_char(struct str s, size_t i, bool *blank)
 {
-        if (s.p[i] != '\\' || i + 1 == s.n) {
-                *blank = s.p[i] == ' ';
-                return 1;
-        }
+        if (s.p[i] != '\\' || i + 1 == s.n)
+                return rules_next(s, i, blank);
         char c = s.p[i + 1];
         if (c != 'u' || s.n - i < 6) {
                 *blank = c == 'n' || c == 't' || c == 'r' || c == 'b' || c == 'f';
                 return 2;
         }
-        const char *hex = s.p + i + 2;
-        *blank = memcmp(hex, "00", 2) == 0 && (hex[2] < '2' || (hex[2] == '2' && hex[3] == '0'));
+        char hex[5] = {s.p[i + 2], s.p[i + 3], s.p[i + 4], s.p[i + 5], '\0'};
+        *blank = rules_is_space((uint32_t)strtoul(hex, NULL, 16));
         return 6;
 }
 

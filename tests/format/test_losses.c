@@ -150,17 +150,29 @@ static const struct row ROWS[] = {
         "}]",
         "chat", "2 result.x; 2 content: absent, written as an empty text"},
     {NULL, NULL, "legacy", "2 result.x; 2 content: absent, written as an empty text"},
-    {NULL, NULL, "openai", "1 name: absent, written as unknown; 2 result.x"},
-    {NULL, NULL, "responses", "1 name: absent, written as unknown; 2 result.x"},
+    {NULL, NULL, "openai",
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 2 result.x"},
+    {NULL, NULL, "responses",
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 2 result.x"},
     {"gemini",
         "[{'parts':[{'functionCall':{'id':'k'}}]},{'parts':[{'functionResponse':{'id':'k','name':'"
         "f'}}]}]",
-        "anthropic", "1 name: absent, written as unknown; 2 name"},
+        "anthropic",
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 1 message: a turn of the user was put before it; 2 name"},
     {NULL, NULL, "chat", "2 name; 2 content: absent, written as an empty text"},
-    {NULL, NULL, "openai", "1 name: absent, written as unknown; 2 name"},
-    {NULL, NULL, "responses", "1 name: absent, written as unknown; 2 name"},
+    {NULL, NULL, "openai",
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 2 name"},
+    {NULL, NULL, "responses",
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 2 name"},
     {NULL, NULL, "view:gemini",
-        "1 name: absent, written as unknown; 2 name: written as that of its call"},
+        "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
+        "unknown; 2 name: written as that of its call; 1 message: a turn of the user was put "
+        "before it"},
     {"openai", "[{'role':'developer'}]", "anthropic",
         "1 content: empty, which the format refuses; 1 role: written as user"},
     {NULL, NULL, "gemini", "1 content: empty, which the format refuses; 1 role: written as user"},

@@ -645,6 +645,114 @@ function tellLegacy(s) {
   return out;
 }
 
+// What the AI SDK has in the place of a file or an image.
+const sdkFile = (p) => ({ type: "file", mediaType: p.type ?? "image/png", url: mediaUrl(p) });
+
+function uiTool(c) {
+  const named = chance(2) && c.name ? { type: `tool-${c.name}` } : { type: "dynamic-tool", toolName: c.name };
+  const base = { ...named, toolCallId: c.id };
+  return pick([
+    () => ({ ...base, state: "output-available", input: c.args, output: plain(c.result.parts) }),
+    () => ({ ...base, state: "output-available", input: c.args, output: { said: plain(c.result.parts), n: 1.5 } }),
+    () => ({ ...base, state: "output-error", input: c.args, errorText: text() }),
+    () => ({ ...base, state: "input-available", input: c.args }),
+  ])();
+}
+
+function tellUiMessage(s) {
+  const out = s.system === null ? [] : [{ role: "system", parts: [{ type: "text", text: s.system }] }];
+  for (const t of s.turns) {
+    out.push({
+      role: "user",
+      parts: t.user.map((p) => (isMedia(p) ? sdkFile(p) : { type: "text", text: p })),
+    });
+    const parts = t.steps.flatMap((st) => [
+      { type: "step-start" },
+      ...(st.thinking ? [{ type: "reasoning", text: st.thinking.text, ...maybe(2, { state: "done" }) }] : []),
+      ...(st.text !== null ? [{ type: "text", text: st.text, ...maybe(2, { state: "done" }) }] : []),
+      ...st.calls.map(uiTool),
+      ...(chance(9) ? [{ type: "data-note", data: { n: 1 } }] : []),
+    ]);
+    if (t.answer !== null) parts.push({ type: "text", text: t.answer });
+    if (parts.length) out.push({ role: "assistant", parts });
+  }
+  return out.map((m) => ({ id: `ui_${serial.made++}`, ...m }));
+}
+
+function tellModelMessage(s) {
+  const out = s.system === null ? [] : [{ role: "system", content: s.system }];
+  const part = (p) =>
+    isMedia(p)
+      ? { type: "image", image: p.data ?? p.url, ...(p.type && { mediaType: p.type }) }
+      : { type: "text", text: p };
+  const output = (c) =>
+    pick([
+      () => ({ type: c.result.error ? "error-text" : "text", value: plain(c.result.parts) }),
+      () => ({ type: c.result.error ? "error-json" : "json", value: { said: plain(c.result.parts) } }),
+      () => ({
+        type: "content",
+        // Media have another shape in each version of the SDK.
+        value: c.result.parts.filter((p) => !isMedia(p)).map((text) => ({ type: "text", text })),
+      }),
+    ])();
+  for (const t of s.turns) {
+    out.push({ role: "user", content: pick([() => t.user.map(part), () => plain(t.user)])() });
+    for (const st of t.steps) {
+      const content = [
+        ...(st.thinking ? [{ type: "reasoning", text: st.thinking.text }] : []),
+        ...(st.text !== null ? [{ type: "text", text: st.text }] : []),
+        ...st.calls.map((c) => ({ type: "tool-call", toolCallId: c.id, toolName: c.name, input: c.args })),
+      ];
+      if (content.length) out.push({ role: "assistant", content });
+      const results = st.calls.map((c) => ({
+        type: "tool-result",
+        toolCallId: c.id,
+        toolName: c.name,
+        output: output(c),
+      }));
+      if (results.length && chance(3)) out.push(...results.map((r) => ({ role: "tool", content: [r] })));
+      else if (results.length) out.push({ role: "tool", content: results });
+    }
+    if (t.answer !== null) out.push({ role: "assistant", content: t.answer });
+  }
+  return out;
+}
+
+function tellLangchain(s) {
+  const out = s.system === null ? [] : [{ type: "system", data: { content: s.system } }];
+  const content = (parts) =>
+    parts.every((p) => !isMedia(p))
+      ? parts.join("\n")
+      : parts.map((p) =>
+          isMedia(p) ? { type: "image_url", image_url: { url: mediaUrl(p) } } : { type: "text", text: p },
+        );
+  for (const t of s.turns) {
+    out.push({ type: "human", data: { content: content(t.user), ...maybe(4, { additional_kwargs: {} }) } });
+    for (const st of t.steps) {
+      out.push({
+        type: "ai",
+        data: {
+          content: st.text ?? "",
+          tool_calls: st.calls.map((c) => ({ name: c.name, args: c.args, id: c.id, type: "tool_call" })),
+          ...maybe(4, { response_metadata: { model: "m" }, usage_metadata: { total_tokens: 3 } }),
+        },
+      });
+      for (const c of st.calls)
+        out.push({
+          type: "tool",
+          data: {
+            content: content(c.result.parts),
+            tool_call_id: c.id,
+            ...maybe(2, { name: c.name }),
+            ...(c.result.error && { status: "error" }),
+          },
+        });
+    }
+    if (t.answer !== null) out.push({ type: "ai", data: { content: t.answer } });
+  }
+  return out;
+}
+
 // By kind of history: the teller, and the format where that has another name.
 export const tellers = {
   openai: [(s) => tellOpenAI(s)],
@@ -657,4 +765,10 @@ export const tellers = {
   toolmessage2: [(s) => tellToolMessage(s, false)],
   toolmessage: [(s) => tellToolMessage(s, true)],
   legacy: [tellLegacy],
+};
+// Kinds that came later. A seed gives the same history of the kinds above as it always did.
+export const laterTellers = {
+  uimessage: [tellUiMessage],
+  modelmessage: [tellModelMessage],
+  langchain: [tellLangchain],
 };

@@ -195,7 +195,7 @@ report(
   `fewer than a tenth of ${tally.views} views are empty: ${tally.empty}`,
 );
 report(
-  kindsOfHistories.length === 10 && tally.routes.size === 3 && tally.taken > seeds.length,
+  kindsOfHistories.length === 13 && tally.routes.size === 3 && tally.taken > seeds.length,
   `${tally.taken} messages of ${kindsOfHistories.length} kinds were taken by ${tally.routes.size} routes`,
 );
 
