@@ -543,6 +543,25 @@ STENO_API int steno_run_check(struct steno_run *run, struct steno_error *err);
  * so that recovery knows the call of a result whose id was used before. */
 STENO_API void steno_run_set_caller(struct steno_run *run, uint64_t seq);
 
+/*
+ * What others ask of the run through the store: to stop (`approval` is NULL), or a decision about
+ * the call with this approval hash. Called on a thread of the run's, until the run has finished or
+ * is closed; it must not call the run. `fn` NULL: nobody listens any more.
+ */
+typedef void (*steno_run_mail_fn)(void *ctx, const char *approval, bool allow);
+STENO_API void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, void *ctx);
+/* Asks a live run to stop, whichever process or server holds it. STENO_ENOTFOUND: there is no such
+ * run, or it is over. */
+STENO_API int steno_run_stop(
+    struct steno_store *store, const char *project, const char *run_id, struct steno_error *err);
+/*
+ * Decides about a call that waits for permission. `approval` is the hash that the event
+ * tool_call_approval names: STENO_ECONFLICT when it is of another call. STENO_ENOTFOUND: no such
+ * call waits.
+ */
+STENO_API int steno_run_answer(struct steno_store *store, const char *project, const char *run_id,
+    const char *call_id, const char *approval, bool allow, struct steno_error *err);
+
 /* Before a tool's side effect: synced. The operation is (run, request, call_id). */
 STENO_API int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call_id,
     const char *tool, const char *args, size_t n, struct steno_error *err);

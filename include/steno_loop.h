@@ -59,6 +59,9 @@ STENO_API int steno_stop_new(struct steno_stop **out, struct steno_error *err);
 /* Async-signal-safe. */
 STENO_API void steno_stop_request(struct steno_stop *stop);
 STENO_API bool steno_stop_requested(const struct steno_stop *stop); /* NULL: false */
+/* One that is also set when `parent` (may be NULL) is, and never sets that. */
+STENO_API int steno_stop_new_below(
+    const struct steno_stop *parent, struct steno_stop **out, struct steno_error *err);
 /* A descriptor that is readable for good once stop was requested: for poll(). -1 for NULL. */
 STENO_API int steno_stop_fd(const struct steno_stop *stop);
 STENO_API void steno_stop_free(struct steno_stop *stop);

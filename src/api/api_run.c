@@ -21,6 +21,8 @@ struct steno_run {
         struct files_conv *conv;
         char *id;
         char *mode;
+        steno_run_mail_fn listen;
+        void *listen_ctx;
         uint64_t caller; /* seq of the message whose calls are carried out, 0: not known */
 };
 
@@ -312,6 +314,21 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
 int steno_run_check(struct steno_run *run, struct steno_error *err)
 {
         return run_claim_check(run->claim, err);
+}
+
+static void hand_mail(void *ctx, struct str line)
+{
+        struct steno_run *run = ctx;
+        api_mail_read(line, run->id, run->listen, run->listen_ctx);
+}
+
+void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, void *ctx)
+{
+        run_claim_listen(run->claim, NULL, NULL);
+        run->listen = fn;
+        run->listen_ctx = ctx;
+        if (fn)
+                run_claim_listen(run->claim, hand_mail, run);
 }
 
 void steno_run_set_caller(struct steno_run *run, uint64_t seq)

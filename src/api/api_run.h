@@ -55,6 +55,9 @@ struct run_outcome {
 int api_run_each_outcome(struct files_conv *conv, const char *name,
     int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err);
 
+/* A line of the mailbox (api_mail.c): tells `fn` when it is for this run. */
+void api_mail_read(struct str line, const char *run, steno_run_mail_fn fn, void *ctx);
+
 /* Writes steno_run_info's object for a journal. */
 struct jsonw;
 int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],

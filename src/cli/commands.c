@@ -23,6 +23,8 @@
         X(cmd_run)                                                                                 \
         X(cmd_continue)                                                                            \
         X(cmd_watch)                                                                               \
+        X(cmd_stop)                                                                                \
+        X(cmd_approve)                                                                             \
         X(cmd_exec)                                                                                \
         X(cmd_trust)                                                                               \
         X(cmd_demo)                                                                                \

@@ -353,6 +353,8 @@ static int prepare(struct loop *c, const struct steno_loop_options *opt, struct 
                 return error_nomem(err);
         /* From here on no other run changes the history, and none that died is incomplete. */
         rc = steno_run_claim(c->opt.conv, c->opt.run_id, c->opt.mode, &c->run, err);
+        if (rc == 0)
+                rc = loop_mail_begin(c, err);
         c->nudge = c->opt.flags & STENO_LOOP_CONTINUE;
         if (rc == 0 && c->nudge)
                 rc = loop_check_continue(c, err);
@@ -373,6 +375,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         if (rc == 0)
                 rc = run(&c, result, why);
         bool ran = c.run;
+        loop_mail_end(&c);
         steno_run_close(c.run);
         /* What was said stands, sealed or not: the next seal covers it as well. */
         if (ran && (c.opt.flags & STENO_LOOP_SEAL))

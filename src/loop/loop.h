@@ -4,6 +4,7 @@
  *   loop.c           options, the order of turns, limits, how a run ends
  *   loop_turn.c      one model call: history in, reply out
  *   loop_calls.c     the tool calls of one reply
+ *   loop_mail.c      what others ask of the run through the store
  *   loop_messages.c  the messages the loop writes, and telling of them
  *   loop_continue.c  whether there is something to continue
  *   loop_final.c     what is told of the run's calls at its end
@@ -28,8 +29,19 @@
 #define CHAT_REPEATS_CORRECTED 2
 #define CHAT_REPEATS_STOPPED 4
 
+/* A question that waits for an answer, also from elsewhere. */
+struct loop_mail {
+        pthread_mutex_t lock;
+        char approval[65];
+        int answer;               /* enum steno_permission; STENO_ASK while there is none */
+        struct steno_stop *asked; /* ends the waiting; NULL: nothing is asked */
+};
+
 struct loop {
         struct steno_loop_options opt; /* defaults filled in */
+        struct steno_stop
+            *own_stop; /* below the caller's, for who stops the run through the store */
+        struct loop_mail mail;
         const struct provider *provider;
         struct provider_client *client;
         char *via; /* the endpoint and the model, as replies are marked with them */
@@ -103,6 +115,17 @@ int loop_note_exit(char **message, size_t *n, const struct tool_result *result, 
 /* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);
+
+/* ---- loop_mail.c ---- */
+
+/* From here on others can stop the run through the store: c->opt.stop is set by them as well. */
+int loop_mail_begin(struct loop *c, struct steno_error *err);
+void loop_mail_end(struct loop *c);
+/* A question begins: request->stop ends it when an answer comes from elsewhere. */
+int loop_mail_expect(
+    struct loop *c, struct steno_permission_request *request, struct steno_error *err);
+/* It is over: that answer, or STENO_ASK when none came. */
+int loop_mail_answer(struct loop *c);
 
 /* ---- loop_turn.c ---- */
 

@@ -166,14 +166,24 @@ static int permit(
         };
         int decision = opt->permit ? opt->permit(opt->permit_ctx, &request, reason) : STENO_ASK;
         if (decision == STENO_ASK) {
-                int rc = tell_approval(w, s, &request, "pending", err);
+                int rc = loop_mail_expect(w->c, &request, err);
                 if (rc)
                         return rc;
+                rc = tell_approval(w, s, &request, "pending", err);
+                if (rc) {
+                        loop_mail_answer(w->c);
+                        return rc;
+                }
                 decision = STENO_DENY;
                 if (opt->ask)
                         decision = opt->ask(opt->ask_ctx, &request, reason);
                 else
                         snprintf(reason, 240, "nobody was there to ask");
+                int elsewhere = loop_mail_answer(w->c);
+                if (elsewhere != STENO_ASK) {
+                        decision = elsewhere;
+                        reason[0] = '\0';
+                }
                 rc = tell_approval(
                     w, s, &request, decision == STENO_ALLOW ? "allowed" : "denied", err);
                 if (rc)

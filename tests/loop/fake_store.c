@@ -524,6 +524,13 @@ int steno_run_check(struct steno_run *run, struct steno_error *err)
         return 0;
 }
 
+void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, void *ctx)
+{
+        (void)run;
+        (void)fn;
+        (void)ctx;
+}
+
 void steno_run_set_caller(struct steno_run *run, uint64_t seq)
 {
         (void)run;

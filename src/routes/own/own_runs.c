@@ -85,8 +85,9 @@ void own_run_stop(struct request *r)
         if (!reach_run(r, r->params[0].p))
                 return;
         /* A run that is over is stopped already. */
-        bool stopped = r->server->chat &&
-                       runner_stop(r->server->chat, r->who.project, r->params[0].p, &err) == 0;
+        bool stopped = (r->server->chat && runner_stop(r->server->chat, r->who.project,
+                                               r->params[0].p, &err) == 0) ||
+                       steno_run_stop(r->store, r->who.project, r->params[0].p, &err) == 0;
         buf_printf(&r->reply, "{\"stopped\":%s}", stopped ? "true" : "false");
         request_reply_json(r, 200);
 }
@@ -109,10 +110,15 @@ void own_run_approve(struct request *r)
         if (allow == deny) {
                 request_error(r, 400, "bad_request", "approved must be true or false");
         } else {
-                int rc = r->server->chat ? runner_approve(r->server->chat, r->who.project,
-                                               r->params[0].p, r->params[1].p,
-                                               request_member(r, &j, 0, "approval"), allow, &err)
-                                         : STENO_ENOTFOUND;
+                const char *approval = request_member(r, &j, 0, "approval");
+                int rc = r->server->chat
+                             ? runner_approve(r->server->chat, r->who.project, r->params[0].p,
+                                   r->params[1].p, approval, allow, &err)
+                             : STENO_ENOTFOUND;
+                /* Another server, or a terminal, may hold the run. */
+                if (rc == STENO_ENOTFOUND && approval)
+                        rc = steno_run_answer(r->store, r->who.project, r->params[0].p,
+                            r->params[1].p, approval, allow, &err);
                 if (rc)
                         request_failed(r, rc, &err);
                 else {

@@ -56,6 +56,12 @@ void run_claim_release(struct run_claim *claim, bool finished);
 /* STENO_ECONFLICT: somebody took the run over, and its holder must not write any more. */
 int run_claim_check(struct run_claim *claim, struct steno_error *err);
 
+/* runs/.mail: lines that others send to the live run, whoever holds it. They are handed out on a
+ * thread of the claim's, which must not wait for whoever releases the claim. */
+typedef void (*run_mail_fn)(void *ctx, struct str line);
+void run_claim_listen(struct run_claim *claim, run_mail_fn fn, void *ctx);
+int run_mail_send(struct files_conv *conv, struct str line, struct steno_error *err);
+
 /* What became of the run that claimed last. */
 enum run_life {
         RUN_ENDED,   /* it came to its end, or there was none */

@@ -18,23 +18,28 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/wait.h"
+#include "base/watch.h"
 #include "store/files/conv.h"
 #include "store/files/run_lease.h"
 
 #define CLAIM ".claim"
 #define CLAIM_PATH "runs/" CLAIM
+#define MAIL_PATH "runs/.mail"
 
 struct run_claim {
         struct files_conv *conv; /* borrowed */
         const struct fs *fs;
         int fd;
+        int mail;           /* runs/.mail */
+        uint64_t mail_at;   /* what lies before was handed out */
+        run_mail_fn listen; /* NULL: nobody does */
+        void *listen_ctx;
         struct run_lease lease; /* as we wrote it */
         bool lost;              /* somebody else took the run over; under the mutex */
         bool beats;             /* the thread runs */
         bool ending;
         pthread_t thread;
         pthread_mutex_t mutex;
-        pthread_cond_t end;
 };
 
 /* A run whose last event is written has only to let go, which takes it a moment. */
@@ -204,16 +209,80 @@ static void beat(struct run_claim *claim)
         buf_release(&text);
 }
 
+/* Hands out the whole lines that came. Under the mutex. */
+static void read_mail(struct run_claim *claim)
+{
+        char text[16 * KIB];
+        ssize_t n;
+        while (claim->listen && (n = fs_pread_all(claim->fs, claim->mail, text, sizeof text,
+                                     (off_t)claim->mail_at)) > 0) {
+                char *end, *at = text;
+                while ((end = memchr(at, '\n', (size_t)(text + n - at)))) {
+                        if (end > at)
+                                claim->listen(claim->listen_ctx, str_span(at, (size_t)(end - at)));
+                        at = end + 1;
+                }
+                if (at == text && n < (ssize_t)sizeof text)
+                        return; /* the rest of the line is still to come */
+                claim->mail_at += at == text ? (uint64_t)n : (uint64_t)(at - text);
+        }
+}
+
+/* Counts on, and waits for mail in between. */
 static void *keep_beating(void *arg)
 {
         struct run_claim *claim = arg;
+        int64_t next = time_monotonic_ms() + RUN_BEAT_MS;
         pthread_mutex_lock(&claim->mutex);
         while (!claim->ending) {
-                if (!wait_for(&claim->end, &claim->mutex, RUN_BEAT_MS) && !claim->ending)
+                struct watch watch;
+                int64_t left = next - time_monotonic_ms();
+                watch_begin(&watch, claim->mail, left > 0 ? (int)left : 0);
+                read_mail(claim);
+                pthread_mutex_unlock(&claim->mutex);
+                watch_wait(&watch);
+                watch_end(&watch);
+                pthread_mutex_lock(&claim->mutex);
+                if (!claim->ending && time_monotonic_ms() >= next) {
                         beat(claim);
+                        next = time_monotonic_ms() + RUN_BEAT_MS;
+                }
         }
         pthread_mutex_unlock(&claim->mutex);
         return NULL;
+}
+
+void run_claim_listen(struct run_claim *claim, run_mail_fn fn, void *ctx)
+{
+        if (!claim)
+                return;
+        pthread_mutex_lock(&claim->mutex);
+        claim->listen = fn;
+        claim->listen_ctx = ctx;
+        pthread_mutex_unlock(&claim->mutex);
+}
+
+int run_mail_send(struct files_conv *conv, struct str line, struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct buf text;
+        buf_init(&text, 64 * KIB);
+        buf_put_str(&text, line);
+        buf_putc(&text, '\n');
+        int fd = fs->open(fs, conv->dir, MAIL_PATH, O_WRONLY | O_APPEND, 0);
+        int rc = fd < 0 ? fd : text.failed ? -ENOMEM : fs_write_all(fs, fd, text.p, text.n);
+        if (fd >= 0)
+                fs->close(fs, fd);
+        buf_release(&text);
+        return rc ? error_sys(err, rc, "writing to the mailbox of the conversation's runs") : 0;
+}
+
+/* An empty mailbox: what is in it was for another run. */
+static int open_mail(struct run_claim *claim)
+{
+        const struct fs *fs = claim->fs;
+        claim->mail = fs->open(fs, claim->conv->dir, MAIL_PATH, O_RDWR | O_CREAT | O_APPEND, 0600);
+        return claim->mail < 0 ? claim->mail : fs->ftruncate(fs, claim->mail, 0);
 }
 
 int run_claim_check(struct run_claim *claim, struct steno_error *err)
@@ -273,6 +342,9 @@ static int take(
                 fs->flock(fs, claim->fd, LOCK_UN);
                 return 1;
         }
+        rc = open_mail(claim);
+        if (rc)
+                return rc;
         claim->lease = (struct run_lease){.generation = other->generation + 1};
         memcpy(claim->lease.id, id.p, id.n);
         return lease_store(fs, claim->fd, &claim->lease);
@@ -317,9 +389,8 @@ int run_claim(
                 return error_nomem(err);
         claim->conv = conv;
         claim->fs = conv->store->env->fs;
-        claim->fd = -1;
+        claim->fd = claim->mail = -1;
         pthread_mutex_init(&claim->mutex, NULL);
-        wait_init(&claim->end);
         int rc = take_in_turn(conv, id, claim, err);
         if (rc == 0) {
                 claim->beats = pthread_create(&claim->thread, NULL, keep_beating, claim) == 0;
@@ -340,8 +411,8 @@ void run_claim_release(struct run_claim *claim, bool finished)
         if (claim->beats) {
                 pthread_mutex_lock(&claim->mutex);
                 claim->ending = true;
-                pthread_cond_signal(&claim->end);
                 pthread_mutex_unlock(&claim->mutex);
+                claim->fs->write(claim->fs, claim->mail, "\n", 1); /* wakes it up */
                 pthread_join(claim->thread, NULL);
         }
         /* Readers and lists then need not look for what the run left behind. */
@@ -353,7 +424,8 @@ void run_claim_release(struct run_claim *claim, bool finished)
         }
         if (claim->fd >= 0)
                 claim->fs->close(claim->fs, claim->fd); /* lets go of the lock as well */
+        if (claim->mail >= 0)
+                claim->fs->close(claim->fs, claim->mail);
         pthread_mutex_destroy(&claim->mutex);
-        pthread_cond_destroy(&claim->end);
         free(claim);
 }
