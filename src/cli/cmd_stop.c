@@ -32,8 +32,8 @@ const struct command cmd_stop = {
     .group = GROUP_RUN,
     .usage = "RUN",
     .summary = "stops a run, wherever it is at work",
-    .detail = "The run ends as after Ctrl-C: calls that are running get an interrupted result, and\n"
-              "the history can be continued.",
+    .detail = "The run ends as after Ctrl-C: calls that are running get an interrupted result,\n"
+              "and the history can be continued.",
     .example = "steno stop run_01J...",
     .min_args = 1,
     .max_args = 1,
@@ -108,8 +108,8 @@ static int answer(struct cli *c, const struct approve_opts *o, char **argv, cons
                         code = cli_confirm(c, "let this call run");
         }
         if (rc == 0 && code == EXIT_DONE) {
-                rc = steno_run_answer(
-                    c->store, c->project, argv[0], argv[1], approval ? approval : "", !o->deny, &err);
+                rc = steno_run_answer(c->store, c->project, argv[0], argv[1],
+                    approval ? approval : "", !o->deny, &err);
                 if (rc == 0)
                         cli_say(c, "%s was %s", argv[1], o->deny ? "denied" : "allowed");
         }
@@ -129,8 +129,10 @@ static int run_approve(struct cli *c, const void *opts, int argc, char **argv)
         rc = steno_run_read(c->store, c->project, argv[0], 0, take_question, &q, &err);
         if (rc == 0 && !q.data) {
                 err.code = STENO_ENOTFOUND;
-                snprintf(err.msg, sizeof err.msg, "no call \"%.80s\" of run \"%.80s\" waits for "
-                         "permission", argv[1], argv[0]);
+                snprintf(err.msg, sizeof err.msg,
+                    "no call \"%.80s\" of run \"%.80s\" waits for "
+                    "permission",
+                    argv[1], argv[0]);
                 rc = err.code;
         }
         int code = rc < 0 ? cli_fail(c, &err) : answer(c, opts, argv, q.data);

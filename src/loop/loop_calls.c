@@ -96,6 +96,10 @@ static void object(const struct work *w, struct slot *s)
                 buf_puts(out,
                     "Not run: the arguments were cut off, because the reply reached its length "
                     "limit. Call the tool again with shorter arguments, or in several calls.");
+        else if (s->call->state == CALL_FILTERED)
+                buf_puts(out,
+                    "Not run: the endpoint's content filter ended the reply in which this "
+                    "call stands.");
         else if (steno_stop_requested(c->opt.stop))
                 buf_puts(out, "[interrupted] Stopped by the user before this call was started. It "
                               "had no effect.");

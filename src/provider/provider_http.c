@@ -267,6 +267,16 @@ static int backoff_ms(unsigned attempt)
         return ms - (int)(r % (uint32_t)(ms / 4)); /* so that many clients do not come at once */
 }
 
+/* An error that came inside of an answer with status 200, and would have had one of the statuses
+ * that are tried again. */
+static bool told_in_stream(const struct transfer *t, const struct reply_fault *fault)
+{
+        return t->status / 100 == 2 && !t->timed_out &&
+               (strcmp(fault->code, "LLM_RATE_LIMIT") == 0 ||
+                   strcmp(fault->code, "LLM_SERVER") == 0 ||
+                   strcmp(fault->code, "LLM_TIMEOUT") == 0);
+}
+
 static struct outcome judge(const struct http_client *c, const struct attempt *a,
     const struct transfer *t, const struct reply_fault *fault, unsigned attempt)
 {
@@ -274,7 +284,8 @@ static struct outcome judge(const struct http_client *c, const struct attempt *a
         if (!fault->code || a->reader->any || attempt >= c->opt.retries)
                 return no;
         bool dropped = strcmp(fault->code, "LLM_NETWORK") == 0;
-        bool told = t->status == 408 || t->status == 429 || t->status >= 500;
+        bool told =
+            t->status == 408 || t->status == 429 || t->status >= 500 || told_in_stream(t, fault);
         if (!dropped && !told)
                 return no;
         if (t->retry_after_ms > RETRY_AFTER_MAX_MS)

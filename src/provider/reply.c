@@ -63,6 +63,8 @@ static bool id_usable(const struct reply *r, const char *id)
 static enum call_state state_of(struct str args, enum reply_finish finish)
 {
         args = str_trim(args);
+        if (finish == FINISH_FILTER)
+                return CALL_FILTERED;
         if (args.n == 0)
                 return finish == FINISH_LENGTH ? CALL_CUT : CALL_OK;
         if (args.p[0] == '{' && json_valid(args.p, args.n, NULL))

@@ -28,9 +28,10 @@ void reply_fault_http(struct reply_fault *f, long status, struct str body);
 bool reply_fault_json(struct reply_fault *f, long status, struct str json);
 
 enum call_state {
-        CALL_OK,      /* arguments are a JSON object, or nothing at all */
-        CALL_CUT,     /* the reply's length ran out inside the arguments: must not be run */
-        CALL_INVALID, /* arguments are not a JSON object: must not be run */
+        CALL_OK,       /* arguments are a JSON object, or nothing at all */
+        CALL_CUT,      /* the reply's length ran out inside the arguments: must not be run */
+        CALL_INVALID,  /* arguments are not a JSON object: must not be run */
+        CALL_FILTERED, /* a content filter ended the reply: must not be run, whole as it may look */
 };
 
 struct reply_call {

@@ -338,6 +338,37 @@ static void rate_limited(void **state)
         ask_end(&a);
 }
 
+#define IN_STREAM(error) SSE_HEAD "data: {\"error\":" error "}\n\n"
+
+static void error_inside_a_stream(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *answer;
+                bool again;
+        } rows[] = {
+            {IN_STREAM("{\"message\":\"slow\",\"code\":429}"), true},
+            {IN_STREAM("{\"message\":\"busy\",\"type\":\"overloaded_error\"}"), true},
+            {IN_STREAM("{\"message\":\"oops\",\"type\":\"server_error\"}"), true},
+            {IN_STREAM("{\"message\":\"gone\",\"code\":504}"), true},
+            {IN_STREAM("{\"message\":\"no such model\",\"code\":404}"), false},
+            {IN_STREAM("{\"message\":\"who\",\"type\":\"authentication_error\"}"), false},
+            {SSE_HEAD TEXT("half") "data: {\"error\":{\"message\":\"late\",\"code\":503}}\n\n",
+                false},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct server s;
+                struct ask a = {0};
+                const struct answer answers[] = {
+                    {rows[i].answer, 0, false, false}, {GOOD, 0, false, false}};
+                ask_answers(&a, &s, answers, 2, FOREVER_MS, 3);
+                if ((a.reply.fault.code == NULL) != rows[i].again)
+                        fail_msg("row %zu: %s", i, a.reply.fault.code ? a.reply.fault.code : "ok");
+                assert_int_equal(a.retries_told, rows[i].again);
+                ask_end(&a);
+        }
+}
+
 static void too_long_a_wait(void **state)
 {
         (void)state;
@@ -463,6 +494,9 @@ int main(void)
             {"a refused key is LLM_AUTH, told in the endpoint's words, never retried", unauthorized,
                 0, 0, 0},
             {"429 is asked again after Retry-After", rate_limited, 0, 0, 0},
+            {"an error inside a stream is asked again as its status would be, before the first "
+             "token",
+                error_inside_a_stream, 0, 0, 0},
             {"a Retry-After of an hour is reported instead of waited for", too_long_a_wait, 0, 0,
                 0},
             {"500 and 503 are asked again until 200", server_errors, 0, 0, 0},
