@@ -59,9 +59,23 @@ static void new_conversation(struct world *w)
         OK(steno_conv_create(w->store, NULL, id, NULL, &w->conv, &err));
 }
 
+/* The id of a message of a format that carries none itself is the caller's. */
+static const char *id_of(const char *json)
+{
+        static const char *const ids[] = {"u", "a", "k", "r"};
+        static char word[16];
+        for (size_t i = 0; i < 4; i++) {
+                snprintf(word, sizeof word, "\"id\":\"%s\"", ids[i]);
+                if (strstr(json, word))
+                        return ids[i];
+        }
+        return NULL;
+}
+
 static void append(struct world *w, const char *format, const char *json)
 {
-        struct steno_append_options opt = {.size = sizeof opt, .format = format};
+        struct steno_append_options opt = {
+            .size = sizeof opt, .format = format, .message_id = id_of(json)};
         OK(steno_append(w->conv, json, strlen(json), &opt, NULL, &err));
 }
 
@@ -170,6 +184,46 @@ static const struct row {
         "\"c1\",\"name\":\"t\",\"arguments\":\"{}\"}}]}",
         "{\"role\":\"user\",\"id\":\"r\",\"parts\":[{\"type\":\"tool-result\",\"text\":\"R\","
         "\"meta\":{\"tool_call_id\":\"c1\"}}]}"},
+    {"toolmessage2", "{\"role\":\"user\",\"id\":\"u\",\"content\":\"Q\"}",
+        "{\"role\":\"assistant\",\"id\":\"a\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}]}",
+        "{\"role\":\"assistant\",\"id\":\"k\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\","
+        "\"name\":\"t\",\"input\":{}}]}",
+        "{\"role\":\"tool\",\"id\":\"r\",\"content\":[{\"type\":\"tool-result\",\"toolCallId\":"
+        "\"c1\",\"toolName\":\"t\",\"input\":{},\"result\":{\"llmContent\":\"R\"}}]}"},
+    {"toolmessage", "{\"role\":\"user\",\"id\":\"u\",\"content\":\"Q\"}",
+        "{\"role\":\"assistant\",\"id\":\"a\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}]}",
+        "{\"role\":\"assistant\",\"id\":\"k\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\","
+        "\"name\":\"t\",\"input\":{}}]}",
+        "{\"role\":\"user\",\"id\":\"r\",\"content\":[{\"type\":\"tool_result\",\"id\":\"c1\","
+        "\"name\":\"t\",\"input\":{},\"result\":{\"llmContent\":\"R\"}}]}"},
+    /* Results stand with their calls in these three. */
+    {"chat", "{\"id\":\"u\",\"role\":\"user\",\"content\":\"Q\"}",
+        "{\"id\":\"a\",\"role\":\"assistant\",\"content\":\"A\"}",
+        "{\"id\":\"k\",\"role\":\"assistant\",\"content\":\"\",\"toolCalls\":[{\"id\":\"c1\","
+        "\"name\":\"t\",\"arguments\":\"{}\",\"state\":\"pending\"}]}",
+        NULL},
+    {"legacy", "{\"id\":\"u\",\"role\":\"user\",\"content\":\"Q\"}",
+        "{\"id\":\"a\",\"role\":\"assistant\",\"content\":\"A\"}",
+        "{\"id\":\"k\",\"role\":\"assistant\",\"content\":\"<function_call>{\\\"id\\\":\\\"c1\\\","
+        "\\\"name\\\":\\\"t\\\",\\\"arguments\\\":{}}</function_call>\"}",
+        NULL},
+    {"uimessage", "{\"id\":\"u\",\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"Q\"}]}",
+        "{\"id\":\"a\",\"role\":\"assistant\",\"parts\":[{\"type\":\"text\",\"text\":\"A\"}]}",
+        "{\"id\":\"k\",\"role\":\"assistant\",\"parts\":[{\"type\":\"tool-t\",\"toolCallId\":"
+        "\"c1\","
+        "\"state\":\"input-available\",\"input\":{}}]}",
+        NULL},
+    {"modelmessage", "{\"role\":\"user\",\"id\":\"u\",\"content\":\"Q\"}",
+        "{\"role\":\"assistant\",\"id\":\"a\",\"content\":\"A\"}",
+        "{\"role\":\"assistant\",\"id\":\"k\",\"content\":[{\"type\":\"tool-call\",\"toolCallId\":"
+        "\"c1\",\"toolName\":\"t\",\"input\":{}}]}",
+        "{\"role\":\"tool\",\"id\":\"r\",\"content\":[{\"type\":\"tool-result\",\"toolCallId\":"
+        "\"c1\",\"toolName\":\"t\",\"output\":{\"type\":\"text\",\"value\":\"R\"}}]}"},
+    {"langchain", "{\"type\":\"human\",\"data\":{\"id\":\"u\",\"content\":\"Q\"}}",
+        "{\"type\":\"ai\",\"data\":{\"id\":\"a\",\"content\":\"A\"}}",
+        "{\"type\":\"ai\",\"data\":{\"id\":\"k\",\"content\":\"\",\"tool_calls\":[{\"name\":\"t\","
+        "\"args\":{},\"id\":\"c1\",\"type\":\"tool_call\"}]}}",
+        "{\"type\":\"tool\",\"data\":{\"id\":\"r\",\"content\":\"R\",\"tool_call_id\":\"c1\"}}"},
 };
 
 #define EACH_ROW(r) for (const struct row *r = rows; r < rows + sizeof rows / sizeof *rows; r++)
@@ -219,6 +273,8 @@ static void a_result_that_nobody_commented_goes_on(void **state)
         struct world *w = *state;
         EACH_ROW(r)
         {
+                if (!r->result)
+                        continue;
                 new_conversation(w);
                 append(w, r->format, r->user);
                 append(w, r->format, r->call);
@@ -325,6 +381,36 @@ static void each_way_a_run_can_end(void **state)
         }
 }
 
+/* A run that died while its reply was arriving, or right behind it; others may write meanwhile. */
+static void a_run_that_died_goes_on(void **state)
+{
+        struct world *w = *state;
+        EACH_ROW(r)
+        {
+                for (int others = 0; others < 2; others++) {
+                        struct steno_run *run;
+                        static const char HALF[] = "{\"messageId\":\"half\",\"text\":\"HALF\"}";
+                        static const char ASKED[] = "{\"messageId\":\"half\",\"after\":1}";
+                        new_conversation(w);
+                        append(w, r->format, r->user);
+                        OK(steno_run_begin(w->conv, NULL, "chat", &run, &err));
+                        OK(steno_run_event(
+                            run, "request", ASKED, strlen(ASKED), STENO_PROCESS, NULL, &err));
+                        OK(steno_run_event(
+                            run, "message", HALF, strlen(HALF), STENO_PROCESS, NULL, &err));
+                        if (others)
+                                append(w, "openai", "{\"role\":\"user\",\"content\":\"OTHER\"}");
+                        steno_run_close(run);
+                        goes_on(w, r->format);
+                        const char *seen = view(w, "openai");
+                        const char *half = strstr(seen, "HALF");
+                        if (!half || !strstr(half, "GONE ON") ||
+                            (others && !strstr(half, "OTHER")) || strstr(half + 4, "HALF"))
+                                fail_msg("%s: %s", r->format, seen);
+                }
+        }
+}
+
 static void the_finish_reason_is_stored_and_not_sent(void **state)
 {
         struct world *w = *state;
@@ -402,6 +488,7 @@ int main(void)
             T(what_took_the_place_of_a_reply_decides),
             T(an_empty_conversation_is_refused),
             T(each_way_a_run_can_end),
+            T(a_run_that_died_goes_on),
             T(the_finish_reason_is_stored_and_not_sent),
             T(an_old_reply_has_the_reason_of_its_run),
             T(messages_off_the_context_do_not_count),
