@@ -17,6 +17,15 @@ struct fit {
         const struct rules *rules;
         struct arena *arena;
         struct writer_seen asked, approved; /* ids of requests for approval */
+        /* of the message at hand */
+        size_t left, texts;      /* parts that stay, and texts among them */
+        struct server_use *uses; /* calls that the provider runs itself */
+        size_t use_count;
+};
+
+struct server_use {
+        struct str id;
+        size_t at; /* among the parts */
 };
 
 static const char REFUSED[] = "the provider does not take it: a note stands in its place";
@@ -411,18 +420,28 @@ static int fit_media(struct fit *f, struct message *m, bool *touched)
 static int drop_parts(struct fit *f, struct message *m, bool *touched,
     bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *why)
 {
-        for (size_t i = 0; i < m->count;) {
-                if (!drop(f, m, &m->parts[i])) {
-                        i++;
+        static const char *const names[] = {"text", "image", "audio", "file", "call", "result",
+            "thinking", "redacted_thinking", "refusal", "part"};
+        bool *gone = NULL;
+        f->left = m->count;
+        f->texts = message_count(m, PART_TEXT);
+        for (size_t i = 0; i < m->count; i++) {
+                if (!drop(f, m, &m->parts[i]))
                         continue;
-                }
-                static const char *const names[] = {"text", "image", "audio", "file", "call",
-                    "result", "thinking", "redacted_thinking", "refusal", "part"};
                 writing_lose(f->w, m, names[m->parts[i].kind], why);
-                if (!own_parts(f, m, touched))
+                if (!gone)
+                        gone = arena_zalloc(f->arena, m->count * sizeof *gone);
+                if (!gone)
                         return STENO_ENOMEM;
-                message_drop_part(m, i);
+                gone[i] = true;
+                f->left--;
+                f->texts -= m->parts[i].kind == PART_TEXT;
         }
+        if (!gone)
+                return 0;
+        if (!own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        message_drop_parts(m, gone);
         return 0;
 }
 
@@ -545,11 +564,24 @@ static bool is_server_orphan(struct fit *f, const struct message *m, const struc
             !is_server_result(f, p))
                 return false;
         struct str id = opaque_member(f, p, "tool_use_id");
-        for (const struct part *q = m->parts; q < p; q++)
-                if (str_is(opaque_member(f, q, "type"), "server_tool_use") &&
-                    str_eq(opaque_member(f, q, "id"), id))
+        for (size_t i = 0; i < f->use_count && m->parts + f->uses[i].at < p; i++)
+                if (str_eq(f->uses[i].id, id))
                         return false;
         return true;
+}
+
+/* Finds them once: there may be many results. */
+static int find_server_uses(struct fit *f, const struct message *m)
+{
+        f->use_count = 0;
+        if (f->w->format != &format_anthropic || m->origin != f->w->format)
+                return 0;
+        f->uses = arena_alloc(f->arena, (m->count + 1) * sizeof *f->uses);
+        for (size_t i = 0; f->uses && i < m->count; i++)
+                if (str_is(opaque_member(f, &m->parts[i], "type"), "server_tool_use"))
+                        f->uses[f->use_count++] =
+                            (struct server_use){opaque_member(f, &m->parts[i], "id"), i};
+        return f->uses ? 0 : STENO_ENOMEM;
 }
 
 /* Thinking and signatures are worth something only where they were made. */
@@ -710,12 +742,10 @@ static int fit_placeholders(struct fit *f, struct history *h)
 
 static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)
 {
-        (void)f;
-        if (p->kind != PART_TEXT || p->text.n || m->count < 2)
+        if (p->kind != PART_TEXT || p->text.n || f->left < 2)
                 return false;
         /* Alone beside calls it is what formats write for nothing, and writers leave it out. */
-        return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) ||
-               message_count(m, PART_TEXT) > 1;
+        return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) || f->texts > 1;
 }
 
 static bool is_empty_child(const struct part *p)
@@ -1001,6 +1031,7 @@ static int fit_message(struct fit *f, struct message *m)
                 f, m, &touched, is_stray_approval, "it answers no request, or a second time") ||
             drop_parts(f, m, &touched, is_misplaced, "only the assistant may say it") ||
             drop_parts(f, m, &touched, is_bad_server_call, "no call that the provider made") ||
+            find_server_uses(f, m) ||
             drop_parts(f, m, &touched, is_server_orphan, "its call does not stand before it") ||
             drop_parts(f, m, &touched, is_nothing, "an empty text, which the provider refuses"))
                 return STENO_ENOMEM;

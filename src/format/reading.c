@@ -5,16 +5,18 @@
 
 #include "format/blocks.h"
 
-static void add_extra(
+/* Appends to a list and returns its new end, so that a caller with many need not walk it again. */
+static struct extra **add_extra(
     struct reading *r, struct extra **list, struct str key, struct str value, bool inner)
 {
         struct extra *x = arena_zalloc(r->arena, sizeof *x);
-        if (!x)
-                return;
-        *x = (struct extra){.key = key, .value = value, .inner = inner};
         while (*list)
                 list = &(*list)->next;
+        if (!x)
+                return list;
+        *x = (struct extra){.key = key, .value = value, .inner = inner};
         *list = x;
+        return &x->next;
 }
 
 static void drop_extra(struct extra **list, const char *key)
@@ -37,6 +39,19 @@ static int find_key(const struct json *j, json_ref key, const char *const *keys)
         return -1;
 }
 
+/* A member whose value has no field: it stays what it is. Returns the list's end likewise. */
+static struct extra **keep(
+    struct reading *r, struct extra **list, const char *key, json_ref v, bool inner)
+{
+        size_t n = strlen(key);
+        char *token = arena_alloc(r->arena, n + 2);
+        if (!token)
+                return list;
+        token[0] = token[n + 1] = '"';
+        memcpy(token + 1, key, n);
+        return add_extra(r, list, str_span(token, n + 2), json_raw(r->j, v), inner);
+}
+
 void reading_members(struct reading *r, json_ref obj, const char *const *keys, json_ref *found,
     struct extra **extras, bool inner)
 {
@@ -50,11 +65,11 @@ void reading_members(struct reading *r, json_ref obj, const char *const *keys, j
                 json_ref v = json_value(j, key);
                 int i = find_key(j, key, keys);
                 if (i < 0) {
-                        add_extra(r, extras, json_raw(j, key), json_raw(j, v), inner);
+                        extras = add_extra(r, extras, json_raw(j, key), json_raw(j, v), inner);
                         continue;
                 }
                 if (found[i] != JSON_NONE)
-                        reading_keep(r, extras, keys[i], found[i], inner);
+                        extras = keep(r, extras, keys[i], found[i], inner);
                 found[i] = v;
         }
 }
@@ -74,15 +89,8 @@ struct str reading_raw(struct reading *r, json_ref v)
 
 void reading_keep(struct reading *r, struct extra **extras, const char *key, json_ref v, bool inner)
 {
-        if (v == JSON_NONE)
-                return;
-        size_t n = strlen(key);
-        char *token = arena_alloc(r->arena, n + 2);
-        if (!token)
-                return;
-        token[0] = token[n + 1] = '"';
-        memcpy(token + 1, key, n);
-        add_extra(r, extras, str_span(token, n + 2), json_raw(r->j, v), inner);
+        if (v != JSON_NONE)
+                keep(r, extras, key, v, inner);
 }
 
 struct str reading_string_or_keep(

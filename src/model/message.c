@@ -26,19 +26,21 @@ void message_set_arguments(struct message *m, struct part *call, struct str raw)
         message_touch(m);
 }
 
-void message_drop_part(struct message *m, size_t i)
+void message_drop_parts(struct message *m, const bool *gone)
 {
-        if (m->parts[i].peer)
-                m->parts[i].peer->peer = NULL;
-        /* Peers inside the message move too. */
-        for (size_t k = 0; k < m->count; k++)
-                if (m->parts[k].peer > m->parts + i && m->parts[k].peer < m->parts + m->count)
-                        m->parts[k].peer--;
-        memmove(m->parts + i, m->parts + i + 1, (m->count - i - 1) * sizeof *m->parts);
-        m->count--;
-        for (size_t k = i; k < m->count; k++)
-                if (m->parts[k].peer)
-                        m->parts[k].peer->peer = &m->parts[k];
+        size_t kept = 0;
+        for (size_t i = 0; i < m->count; i++)
+                if (gone[i] && m->parts[i].peer)
+                        m->parts[i].peer->peer = NULL;
+        for (size_t i = 0; i < m->count; i++) {
+                if (gone[i])
+                        continue;
+                struct part *p = &m->parts[kept++];
+                *p = m->parts[i];
+                if (p->peer) /* which may be a part of this message, and move later */
+                        p->peer->peer = p;
+        }
+        m->count = kept;
         message_touch(m);
 }
 

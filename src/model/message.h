@@ -189,8 +189,9 @@ static inline void message_touch(struct message *m)
 void message_set_output(struct message *m, struct part *result, struct str string);
 /* Replaces the arguments of a call by a raw JSON value such as {}. */
 void message_set_arguments(struct message *m, struct part *call, struct str raw);
-/* Takes part `i` out; the parts behind it move, their peers follow. */
-void message_drop_part(struct message *m, size_t i);
+/* Takes out the parts for which `gone` is set (one flag each); the others close up, their peers
+ * follow. */
+void message_drop_parts(struct message *m, const bool *gone);
 
 /* Does it have a part of this kind? */
 bool message_has(const struct message *m, enum part_kind kind);

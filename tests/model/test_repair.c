@@ -183,7 +183,8 @@ static void a_dropped_part_leaves_no_peer_behind(void **state)
         build(&f, "Cab Rab");
         assert_int_equal(repair_link(&f.h, &f.arena), 0);
         struct part *a = &f.list[0].parts[0], *b = &f.list[0].parts[1];
-        message_drop_part(&f.list[1], 0);
+        const bool first[8] = {true};
+        message_drop_parts(&f.list[1], first);
         assert_null(a->peer);
         assert_ptr_equal(b->peer, &f.list[1].parts[0]);
         assert_ptr_equal(b->peer->peer, b);
