@@ -300,7 +300,9 @@ static int take_message(
         if (raw.n > MESSAGE_MAX)
                 return error_set(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
-        int rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
+        int rc = format_measure(&w->j, msg, err);
+        if (rc == 0)
+                rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
         if (rc)
                 return rc;
         if (str_is(e->about.role, "assistant"))

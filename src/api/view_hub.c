@@ -253,6 +253,27 @@ static int give_ids(struct view_hub *v, const struct about *a, struct message *m
         return message_give_ids(m, &ids, &v->arena);
 }
 
+/* A message that an older version took and that has more parts or values than a view can afford. */
+static int add_opaque(struct view_hub *v, const struct feed_item *item, struct message *to)
+{
+        static const char NOTE[] = "[This message has too many parts or values for this view. The "
+                                   "view stored has all of it.]";
+        struct part *p = arena_zalloc(&v->arena, sizeof *p);
+        if (!p)
+                return error_nomem(v->err);
+        *p = (struct part){.kind = PART_TEXT, .text = STR(NOTE)};
+        *to = (struct message){.seq = item->seq,
+            .role = str_is(item->about->role, "assistant") ? ROLE_ASSISTANT : ROLE_USER,
+            .shape = SHAPE_STRING,
+            .parts = p,
+            .count = 1};
+        view_report_loss(v->report, item->seq, STR("content"), "too many parts or values");
+        set_id(v, item, to);
+        v->items[v->h.count++] =
+            (struct hub_item){.seq = item->seq, .id = arena_dup(&v->arena, item->id)};
+        return v->arena.failed ? error_nomem(v->err) : 0;
+}
+
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
 {
         struct carry_out carried;
@@ -276,6 +297,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
                 rc = format_read_message(from, &v->tape, 0, item->seq, &v->arena, to, v->err);
         if (rc == STENO_ENOMEM)
                 return rc;
+        if (from && rc == STENO_ELIMIT)
+                return add_opaque(v, item, to);
         if (!from || rc) {
                 /* Of a format that this build does not know, or no longer takes. */
                 view_report_damage(v->report, item->seq, item->seq);

@@ -155,6 +155,10 @@ INLINE enum outcome walk_string(struct walk *w, const char **pp, bool *escaped)
 static bool tape_grow(struct json *j)
 {
         uint64_t cap = j->cap ? (uint64_t)j->cap * 2 : 64;
+        /* A value and what separates it from the next are two bytes at least. */
+        uint64_t most = j->size / 2 + 2;
+        if (cap > most && most > j->cap)
+                cap = most;
         if (cap > UINT32_MAX)
                 cap = UINT32_MAX;
         if (cap == j->cap)

@@ -28,6 +28,10 @@
 #define TITLE_MAX (4 * KIB)
 #define META_MAX (1 * MIB) /* meta.json */
 #define CALLS_MAX 1024     /* tool calls of one message */
+/* What a view makes of a message costs a few hundred bytes for each part and a few dozen for each
+ * value, so that a small body could take much memory. */
+#define PARTS_MAX 10000            /* of one message, calls included */
+#define MESSAGE_VALUES_MAX 1000000 /* JSON values of one message, keys included */
 
 /* A log line; tokens beyond TOKEN_INLINE_MAX leave the line for artifacts/parts */
 #define LINE_MAX_BYTES (1 * MIB)

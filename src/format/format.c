@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "format/arrange.h"
 #include "format/fit.h"
 #include "format/rules.h"
@@ -75,11 +76,43 @@ const struct format *format_detect(const struct json *j, json_ref list)
         return best;
 }
 
+/* The parts of a list. Those that hold parts of their own (results, thinking, items of a carrier)
+ * have them in members with these names in every format. */
+static size_t count_parts(const struct json *j, json_ref list)
+{
+        static const char *const INNER[] = {"content", "parts", "output", "summary"};
+        size_t n = json_type(j, list) == JSON_ARRAY ? json_count(j, list) : 0;
+        for (json_ref e = n && n <= PARTS_MAX ? json_child(j, list) : JSON_NONE; e != JSON_NONE;
+             e = json_next(j, list, e)) {
+                for (size_t i = 0; i < sizeof INNER / sizeof *INNER; i++)
+                        n += json_count(j, json_get(j, e, INNER[i]));
+        }
+        return n;
+}
+
+int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
+{
+        size_t parts = 0, values = msg < j->count ? j->nodes[msg].next - msg : 0;
+        if (values > MESSAGE_VALUES_MAX)
+                return error_set(err, STENO_ELIMIT, "%zu JSON values; a message has at most %d",
+                    values, MESSAGE_VALUES_MAX);
+        if (json_type(j, msg) != JSON_OBJECT)
+                return 0;
+        for (json_ref key = json_child(j, msg); key != JSON_NONE; key = json_next_key(j, msg, key))
+                parts += count_parts(j, json_value(j, key));
+        return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
+                                       "%zu parts; a message has at most %d", parts, PARTS_MAX)
+                                 : 0;
+}
+
 int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
     struct arena *arena, struct message *out, struct steno_error *err)
 {
         struct about about;
-        int rc = f->describe(j, msg, arena, &about, err);
+        int rc = format_measure(j, msg, err);
+        if (rc)
+                return rc;
+        rc = f->describe(j, msg, arena, &about, err);
         if (rc)
                 return rc;
         *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(j, msg)};

@@ -143,6 +143,9 @@ void format_names(char *names, size_t size);
 int format_read_history(const struct format *f, const struct json *j, json_ref list,
     struct arena *arena, struct history *out, struct steno_error *err);
 
+/* Has it no more parts and values than a message may have (limits.h)? 0 or STENO_ELIMIT. */
+int format_measure(const struct json *j, json_ref msg, struct steno_error *err);
+
 /* One message, checked and read. */
 int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
     struct arena *arena, struct message *out, struct steno_error *err);
