@@ -11,7 +11,9 @@
 #include "exec/exec_args.h"
 
 #define BAR "  │ "
+#define BROKEN_BAR "  ┆ "
 #define BAR_COLUMNS 4
+#define BLANK_ROWS 2 /* more of them are counted, not shown */
 #define ROWS 5
 #define SECTION_ROWS 2
 
@@ -131,42 +133,100 @@ void callview_put_row(struct buf *b, const char *tool, struct str args, unsigned
         buf_release(&safe);
 }
 
-static void put_barred(struct buf *b, struct str safe)
+/* Rows of a call that is asked about. Each row that belongs to it begins with a bar, and one that
+ * goes on where the terminal's width ended the row before it begins with a broken bar: nothing that
+ * a model writes can look like the end of the call. */
+struct whole {
+        struct buf *b;
+        unsigned columns;
+        uint64_t rows;
+        uint64_t blank; /* rows of nothing that wait to be counted */
+};
+
+static bool is_blank(struct str row)
+{
+        for (size_t i = 0; i < row.n; i++)
+                if (row.p[i] != ' ' && row.p[i] != '\t')
+                        return false;
+        return true;
+}
+
+static void put_blanks(struct whole *w)
+{
+        if (w->blank > BLANK_ROWS)
+                buf_printf(w->b, "  ⋮ %llu blank rows\n", (unsigned long long)w->blank);
+        for (uint64_t i = 0; w->blank <= BLANK_ROWS && i < w->blank; i++)
+                buf_puts(w->b, BAR "\n");
+        w->blank = 0;
+}
+
+static void put_whole_row(struct whole *w, const char *bar, struct str row)
+{
+        w->rows++;
+        if (is_blank(row)) {
+                w->blank++;
+                return;
+        }
+        put_blanks(w);
+        buf_puts(w->b, bar);
+        buf_put_str(w->b, row);
+        buf_putc(w->b, '\n');
+}
+
+/* Every line, in rows that fit: the terminal itself never wraps one. */
+static void put_barred(struct whole *w, struct str safe)
 {
         do {
-                buf_puts(b, BAR);
-                buf_put_str(b, next_line(&safe));
-                buf_putc(b, '\n');
+                struct str line = next_line(&safe);
+                const char *bar = BAR;
+                do {
+                        size_t n = term_fit(line, w->columns - BAR_COLUMNS);
+                        if (n == 0 || n > line.n)
+                                n = line.n;
+                        put_whole_row(w, bar, str_span(line.p, n));
+                        line = str_span(line.p + n, line.n - n);
+                        bar = BROKEN_BAR;
+                } while (line.n > 0);
         } while (safe.n > 0);
+        put_blanks(w);
 }
 
 /* Where, how, and how long a command may run. */
-static void put_circumstances(struct buf *b, struct str args)
+static void put_circumstances(struct whole *w, struct str args)
 {
         struct exec_args a;
+        struct buf raw, safe;
         if (exec_args_parse(&a, args, NULL) != 0)
                 return;
         if (a.shell)
-                buf_puts(b, "  as a script of /bin/sh\n");
+                buf_puts(w->b, "  as a script of /bin/sh\n");
         if (a.directory) {
-                buf_puts(b, "  in ");
-                text_for_terminal(b, str_of(a.directory), false);
-                buf_putc(b, '\n');
+                buf_init(&raw, 0);
+                buf_init(&safe, 0);
+                put_word(&raw, a.directory);
+                text_for_terminal(&safe, buf_str(&raw), false);
+                buf_puts(w->b, "  in the directory\n");
+                put_barred(w, buf_str(&safe));
+                buf_release(&raw);
+                buf_release(&safe);
         }
         if (a.seconds)
-                buf_printf(b, "  for at most %llu s\n", (unsigned long long)a.seconds);
+                buf_printf(w->b, "  for at most %llu s\n", (unsigned long long)a.seconds);
         exec_args_release(&a);
 }
 
-void callview_put_whole(struct buf *b, const char *tool, struct str args)
+void callview_put_whole(struct buf *b, const char *tool, struct str args, unsigned columns)
 {
         struct buf safe;
+        struct whole w = {.b = b, .columns = columns > 20 ? columns : 80};
         buf_init(&safe, 0);
         callview_put(&safe, tool, args);
-        put_barred(b, buf_str(&safe));
+        put_barred(&w, buf_str(&safe));
         buf_release(&safe);
         if (strcmp(tool, "execute_command") == 0)
-                put_circumstances(b, args);
+                put_circumstances(&w, args);
+        if (w.rows > 1)
+                buf_printf(b, "  (%llu rows in all)\n", (unsigned long long)w.rows);
 }
 
 /* ---- results ---- */

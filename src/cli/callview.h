@@ -16,8 +16,10 @@ void callview_put(struct buf *b, const char *tool, struct str args);
 /* The same in one row of at most `columns`, cut with an ellipsis. */
 void callview_put_row(struct buf *b, const char *tool, struct str args, unsigned columns);
 
-/* The whole of it for a question about permission: each line behind a bar, nothing left out. */
-void callview_put_whole(struct buf *b, const char *tool, struct str args);
+/* The whole of it for a question about permission, in rows of a terminal of `columns` (0: 80): each
+ * row behind a bar, those of a line that goes on behind a broken one; runs of blank rows are
+ * counted. */
+void callview_put_whole(struct buf *b, const char *tool, struct str args, unsigned columns);
 
 /* A result's first rows, each behind a bar; of a stub some rows of each section, of a search its
  * matches. `sgr` may be NULL. */

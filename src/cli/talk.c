@@ -98,7 +98,7 @@ static void put_question(
         buf_printf(b, "%s? May ", bold);
         text_for_terminal(b, str_of(r->tool), false);
         buf_printf(b, " run this?%s\n", plain);
-        callview_put_whole(b, r->tool, str_span(r->args, r->args_n));
+        callview_put_whole(b, r->tool, str_span(r->args, r->args_n), term_width());
         buf_printf(b, "%s  [y]es, [a]lways this exact call, [N]o:%s ", bold, plain);
 }
 
