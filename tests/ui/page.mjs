@@ -418,6 +418,41 @@ scenario("a tool call waits for permission with its exact command, and runs when
   assert((await w.page.textContent(".tool-body")).includes("it ran; $(really)"), "its output");
   await w.close();
 });
+scenario("a call is allowed only where it has the focus and was seen to its end, with every argument shown", async () => {
+  const id = await server.conversation("Hidden", []);
+  const shell = `ls -l${"\n".repeat(60)}rm -rf hidden`;
+  model.calls("execute_command", { shell, directory: "far/away", timeout_seconds: 5000 });
+  model.says("Then not.");
+  const w = await openWindow(server, { path: talkPath(id) });
+  await w.page.waitForSelector("#composer");
+  await say(w, "Look");
+  await w.page.waitForSelector("[data-status=asking] .command");
+  const shown = await w.page.innerText("[data-status=asking] .approval");
+  for (const part of ["ls -l", "59 blank lines", "rm -rf hidden", "far/away", "5000"]) assert(shown.includes(part), `${part} in ${shown}`);
+  // The key does nothing while something else has the focus.
+  await w.page.evaluate(() => document.activeElement?.blur());
+  await w.page.keyboard.press("a");
+  await w.page.keyboard.press("d");
+  equal((await statuses(w)).join(), "asking");
+  await w.page.focus("[data-status=asking]");
+  await w.page.keyboard.press("d");
+  await until("denied", async () => (await statuses(w)).join() === "denied");
+  // One whose end is below the fold cannot be allowed before it was scrolled to.
+  model.calls("execute_command", { shell: Array.from({ length: 300 }, (_, i) => `echo line ${i}`).join("\n") + "; true" });
+  model.says("Thank you.");
+  await say(w, "Again");
+  await w.page.waitForSelector("[data-status=asking] [data-act=approve]");
+  equal(await w.page.isDisabled("[data-status=asking] [data-act=approve]"), true);
+  await w.page.focus("[data-status=asking]");
+  await w.page.keyboard.press("a");
+  equal((await statuses(w)).at(-1), "asking");
+  await w.page.evaluate(() => document.querySelector("[data-status=asking] .end").scrollIntoView());
+  await w.page.waitForSelector("[data-status=asking] [data-act=approve]:not(:disabled)");
+  await w.page.focus("[data-status=asking]");
+  await w.page.keyboard.press("a");
+  await until("done", async () => (await statuses(w)).at(-1) === "done");
+  await w.close();
+});
 scenario("a denied call is shown as denied, and the model is told", async () => {
   const id = await server.conversation("Denial", []);
   model.calls("execute_command", { shell: "rm -rf everything" });

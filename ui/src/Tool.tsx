@@ -1,9 +1,9 @@
 // A tool call: one line that says how it went, and everything behind it.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { get } from "./api";
 import type { Conversation } from "./conversation";
-import { bytes, duration, plural, utf8Size } from "./format";
+import { bytes, count, duration, plural, utf8Size } from "./format";
 import type { Call, Ref } from "./history";
 import { go, hrefOf } from "./route";
 import { answerCall } from "./run";
@@ -153,22 +153,38 @@ function FollowLink({ call, conversation }: { call: Call; conversation: Conversa
   return <p><button type="button" class="button" data-follow={call.id} onClick={() => void find().catch((e) => { note.value = e.message; })}>Follow its output</button> <span class="quiet">{note}</span></p>;
 }
 
+// Runs of blank lines are counted, so that nothing hides behind them.
+function Exactly({ text }: { text: string }) {
+  const pieces = text.split(/\n((?:[^\S\n]*\n){3,})/);
+  return <>{pieces.map((t, i) => (i % 2 ? <span key={i} class="odd">{`⋮ ${count(t.split("\n").length - 1)} blank lines`}</span> : <span key={i}>{i ? "\n" : ""}{show(t)}{i < pieces.length - 1 ? "\n" : ""}</span>))}</>;
+}
+
+// A call that waits for permission: every argument stands here, and it can be allowed once its end has
+// been on the screen.
 function Approval({ call, conversation }: { call: Call; conversation: Conversation }) {
   const problem = useSignal("");
   const busy = useSignal(false);
+  const seen = useSignal(false);
+  const end = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const watch = new IntersectionObserver((all) => { if (all.some((e) => e.isIntersecting)) seen.value = true; });
+    if (end.current) watch.observe(end.current);
+    return () => watch.disconnect();
+  }, [call.id, call.approval]);
   const run = conversation.run.value;
   const answer = async (yes: boolean) => {
+    if (yes && !seen.value) return;
     busy.value = true;
     try { if (run) await answerCall(run.id, call, yes); } catch (e) { problem.value = (e as Error).message; busy.value = false; }
   };
   const command = commandOf(call);
   return <div class="approval" role="group" aria-label="Permission">
     <p>The model wants to run this, exactly as it stands here:</p>
-    <pre class="command" tabIndex={0} aria-label="Command"><Long text={command} most={20_000} /></pre>
-    {command !== call.arguments && <details><summary>Arguments, byte for byte · {plural(utf8Size(call.arguments), "byte")}</summary>
-      <pre class="command" tabIndex={0} aria-label="Arguments, byte for byte"><Long text={call.arguments} most={20_000} /></pre></details>}
+    {command !== call.arguments && <pre class="command" tabIndex={0} aria-label="Command"><Exactly text={command} /></pre>}
+    <p class="quiet">{plain(call.name)}, arguments byte for byte · {plural(utf8Size(call.arguments), "byte")}</p>
+    <pre class="command" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={call.arguments} /><i ref={end} class="end" /></pre>
     <p class="buttons">
-      <button type="button" class="primary" data-act="approve" disabled={busy.value} onClick={() => void answer(true)}>Allow once</button>
+      <button type="button" class="primary" data-act="approve" disabled={busy.value || !seen.value} title={seen.value ? undefined : "Scroll to the end of the arguments first"} onClick={() => void answer(true)}>Allow once</button>
       <button type="button" class="danger" data-act="deny" disabled={busy.value} onClick={() => void answer(false)}>Deny</button>
       <span role="alert">{problem}</span>
     </p>

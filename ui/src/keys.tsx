@@ -11,7 +11,7 @@ const KEYS: [string, string][] = [
   ["e  E", "next, previous error"], ["n  N", "next, previous match; in a transcript: next, previous tool call"],
   ["/", "search in the output, or filter the conversations"], [":", "go to a line"],
   ["g  G", "to the start, to the end"], ["[  ]", "previous, next conversation"],
-  ["c", "write a message"], ["a  d", "allow, deny what waits for permission"], ["s", "stats"], ["Esc", "back"], ["?", "this help"],
+  ["c", "write a message"], ["a  d", "allow, deny the block, where it waits for permission and was seen to its end"], ["s", "stats"], ["Esc", "back"], ["?", "this help"],
 ];
 
 export function Help() {
@@ -59,6 +59,7 @@ function neighbour(by: 1 | -1) {
 
 const act = (what: string) => document.getElementById("lines")?.dispatchEvent(new CustomEvent("steno-act", { detail: what }));
 const inBlock = (selector: string) => (document.activeElement?.closest("[data-row]")?.querySelector<HTMLElement>(selector) ?? null);
+const inAsking = (selector: string) => (document.activeElement?.closest("[data-status=asking]")?.querySelector<HTMLElement>(selector) ?? null);
 
 function inOutput(key: string): boolean {
   const acts: Record<string, string> = { j: "down", k: "up", g: "start", G: "end", n: "next", N: "previous", e: "error", E: "error-back" };
@@ -83,8 +84,9 @@ function inTranscript(key: string): boolean {
     case "G": document.getElementById("transcript")?.dispatchEvent(new Event("steno-end")); return true;
     case "o": inBlock("[data-full], [data-follow]")?.click(); return true;
     case "c": return focusOn("composer");
-    case "a": document.querySelector<HTMLElement>("[data-act=approve]")?.click(); return true;
-    case "d": document.querySelector<HTMLElement>("[data-act=deny]")?.click(); return true;
+    // Only the call that has the focus: one that is off the screen must not be answered.
+    case "a": inAsking("[data-act=approve]:not(:disabled)")?.click(); return true;
+    case "d": inAsking("[data-act=deny]")?.click(); return true;
     case "Enter": {
       const row = document.activeElement as HTMLElement | null;
       if (!row?.matches("[data-row]")) return false;
