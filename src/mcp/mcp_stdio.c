@@ -316,7 +316,7 @@ static void judge_line(struct stdio *s)
         struct mcp_stream look;
         mcp_stream_init(&look, NULL, NULL);
         mcp_stream_feed(&look, s->line.p, s->line.n);
-        bool answer = look.failed == 0 && !look.has_method && (look.has_result || look.has_error);
+        bool answer = !look.has_method && (look.has_result || look.has_error);
         pthread_mutex_lock(&s->lock);
         bool alone = s->waiters && !s->waiters->next && !s->deserted;
         struct waiter *w = look.has_id ? waiter_of(s, look.id) : alone ? s->waiters : NULL;
@@ -602,7 +602,7 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
                 send_line(s, buf_str(&b), time_monotonic_ms() + TICK_MS, NULL, NULL);
                 buf_release(&b);
         }
-        delist(s, &w, rc == 0 || !sent);
+        delist(s, &w, rc == 0 || !sent || w.why.code);
         return rc;
 }
 

@@ -231,7 +231,7 @@ static void take_key(struct mcp_stream *s)
         s->has_error = s->has_error || at(s, MESSAGE, "error");
         if (at(s, RESULT, "structuredContent") && strcmp(s->level[MESSAGE].key, "result") == 0) {
                 begin_part(s);
-                s->in_structured = true;
+                s->in_structured = s->has_content = true;
         }
 }
 
@@ -276,6 +276,9 @@ static void open_level(struct mcp_stream *s, bool object)
                 s->level[s->depth].key[0] = '\0';
         }
         s->is_key = object;
+        if (s->depth == CONTENT && !object && strcmp(s->level[MESSAGE].key, "result") == 0 &&
+            strcmp(s->level[RESULT].key, "content") == 0)
+                s->has_content = true;
 }
 
 static void close_level(struct mcp_stream *s)
@@ -383,6 +386,10 @@ int mcp_stream_finish(
                 s->failed = STENO_EPROTO;
         if (s->failed == STENO_EPROTO)
                 return error_set(err, STENO_EPROTO, "its answer is not JSON-RPC, or broke off");
+        if (s->failed == 0 && s->has_id && s->id != id)
+                return error_set(err, STENO_EPROTO, "its answer is to another request");
+        if (s->failed == 0 && s->has_result && !s->has_content)
+                return error_set(err, STENO_EPROTO, "the result has no content");
         if (s->failed)
                 return error_set(err, s->failed, "its answer could not be stored");
         struct jsonw w = jsonw_to(answer);

@@ -51,6 +51,7 @@ struct mcp_stream {
         uint64_t id;
         bool has_method; /* it is not an answer */
         bool has_result, has_error;
+        bool has_content; /* an array, or structured content */
         bool is_error;
         struct buf error; /* the JSON-RPC error, if it is short */
         uint64_t given;   /* bytes */

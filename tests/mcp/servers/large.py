@@ -21,6 +21,12 @@ def shapes(args, ident):
         return '{"result":{"content":[' + part, tail + more + '},"jsonrpc":"2.0","id":%d}' % ident
     if shape == "error":
         return '{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"' % ident, '"}}'
+    if shape == "no content":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"content":"' % ident, '"}}'
+    if shape == "another id":
+        return '{"result":{"content":[' + part, tail + ']},"jsonrpc":"2.0","id":%d}' % (ident + 1000)
+    if shape == "long key":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"' % ident, '":1,"content":[{"type":"text","text":"behind it"}]}}'
     if shape == "breaks off":
         return '{"jsonrpc":"2.0","id":%d,"result":{"content":[' % ident + part, '"}]'
     if shape == "nonsense":
