@@ -42,6 +42,9 @@
 #define INLINE_BYTES_DEFAULT 16384
 #define INLINE_BYTES_FLOOR 2048 /* a stub needs this much to be of use */
 
+/* What a command may print: far beyond any log that somebody reads, and far below a disk. */
+#define COMMAND_OUTPUT_MAX (1 * GIB)
+
 /* Context operations (outputs.md) */
 #define CONTEXT_LIST_DEFAULT 50
 #define CONTEXT_LIST_MAX 1000

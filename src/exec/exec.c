@@ -319,6 +319,18 @@ static void end_output(struct run *r)
         r->out = -1;
 }
 
+/* How many of `n` more bytes are kept. The first one beyond the limit ends the command. */
+static size_t within_limit(struct run *r, size_t n)
+{
+        uint64_t max = r->opt->output_max;
+        if (max == 0 || r->result->bytes + n <= max)
+                return n;
+        if (!r->result->overflowed)
+                exec_terminate(&r->process);
+        r->result->overflowed = true;
+        return (size_t)(max - r->result->bytes);
+}
+
 /* Reads once; false when nothing is there now. */
 static bool move_output(struct run *r)
 {
@@ -330,9 +342,10 @@ static bool move_output(struct run *r)
                 end_output(r);
                 return false;
         }
-        r->result->bytes += (uint64_t)n;
-        if (r->opt->sink && !r->sink_failed) {
-                r->sink_failed = r->opt->sink(r->opt->sink_ctx, r->buffer, (size_t)n);
+        size_t take = within_limit(r, (size_t)n);
+        r->result->bytes += take;
+        if (r->opt->sink && !r->sink_failed && take) {
+                r->sink_failed = r->opt->sink(r->opt->sink_ctx, r->buffer, take);
                 if (r->sink_failed)
                         exec_terminate(&r->process);
         }

@@ -67,7 +67,8 @@ struct exec_options {
          * exec_run answers STENO_EINTERRUPTED. May be NULL. */
         steno_sink sink;
         void *sink_ctx;
-        int stop_fd; /* readable: stop; -1: none */
+        uint64_t output_max; /* bytes; a command that prints more is ended; 0: no limit */
+        int stop_fd;         /* readable: stop; -1: none */
         /* Asked at least every 50 ms; true: stop. May be NULL. */
         bool (*stopped)(void *ctx);
         void *stopped_ctx;
@@ -78,6 +79,7 @@ struct exec_result {
         int signal;    /* 0 when it exited */
         bool timed_out;
         bool stopped;
+        bool overflowed; /* ended because it had printed output_max bytes, which the sink has */
         enum exec_shield shield;
         unsigned gaps; /* enum exec_gap */
         unsigned leftover;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "exec/exec.h"
 #include "exec/exec_args.h"
 
@@ -79,10 +80,22 @@ static void report_oddities(struct steno_tool_call *call, const struct exec_resu
         }
 }
 
+/* The output ends with a mark, so that nobody takes it for whole. */
+static void put_end(struct steno_tool_call *call, uint64_t bytes)
+{
+        char text[120];
+        int n = snprintf(text, sizeof(text),
+            "\n[The command was ended here, because it had printed %llu bytes.]\n",
+            (unsigned long long)bytes);
+        to_call(call, text, (size_t)n);
+}
+
 static int conclude(struct steno_tool_call *call, const struct exec_result *r, uint64_t limit,
     struct tool_result *result, struct steno_error *err)
 {
         report_oddities(call, r);
+        if (r->overflowed)
+                put_end(call, r->bytes);
         result->has_exit = r->signal == 0;
         result->exit_code = r->exit_code;
         result->signal = r->signal;
@@ -122,6 +135,7 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
                 struct exec_options opt = {.timeout_ms = limit,
                     .sink = to_call,
                     .sink_ctx = call,
+                    .output_max = COMMAND_OUTPUT_MAX,
                     .stop_fd = steno_stop_fd(call->stop),
                     .stopped = call_is_over,
                     .stopped_ctx = call};

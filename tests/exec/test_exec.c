@@ -488,6 +488,29 @@ static void a_time_out_ends_the_command(void **state)
         trial_release(&t);
 }
 
+static void a_command_that_prints_without_end_is_ended_at_the_limit(void **state)
+{
+        (void)state;
+        static const char *const forms[] = {
+            "yes", "trap '' TERM; yes & yes; wait", "printf 12345678"};
+        static const uint64_t limits[] = {1, 4096, 1000000};
+
+        for (size_t i = 0; i < 3; i++) {
+                for (size_t k = 0; k < 3; k++) {
+                        struct trial t;
+                        trial_init(&t);
+                        t.opt.output_max = limits[k];
+                        t.spec.shell = forms[i];
+                        assert_int_equal(trial_run(&t), 0);
+                        bool small = i == 2 && limits[k] >= 8;
+                        assert_int_equal(t.result.overflowed, !small);
+                        assert_int_equal(t.result.bytes, small ? 8 : limits[k]);
+                        assert_int_equal(strlen(trial_text(&t)), t.result.bytes);
+                        trial_release(&t);
+                }
+        }
+}
+
 static void a_command_that_ignores_sigterm_is_killed_after_the_grace(void **state)
 {
         (void)state;
@@ -769,6 +792,7 @@ int main(void)
             cmocka_unit_test(a_child_works_as_usual_around_a_hidden_directory),
             cmocka_unit_test(landlock_alone_hides_a_directory),
             cmocka_unit_test(a_time_out_ends_the_command),
+            cmocka_unit_test(a_command_that_prints_without_end_is_ended_at_the_limit),
             cmocka_unit_test(a_command_that_ignores_sigterm_is_killed_after_the_grace),
             cmocka_unit_test(a_stop_ends_the_whole_tree_however_it_detached),
             cmocka_unit_test(a_stop_descriptor_stops_it_too),
