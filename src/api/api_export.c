@@ -235,7 +235,7 @@ static int export_one(struct exporting *x, const struct chosen *c)
                 bundle_release(&b);
         }
         if (rc && rc != STENO_EINTERRUPTED && rc != STENO_ENOMEM)
-                error_prefix(x->err, rc, files_conv_id(conv));
+                error_prefix(x->err, rc, "%s", files_conv_id(conv));
         buf_release(&transcript);
         files_conv_release(conv);
         return rc;

@@ -321,7 +321,7 @@ static int verify(struct importing *m, const struct arrival *a, uint32_t number)
         rc = bundle_verify(conv, m->trusted, m->err);
         files_conv_close_aside(conv);
         return rc == STENO_EPROTO || rc == STENO_ECORRUPT || rc == STENO_ELIMIT
-                   ? error_prefix(m->err, STENO_EPROTO, a->id)
+                   ? error_prefix(m->err, STENO_EPROTO, "%s", a->id)
                    : rc;
 }
 

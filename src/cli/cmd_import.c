@@ -155,7 +155,8 @@ static void print_changes(struct cli *c, const struct json *j)
                 out_str(&c->out, json_inner(j, json_get(j, e, "state")));
                 out_puts(&c->out, "  ");
                 out_text(&c->out, buf_str(&id));
-                out_printf(&c->out, "  %llu records  ", (unsigned long long)seq);
+                out_printf(&c->out, "  %llu %s  ", (unsigned long long)seq,
+                    seq == 1 ? "record" : "records");
                 out_text(&c->out, buf_str(&path));
                 out_puts(&c->out, "\n");
                 buf_release(&id);

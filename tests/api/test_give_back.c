@@ -56,9 +56,7 @@ static size_t pick_size(struct game *g)
 /* A text of n bytes; one of more than `hides` has the marker in its middle. */
 static void put_text(struct game *g, struct buf *out, size_t n, size_t hides, char marker[32])
 {
-        static const char *const WORDS[] = {"alpha ", "beta\n",
-            "\xc3\xbc"
-            "bung ",
+        static const char *const WORDS[] = {"alpha ", "beta\n", "\xc3\xbcgung ",
             "\xf0\x9f\x8e\x89 ", "a/b ", "\"q\" ", "\\ ", "\t", "\xe6\x97\xa5\n", "<b> "};
         size_t start = out->n;
         bool plain = pick(g, 3) == 0;

@@ -17,7 +17,7 @@ static struct json tape;
 
 static struct message read_as(const char *format, const char *text)
 {
-        struct message m;
+        struct message m = {0};
         struct steno_error err = {0};
         if (json_parse(&tape, text, strlen(text), NULL, &err) ||
             format_read_message(format_find(format), &tape, 0, 7, &arena, &m, &err))
