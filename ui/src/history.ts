@@ -88,11 +88,12 @@ export function statusOf(state: string, said: unknown): Status {
   if (state === "error") return typeof said === "string" && DENIED.test(said) ? "denied" : "error";
   if (state === "complete" || state === "done") return "done";
   if (state === "interrupted") return "interrupted";
+  if (state === "indeterminate" || state === "not_dispatched" || state === "cut") return "interrupted";
   return state === "running" ? "running" : "pending";
 }
 
 // Repairs that say of a call what became of it.
-const OF_CALLS = new Set(["not_dispatched", "indeterminate", "cut", "interrupted", "running", "unrecorded", "renamed"]);
+const OF_CALLS = new Set(["not_dispatched", "indeterminate", "cut", "interrupted", "running", "waiting", "unrecorded", "renamed"]);
 
 function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: Map<string, unknown>, repairs: Map<string, Repair>): Call {
   const id = str(c.id);
@@ -113,13 +114,16 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
   const repair = repairs.get(id);
   if (repair) {
     call.repair = repair;
-    if (repair.class === "running") call.status = "running";
+    if (repair.class === "running" || repair.class === "waiting") call.status = "running";
     else if (repair.class !== "renamed") call.status = "interrupted";
   }
   return call;
 }
 
-export const hasOpenCalls = (v: View) => v.messages.some((m) => Array.isArray(m.toolCalls) && m.toolCalls.some((c: { state?: unknown }) => c.state === "pending"));
+// States of a call without a result.
+const OPEN = new Set(["pending", "waiting", "running", "not_dispatched", "indeterminate", "cut"]);
+
+export const hasOpenCalls = (v: View) => v.messages.some((m) => Array.isArray(m.toolCalls) && m.toolCalls.some((c: { state?: unknown }) => OPEN.has(str(c.state))));
 
 export function pageOf(v: View): Page {
   const facts = v.facts ?? [];
