@@ -772,7 +772,8 @@ struct steno_search_options {
         uint32_t limit;      /* 20 when 0, 200 at most */
         const char *cursor;  /* next_cursor of the page before */
         int catch_up_ms;     /* how long to index what is new before answering; 0: 2,000;
-                                negative: not at all */
+                                negative: not at all, and `missing` is what the last catch-up of
+                                this handle left */
 };
 
 /*

@@ -675,7 +675,7 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
         struct answer a = {.store = store, .q = &q, .err = &why};
         struct search *search;
-        uint64_t below, missing = 0;
+        uint64_t below, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
         bool outputs = false;
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)

@@ -523,6 +523,8 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
                 rc = search_discard(v.search, &why);
         if (rc && err)
                 *err = why;
+        if (rc == 0)
+                __atomic_store_n(&store->unindexed, remain, __ATOMIC_RELAXED);
         if (rc == 0 && left)
                 *left = remain;
         return rc;

@@ -27,6 +27,7 @@ struct steno_store {
         struct files_store *files;
         struct index *index;   /* opened when first needed, under `mutex` */
         struct search *search; /* likewise */
+        uint64_t unindexed;    /* conversations that the last catch-up left; atomic */
         pthread_mutex_t mutex;
         struct store_settings settings;
         char settings_problem[240]; /* why they are the defaults; "": they are what was set */

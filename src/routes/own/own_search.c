@@ -3,14 +3,13 @@
  */
 #include "routes/handlers.h"
 
-/* The server has a thread that indexes; a request only helps it along where it is behind. */
-#define CATCH_UP_MS 500
 #define SEARCH_MAX 200
 
 void own_search(struct request *r)
 {
         struct steno_search_options opt = {
-            .size = sizeof opt, .project = r->who.project, .catch_up_ms = CATCH_UP_MS};
+            .size = sizeof opt, .project = r->who.project, .catch_up_ms = -1};
+        /* Requests do not index: the server has a thread for that. */
         struct steno_error err = {0};
         char *json;
         opt.query = request_query(r, "q");
