@@ -423,6 +423,13 @@ static bool rest_is_blank(const struct buf *b, size_t from)
         return true;
 }
 
+/* Some editors put a mark at the beginning that says UTF-8. */
+static struct str without_mark(const struct buf *b)
+{
+        struct str s = buf_str(b);
+        return str_starts(s, "\xef\xbb\xbf") ? str_span(s.p + 3, s.n - 3) : s;
+}
+
 static int probe_text(struct import_run *run, const struct import_source *s, struct probing *p)
 {
         int rc = fill(run, s, &p->text, 64 * KIB);
@@ -443,7 +450,8 @@ static int probe_text(struct import_run *run, const struct import_source *s, str
         if ((p->p.first && n < p->text.n && !rest_is_blank(&p->text, n)) || s->size > DOCUMENT_MAX)
                 return 0;
         rc = fill(run, s, &p->text, (size_t)s->size);
-        if (rc == 0 && json_parse(&p->whole, p->text.p, p->text.n, NULL, NULL) == 0)
+        struct str whole = without_mark(&p->text);
+        if (rc == 0 && json_parse(&p->whole, whole.p, whole.n, NULL, NULL) == 0)
                 p->p.whole = &p->whole;
         /* The text has moved. */
         if (rc == 0 && p->p.first && json_parse(&p->first, p->text.p, n, NULL, NULL))
@@ -466,8 +474,7 @@ static int probe(struct import_run *run, const struct import_source *s, struct p
                             "a database is imported by its path, from the command line");
                 p->db = open_database(s->path);
                 if (!p->db)
-                        return error_set(
-                            run->err, STENO_EIO, "%.150s: the database cannot be opened", s->path);
+                        return error_set(run->err, STENO_EIO, "the database cannot be opened");
                 p->p.db = p->db;
                 return 0;
         }
@@ -498,7 +505,7 @@ int import_source_read(struct import_run *run, const struct import_source *sourc
                         buf_release(&p.text);
                 if (rc == 0)
                         rc = kind->shape == FOREIGN_LINES ? run_lines(&r)
-                                                          : run_whole(&r, buf_str(&p.text));
+                                                          : run_whole(&r, without_mark(&p.text));
         }
         if (r.open)
                 foreign_close(&r.t);

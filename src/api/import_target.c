@@ -541,7 +541,8 @@ int import_target_open(struct import_target *t, struct import_run *run, const ch
 {
         *t = (struct import_target){.run = run, .tool = tool, .path = path};
         arena_init(&t->pending_arena);
-        t->session = strndup(s->id.p ? s->id.p : "", s->id.n);
+        struct str id = s->id.n ? s->id : foreign_stem(path, strrchr(path, '.'));
+        t->session = strndup(id.p, id.n);
         for (char *p = t->session; p && *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 127)
                         *p = '_';

@@ -198,7 +198,8 @@ static int take_event(struct foreign *t, json_ref payload, struct str at)
         const struct json *j = &t->j;
         json_ref item = json_get(j, payload, "item");
         json_ref error = json_get(j, payload, "error");
-        if (json_is(j, json_get(j, item, "type"), "CommandExecution"))
+        if (json_is(j, json_get(j, item, "type"), "CommandExecution") &&
+            json_inner(j, json_get(j, item, "id")).n)
                 return hold(t, payload, item);
         if (json_is(j, json_get(j, payload, "type"), "task_complete") &&
             json_type(j, error) > JSON_NULL) {

@@ -185,6 +185,12 @@ int foreign_item(struct foreign *t, const struct foreign_item *item)
         if (t->out.failed || t->a.failed || t->b.failed || t->c.failed || t->line.failed ||
             t->arena.failed)
                 return error_nomem(t->err);
+        /* What should have been a message and is none is kept as the entry that it came in. */
+        if (!item->json.n || item->json.p[0] != '{')
+                return t->kind->shape == FOREIGN_LINES
+                           ? foreign_other(t, item->id, item->at, t->raw)
+                           : foreign_other(
+                                 t, item->id, item->at, item->json.n ? item->json : STR("null"));
         return t->sink.item(t->sink.ctx, item);
 }
 
