@@ -237,6 +237,8 @@ enum steno_append_flags {
                                    client that sends it expects what it sent */
         STENO_DECIDED = 8,      /* outputs stay as they are: steno_output_message has decided */
         STENO_RECOVERED = 16, /* written in place of a run that died; makes no expected_seq stale */
+        STENO_ANEW = 32, /* with STENO_RECORD: a message whose id is used is stored again, under
+                            a made id, also where it is the same (steno_record_own_id) */
 };
 
 struct steno_append_options {
@@ -303,6 +305,10 @@ struct steno_record; /* borrowed, valid inside the callback */
 
 STENO_API uint64_t steno_record_seq(const struct steno_record *r);
 STENO_API const char *steno_record_id(const struct steno_record *r);
+/* The id that the message itself carries, where its record has another; else "". */
+STENO_API const char *steno_record_own_id(const struct steno_record *r);
+/* The idempotency key of the batch that this record is the first of; else "". */
+STENO_API const char *steno_record_key(const struct steno_record *r);
 STENO_API const char *steno_record_at(const struct steno_record *r);     /* ISO 8601 */
 STENO_API const char *steno_record_format(const struct steno_record *r); /* "openai", ... */
 /* "message", "delete", "meta", "supersede", "tombstone" (purged) or "damaged" */

@@ -49,7 +49,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
                 return rc;
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
         if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS |
-                                   STENO_DECIDED | STENO_RECOVERED))
+                                   STENO_DECIDED | STENO_RECOVERED | STENO_ANEW))
                 return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
@@ -444,7 +444,7 @@ static int append_once(struct steno_conv *conv, const char *json, size_t n,
         struct append_work w;
         bool kept = false;
         int rc = work_init(&w, conv, opt, err);
-        w.anew = try->anew;
+        w.anew = try->anew || (w.flags & STENO_ANEW);
         if (rc == 0)
                 rc = work_parse(&w, json, n, err);
         if (rc == 0)
@@ -452,7 +452,9 @@ static int append_once(struct steno_conv *conv, const char *json, size_t n,
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);
         bool conflict = rc == STENO_ECONFLICT;
-        try->again = conflict && (w.guessed || (w.batch.record && !w.anew && !w.batch.expect));
+        /* Under STENO_ANEW an id was free when it was looked at, and another writer took it. */
+        bool anew = w.anew && !(w.flags & STENO_ANEW);
+        try->again = conflict && (w.guessed || (w.batch.record && !anew && !w.batch.expect));
         try->anew = try->anew || (conflict && w.batch.record && !w.guessed);
         work_release(&w, kept);
         return rc;

@@ -20,6 +20,8 @@ struct steno_record {
         char fmt[32];
         char kind[16];
         char *target;
+        const char *own_id;
+        const char *key;
         struct str x;
 };
 
@@ -34,8 +36,13 @@ static void copy_word(struct str s, char *to, size_t size)
 static int fill(struct steno_conv *conv, const struct files_record *from, struct arena *arena,
     struct steno_record *out, struct steno_error *err)
 {
-        *out = (struct steno_record){
-            .conv = conv, .from = from, .id = "", .target = "", .x = STR("{}")};
+        *out = (struct steno_record){.conv = conv,
+            .from = from,
+            .id = "",
+            .target = "",
+            .own_id = "",
+            .key = "",
+            .x = STR("{}")};
         if (from->damaged) {
                 copy_word(STR("damaged"), out->kind, sizeof out->kind);
                 return 0;
@@ -52,6 +59,12 @@ static int fill(struct steno_conv *conv, const struct files_record *from, struct
         buf_release(&id);
         if (!copy.p || !target.p || !out->x.p)
                 return error_nomem(err);
+        struct str own_id = arena_dup(arena, out->about.own_id);
+        struct str key = arena_dup(arena, out->about.key);
+        if (!own_id.p || !key.p)
+                return error_nomem(err);
+        out->own_id = own_id.p;
+        out->key = key.p;
         out->id = (char *)copy.p;
         out->target = (char *)target.p;
         copy_word(from->rec.at, out->at, sizeof out->at);
@@ -74,6 +87,16 @@ const char *steno_record_id(const struct steno_record *r)
 const char *steno_record_at(const struct steno_record *r)
 {
         return r->at;
+}
+
+const char *steno_record_own_id(const struct steno_record *r)
+{
+        return r->own_id;
+}
+
+const char *steno_record_key(const struct steno_record *r)
+{
+        return r->key;
 }
 
 const char *steno_record_format(const struct steno_record *r)

@@ -206,6 +206,9 @@ void request_error(struct request *r, int status, const char *code, const char *
         vsnprintf(message, sizeof message, fmt, ap);
         va_end(ap);
         buf_clear(&r->reply);
+        /* A conflict stays one. OpenAI's clients would send the request again. */
+        if (status == 409)
+                request_header_out(r, "x-should-retry", "false");
         put_error(r, status, code, str_of(message));
         request_reply_json(r, status);
 }

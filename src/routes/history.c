@@ -113,6 +113,12 @@ int history_open(struct history *h, struct steno_conv *conv, struct steno_error 
         return rc;
 }
 
+bool history_is_deleted(const struct history *h, const char *id)
+{
+        const struct history_entry *e = find(h, id);
+        return e && e->deleted;
+}
+
 int history_outputs(struct history *h, const char *outputs, struct steno_error *err)
 {
         char *meta = NULL;

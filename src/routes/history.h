@@ -26,6 +26,9 @@ int history_outputs(struct history *h, const char *outputs, struct steno_error *
 int history_open(struct history *h, struct steno_conv *conv, struct steno_error *err);
 void history_close(struct history *h);
 
+/* Was the message with this id deleted? */
+bool history_is_deleted(const struct history *h, const char *id);
+
 /* A message: `json` is it in the format asked for (an array), `meta` its metadata or NULL. */
 struct history_item {
         uint64_t seq;

@@ -1,8 +1,12 @@
 /*
  * conversations.c - /v1/conversations: OpenAI's Conversations, for its own clients.
  *
- * Items are stored normalised (openai_items.h) in the format `responses`, as they come, paired or
- * not. Conversations that were written through another API are given as items as well.
+ * Items are stored normalised (items.h) in the format `responses`, as they come, paired or not.
+ * Conversations that were written through another API are given as items as well.
+ *
+ * An item carries the id that its client gave it. Clients use ids again, so the id of its record
+ * may be another; first_id, last_id and `after` are ids of records. Reading or deleting an item by
+ * an id that was used more than once means the newest.
  */
 #include "routes/handlers.h"
 
@@ -11,6 +15,8 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/error.h"
+#include "base/hash.h"
 #include "http/server_core.h"
 #include "routes/history.h"
 #include "http/http_limits.h"
@@ -102,18 +108,83 @@ static bool normalise_items(
         }
         buf_putc(out, ']');
         if (out->failed)
-                request_error(r, 503, "busy", "out of memory");
+                request_error(r, 500, "out of memory", "out of memory");
         return !out->failed;
 }
 
-static bool append_items(struct request *r, struct steno_conv *conv, const struct buf *items)
+/*
+ * OpenAI's clients send a request again when its answer did not arrive, without an idempotency key.
+ * So a batch is stored with a key of our own: what its body was, and something that no other batch
+ * has. A request that says it is a retry, and has the body of the last batch, is that batch.
+ */
+#define BODY_KEY_HASH 32
+#define BODY_KEY_MAX 100
+#define RETRY_WINDOW 1000 /* records; a batch has no more */
+
+static void body_hash(const struct request *r, char out[BODY_KEY_HASH + 8])
+{
+        char hex[SHA256_HEX];
+        out[0] = '\0';
+        if (hash_sha256_hex(r->body.p, r->body.n, hex) == 0)
+                snprintf(out, BODY_KEY_HASH + 8, "body:%.32s:", hex);
+}
+
+static bool is_retry(struct request *r)
+{
+        const char *count = request_header(r, "X-Stainless-Retry-Count");
+        return count && strtoul(count, NULL, 10) > 0;
+}
+
+struct last_batch {
+        char key[BODY_KEY_MAX];
+        uint64_t seq;
+};
+
+static int note_key(void *ctx, const struct steno_record *record)
+{
+        struct last_batch *l = ctx;
+        const char *key = steno_record_key(record);
+        if (strncmp(key, "body:", 5) != 0)
+                return 0;
+        snprintf(l->key, sizeof l->key, "%s", key);
+        l->seq = steno_record_seq(record);
+        return 0;
+}
+
+/* The first seq of the batch that this request made before; 0: none. */
+static uint64_t find_first_try(struct request *r, struct steno_conv *conv)
+{
+        struct last_batch l = {0};
+        char hash[BODY_KEY_HASH + 8];
+        uint64_t last;
+        if (!is_retry(r) || steno_conv_last_seq(conv, &last, NULL))
+                return 0;
+        body_hash(r, hash);
+        uint64_t after = last > RETRY_WINDOW ? last - RETRY_WINDOW : 0;
+        if (!hash[0] || steno_read(conv, after, 0, note_key, &l, NULL) < 0)
+                return 0;
+        return strncmp(l.key, hash, strlen(hash)) == 0 ? l.seq : 0;
+}
+
+/* *receipt may be NULL. */
+static bool append_items(struct request *r, struct steno_conv *conv, const struct buf *items,
+    struct steno_receipt **receipt)
 {
         struct steno_error err = {0};
         struct steno_append_options opt = {.size = sizeof opt,
             .flags = STENO_RECORD | STENO_KEEP_OUTPUTS,
             .format = "responses",
             .idempotency_key = request_header(r, "Idempotency-Key")};
-        int rc = steno_append(conv, items->p, items->n, &opt, NULL, &err);
+        char key[BODY_KEY_MAX];
+        if (!opt.idempotency_key || !*opt.idempotency_key) {
+                char hash[BODY_KEY_HASH + 8], made[40];
+                body_hash(r, hash);
+                id_make(env_real(), "", made);
+                snprintf(key, sizeof key, "%s%s", hash, made);
+                opt.idempotency_key = key;
+                opt.flags |= STENO_ANEW;
+        }
+        int rc = steno_append(conv, items->p, items->n, &opt, receipt, &err);
         if (rc)
                 request_failed(r, rc, &err);
         else
@@ -156,7 +227,7 @@ void conversations_create(struct request *r)
         int rc = text ? request_conv_create(r, NULL, text, &conv, NULL, &err) : STENO_ENOMEM;
         if (rc)
                 request_failed(r, rc, &err);
-        else if (count == 0 || append_items(r, conv, &items))
+        else if (count == 0 || append_items(r, conv, &items, NULL))
                 reply_conversation(r, conv);
 out:
         steno_conv_close(conv);
@@ -223,8 +294,8 @@ void conversations_delete(struct request *r)
 
 struct page {
         struct buf items;
-        char first[330];
-        char last[330];
+        char first[ITEMS_ID]; /* Steno's ids */
+        char last[ITEMS_ID];
         size_t count;
         size_t limit;
         bool more;
@@ -233,19 +304,6 @@ struct page {
         uint64_t skip_seq;
         size_t skip_k;
 };
-
-static void id_of(const struct buf *item, size_t from, char out[330])
-{
-        struct json j;
-        json_init(&j);
-        out[0] = '\0';
-        if (json_parse(&j, item->p + from, item->n - from, NULL, NULL) == 0) {
-                char *id = json_dup_string(&j, json_get(&j, 0, "id"));
-                snprintf(out, 330, "%s", id ? id : "");
-                free(id);
-        }
-        json_release(&j);
-}
 
 static int add_message(void *ctx, const struct history_item *message)
 {
@@ -262,13 +320,12 @@ static int add_message(void *ctx, const struct history_item *message)
                 }
                 if (p->count)
                         buf_putc(&p->items, ',');
-                size_t from = p->items.n;
                 items_of_message(message, k, &p->items);
                 if (p->items.failed)
                         return STENO_ENOMEM;
-                id_of(&p->items, from, p->count == 0 ? p->first : p->last);
+                items_id(message, k, p->last);
                 if (p->count++ == 0)
-                        memcpy(p->last, p->first, sizeof p->last);
+                        memcpy(p->first, p->last, sizeof p->first);
         }
         return 0;
 }
@@ -290,16 +347,83 @@ static void reply_page(struct request *r, const struct page *p)
         request_reply_json(r, 200);
 }
 
+/* ---- one item among many ---- */
+
+/* The newest message that an id means. */
+struct wanted {
+        const struct history *history;
+        const char *id;    /* as the client says it */
+        char message[300]; /* the id without a place in the message */
+        char found[300];   /* the id of the record; "": none */
+        uint64_t seq;
+        size_t place; /* that the id names in the message */
+        bool whole;   /* the id is that of the message */
+        size_t k;
+};
+
+static int look_at_id(void *ctx, const struct steno_record *r)
+{
+        struct wanted *w = ctx;
+        const char *id = steno_record_id(r);
+        bool whole = strcmp(id, w->id) == 0 || strcmp(steno_record_own_id(r), w->id) == 0;
+        bool part = !whole && strcmp(id, w->message) == 0;
+        const char *kind = steno_record_kind(r);
+        if (!(whole || part) || (w->history && history_is_deleted(w->history, id)) ||
+            (strcmp(kind, "message") != 0 && strcmp(kind, "tombstone") != 0))
+                return 0;
+        snprintf(w->found, sizeof w->found, "%s", id);
+        w->seq = steno_record_seq(r);
+        w->whole = whole;
+        w->k = whole ? 0 : w->place;
+        return 0;
+}
+
+/* Finds it; `h` NULL: also one that was deleted. An id may have been used again at any time, so the
+ * log is read; its end first, because that is where clients look. */
+static int find_item(struct steno_conv *conv, const struct history *h, const char *id,
+    struct wanted *w, struct steno_error *err)
+{
+        uint64_t last;
+        *w = (struct wanted){.history = h, .id = id};
+        items_split_id(id, w->message, &w->place);
+        int rc = steno_conv_last_seq(conv, &last, err);
+        uint64_t after = last > RETRY_WINDOW ? last - RETRY_WINDOW : 0;
+        if (rc == 0)
+                rc = steno_read(conv, after, 0, look_at_id, w, err);
+        if (rc == 0 && !w->found[0] && after)
+                rc = steno_read(conv, 0, after, look_at_id, w, err);
+        if (rc < 0)
+                return rc;
+        return w->found[0] ? 0 : STENO_ENOTFOUND;
+}
+
 static int note_seq_of_record(void *ctx, const struct steno_record *r)
 {
         *(uint64_t *)ctx = steno_record_seq(r);
         return 0;
 }
 
-static bool page_options(struct request *r, struct steno_conv *conv, struct page *p)
+/* The place of `after`: the id of a record, or else one that a client gave. A deleted item still
+ * has its place. */
+static int find_place(struct steno_conv *conv, const char *after, struct page *p)
 {
         struct steno_error err = {0};
         char message[300];
+        struct wanted w;
+        p->skip_k = 0;
+        if (steno_read_id(conv, after, note_seq_of_record, &p->skip_seq, &err) == 0)
+                return 0;
+        items_split_id(after, message, &p->skip_k);
+        if (steno_read_id(conv, message, note_seq_of_record, &p->skip_seq, &err) == 0)
+                return 0;
+        int rc = find_item(conv, NULL, after, &w, &err);
+        p->skip_seq = w.seq;
+        p->skip_k = w.k;
+        return rc;
+}
+
+static bool page_options(struct request *r, struct steno_conv *conv, struct page *p)
+{
         uint64_t limit;
         const char *order = request_query(r, "order");
         const char *after = request_query(r, "after");
@@ -313,9 +437,7 @@ static bool page_options(struct request *r, struct steno_conv *conv, struct page
         p->newest_first = !order || strcmp(order, "desc") == 0;
         if (!after || !*after)
                 return true;
-        /* A deleted item still has its place. */
-        items_split_id(after, message, &p->skip_k);
-        if (steno_read_id(conv, message, note_seq_of_record, &p->skip_seq, &err) < 0) {
+        if (find_place(conv, after, p)) {
                 request_error(r, 404, "not_found", "no item \"%.100s\"", after);
                 return false;
         }
@@ -353,45 +475,75 @@ void conversations_items_list(struct request *r)
         steno_conv_close(conv);
 }
 
+/* What a batch stored: from its receipt, or the same again from the log. */
+static void reply_stored(
+    struct request *r, const struct buf *items, const struct steno_receipt *receipt)
+{
+        size_t count = steno_receipt_count(receipt);
+        struct page p = {.count = count};
+        buf_init(&p.items, 0);
+        buf_put(&p.items, items->p + 1, items->n - 2);
+        if (count) {
+                snprintf(p.first, sizeof p.first, "%s", steno_receipt_id(receipt, 0));
+                snprintf(p.last, sizeof p.last, "%s", steno_receipt_id(receipt, count - 1));
+        }
+        reply_page(r, &p);
+        buf_release(&p.items);
+}
+
+static void reply_again(struct request *r, struct steno_conv *conv, uint64_t seq, size_t count)
+{
+        struct steno_error err = {0};
+        struct history h;
+        struct page p = {.limit = count};
+        buf_init(&p.items, 0);
+        int rc = history_open(&h, conv, &err);
+        if (rc == 0) {
+                rc = history_forward(&h, seq - 1, "responses", add_message, &p, &err);
+                history_close(&h);
+        }
+        p.more = false;
+        if (rc < 0)
+                request_failed(r, rc, &err);
+        else
+                reply_page(r, &p);
+        buf_release(&p.items);
+}
+
+static void create_items(struct request *r, struct steno_conv *conv, const struct json *j)
+{
+        struct steno_receipt *receipt = NULL;
+        struct buf items;
+        size_t count = 0;
+        json_ref list = json_get(j, 0, "items");
+        if (!is_list(r, j, list)) {
+                if (!r->status)
+                        request_error(r, 400, "invalid_items", "items must be an array");
+                return;
+        }
+        buf_init(&items, 0);
+        if (normalise_items(r, j, list, &items, &count)) {
+                uint64_t before = count ? find_first_try(r, conv) : 0;
+                if (before)
+                        reply_again(r, conv, before, count);
+                else if (count == 0)
+                        reply_page(r, &(struct page){0});
+                else if (append_items(r, conv, &items, &receipt))
+                        reply_stored(r, &items, receipt);
+        }
+        steno_receipt_free(receipt);
+        buf_release(&items);
+}
+
 void conversations_items_create(struct request *r)
 {
         struct json j;
-        struct buf items;
-        size_t count = 0;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
         json_init(&j);
-        buf_init(&items, 0);
-        if (request_json(r, &j)) {
-                json_ref list = json_get(&j, 0, "items");
-                if (!is_list(r, &j, list)) {
-                        if (!r->status)
-                                request_error(r, 400, "invalid_items", "items must be an array");
-                } else if (normalise_items(r, &j, list, &items, &count) &&
-                           (count == 0 || append_items(r, conv, &items))) {
-                        struct page p = {.count = count};
-                        struct json stored;
-                        json_init(&stored);
-                        buf_init(&p.items, 0);
-                        buf_put(&p.items, items.p + 1, items.n - 2);
-                        if (json_parse(&stored, items.p, items.n, NULL, NULL) == 0 && count) {
-                                char *first = json_dup_string(
-                                    &stored, json_get(&stored, json_at(&stored, 0, 0), "id"));
-                                char *last = json_dup_string(
-                                    &stored, json_get(&stored,
-                                                 json_at(&stored, 0, (uint32_t)count - 1), "id"));
-                                snprintf(p.first, sizeof p.first, "%s", first ? first : "");
-                                snprintf(p.last, sizeof p.last, "%s", last ? last : "");
-                                free(first);
-                                free(last);
-                        }
-                        reply_page(r, &p);
-                        json_release(&stored);
-                        buf_release(&p.items);
-                }
-        }
-        buf_release(&items);
+        if (request_json(r, &j))
+                create_items(r, conv, &j);
         json_release(&j);
         steno_conv_close(conv);
 }
@@ -415,17 +567,19 @@ void conversations_item_get(struct request *r)
 {
         struct steno_error err = {0};
         struct history h;
+        struct wanted w;
         struct one o = {.r = r};
-        char message[300];
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
-        items_split_id(r->params[1].p, message, &o.k);
         int rc = history_open(&h, conv, &err);
         if (rc == 0) {
                 rc = history_outputs(&h, request_query(r, "outputs"), &err);
                 if (rc == 0)
-                        rc = history_find(&h, message, "responses", give_item, &o, &err);
+                        rc = find_item(conv, &h, r->params[1].p, &w, &err);
+                o.k = w.k;
+                if (rc == 0)
+                        rc = history_find(&h, w.found, "responses", give_item, &o, &err);
                 history_close(&h);
         }
         if (rc == STENO_ENOTFOUND || (rc == 0 && !o.found))
@@ -437,43 +591,127 @@ void conversations_item_get(struct request *r)
         steno_conv_close(conv);
 }
 
-static int note_several(void *ctx, const struct history_item *message)
+/* A message of which one item goes. */
+struct parting {
+        size_t k;
+        struct buf items; /* the others */
+        struct buf format;
+        size_t count;
+};
+
+static int take_apart(void *ctx, const struct history_item *message)
 {
-        *(bool *)ctx = items_count(message) > 1;
-        return 0;
+        struct parting *p = ctx;
+        p->count = items_count(message);
+        buf_puts(&p->format, message->format);
+        return p->count > 1 && !items_without(message, p->k, &p->items) ? STENO_ENOTFOUND : 0;
 }
 
-/* Is this item one of several of a message that another API wrote? Then it cannot go alone. */
-static bool is_one_of_several(struct steno_conv *conv, const char *message)
+static int to_buf(void *ctx, const void *bytes, size_t n)
 {
-        struct history h;
-        bool several = false;
-        if (history_open(&h, conv, NULL))
-                return false;
-        history_find(&h, message, "responses", note_several, &several, NULL);
-        history_close(&h);
-        return several;
+        buf_put(ctx, bytes, n);
+        return ((struct buf *)ctx)->failed;
+}
+
+/*
+ * The one message that the rest was converted to; JSON_NONE: it is several. A converted history
+ * begins with the user and answers every call, so messages that nobody stored may stand around it.
+ */
+static json_ref one_message(const struct json *j)
+{
+        json_ref caller = JSON_NONE;
+        size_t callers = 0;
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+                json_ref role = json_get(j, m, "role");
+                if (!json_is(j, role, "assistant") && !json_is(j, role, "model"))
+                        continue;
+                caller = m;
+                callers++;
+        }
+        if (callers == 0 && json_count(j, 0) == 1)
+                return json_child(j, 0);
+        return callers == 1 ? caller : JSON_NONE;
+}
+
+/* The rest of a message that another API wrote, as one message of its format. False: it is none. */
+static bool rest_of(struct parting *p, struct buf *out)
+{
+        struct json j;
+        struct buf list;
+        const char *format = buf_cstr(&p->format);
+        json_init(&j);
+        buf_init(&list, 0);
+        bool ok = format &&
+                  steno_convert("responses", format, p->items.p, p->items.n, to_buf, &list, NULL,
+                      NULL) == 0 &&
+                  json_parse(&j, list.p, list.n, NULL, NULL) == 0 && one_message(&j) != JSON_NONE;
+        if (ok)
+                buf_put_str(out, json_raw(&j, one_message(&j)));
+        json_release(&j);
+        buf_release(&list);
+        return ok && !out->failed;
+}
+
+static int note_newest(void *ctx, const struct history_item *message)
+{
+        *(uint64_t *)ctx = message->seq;
+        return 1;
+}
+
+/*
+ * Deletes a message, or, of a message that is several items, the item alone. That can be
+ * done only where nothing follows: what takes the place of a message has new calls, which the
+ * results of the old ones do not answer.
+ */
+static int delete_item(
+    struct steno_conv *conv, struct history *h, const struct wanted *w, struct steno_error *err)
+{
+        struct parting p = {.k = w->k};
+        uint64_t newest = 0;
+        struct buf rest;
+        buf_init(&p.items, 0);
+        buf_init(&p.format, 0);
+        buf_init(&rest, 0);
+        int rc = history_find(h, w->found, "responses", take_apart, &p, err);
+        if (rc == 0)
+                rc = history_backward(h, 0, "responses", note_newest, &newest, err);
+        rc = rc > 0 ? 0 : rc;
+        if (rc == 0 && (w->whole || p.count <= 1)) {
+                rc = steno_amend(conv, "delete", w->found, NULL, 0, NULL, NULL, err);
+        } else if (rc == 0 && newest == w->seq && rest_of(&p, &rest)) {
+                struct steno_append_options opt = {.size = sizeof opt,
+                    .format = buf_cstr(&p.format),
+                    .flags = STENO_RECORD | STENO_KEEP_OUTPUTS};
+                rc = steno_amend(conv, "supersede", w->found, rest.p, rest.n, &opt, NULL, err);
+        } else if (rc == 0) {
+                rc = error_set(err, STENO_ECONFLICT,
+                    "this item is a part of the message %.100s; delete that", w->found);
+        }
+        buf_release(&p.items);
+        buf_release(&p.format);
+        buf_release(&rest);
+        return rc;
 }
 
 void conversations_item_delete(struct request *r)
 {
         struct steno_error err = {0};
-        char message[300];
-        size_t k;
+        struct history h;
+        struct wanted w;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
-        items_split_id(r->params[1].p, message, &k);
-        if (strcmp(message, r->params[1].p) != 0 && is_one_of_several(conv, message)) {
-                request_header_out(r, "x-should-retry", "false");
-                request_error(r, 409, "part_of_message",
-                    "this item is a part of the message %.100s; delete that", message);
-                steno_conv_close(conv);
-                return;
+        int rc = history_open(&h, conv, &err);
+        if (rc == 0) {
+                rc = find_item(conv, &h, r->params[1].p, &w, &err);
+                if (rc == 0)
+                        rc = delete_item(conv, &h, &w, &err);
+                history_close(&h);
         }
-        int rc = steno_amend(conv, "delete", message, NULL, 0, NULL, NULL, &err);
         if (rc == STENO_ENOTFOUND)
                 request_error(r, 404, "not_found", "no such item");
+        else if (rc == STENO_ECONFLICT)
+                request_error(r, 409, "part_of_message", "%s", err.msg);
         else if (rc)
                 request_failed(r, rc, &err);
         else

@@ -153,10 +153,31 @@ static void put_foreign(const struct json *j, json_ref item, const char *id, str
         buf_release(&made);
 }
 
+void items_id(const struct history_item *message, size_t k, char out[ITEMS_ID])
+{
+        snprintf(out, ITEMS_ID, items_count(message) > 1 ? "%s~%zu" : "%s", message->id, k);
+}
+
+bool items_without(const struct history_item *message, size_t k, struct buf *out)
+{
+        struct json j;
+        json_init(&j);
+        bool ok = json_parse(&j, message->json, message->n, NULL, NULL) == 0 &&
+                  json_type(&j, 0) == JSON_ARRAY && k < json_count(&j, 0);
+        struct jsonw w = jsonw_to(out);
+        jsonw_array(&w);
+        for (size_t i = 0; ok && i < json_count(&j, 0); i++)
+                if (i != k)
+                        jsonw_raw(&w, json_raw(&j, json_at(&j, 0, (uint32_t)i)));
+        jsonw_array_end(&w);
+        json_release(&j);
+        return ok && !out->failed;
+}
+
 bool items_of_message(const struct history_item *message, size_t k, struct buf *out)
 {
         struct json j;
-        char id[330];
+        char id[ITEMS_ID];
         json_init(&j);
         bool ok = json_parse(&j, message->json, message->n, NULL, NULL) == 0;
         bool array = ok && json_type(&j, 0) == JSON_ARRAY;

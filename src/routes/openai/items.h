@@ -21,7 +21,14 @@ bool items_normalise(const struct json *j, json_ref item, struct str seed, size_
 bool items_of_message(const struct history_item *message, size_t k, struct buf *out);
 size_t items_count(const struct history_item *message);
 
-/* An item's id names a message and the place in it. */
+/* Steno's id of item `k`: the message's and, where it is several items, the place. Clients page
+ * with it; the item itself carries the id that its client gave it. */
+#define ITEMS_ID 330
+void items_id(const struct history_item *message, size_t k, char out[ITEMS_ID]);
+/* Takes such an id apart. */
 void items_split_id(const char *id, char message[300], size_t *k);
+
+/* The items of a message but one, as a JSON array. False: out of memory, or it has no such item. */
+bool items_without(const struct history_item *message, size_t k, struct buf *out);
 
 #endif
