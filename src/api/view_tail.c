@@ -37,6 +37,7 @@ struct tail {
 
         uint64_t from; /* segments that begin here or later are held */
         bool final;
+        bool told; /* something is said of what is before the end, so that all of it is read */
         bool leads_wanted;
         bool begun; /* the first segment of the end has come */
 
@@ -192,10 +193,15 @@ static bool is_all_plain(const struct tail *t, const struct segments_item *list,
 
 static const struct feed_item *item_at(const struct segments_item *list, size_t n, uint64_t seq)
 {
-        for (size_t i = 0; i < n; i++)
-                if (list[i].item.seq == seq)
-                        return &list[i].item;
-        return NULL;
+        size_t lo = 0, hi = n;
+        while (lo < hi) {
+                size_t mid = lo + (hi - lo) / 2;
+                if (list[mid].item.seq < seq)
+                        lo = mid + 1;
+                else
+                        hi = mid;
+        }
+        return lo < n && list[lo].item.seq == seq ? &list[lo].item : NULL;
 }
 
 static int count_one(
@@ -321,7 +327,10 @@ static int attempt(struct tail *t, const struct feed_options *opt, uint64_t afte
         if (!t->final)
                 t->hub->report = &t->mute;
         view_segments_init(&t->segments);
-        int rc = view_feed_open(t->hub->source, after, &t->feed, t->hub->err);
+        int rc = 0;
+        if (!t->feed)
+                rc = view_feed_open(
+                    t->hub->source, t->told ? opt->after : after, &t->feed, t->hub->err);
         if (!rc)
                 rc = view_feed_read(t->feed, &o, take_item, t, page, t->hub->err);
         if (!rc)
@@ -329,8 +338,10 @@ static int attempt(struct tail *t, const struct feed_options *opt, uint64_t afte
         if (!rc && !t->begun)
                 rc = add_kept(t);
         view_segments_release(&t->segments);
-        view_feed_close(t->feed);
-        t->feed = NULL;
+        if (!t->told) {
+                view_feed_close(t->feed);
+                t->feed = NULL;
+        }
         t->before.guess = !t->final;
         if (!rc)
                 rc = view_hub_write_end(t->hub, &t->before, more, json);
@@ -340,6 +351,7 @@ static int attempt(struct tail *t, const struct feed_options *opt, uint64_t afte
 
 static void tail_close(struct tail *t)
 {
+        view_feed_close(t->feed);
         forget_all(t);
         free(t->leads);
         arena_release(&t->words.arena);
@@ -362,14 +374,14 @@ int view_tail_write(struct view_hub *hub, const struct feed_options *opt, struct
             .ctx = &t, .leave = take_segment, .goes_on = goes_on, .always = true, .err = hub->err};
         t.leads_wanted = hub->budget && !view_hub_has(hub, STRATEGY_TOKEN_LIMIT);
         t.count.left_out = true;
-        bool told = hub->report->wanted || t.leads_wanted;
+        t.told = hub->report->wanted || t.leads_wanted;
         int rc = hub->source->last(hub->source->ctx, &end, hub->err);
         if (opt->before && opt->before <= end)
                 end = opt->before - 1;
         for (uint64_t span = FIRST_SPAN; !rc && more; span *= 2) {
                 bool all = span + WARM_UP >= end || end - span - WARM_UP <= opt->after;
                 t.from = all ? 0 : end - span;
-                t.final = all || !told;
+                t.final = all || !t.told;
                 rc = attempt(&t, opt, all ? opt->after : t.from - WARM_UP, page, &more, json);
                 if (rc || more || t.final)
                         continue;
