@@ -290,7 +290,19 @@ CUSTOM = any_of(became(("type", "function_call", "custom_tool_call"),
                        ("arguments", "*** Begin", MISSING), ("input", MISSING, "*** Begin")),
                 left_out("status"))
 
+def escaped():
+    """A line with stray bytes was base64, or had replacement characters; now they are escapes."""
+    def rule(d):
+        if d.path[-1] == "encoding":
+            return (d.old, d.new) == ("base64", "escaped")
+        return (d.path[0] == "matches" and isinstance(d.old, str) and isinstance(d.new, str)
+                and re.search(r"\\x[0-9A-F]{2}", d.new) is not None)
+    return rule
+
+
 CHANGES = [
+    Change("A search shows stray bytes as escapes, so that one of them does not make a line unreadable.",
+           cases=["library/default/streams"], questions=["context grep*"], rule=escaped()),
     Change("A call without a result says what the run's journal knows of it, and whose it is.",
            cases=["loop/default/*"], questions=["messages --format chat *"],
            rule=any_of(added("runId"), became(("state", "pending", "not_dispatched")))),
