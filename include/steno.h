@@ -485,7 +485,8 @@ STENO_API void steno_output_free(struct steno_output *o);
 /* ----------------------------------------------------------- context files */
 
 /*
- * op is "list", "read", "tail" or "grep"; args a JSON object: {"kind"?,"limit"?},
+ * op is "list", "read", "tail" or "grep"; args a JSON object: {"kind"?,"limit"?,"after"?} (after: a
+ * ref; the list begins behind it),
  * {"ref","offset","limit"} or {"ref","line","count"}, {"ref","lines"}, {"ref","pattern",
  * "max_results","context_lines","case_sensitive"}. The answer is JSON. Reaches nothing but this
  * conversation. Unknown and foreign refs are the same STENO_ENOTFOUND; a deleted one's message
@@ -495,13 +496,24 @@ STENO_API void steno_output_free(struct steno_output *o);
 STENO_API int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n,
     char **json, struct steno_error *err);
 
+struct steno_context_options {
+        size_t size;
+        steno_progress progress; /* of a grep: bytes that were searched, of how many; may be NULL.
+                                    Non-zero ends it: STENO_EINTERRUPTED */
+        void *progress_ctx;
+};
+/* The same for who wants to know how far it is, or to stop it. */
+STENO_API int steno_context_with(struct steno_conv *conv, const char *op, const char *args,
+    size_t n, const struct steno_context_options *opt, char **json, struct steno_error *err);
+
 /* Streams an artifact's bytes from offset; length 0: to its end as it is now. STENO_ECORRUPT comes
  * behind the bytes: of the whole when they are not those that were stored, of a range when the file
  * has not the size that it had. */
 STENO_API int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset,
     uint64_t length, steno_sink sink, void *ctx, struct steno_error *err);
 
-/* The context_* tools as JSON for "openai", "anthropic" or "mcp". */
+/* The context_* tools as JSON for "openai", "anthropic" or "mcp", which also gets the schemas of
+ * the answers. */
 STENO_API int steno_context_tools(const char *flavour, char **json, struct steno_error *err);
 /* Is this name one of them (plain or dotted)? */
 STENO_API bool steno_is_context_tool(const char *name);
@@ -511,6 +523,9 @@ STENO_API bool steno_is_context_tool(const char *name);
  */
 STENO_API int steno_context_call(struct steno_conv *conv, const char *name, const char *args,
     size_t n, char **text, bool *is_error, struct steno_error *err);
+STENO_API int steno_context_call_with(struct steno_conv *conv, const char *name, const char *args,
+    size_t n, const struct steno_context_options *opt, char **text, bool *is_error,
+    struct steno_error *err);
 
 /* -------------------------------------------------------------------- runs */
 

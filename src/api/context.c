@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/optstruct.h"
 #include "base/text.h"
 #include "store/files/figures.h"
 #include "store/files/whole.h"
@@ -279,8 +280,8 @@ void context_put_notes(struct jsonw *w, const struct buf *said)
 
 static const struct {
         const char *name;
-        int (*run)(struct steno_conv *conv, const struct json *args, struct buf *out,
-            struct steno_error *err);
+        int (*run)(struct steno_conv *conv, const struct json *args,
+            const struct context_watch *watch, struct buf *out, struct steno_error *err);
 } OPERATIONS[] = {
     {"list", context_list},
     {"read", context_read},
@@ -291,9 +292,20 @@ static const struct {
 int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n, char **json,
     struct steno_error *err)
 {
+        return steno_context_with(conv, op, args, n, NULL, json, err);
+}
+
+int steno_context_with(struct steno_conv *conv, const char *op, const char *args, size_t n,
+    const struct steno_context_options *opt, char **json, struct steno_error *err)
+{
+        struct context_watch watch = {0};
         struct json j;
         struct buf out;
-        int rc = STENO_EINVAL;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
+        if (opt)
+                watch = (struct context_watch){opt->progress, opt->progress_ctx};
         json_init(&j);
         buf_init(&out, 64 * MIB);
         if (!args || n == 0) {
@@ -308,7 +320,7 @@ int steno_context(struct steno_conv *conv, const char *op, const char *args, siz
                 for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
                         if (strcmp(op, OPERATIONS[i].name) != 0)
                                 continue;
-                        rc = OPERATIONS[i].run(conv, &j, &out, err);
+                        rc = OPERATIONS[i].run(conv, &j, &watch, &out, err);
                         if (rc == 0)
                                 rc = buf_check(&out, err);
                         if (rc == 0)

@@ -26,15 +26,21 @@ void context_close(struct context_file *f);
 /* STENO_ECORRUPT, and how much of a damaged one is there. */
 int context_damage(const struct context_file *f, struct steno_error *err);
 
+/* Who is told how far a long operation has come, and may stop it. */
+struct context_watch {
+        steno_progress progress; /* may be NULL */
+        void *ctx;
+};
+
 /* Each appends a JSON object to `out`; `args` is an object at node 0. */
-int context_list(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
-int context_read(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
-int context_tail(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
-int context_grep(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+int context_list(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err);
+int context_read(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err);
+int context_tail(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err);
+int context_grep(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err);
 
 /* What a number of the arguments may be, and what it is when it is not given. */
 struct context_range {

@@ -52,12 +52,18 @@ static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_err
 struct listing {
         struct jsonw w;
         struct str kind;
+        struct str after; /* a ref: those before it are passed over, until it was seen */
         uint64_t left;
 };
 
 static int list_one(void *ctx, const struct artifact_info *info)
 {
         struct listing *l = ctx;
+        if (l->after.n) {
+                if (str_is(l->after, info->id))
+                        l->after.n = 0;
+                return 0;
+        }
         if (info->state == ARTIFACT_DELETED)
                 return 0;
         if (l->kind.n && !str_is(l->kind, info->kind) && !str_is(l->kind, "artifact"))
@@ -68,15 +74,19 @@ static int list_one(void *ctx, const struct artifact_info *info)
         return 0;
 }
 
-int context_list(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+int context_list(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
-        struct buf said, kind;
+        struct buf said, kind, after;
         struct listing l = {.w = jsonw_to(out)};
+        (void)watch;
         buf_init(&said, 4 * KIB);
         buf_init(&kind, 4 * KIB);
+        buf_init(&after, 4 * KIB);
         json_string(args, json_get(args, 0, "kind"), &kind, NULL);
+        json_string(args, json_get(args, 0, "after"), &after, NULL);
         l.kind = buf_str(&kind);
+        l.after = buf_str(&after);
         int rc = context_number(args, "limit",
             (struct context_range){CONTEXT_LIST_DEFAULT, 1, CONTEXT_LIST_MAX}, &said, &l.left, err);
         if (rc == 0) {
@@ -88,8 +98,12 @@ int context_list(
                 context_put_notes(&l.w, &said);
                 jsonw_object_end(&l.w);
         }
+        if (rc >= 0 && l.after.n)
+                rc = error_set(err, STENO_ENOTFOUND, "there is no output \"%.60s\" here",
+                    buf_cstr(&after) ? buf_cstr(&after) : "");
         buf_release(&said);
         buf_release(&kind);
+        buf_release(&after);
         return rc < 0 ? rc : 0;
 }
 
@@ -160,13 +174,14 @@ static size_t unfinished_character(const struct context_file *f, const char *p, 
         return begun ? n - valid : 0;
 }
 
-int context_read(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+int context_read(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
         struct buf said;
         struct range r;
         char page[CONTEXT_READ_MAX + 8];
+        (void)watch;
         int rc = open_ref(conv, args, &f, err);
         if (rc)
                 return rc;
@@ -249,14 +264,15 @@ static int read_tail(struct context_file *f, uint64_t lines, bool base64, char *
         }
 }
 
-int context_tail(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+int context_tail(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
         struct buf said;
         struct lines_span span;
         uint64_t lines;
         char page[CONTEXT_READ_MAX];
+        (void)watch;
         int rc = open_ref(conv, args, &f, err);
         if (rc)
                 return rc;
@@ -386,8 +402,8 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
         return rc;
 }
 
-int context_grep(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+int context_grep(struct steno_conv *conv, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
         struct buf said, pattern;
@@ -400,6 +416,8 @@ int context_grep(
         buf_init(&pattern, 64 * KIB);
         rc = take_options(args, &opt, &pattern, &said, err);
         if (rc == 0) {
+                opt.progress = watch->progress;
+                opt.progress_ctx = watch->ctx;
                 opt.utf8 = f.info.state == ARTIFACT_OPEN || f.info.utf8;
                 rc = search(&f, &opt, &result, err);
         }

@@ -27,7 +27,18 @@ struct context_tool {
         const char *name; /* "context_" before it, or "context." in a call */
         const char *words;
         struct parameter parameters[PARAMETER_COUNT];
+        const char *answer;   /* the properties of its answer, as a JSON schema, without brackets */
+        const char *required; /* and those that are always there */
 };
+
+/* Pieces of the schemas of answers. */
+#define TEXT "{\"type\":\"string\"}"
+#define TEXTS "{\"type\":\"array\",\"items\":" TEXT "}"
+#define FLAG "{\"type\":\"boolean\"}"
+#define COUNT "{\"type\":\"integer\",\"minimum\":0}"
+#define COUNT_OR_NULL "{\"type\":[\"integer\",\"null\"],\"minimum\":0}"
+/* What the state of the file adds, and what was clamped. */
+#define STATE ",\"unfinished\":" FLAG ",\"damaged\":" FLAG ",\"notes\":" TEXT
 
 #define REF                                                                                        \
         {                                                                                          \
@@ -37,7 +48,13 @@ struct context_tool {
 static const struct context_tool TOOLS[] = {
     {"list", "Lists the stored outputs of this conversation, newest first. Use it to find a ref.",
         {{"kind", "string", "Only this kind: tool or terminal.", false},
-            {"limit", "integer", "How many, 50 unless told.", false}}},
+            {"limit", "integer", "How many, 50 unless told.", false},
+            {"after", "string", "A ref: go on with the older ones behind it.", false}},
+        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+        "\"id\":" TEXT ",\"kind\":" TEXT ",\"mimeType\":" TEXT ",\"byteSize\":" COUNT
+        ",\"createdAt\":" COUNT ",\"hint\":" TEXT "},\"required\":[\"id\",\"mimeType\","
+        "\"byteSize\"]}}",
+        "\"items\""},
     {"read",
         "Reads a piece of a stored output: by bytes (offset, limit) or by lines (line, count). "
         "Go on from next_offset until done.",
@@ -45,10 +62,16 @@ static const struct context_tool TOOLS[] = {
             {"limit", "integer", "Bytes, 8192 unless told, 12288 at most.", false},
             {"line", "integer", "First line, counted from 1, instead of offset.", false},
             {"count", "integer", "Lines, with line.", false},
-            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}}},
+            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}},
+        "\"content\":" TEXT ",\"encoding\":" TEXT ",\"offset\":" COUNT ",\"next_offset\":" COUNT
+        ",\"done\":" FLAG ",\"total_bytes\":" COUNT STATE,
+        "\"content\",\"offset\",\"next_offset\",\"done\",\"total_bytes\""},
     {"tail", "Shows the last lines of a stored output. Cheap at any size.",
         {REF, {"lines", "integer", "How many, 200 unless told, 2000 at most.", false},
-            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}}},
+            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}},
+        "\"content\":" TEXT ",\"encoding\":" TEXT ",\"first_line\":" COUNT_OR_NULL
+        ",\"total_lines\":" COUNT_OR_NULL ",\"offset\":" COUNT ",\"total_bytes\":" COUNT STATE,
+        "\"content\",\"first_line\",\"total_lines\",\"total_bytes\""},
     {"grep",
         "Searches a stored output with a regular expression (PCRE) and shows the matching lines "
         "with their numbers.",
@@ -60,7 +83,13 @@ static const struct context_tool TOOLS[] = {
             {"from_line", "integer",
                 "Only matches from this line on. Go on from next_line while truncated.", false},
             {"direction", "string",
-                "backward: the last matches up to from_line. forward unless told.", false}}},
+                "backward: the last matches up to from_line. forward unless told.", false}},
+        "\"matches\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+        "\"line\":" COUNT ",\"byte_offset\":" COUNT ",\"content\":" TEXT ",\"encoding\":" TEXT
+        ",\"window\":" FLAG ",\"before\":" TEXTS ",\"after\":" TEXTS
+        "},\"required\":[\"line\",\"byte_offset\",\"content\"]}},\"total_matches\":" COUNT
+        ",\"truncated\":" FLAG ",\"next_line\":" COUNT STATE,
+        "\"matches\",\"total_matches\",\"truncated\""},
 };
 #define TOOL_COUNT (sizeof TOOLS / sizeof *TOOLS)
 
@@ -105,6 +134,14 @@ static void put_schema(struct jsonw *w, const struct context_tool *t)
         jsonw_object_end(w);
 }
 
+static void put_answer_schema(struct jsonw *w, const struct context_tool *t)
+{
+        jsonw_key(w, "outputSchema");
+        struct buf *b = jsonw_value(w);
+        buf_printf(b, "{\"type\":\"object\",\"properties\":{%s},\"required\":[%s]}", t->answer,
+            t->required);
+}
+
 static void put_name(struct jsonw *w, const struct context_tool *t)
 {
         struct buf name;
@@ -143,6 +180,8 @@ int steno_context_tools(const char *flavour, char **json, struct steno_error *er
                 put_name(&w, &TOOLS[i]);
                 jsonw_key(&w, schema);
                 put_schema(&w, &TOOLS[i]);
+                if (strcmp(flavour, "mcp") == 0)
+                        put_answer_schema(&w, &TOOLS[i]);
                 if (wrapped)
                         jsonw_object_end(&w);
                 jsonw_object_end(&w);
@@ -209,6 +248,12 @@ static bool in_words(
 int steno_context_call(struct steno_conv *conv, const char *name, const char *args, size_t n,
     char **text, bool *is_error, struct steno_error *err)
 {
+        return steno_context_call_with(conv, name, args, n, NULL, text, is_error, err);
+}
+
+int steno_context_call_with(struct steno_conv *conv, const char *name, const char *args, size_t n,
+    const struct steno_context_options *opt, char **text, bool *is_error, struct steno_error *err)
+{
         const struct context_tool *t = find_tool(name);
         struct steno_error why = {0};
         struct json j;
@@ -224,7 +269,7 @@ int steno_context_call(struct steno_conv *conv, const char *name, const char *ar
                 buf_printf(&words, "context_%s: the arguments must be an object", t->name);
         } else if (!n || !name_unknown(t, &j, &words)) {
                 char *json = NULL;
-                int rc = steno_context(conv, t->name, args, n, &json, &why);
+                int rc = steno_context_with(conv, t->name, args, n, opt, &json, &why);
                 if (rc && !in_words(t, rc, &why, &words)) {
                         json_release(&j);
                         buf_release(&words);

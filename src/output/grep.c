@@ -363,6 +363,9 @@ static int search_text(struct grep_search *s)
                 }
                 if (rc == 0)
                         rc = grep_check_time(s, at, GREP_WINDOW);
+                if (rc == 0 && s->opt->progress &&
+                    s->opt->progress(s->opt->progress_ctx, "search", at, size))
+                        rc = error_set(s->err, STENO_EINTERRUPTED, "stopped by the caller");
                 if (rc < 0)
                         return rc;
         }

@@ -42,6 +42,9 @@ struct grep_options {
                                    match alone loses lines around it until it fits */
         uint64_t from_line;     /* only matches from this line on, or up to it; 0: all */
         bool backward;          /* the last ones up to from_line, instead of the first from it on */
+        steno_progress progress; /* told of the bytes that were searched, after each block; non-zero
+                                    ends it with STENO_EINTERRUPTED. May be NULL */
+        void *progress_ctx;
 };
 
 /* A line, or a window of one. `text` is a copy that lives as long as the result. */
