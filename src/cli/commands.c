@@ -29,6 +29,7 @@
         X(cmd_trust)                                                                               \
         X(cmd_demo)                                                                                \
         X(cmd_serve)                                                                               \
+        X(cmd_mcp)                                                                                 \
         X(cmd_token_new)                                                                           \
         X(cmd_token_ls)                                                                            \
         X(cmd_token_rm)                                                                            \

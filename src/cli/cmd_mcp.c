@@ -1,0 +1,61 @@
+/*
+ * cmd_mcp.c - steno mcp: the MCP server on standard input and output.
+ */
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "mcpd/mcpd.h"
+
+struct mcp_opts {
+        const char *conversation;
+        bool read_only;
+};
+
+static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct mcp_opts *o = opts;
+        struct steno_error err = {0};
+        (void)argc, (void)argv;
+        if (!o->conversation && !o->read_only)
+                return cli_usage(c, "which conversation? use --conversation ID, or --project P "
+                                    "--read-only for all of a project");
+        if (o->conversation && o->read_only)
+                return cli_usage(c, "--read-only is for a whole project, --conversation for one "
+                                    "conversation: use one of them");
+        int rc =
+            o->conversation ? cli_open_conv(c, o->conversation) : cli_open_store(c, CLI_MUST_EXIST);
+        if (rc)
+                return rc;
+        struct mcpd_scope scope = {
+            .store = c->store, .project = c->project, .conversation = o->conversation};
+        if (mcpd_serve_stdio(&scope, STDIN_FILENO, STDOUT_FILENO, interrupt_pending, &err))
+                return cli_fail(c, &err);
+        if (interrupt_is_term())
+                interrupt_obeyed(); /* clients end a server that way */
+        return EXIT_DONE;
+}
+
+static const struct opt mcp_table[] = {
+    {"conversation", 0, OPT_TEXT, "CONV", offsetof(struct mcp_opts, conversation),
+        "the conversation that the client reads"},
+    {"read-only", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, read_only),
+        "every conversation of the project (--project), for reading"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_mcp = {
+    .name = "mcp",
+    .group = GROUP_SERVE,
+    .usage = "--conversation CONV | --read-only",
+    .summary = "an MCP server on standard input and output",
+    .detail = "Gives an MCP client the context_* tools, conversation_read, and the stored outputs "
+              "as resources. It reaches the one conversation that is named here, or with "
+              "--read-only all of a project; the model never chooses. Every tool only reads. "
+              "steno serve has the same at POST /mcp?conversation=CONV.",
+    .example = "steno mcp --conversation demo\n"
+               "steno --project work mcp --read-only",
+    .opts = mcp_table,
+    .opts_size = sizeof(struct mcp_opts),
+    .run = run_mcp,
+};

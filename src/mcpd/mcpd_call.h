@@ -1,0 +1,71 @@
+/*
+ * mcpd_call.h - a request while it is carried out. For the files of this folder.
+ *
+ * A method writes the members of its result to `w`, or calls mcpd_fail(), which takes their place.
+ */
+#ifndef MCPD_MCPD_CALL_H
+#define MCPD_MCPD_CALL_H
+
+#include "mcpd/mcpd.h"
+
+struct mcpd_call {
+        const struct mcpd_scope *scope;
+        const struct mcpd_message *m;
+        const struct mcpd_peer *peer;
+        struct jsonw w;
+        /* an error */
+        int code; /* 0: none */
+        int status;
+        char why[300];
+        struct buf data;
+        bool cancelled;
+        /* progress */
+        json_ref token; /* JSON_NONE: nobody asked */
+        uint64_t told;  /* the last value; each is larger than the one before */
+        int64_t told_at;
+};
+
+void mcpd_fail(struct mcpd_call *c, int code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for what the library answered. */
+void mcpd_fail_with(struct mcpd_call *c, int rc, const struct steno_error *err);
+
+/* Revisions before 2025-06-18 know no links in the content of a result, and no structured one. */
+bool mcpd_has_links(const struct mcpd_call *c);
+
+/* A steno_progress: tells the client, and ends the work of a request that was cancelled. */
+int mcpd_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
+
+/* A string of the request's params, decoded, in `out`; NULL when it is absent or no string. */
+const char *mcpd_param(const struct mcpd_call *c, const char *name, struct buf *out);
+
+/* ---- methods ---- */
+
+void mcpd_tools_list(struct mcpd_call *c);
+void mcpd_tools_call(struct mcpd_call *c);
+void mcpd_resources_list(struct mcpd_call *c);
+void mcpd_resources_templates(struct mcpd_call *c);
+void mcpd_resources_read(struct mcpd_call *c);
+
+/* ---- what methods share ---- */
+
+/* Opens the conversation of the scope, or the one that is named, where the scope is a project. */
+int mcpd_open(
+    const struct mcpd_call *c, const char *named, struct steno_conv **out, struct steno_error *err);
+/* The address of an artifact. */
+void mcpd_put_uri(
+    const struct mcpd_scope *scope, const char *conversation, struct str ref, struct buf *out);
+/* {"uri","name","mimeType","size"...} of a ref object at `item`; `type` NULL or "resource_link". */
+void mcpd_put_link(struct jsonw *w, const struct mcpd_scope *scope, const char *conversation,
+    const struct json *j, json_ref item, const char *type);
+
+/*
+ * conversation_read and conversation_list, with their arguments (an object at node 0). The answer's
+ * JSON goes to `out`. STENO_EPROTO, STENO_EINVAL and STENO_ENOTFOUND are the model's mistakes.
+ */
+int mcpd_read(
+    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
+int mcpd_list(const struct mcpd_scope *scope, const struct json *args, struct buf *out,
+    struct steno_error *err);
+
+#endif
