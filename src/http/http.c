@@ -294,6 +294,7 @@ static int check_scope(struct request *r, const char **why)
                         return 0;
                 break;
         case SCOPE_GATEWAY:
+        case SCOPE_PATH:
         case SCOPE_PROJECT:
                 if (r->who.known && !r->who.session[0])
                         return 0;
@@ -352,6 +353,15 @@ static enum MHD_Result turn_away(struct request *r, int status, const char *code
         return (has_body(r) ? refuse_later : refuse)(r, status, code, why);
 }
 
+/* A token that was lent is good for the gateway alone, and one in the path for the routes that
+ * clients without headers use. */
+static bool token_fits(const struct request *r)
+{
+        bool gateway = r->route && r->route->scope == SCOPE_GATEWAY;
+        bool path = gateway || (r->route && r->route->scope == SCOPE_PATH);
+        return (!r->who.lent || gateway) && (!r->path_token.n || path);
+}
+
 static enum MHD_Result check(struct request *r, const char *method)
 {
         struct server *s = r->server;
@@ -369,8 +379,7 @@ static enum MHD_Result check(struct request *r, const char *method)
                 return turn_away(r, status, "forbidden", why);
         identities_check(s->identities, bearer(r), &r->who);
         r->route = route_find(method, r->path, &r->arena, r->params, allowed);
-        /* A token in the path, and one that was lent, are good for the gateway alone. */
-        if ((r->path_token.n || r->who.lent) && (!r->route || r->route->scope != SCOPE_GATEWAY)) {
+        if (!token_fits(r)) {
                 r->who = (struct identity){0};
                 r->route = NULL;
         }

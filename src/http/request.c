@@ -161,10 +161,27 @@ static const char *gemini_status(int status)
         }
 }
 
+/* JSON-RPC's: the request is wrong, or something failed here. */
+static void put_rpc_error(struct jsonw *w, int status, struct str message)
+{
+        jsonw_field_cstr(w, "jsonrpc", "2.0");
+        jsonw_field_null(w, "id");
+        jsonw_key(w, "error");
+        jsonw_object(w);
+        jsonw_field_i64(w, "code", status >= 500 ? -32603 : -32600);
+        jsonw_field_str(w, "message", message);
+        jsonw_object_end(w);
+}
+
 static void put_error(struct request *r, int status, const char *code, struct str message)
 {
         struct jsonw w = jsonw_to(&r->reply);
         jsonw_object(&w);
+        if (r->errors == ERRORS_MCP) {
+                put_rpc_error(&w, status, message);
+                jsonw_object_end(&w);
+                return;
+        }
         if (r->errors == ERRORS_ACONTEXT) {
                 jsonw_field_u64(&w, "code", (uint64_t)status);
                 jsonw_field_str(&w, "msg", message);

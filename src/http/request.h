@@ -35,6 +35,7 @@ enum error_style {
         ERRORS_ACONTEXT,  /* {"code","msg","error"} */
         ERRORS_ANTHROPIC, /* {"type":"error","error":{"type","message"},"request_id"} */
         ERRORS_GEMINI,    /* {"error":{"code","message","status"}} */
+        ERRORS_MCP,       /* {"jsonrpc","id":null,"error":{"code","message"}} */
 };
 
 struct request {
@@ -45,7 +46,7 @@ struct request {
         char id[40]; /* request id, also in X-Request-Id */
         const char *method;
         struct str path;                   /* raw, without path_token */
-        struct str path_token;             /* of /~TOKEN/..., for the gateway only */
+        struct str path_token;             /* of /~TOKEN/..., for SCOPE_GATEWAY and SCOPE_PATH */
         struct str params[REQUEST_PARAMS]; /* of the pattern, decoded, NUL-terminated */
         struct buf body;
         struct arena arena;

@@ -81,7 +81,7 @@ const struct route *route_find(const char *method, struct str path, struct arena
 void route_put_table(struct buf *out)
 {
         static const char *const SCOPES[] = {
-            "open", "signed", "visitor", "session", "project", "gateway"};
+            "open", "signed", "visitor", "session", "project", "gateway", "path"};
         struct jsonw w = jsonw_to(out);
         jsonw_array(&w);
         for (const struct route *r = routes_table(); r->method; r++) {

@@ -17,6 +17,7 @@ enum route_scope {
         SCOPE_SESSION, /* a token; a visitor's token too, for its own conversation */
         SCOPE_PROJECT, /* a token of a project */
         SCOPE_GATEWAY, /* the same; it may stand where a provider's key stands, or in the path */
+        SCOPE_PATH,    /* a token of a project; it may stand in the path */
 };
 
 enum route_flags {

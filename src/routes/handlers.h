@@ -17,6 +17,9 @@ void own_session_restore(struct request *r);
 void own_messages_get(struct request *r);
 void own_messages_post(struct request *r);
 
+/* mcp/ */
+void mcphttp_post(struct request *r);
+
 /* api_context.c */
 void own_context_list(struct request *r);
 void own_context_read(struct request *r);

@@ -5,6 +5,7 @@
 #include "http/http_limits.h"
 #include "http/page.h"
 #include "http/route.h"
+#include "mcpd/mcpd.h"
 
 #define SMALL SERVER_SMALL_BODY_MAX
 #define LARGE SERVER_BODY_MAX
@@ -51,6 +52,10 @@ static const struct route ROUTES[] = {
         upstream_pass, "passed on to the upstream anthropic and recorded"},
     {"*", "/gemini/*", SCOPE_GATEWAY, ROUTE_BYTES | ROUTE_LATER, LARGE, ERRORS_GEMINI,
         upstream_pass, "passed on to the upstream gemini and recorded"},
+
+    /* MCP */
+    {"POST", "/mcp", SCOPE_PATH, ROUTE_STREAMS | ROUTE_TURN | ROUTE_LATER, MCPD_MESSAGE_MAX,
+        ERRORS_MCP, mcphttp_post, "an MCP server: conversation"},
 
     /* context files */
     {"GET", "/api/chat-sessions/:id/context", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_context_list,
