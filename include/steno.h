@@ -880,7 +880,8 @@ struct steno_verify_options {
         const char *id;      /* else one conversation */
         const char *key; /* public or private; NULL: the store's. Without any, signatures are not
                             looked at */
-        const char *checkpoint; /* a signed note that was kept elsewhere; may be NULL */
+        const char *checkpoint; /* signed notes that were kept elsewhere, one behind the other; may
+                                   be NULL */
         steno_progress progress;
         void *progress_ctx;
 };

@@ -18,6 +18,7 @@ struct verifying {
         struct steno_store *store;
         struct seal_check check;
         struct seal_log log;
+        struct note *kept;   /* of `check` */
         const char *project; /* of the conversation at work, or NULL */
         const char *id;
         bool trashed;
@@ -190,8 +191,7 @@ static int verify_all(struct verifying *v, const char *project, const char *id)
                 if (rc)
                         return rc;
         }
-        if (v->log.text || v->log.notes ||
-            (v->check.checkpoint && str_starts(v->check.checkpoint->origin, SEAL_LOG_ORIGIN)))
+        if (v->log.text || v->log.notes || v->check.kept_count)
                 rc = seal_verify_log(&v->check, v->err);
         if (id) {
                 if (rc == 0)
@@ -215,20 +215,30 @@ static int verify_all(struct verifying *v, const char *project, const char *id)
         return rc ? rc : tell_vanished(v);
 }
 
+static bool is_met(const struct verifying *v, struct str name)
+{
+        for (size_t i = 0; i < v->met_count; i++)
+                if (str_is(name, v->met[i]))
+                        return true;
+        return false;
+}
+
 /* A checkpoint of a conversation that is not here is about nothing that was looked at. */
 static int tell_unused(struct verifying *v)
 {
-        const struct note *n = v->check.checkpoint;
         struct seal_finding f = {.kind = "seal"};
         size_t skip = sizeof SEAL_ORIGIN - 1;
-        if (!n || !str_starts(n->origin, SEAL_ORIGIN))
-                return 0;
-        for (size_t i = 0; i < v->met_count; i++)
-                if (str_is(str_span(n->origin.p + skip, n->origin.n - skip), v->met[i]))
-                        return 0;
-        return seal_verify_tell(&v->check, f,
-            "the checkpoint that was given is of a conversation that is not here: %.*s",
-            (int)n->origin.n, n->origin.p);
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < v->check.kept_count; i++) {
+                struct str origin = v->check.kept[i].origin;
+                if (str_starts(origin, SEAL_ORIGIN) &&
+                    !is_met(v, str_span(origin.p + skip, origin.n - skip)))
+                        rc = seal_verify_tell(&v->check, f,
+                            "a checkpoint that was given is of a conversation that is not here: "
+                            "%.*s",
+                            (int)origin.n, origin.p);
+        }
+        return rc;
 }
 
 static int report_verify(struct verifying *v, char **report)
@@ -253,24 +263,37 @@ static int report_verify(struct verifying *v, char **report)
         return 0;
 }
 
-/* The note must be whole, and signed where there is a key. */
-static int take_checkpoint(struct verifying *v, const char *text, struct note *note)
+/* All notes of a text. Each must be whole, and signed where there is a key. */
+static int take_kept(struct verifying *v, struct str text)
 {
-        size_t n;
         struct seal_finding f = {.kind = "seal"};
-        if (!text)
-                return 0;
-        if (!note_read(str_of(text), note, &n))
-                return error_set(v->err, STENO_EINVAL, "the checkpoint is not a signed note");
-        int is_signed = v->check.key ? note_check(note, v->check.key) : 1;
-        if (is_signed < 0)
-                return error_nomem(v->err);
-        if (!is_signed)
-                return seal_verify_tell(&v->check, f,
-                    "the checkpoint that was given is not signed by the key %s",
-                    v->check.key->name);
-        v->check.checkpoint = note;
-        return 0;
+        struct note note;
+        int rc = 0;
+        for (size_t n = 0, cap = 0; rc == 0 && text.n;) {
+                if (!note_read(text, &note, &n))
+                        return error_set(v->err, STENO_EINVAL,
+                            "checkpoint %zu that was given is not a signed note",
+                            v->check.kept_count + 1);
+                text = str_span(text.p + n, text.n - n);
+                int is_signed = v->check.key ? note_check(&note, v->check.key) : 1;
+                if (is_signed < 0)
+                        return error_nomem(v->err);
+                if (!is_signed) {
+                        rc = seal_verify_tell(&v->check, f,
+                            "a checkpoint that was given is not signed by the key %s",
+                            v->check.key->name);
+                        continue;
+                }
+                if (v->check.kept_count == cap) {
+                        cap = cap ? cap * 2 : 8;
+                        struct note *list = realloc(v->kept, cap * sizeof *list);
+                        if (!list)
+                                return error_nomem(v->err);
+                        v->check.kept = v->kept = list;
+                }
+                v->kept[v->check.kept_count++] = note;
+        }
+        return rc;
 }
 
 int steno_verify(struct steno_store *store, const struct steno_verify_options *opt,
@@ -279,7 +302,6 @@ int steno_verify(struct steno_store *store, const struct steno_verify_options *o
         struct steno_error why = {0};
         const char *key = OPTION(opt, struct steno_verify_options, key, NULL);
         struct note_key given;
-        struct note note;
         struct verifying v = {.store = store,
             .each = each,
             .ctx = ctx,
@@ -293,7 +315,7 @@ int steno_verify(struct steno_store *store, const struct steno_verify_options *o
                 return rc;
         v.check = (struct seal_check){
             .key = key ? &given : store->seal_key, .log = &v.log, .each = tell, .ctx = &v};
-        rc = take_checkpoint(&v, OPTION(opt, struct steno_verify_options, checkpoint, NULL), &note);
+        rc = take_kept(&v, str_of(OPTION(opt, struct steno_verify_options, checkpoint, NULL)));
         if (rc == 0)
                 rc = seal_log_read(store->files, &v.log, v.err);
         if (rc == 0)
@@ -305,6 +327,7 @@ int steno_verify(struct steno_store *store, const struct steno_verify_options *o
                 rc = report_verify(&v, report);
         seal_log_release(&v.log);
         free(v.met);
+        free(v.kept);
         if (key)
                 note_key_wipe(&given);
         return rc ? rc : v.findings;

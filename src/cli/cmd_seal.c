@@ -253,7 +253,7 @@ static int run_verify(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt verify_table[] = {
     {"checkpoint", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, checkpoint),
-        "a checkpoint that was kept elsewhere; its history must still be there"},
+        "checkpoints that were kept elsewhere; their history must still be there"},
     {"key", 0, OPT_TEXT, "KEY|FILE", offsetof(struct verify_opts, key),
         "the public key that signed; one's own unless told"},
     {"proof", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, proof),

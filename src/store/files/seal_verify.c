@@ -423,14 +423,16 @@ static int tell_roots(struct verifying *v)
         return rc;
 }
 
-static int take_checkpoint(struct verifying *v)
+static int take_kept(struct verifying *v)
 {
         char origin[sizeof SEAL_ORIGIN + SEAL_CONV];
-        const struct note *n = v->k->checkpoint;
+        int rc = 0;
         snprintf(origin, sizeof origin, SEAL_ORIGIN "%s", v->name);
-        return n && str_is(n->origin, origin)
-                   ? add_root(v, n->size, &n->root, "the checkpoint that was given")
-                   : 0;
+        for (size_t i = 0; rc == 0 && i < v->k->kept_count; i++)
+                if (str_is(v->k->kept[i].origin, origin))
+                        rc = add_root(v, v->k->kept[i].size, &v->k->kept[i].root,
+                            "a checkpoint that was given");
+        return rc;
 }
 
 static int verify(struct verifying *v)
@@ -444,7 +446,7 @@ static int verify(struct verifying *v)
                 rc = seal_verify_tell(
                     v->k, f, "the seal of the conversation is missing; the store's log has it");
         if (rc == 0)
-                rc = take_checkpoint(v);
+                rc = take_kept(v);
         if (v->root_count)
                 qsort(v->roots, v->root_count, sizeof *v->roots, by_size);
         if (rc == 0)
@@ -545,24 +547,25 @@ static int check_log_notes(struct seal_check *k, const char *origin, struct merk
         return rc;
 }
 
-static int check_given(struct seal_check *k, const char *origin, struct merkle *tree)
+static int check_given(
+    struct seal_check *k, const struct note *note, const char *origin, struct merkle *tree)
 {
         struct seal_finding f = {.kind = "log"};
-        const struct note *note = k->checkpoint;
-        if (!note || !str_starts(note->origin, SEAL_LOG_ORIGIN))
+        if (!str_starts(note->origin, SEAL_LOG_ORIGIN))
                 return 0;
         if (!str_is(note->origin, origin))
                 return seal_verify_tell(
-                    k, f, "the checkpoint that was given is of another store's log");
+                    k, f, "a checkpoint that was given is of another store's log");
         if (log_gives(k->log, note, tree))
                 return 0;
         return note->size > k->log->lines
                    ? seal_verify_tell(k, f,
-                         "the store's log has %llu entries, and had %llu when the checkpoint that "
-                         "was given was made",
+                         "the store's log has %llu entries, and had %llu when a checkpoint that "
+                         "was "
+                         "given was made",
                          (unsigned long long)k->log->lines, (unsigned long long)note->size)
                    : seal_verify_tell(k, f,
-                         "the store's log is not a continuation of the checkpoint that was given: "
+                         "the store's log is not a continuation of a checkpoint that was given: "
                          "entries were changed");
 }
 
@@ -577,8 +580,8 @@ int seal_verify_log(struct seal_check *k, struct steno_error *err)
                 return error_nomem(err);
         k->log_signed = 0;
         int rc = check_log_notes(k, origin, &tree);
-        if (rc == 0)
-                rc = check_given(k, origin, &tree);
+        for (size_t i = 0; rc == 0 && i < k->kept_count; i++)
+                rc = check_given(k, &k->kept[i], origin, &tree);
         if (rc == 0 && log->strange + (log->torn > 0) > 0)
                 rc = seal_verify_tell(k, f, "%llu line%s of the store's log cannot be understood",
                     (unsigned long long)(log->strange + (log->torn > 0)),

@@ -24,10 +24,11 @@ struct seal_finding {
 typedef int (*seal_finding_fn)(void *ctx, const struct seal_finding *f);
 
 struct seal_check {
-        const struct note_key *key;    /* NULL: signatures are not looked at */
-        const struct seal_log *log;    /* of the store; NULL: none */
-        uint64_t log_signed;           /* entries that a checkpoint of it covers */
-        const struct note *checkpoint; /* one that somebody kept elsewhere; NULL: none */
+        const struct note_key *key; /* NULL: signatures are not looked at */
+        const struct seal_log *log; /* of the store; NULL: none */
+        uint64_t log_signed;        /* entries that a checkpoint of it covers */
+        const struct note *kept;    /* checkpoints that somebody kept elsewhere */
+        size_t kept_count;
         seal_finding_fn each;
         void *ctx;
         /* What was found. */
