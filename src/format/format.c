@@ -76,6 +76,17 @@ const struct format *format_detect(const struct json *j, json_ref list)
         return best;
 }
 
+/* Members that hold parts, in some format. What a client keeps in members of its own is no part. */
+static bool holds_parts(const struct json *j, json_ref key)
+{
+        static const char *const NAMES[] = {"content", "parts", "output", "summary", "tool_calls",
+            "toolCalls", "tool_invocations", "toolInvocations"};
+        for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+                if (json_is(j, key, NAMES[i]))
+                        return true;
+        return false;
+}
+
 /* The parts of a list. Those that hold parts of their own (results, thinking, items of a carrier)
  * have them in members with these names in every format. */
 static size_t count_parts(const struct json *j, json_ref list)
@@ -99,7 +110,8 @@ int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
         if (json_type(j, msg) != JSON_OBJECT)
                 return 0;
         for (json_ref key = json_child(j, msg); key != JSON_NONE; key = json_next_key(j, msg, key))
-                parts += count_parts(j, json_value(j, key));
+                if (holds_parts(j, key))
+                        parts += count_parts(j, json_value(j, key));
         return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
                                        "%zu parts; a message has at most %d", parts, PARTS_MAX)
                                  : 0;

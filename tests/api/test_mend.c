@@ -238,6 +238,18 @@ static void a_line_is_not_written_of_bytes_that_the_record_does_not_know(void **
 
 /* ---- parts ---- */
 
+/* As lines of an older Steno: without sums. */
+static void drop_sums(struct buf *manifest)
+{
+        static const char SUM[] = ",\"crc\":\"01234567\"";
+        char *at;
+        while ((at = memmem(manifest->p, manifest->n, SUM, strlen(",\"crc\":\"")))) {
+                size_t rest = manifest->n - (size_t)(at - manifest->p) - strlen(SUM);
+                memmove(at, at + strlen(SUM), rest);
+                manifest->n -= strlen(SUM);
+        }
+}
+
 /* The line was lost, and the file had been changed before an older Steno made it anew of it. */
 static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **state)
 {
@@ -254,6 +266,7 @@ static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **st
         assert_int_equal(hash_sha256_hex(now.p, now.n, is), 0);
         load(r, MANIFEST, &now);
         memcpy(memmem(now.p, now.n, was, strlen(was)), is, strlen(is));
+        drop_sums(&now);
         spit(r, MANIFEST, "w", now.p, now.n);
         struct findings f = look(r, true);
         assert_int_equal(f.count, 1);
