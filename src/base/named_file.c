@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int named_file_open(const char *path)
@@ -54,9 +55,18 @@ int named_file_begin(struct named_file *f, const char *path)
         *f = (struct named_file){.fd = STDOUT_FILENO};
         if (!path || strcmp(path, "-") == 0)
                 return 0;
-        f->path = path;
-        if (asprintf(&f->part, "%s.part", path) < 0) {
+        struct stat st;
+        bool there = stat(path, &st) == 0;
+        f->path = there ? realpath(path, NULL) : strdup(path);
+        if (!f->path)
+                return there ? -errno : -ENOMEM;
+        if (there && !S_ISREG(st.st_mode)) {
+                f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+                return f->fd < 0 ? -errno : 0;
+        }
+        if (asprintf(&f->part, "%s.part", f->path) < 0) {
                 f->part = NULL;
+                f->fd = -1;
                 return -ENOMEM;
         }
         f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -83,16 +93,17 @@ int named_file_write(struct named_file *f, const void *p, size_t n, bool (*when)
 int named_file_end(struct named_file *f, bool keep)
 {
         if (f->path && f->fd >= 0) {
-                if (keep && !f->sys && fsync(f->fd) < 0)
+                if (f->part && keep && !f->sys && fsync(f->fd) < 0)
                         f->sys = errno;
                 if (close(f->fd) < 0 && !f->sys)
                         f->sys = errno;
-                if (keep && !f->sys && rename(f->part, f->path) < 0)
+                if (f->part && keep && !f->sys && rename(f->part, f->path) < 0)
                         f->sys = errno;
-                if (!keep || f->sys)
+                if (f->part && (!keep || f->sys))
                         unlink(f->part);
         }
+        free(f->path);
         free(f->part);
-        f->part = NULL;
+        f->path = f->part = NULL;
         return -f->sys;
 }

@@ -19,10 +19,11 @@ char *named_file_absolute(const char *path);
 /* One without a name, which goes with its descriptor. Likewise. */
 int named_file_temp(void);
 
-/* Written beside its name and renamed when it is whole, so that no half of it is ever there. */
+/* Written beside its name and renamed when it is whole, so that no half of it is ever there. Where
+ * a device, a pipe or a socket has the name, it is written to as it is; a link is followed. */
 struct named_file {
-        const char *path; /* NULL: standard output */
-        char *part;
+        char *path; /* NULL: standard output */
+        char *part; /* NULL: what has the name is written to itself */
         int fd;
         int sys; /* the errno of the first write that failed */
 };

@@ -2,8 +2,31 @@
  * cmd_backup.c - steno backup and steno restore: a consistent copy of a store that is being
  * written, and a store from one.
  */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/named_file.h"
 #include "cli/command.h"
 #include "cli/term.h"
+
+/* Would the copy be a part of what is copied? The folder itself may not be there yet. */
+static bool is_inside(const char *store, const char *path)
+{
+        char *root = realpath(store, NULL), *at = named_file_absolute(path), *real = NULL;
+        while (at && at[0] && !(real = realpath(at, NULL))) {
+                char *slash = strrchr(at, '/');
+                if (slash == at)
+                        break;
+                *slash = '\0';
+        }
+        size_t n = root ? strlen(root) : 0;
+        bool inside =
+            root && real && strncmp(real, root, n) == 0 && (real[n] == '\0' || real[n] == '/');
+        free(root);
+        free(at);
+        free(real);
+        return inside;
+}
 
 static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 {
@@ -15,6 +38,9 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
         (void)opts, (void)argc;
         if (rc != 0)
                 return rc;
+        if (is_inside(cli_store_path(c), argv[0]))
+                return cli_refuse(
+                    c, EXIT_REFUSED, "%s is inside the store: a backup belongs elsewhere", argv[0]);
         term_progress_init(&bar, c->quiet);
         rc = steno_backup(c->store, argv[0], term_progress_step, &bar, &report, &err);
         term_progress_end(&bar);

@@ -228,6 +228,8 @@ static int run_verify(struct cli *c, const void *opts, int argc, char **argv)
         }
         if (rc == 0 && o->checkpoint != NULL)
                 rc = input_slurp(c, o->checkpoint, &note);
+        if (rc == 0 && o->checkpoint != NULL && str_trim(buf_str(&note)).n == 0)
+                rc = cli_refuse(c, EXIT_REFUSED, "there is no checkpoint in %s", o->checkpoint);
         c->sealing = o->key == NULL;
         if (rc == 0)
                 rc = cli_open_store(c, CLI_MUST_EXIST);

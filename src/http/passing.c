@@ -41,7 +41,7 @@ static void on_ready(void *ctx)
         struct request *r = p->r;
         r->status = gateway_status(p->turn);
         if (r->status == 0)
-                request_error(r, 502, "upstream_unreachable", "the upstream cannot be reached: %s",
+                request_error(r, 502, "upstream_unreachable", "the upstream did not answer: %s",
                     gateway_why(p->turn));
         else
                 r->passing = p;

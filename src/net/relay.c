@@ -16,6 +16,9 @@
 #define HEADERS_MAX (256 * KIB)
 #define POLL_MS 1000
 #define CONNECTIONS_KEPT 256L
+/* Servers close idle connections, Node's after five seconds. One that is about to be closed must
+ * not get a request, because a request with a body is not sent twice. */
+#define IDLE_SECONDS 4L
 
 struct relay_job {
         struct relay *relay;
@@ -139,10 +142,13 @@ static void reap_done(struct relay *r)
                 if (code == CURLE_OK && !j->told)
                         j->failed = tell_head(j);
                 unlink_job(r, j);
+                const char *why = code == CURLE_SEND_FAIL_REWIND
+                                      ? "it closed the connection before it answered"
+                                      : libcurl.easy_strerror(code);
                 if (j->failed)
                         end_job(j, j->failed, steno_code_name(j->failed));
                 else
-                        end_job(j, code == CURLE_OK ? 0 : STENO_EIO, libcurl.easy_strerror(code));
+                        end_job(j, code == CURLE_OK ? 0 : STENO_EIO, why);
         }
 }
 
@@ -283,6 +289,7 @@ static bool set_up(struct relay_job *j, const struct relay_request *what)
         libcurl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
         libcurl.easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
         libcurl.easy_setopt(e, CURLOPT_TCP_NODELAY, 1L);
+        libcurl.easy_setopt(e, CURLOPT_MAXAGE_CONN, IDLE_SECONDS);
         libcurl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
         libcurl.easy_setopt(e, CURLOPT_WRITEDATA, j);
         libcurl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
