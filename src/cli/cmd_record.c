@@ -65,33 +65,81 @@ static void make_token(char out[2 * TOKEN_BYTES + 8])
                 n += snprintf(out + n, 3, "%02x", random[i]);
 }
 
-/* The program must reach the gateway directly. */
-static int add_no_proxy(const char *name)
+/* The program's environment: ours, but for the variables that are set here. */
+struct variables {
+        char **list; /* NULL-terminated */
+        size_t inherited;
+        size_t count;
+        bool failed;
+};
+
+#define ADDED 8 /* ADDRESSES, NO_PROXY twice, and one more at most */
+_Static_assert(ADDRESSES + 3 < ADDED + 1, "room for every variable that is added");
+
+static const char *const also_set[] = {"NO_PROXY", "no_proxy", "OPENAI_AGENTS_DISABLE_TRACING"};
+
+static bool is_named(const char *variable, const char *name)
 {
-        const char *old = getenv(name);
-        char *value = NULL;
-        if (asprintf(&value, "%s%s127.0.0.1,localhost", old ? old : "", old && *old ? "," : "") < 0)
-                return -1;
-        int rc = setenv(name, value, 1);
-        free(value);
-        return rc;
+        size_t n = strlen(name);
+        return strncmp(variable, name, n) == 0 && variable[n] == '=';
 }
 
-static int set_variables(const char *base)
+static bool is_replaced(const char *variable)
 {
-        int rc = 0;
-        for (size_t i = 0; i < ADDRESSES && rc == 0; i++) {
-                char *url = NULL;
-                if (asprintf(&url, "%s%s", base, addresses[i].path) < 0)
-                        return -1;
-                rc = setenv(addresses[i].variable, url, 1);
-                free(url);
-        }
-        if (rc == 0)
-                rc = add_no_proxy("NO_PROXY");
-        if (rc == 0)
-                rc = add_no_proxy("no_proxy");
-        return rc ? rc : setenv("OPENAI_AGENTS_DISABLE_TRACING", "1", 1);
+        for (size_t i = 0; i < ADDRESSES; i++)
+                if (is_named(variable, addresses[i].variable))
+                        return true;
+        for (size_t i = 0; i < sizeof also_set / sizeof *also_set; i++)
+                if (is_named(variable, also_set[i]))
+                        return true;
+        return false;
+}
+
+static void inherit(struct variables *v)
+{
+        size_t n = 0;
+        while (environ[n])
+                n++;
+        v->list = calloc(n + ADDED + 1, sizeof *v->list);
+        v->failed = v->list == NULL;
+        for (size_t i = 0; i < n && v->list; i++)
+                if (!is_replaced(environ[i]))
+                        v->list[v->count++] = environ[i];
+        v->inherited = v->count;
+}
+
+static void add_variable(struct variables *v, const char *name, const char *a, const char *b)
+{
+        char *text = NULL;
+        if (v->failed || asprintf(&text, "%s=%s%s", name, a, b) < 0)
+                v->failed = true;
+        else
+                v->list[v->count++] = text;
+}
+
+/* The program must reach the gateway directly. */
+static void add_no_proxy(struct variables *v, const char *name)
+{
+        const char *old = getenv(name);
+        bool any = old && *old;
+        add_variable(v, name, any ? old : "", any ? ",127.0.0.1,localhost" : "127.0.0.1,localhost");
+}
+
+static void set_variables(struct variables *v, const char *base)
+{
+        inherit(v);
+        for (size_t i = 0; i < ADDRESSES; i++)
+                add_variable(v, addresses[i].variable, base, addresses[i].path);
+        add_no_proxy(v, "NO_PROXY");
+        add_no_proxy(v, "no_proxy");
+        add_variable(v, "OPENAI_AGENTS_DISABLE_TRACING", "1", "");
+}
+
+static void release_variables(struct variables *v)
+{
+        for (size_t i = v->inherited; i < v->count; i++)
+                free(v->list[i]);
+        free(v->list);
 }
 
 /* Codex looks at no variable. */
@@ -139,14 +187,20 @@ static int run_program(struct cli *c, int argc, char **argv, const char *base)
 {
         char *option = NULL;
         char **list = with_codex_option(argv, argc, base, &option);
+        struct variables v = {0};
         pid_t pid;
-        if (!list || set_variables(base) != 0) {
-                free(list);
-                return cli_refuse(c, EXIT_IO, "out of memory");
+        int rc;
+        set_variables(&v, base);
+        if (!list || v.failed) {
+                rc = cli_refuse(c, EXIT_IO, "out of memory");
+        } else {
+                interrupt_patience(1000);
+                int failed = posix_spawnp(&pid, list[0], NULL, NULL, list, v.list);
+                rc = failed ? cli_refuse(c, failed == EACCES ? 126 : 127, "%s: %s", list[0],
+                                  strerror(failed))
+                            : wait_for(pid);
         }
-        interrupt_patience(1000);
-        int failed = posix_spawnp(&pid, list[0], NULL, NULL, list, environ);
-        int rc = failed ? cli_refuse(c, 127, "%s: %s", list[0], strerror(failed)) : wait_for(pid);
+        release_variables(&v);
         free(list);
         free(option);
         return rc;
