@@ -102,6 +102,10 @@ int exchanges_open(
         fs->close(fs, root);
         if (dir < 0)
                 return error_sys(err, -dir, "opening the gateway's folder");
+        /* SQLite gives its files the mode of this one. */
+        int db = fs->open(fs, dir, "lineage.db", O_RDWR | O_CREAT, 0600);
+        if (db >= 0)
+                fs->close(fs, db);
         struct exchanges *all = calloc(1, sizeof *all);
         if (!all) {
                 fs->close(fs, dir);
@@ -229,6 +233,15 @@ void exchange_remove(struct exchange *x)
 {
         const struct fs *fs = x->all->env->fs;
         fs->unlink(fs, x->all->dir, x->id, 0);
+        exchange_close(x);
+}
+
+void exchange_set_aside(struct exchange *x)
+{
+        const struct fs *fs = x->all->env->fs;
+        char kept[EXCHANGE_ID + 8];
+        snprintf(kept, sizeof kept, "kept_%s", x->id);
+        fs->rename(fs, x->all->dir, x->id, x->all->dir, kept);
         exchange_close(x);
 }
 

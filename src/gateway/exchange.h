@@ -47,6 +47,9 @@ int exchange_open(
 const char *exchange_id(const struct exchange *x);
 /* Closes the file; it stays. */
 void exchange_close(struct exchange *x);
+/* Closes it under another name (kept_...): it cannot become part of a conversation, and is not
+ * taken up again. */
+void exchange_set_aside(struct exchange *x);
 /* Closes it for good. */
 void exchange_remove(struct exchange *x);
 

@@ -20,6 +20,8 @@
 #define CONNECT_MS 15000
 #define GONE_MS 60000 /* an answer that nobody reads any more is read on for so long */
 #define HEADERS_MAX 128
+#define GONE_BYTES (64 * MIB)        /* or for so much */
+#define ANSWER_HEADERS_MAX (8 * KIB) /* what a connection's memory holds beside the request */
 
 /* ---- upstreams ---- */
 
@@ -48,6 +50,7 @@ struct gateway {
         pthread_mutex_t mutex;
         pthread_cond_t quiet;
         bool stopped;
+        struct gateway_turn *first;
         unsigned turns; /* that are not given to the recorder yet */
 };
 
@@ -215,6 +218,10 @@ struct gateway_turn {
         bool ended;
         bool waiting; /* the reader, for more */
         bool left;    /* the reader */
+        bool gone;    /* its connection was seen to be closed */
+        uint64_t unread;
+        char token_id[40];
+        struct gateway_turn *next, *prev; /* under the gateway's mutex */
         struct buf headers;
         int status;
         int64_t length;
@@ -230,6 +237,14 @@ static void unref(struct gateway_turn *t)
         if (!last)
                 return;
         struct gateway *g = t->gateway;
+        pthread_mutex_lock(&g->mutex);
+        if (t->prev)
+                t->prev->next = t->next;
+        else
+                g->first = t->next;
+        if (t->next)
+                t->next->prev = t->prev;
+        pthread_mutex_unlock(&g->mutex);
         if (t->x) {
                 t->fate.gone = t->status && t->delivered < exchange_size(t->x);
                 t->fate.delivered = t->delivered;
@@ -294,6 +309,21 @@ static bool has_word(struct str s, const char *z)
         return false;
 }
 
+/* Is the name one of those that a Connection header lists, with commas between? */
+static bool is_listed(struct str connection, struct str name)
+{
+        while (connection.n) {
+                const char *comma = memchr(connection.p, ',', connection.n);
+                size_t n = comma ? (size_t)(comma - connection.p) : connection.n;
+                struct str one = str_trim(str_span(connection.p, n));
+                if (one.n == name.n && strncasecmp(one.p, name.p, name.n) == 0)
+                        return true;
+                size_t skip = n + (comma ? 1 : 0);
+                connection = str_span(connection.p + skip, connection.n - skip);
+        }
+        return false;
+}
+
 static void each_line(struct str block, void (*each)(void *ctx, struct str line), void *ctx)
 {
         while (block.n) {
@@ -305,9 +335,22 @@ static void each_line(struct str block, void (*each)(void *ctx, struct str line)
 }
 
 struct seen {
-        bool stream, encoded;
+        bool stream, encoded, chunked;
+        bool wrong; /* lengths that two readers could understand differently */
         int64_t length;
 };
+
+static void look_at_length(struct seen *s, struct str value)
+{
+        int64_t length = 0;
+        for (size_t i = 0; i < value.n && i < 18; i++) {
+                s->wrong = s->wrong || value.p[i] < '0' || value.p[i] > '9';
+                length = 10 * length + (value.p[i] - '0');
+        }
+        s->wrong =
+            s->wrong || value.n == 0 || value.n > 18 || (s->length >= 0 && s->length != length);
+        s->length = length;
+}
 
 static void look_at_header(void *ctx, struct str line)
 {
@@ -319,8 +362,10 @@ static void look_at_header(void *ctx, struct str line)
                 s->stream = has_word(value, "event-stream");
         else if (name_is(name, "content-encoding"))
                 s->encoded = value.n && !name_is(value, "identity");
-        else if (name_is(name, "content-length") && value.n < 18)
-                s->length = strtoll(value.p, NULL, 10);
+        else if (name_is(name, "content-length"))
+                look_at_length(s, value);
+        else if (name_is(name, "transfer-encoding"))
+                s->chunked = true;
 }
 
 static void put_now(struct jsonw *w, const char *key)
@@ -336,6 +381,10 @@ static int on_head(void *ctx, int status, struct str headers)
         struct seen seen = {.length = -1};
         struct buf head;
         each_line(headers, look_at_header, &seen);
+        if (seen.wrong || (seen.chunked && seen.length >= 0))
+                return STENO_EPROTO;
+        if (headers.n > ANSWER_HEADERS_MAX)
+                return STENO_ELIMIT;
         buf_init(&head, 4 * KIB);
         struct jsonw w = jsonw_to(&head);
         jsonw_object(&w);
@@ -362,7 +411,11 @@ static int on_head(void *ctx, int status, struct str headers)
 static int on_data(void *ctx, const char *p, size_t n)
 {
         struct gateway_turn *t = ctx;
-        int rc = exchange_put(t->x, p, n);
+        pthread_mutex_lock(&t->mutex);
+        t->unread = t->left || t->gone ? t->unread + n : 0;
+        bool enough = t->unread > GONE_BYTES;
+        pthread_mutex_unlock(&t->mutex);
+        int rc = enough ? STENO_EINTERRUPTED : exchange_put(t->x, p, n);
         if (rc == 0)
                 wake(t);
         return rc;
@@ -404,17 +457,29 @@ static void add_header(struct header_list *h, const char *a, struct str b)
                 h->list[h->count++] = z;
 }
 
+static struct str header_of(const struct gateway_request *r, const char *wanted)
+{
+        for (size_t i = 0; r->headers[i]; i++) {
+                struct str name, value;
+                if (split_header(str_of(r->headers[i]), &name, &value) && name_is(name, wanted))
+                        return value;
+        }
+        return (struct str){0};
+}
+
 static void list_headers(
     struct gateway *g, size_t up, const struct gateway_request *r, struct header_list *h)
 {
         static const char *const ours[] = {
             "host", "content-length", "accept-encoding", "expect", "x-steno-conversation", NULL};
         static const char *const keys[] = {"authorization", "x-api-key", "x-goog-api-key", NULL};
+        struct str connection = header_of(r, "connection");
         bool accept = false, type = false;
         for (size_t i = 0; r->headers[i] && h->count < HEADERS_MAX; i++) {
                 struct str name, value, line = str_of(r->headers[i]);
                 if (!split_header(line, &name, &value) || name_in(name, HOP_BY_HOP) ||
-                    name_in(name, ours) || (!r->own_credentials && name_in(name, keys)))
+                    is_listed(connection, name) || name_in(name, ours) ||
+                    (!r->own_credentials && name_in(name, keys)))
                         continue;
                 accept = accept || name_is(name, "accept");
                 type = type || name_is(name, "content-type");
@@ -437,6 +502,25 @@ static void list_headers(
         h->list[h->count] = NULL;
 }
 
+/* Is it the member "key" of a query, however it is spelled? */
+static bool is_key(struct str one)
+{
+        char name[4] = "";
+        size_t n = 0, i = 0;
+        while (i < one.n && one.p[i] != '=') {
+                char c = one.p[i++];
+                if (c == '%' && i + 1 < one.n) {
+                        char hex[3] = {one.p[i], one.p[i + 1], '\0'};
+                        c = (char)strtol(hex, NULL, 16);
+                        i += 2;
+                }
+                if (n >= sizeof name - 1)
+                        return false;
+                name[n++] = c;
+        }
+        return n == 3 && memcmp(name, "key", 3) == 0;
+}
+
 /* The query without the key that named our token. */
 static void put_query(struct buf *url, const struct gateway_request *r)
 {
@@ -446,7 +530,7 @@ static void put_query(struct buf *url, const struct gateway_request *r)
                 const char *amp = memchr(q.p, '&', q.n);
                 size_t n = amp ? (size_t)(amp - q.p) : q.n;
                 struct str one = str_span(q.p, n);
-                if (r->own_credentials || !str_starts(one, "key=")) {
+                if (r->own_credentials || !is_key(one)) {
                         buf_putc(url, first ? '?' : '&');
                         buf_put_str(url, one);
                         first = false;
@@ -454,16 +538,6 @@ static void put_query(struct buf *url, const struct gateway_request *r)
                 size_t skip = n + (amp ? 1 : 0);
                 q = str_span(q.p + skip, q.n - skip);
         }
-}
-
-static struct str header_of(const struct gateway_request *r, const char *wanted)
-{
-        for (size_t i = 0; r->headers[i]; i++) {
-                struct str name, value;
-                if (split_header(str_of(r->headers[i]), &name, &value) && name_is(name, wanted))
-                        return value;
-        }
-        return (struct str){0};
 }
 
 /* What the client calls its session. Requests that are no turns of it have one beside it. */
@@ -521,8 +595,8 @@ static void put_head(
         buf_release(&owner);
 }
 
-static struct gateway_turn *new_turn(
-    struct gateway *g, const struct gateway_calls *calls, void *ctx, struct str body)
+static struct gateway_turn *new_turn(struct gateway *g, const struct gateway_calls *calls,
+    void *ctx, struct str body, const char *token_id)
 {
         struct gateway_turn *t = calloc(1, sizeof *t);
         if (!t)
@@ -540,7 +614,12 @@ static struct gateway_turn *new_turn(
         t->length = -1;
         pthread_mutex_init(&t->mutex, NULL);
         buf_init(&t->headers, 512 * KIB);
+        snprintf(t->token_id, sizeof t->token_id, "%s", token_id);
         pthread_mutex_lock(&g->mutex);
+        t->next = g->first;
+        if (t->next)
+                t->next->prev = t;
+        g->first = t;
         g->turns++;
         pthread_mutex_unlock(&g->mutex);
         return t;
@@ -598,6 +677,11 @@ int gateway_start(struct gateway *g, const struct gateway_request *r,
                 int n = snprintf(with_version, sizeof with_version, "/v1%.*s", (int)path.n, path.p);
                 path = str_span(with_version, (size_t)n);
         }
+        struct str named = header_of(r, "x-steno-conversation");
+        if (named.n && !id_is_legal(named, ID_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "x-steno-conversation is 1 to %d bytes of UTF-8 without control characters",
+                    ID_MAX);
         if (!r->own_credentials && !g->keys[up])
                 return error_set(err, STENO_EINVAL,
                     "no key is configured for %s: set \"upstreams\", or put the token into the "
@@ -607,7 +691,7 @@ int gateway_start(struct gateway *g, const struct gateway_request *r,
         struct buf head;
         buf_init(&head, 64 * KIB);
         put_head(&head, r, r->rest, wire);
-        struct gateway_turn *t = new_turn(g, calls, ctx, r->body);
+        struct gateway_turn *t = new_turn(g, calls, ctx, r->body, r->token_id);
         int rc = t ? buf_check(&head, err) : error_nomem(err);
         if (rc == 0)
                 rc = exchange_create(g->exchanges, buf_str(&head), r->body, &t->x, err);
@@ -643,7 +727,15 @@ int64_t gateway_length(const struct gateway_turn *t)
         return t->length;
 }
 
+static void find_connection(void *ctx, struct str line)
+{
+        struct str name, value, *out = ctx;
+        if (split_header(line, &name, &value) && name_is(name, "connection"))
+                *out = value;
+}
+
 struct telling {
+        struct str connection;
         void (*each)(void *ctx, const char *name, const char *value);
         void *ctx;
 };
@@ -653,7 +745,7 @@ static void tell_header(void *ctx, struct str line)
         struct telling *to = ctx;
         struct str name, value;
         if (!split_header(line, &name, &value) || name_in(name, HOP_BY_HOP) ||
-            name_is(name, "content-length"))
+            is_listed(to->connection, name) || name_is(name, "content-length"))
                 return;
         char *n = strndup(name.p, name.n), *v = strndup(value.n ? value.p : "", value.n);
         if (n && v)
@@ -665,7 +757,8 @@ static void tell_header(void *ctx, struct str line)
 void gateway_headers(const struct gateway_turn *t,
     void (*each)(void *ctx, const char *name, const char *value), void *ctx)
 {
-        struct telling to = {each, ctx};
+        struct telling to = {.each = each, .ctx = ctx};
+        each_line(buf_str(&t->headers), find_connection, &to.connection);
         each_line(buf_str(&t->headers), tell_header, &to);
 }
 
@@ -687,6 +780,29 @@ ssize_t gateway_read(struct gateway_turn *t, uint64_t at, void *p, size_t n)
         }
         pthread_mutex_unlock(&t->mutex);
         return got;
+}
+
+void gateway_gone(struct gateway_turn *t)
+{
+        pthread_mutex_lock(&t->mutex);
+        if (t->job && !t->gone)
+                relay_limit(t->gateway->relay, t->job, t->gateway->cancel_when_gone ? 0 : GONE_MS);
+        t->gone = true;
+        pthread_mutex_unlock(&t->mutex);
+}
+
+void gateway_revoke(struct gateway *g, bool (*valid)(void *ctx, const char *token_id), void *ctx)
+{
+        pthread_mutex_lock(&g->mutex);
+        for (struct gateway_turn *t = g->first; t; t = t->next) {
+                if (valid(ctx, t->token_id))
+                        continue;
+                pthread_mutex_lock(&t->mutex);
+                if (t->job)
+                        relay_limit(g->relay, t->job, 0);
+                pthread_mutex_unlock(&t->mutex);
+        }
+        pthread_mutex_unlock(&g->mutex);
 }
 
 void gateway_leave(struct gateway_turn *t)

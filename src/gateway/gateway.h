@@ -97,6 +97,12 @@ enum gateway_more {
 /* Bytes of the body from `at`, or one of the above. */
 ssize_t gateway_read(struct gateway_turn *t, uint64_t at, void *p, size_t n);
 
+/* The client's connection is closed, though the reader has not left yet: the answer is awaited for
+ * a while only. */
+void gateway_gone(struct gateway_turn *t);
+/* Ends the turns whose tokens are not valid any more; their clients are cut off. */
+void gateway_revoke(struct gateway *g, bool (*valid)(void *ctx, const char *token_id), void *ctx);
+
 /* The reader is done or gone. */
 void gateway_leave(struct gateway_turn *t);
 

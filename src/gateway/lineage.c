@@ -18,7 +18,7 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS node(rank INTEGER PRIMARY KEY, owner TEXT, grp TEXT, system TEXT,"
     " chain TEXT, conv TEXT, seq INT, replied INT, tip INT, open INT);"
     "CREATE INDEX IF NOT EXISTS node_chain ON node(owner, chain);"
-    "CREATE INDEX IF NOT EXISTS node_conv ON node(conv, tip);"
+    "CREATE INDEX IF NOT EXISTS node_conv ON node(conv);"
     "CREATE INDEX IF NOT EXISTS node_group ON node(owner, grp) WHERE grp <> '';"
     "CREATE TABLE IF NOT EXISTS name(owner TEXT, id TEXT, digest TEXT, conv TEXT, seq INT,"
     " PRIMARY KEY(owner, id)) WITHOUT ROWID;"
@@ -260,7 +260,8 @@ int lineage_add(struct lineage *l, const struct lineage_who *who, const struct l
 
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err)
 {
-        sqlite3_stmt *s = prepare(l, "UPDATE node SET tip=0 WHERE conv=?1 AND tip=1");
+        sqlite3_stmt *s =
+            prepare(l, "UPDATE node SET tip=0, open=0 WHERE conv=?1 AND (tip=1 OR open=1)");
         if (!s)
                 return failed(l, err);
         bind(s, 1, conv);

@@ -69,7 +69,7 @@ struct lineage_node {
 
 int lineage_add(struct lineage *l, const struct lineage_who *who, const struct lineage_node *node,
     struct steno_error *err);
-/* The conversation has been continued behind its tip. */
+/* The conversation goes on: it has no tip, and no request of it may come again. */
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err);
 /* A request was answered after all, or failed again. */
 int lineage_set_open(struct lineage *l, int64_t node, bool open, struct steno_error *err);

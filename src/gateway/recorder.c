@@ -665,15 +665,20 @@ static void work(struct recorder *r, struct task *t)
         bool understood = false, torn = false;
         int rc = record(r, t->x, &t->fate, &understood, &torn, &err);
         bool done = rc == 0 || torn; /* a torn one had not been sent */
+        /* What is wrong with it will not be right at the next start. */
+        bool never = rc == STENO_ELIMIT || rc == STENO_EPROTO || rc == STENO_EINVAL;
         if (!done)
-                fprintf(stderr, "steno: the gateway could not record %s: %s\n", exchange_id(t->x),
-                    err.msg);
+                fprintf(stderr,
+                    "steno: the gateway could not record %s: %s; it is in gateway/%s%s\n",
+                    exchange_id(t->x), err.msg, never ? "kept_" : "", exchange_id(t->x));
         pthread_mutex_lock(&r->mutex);
         r->recorded += rc == 0 && understood;
         r->failed += !done;
         pthread_mutex_unlock(&r->mutex);
         if (done)
                 exchange_remove(t->x);
+        else if (never)
+                exchange_set_aside(t->x);
         else
                 exchange_close(t->x);
         free(t);

@@ -106,6 +106,22 @@ void http_request_free(struct request *r)
         free(r);
 }
 
+/* A token in the path may stand where we do not look for it: what begins like one is not told. */
+static void put_logged_path(struct jsonw *w, struct str path)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        for (size_t i = 0; i < path.n; i++) {
+                struct str rest = str_span(path.p + i, path.n - i);
+                bool tilde = rest.p[0] == '~' || str_starts(rest, "%7e") || str_starts(rest, "%7E");
+                buf_putc(&b, tilde ? '~' : path.p[i]);
+                while (tilde && i + 1 < path.n && path.p[i + 1] != '/')
+                        i++;
+        }
+        jsonw_str(w, buf_str(&b));
+        buf_release(&b);
+}
+
 static void log_request(struct request *r)
 {
         struct server *s = r->server;
@@ -120,7 +136,8 @@ static void log_request(struct request *r)
         jsonw_field_cstr(&w, "at", at);
         jsonw_field_cstr(&w, "request", r->id);
         jsonw_field_cstr(&w, "method", r->method ? r->method : "?");
-        jsonw_field_str(&w, "path", r->path); /* without the query: it may hold a signature */
+        jsonw_key(&w, "path"); /* without the query: it may hold a signature */
+        put_logged_path(&w, r->path);
         jsonw_field_u64(&w, "status", (uint64_t)r->status);
         jsonw_field_cstr(&w, "token", r->who.known ? r->who.token_id : NULL);
         jsonw_field_u64(&w, "ms", (uint64_t)(http_now_us() - r->started_us) / 1000);

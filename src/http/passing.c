@@ -6,6 +6,7 @@
  */
 #include "http/passing.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -17,6 +18,8 @@
 
 struct passing {
         struct request *r; /* until the answer begins */
+        struct server *server;
+        struct passing *next, *prev; /* in the server's list */
         struct MHD_Connection *connection;
         struct gateway_turn *turn;
 };
@@ -45,10 +48,8 @@ static void on_ready(void *ctx)
                     gateway_why(p->turn));
         else
                 r->passing = p;
-        if (!r->passing) {
-                gateway_leave(p->turn);
-                free(p);
-        }
+        if (!r->passing)
+                passing_forget(p);
         http_finish(r);
 }
 
@@ -63,8 +64,21 @@ static ssize_t feed(void *cls, uint64_t pos, char *to, size_t max)
         return n == GATEWAY_END ? MHD_CONTENT_READER_END_OF_STREAM : n;
 }
 
+static void leave_list(struct passing *p)
+{
+        pthread_mutex_lock(&p->server->passing_mutex);
+        if (p->prev)
+                p->prev->next = p->next;
+        else
+                p->server->passing = p->next;
+        if (p->next)
+                p->next->prev = p->prev;
+        pthread_mutex_unlock(&p->server->passing_mutex);
+}
+
 void passing_forget(struct passing *p)
 {
+        leave_list(p);
         gateway_leave(p->turn);
         free(p);
 }
@@ -139,6 +153,7 @@ void passing_start(struct request *r, const char *upstream, struct str rest)
                 return;
         }
         p->r = r;
+        p->server = r->server;
         p->connection = r->connection;
         libmhd.get_connection_values(r->connection, MHD_HEADER_KIND, list_header, &h);
         struct gateway_request what = {.upstream = upstream,
@@ -150,10 +165,37 @@ void passing_start(struct request *r, const char *upstream, struct str rest)
             .project = r->who.project,
             .token_id = r->who.token_id,
             .own_credentials = r->path_token.n > 0};
-        int rc = gateway_start(r->server->gateway, &what, &calls, p, &p->turn, &err);
+        struct server *s = r->server;
+        pthread_mutex_lock(&s->passing_mutex);
+        p->next = s->passing;
+        if (p->next)
+                p->next->prev = p;
+        s->passing = p;
+        int rc = gateway_start(s->gateway, &what, &calls, p, &p->turn, &err);
+        pthread_mutex_unlock(&s->passing_mutex);
         if (rc == 0)
-                return;
+                return; /* it may be over already */
+        leave_list(p);
         free(p);
         refuse(r, rc, &err);
         http_finish(r);
+}
+
+/* ---- clients that hang up ---- */
+
+static bool hung_up(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+            libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct pollfd p = {.fd = info ? info->connect_fd : -1, .events = POLLRDHUP};
+        return p.fd >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+void passing_tick(struct server *s)
+{
+        pthread_mutex_lock(&s->passing_mutex);
+        for (struct passing *p = s->passing; p; p = p->next)
+                if (p->turn && hung_up(p->connection))
+                        gateway_gone(p->turn);
+        pthread_mutex_unlock(&s->passing_mutex);
 }

@@ -18,6 +18,9 @@ void passing_start(struct request *r, const char *upstream, struct str rest);
 /* http.c's: the response with its status and headers, which begins when the endpoint's headers are
  * there. The passing is gone with it. */
 struct MHD_Response *passing_response(struct passing *p);
+/* Looks for clients that hung up while nothing was sent to them, which the library does not notice.
+ */
+void passing_tick(struct server *s);
 /* The request ended before it could be answered: there will be no reader. */
 void passing_forget(struct passing *p);
 

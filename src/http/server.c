@@ -23,6 +23,7 @@
 #include "http/indexer.h"
 #include "http/http.h"
 #include "http/http_limits.h"
+#include "http/passing.h"
 #include "http/replies.h"
 #include "http/tails.h"
 
@@ -104,6 +105,20 @@ static void log_quarantined(struct server *s, uint64_t *before)
         *before = now;
 }
 
+static bool is_valid_token(void *ctx, const char *token_id)
+{
+        return strcmp(token_id, "record") == 0 || identities_valid(ctx, token_id);
+}
+
+static void revoke_turns(struct server *s)
+{
+        uint64_t version = identities_version(s->identities);
+        if (version == s->tokens_version)
+                return;
+        s->tokens_version = version;
+        gateway_revoke(s->gateway, is_valid_token, s->identities);
+}
+
 static void *tick(void *arg)
 {
         struct server *s = arg;
@@ -112,6 +127,8 @@ static void *tick(void *arg)
                 wait_sleep(SERVER_TICK_MS);
                 identities_refresh(s->identities);
                 streams_tick(s->streams);
+                passing_tick(s);
+                revoke_turns(s);
                 connections_reap(s->connections);
                 log_quarantined(s, &quarantined);
         }
@@ -225,6 +242,7 @@ int server_start(const struct server_options *opt, struct server **out, struct s
         char token[TOKEN_TEXT];
         if (!s)
                 return error_nomem(err);
+        pthread_mutex_init(&s->passing_mutex, NULL);
         raise_descriptor_limit();
         int rc = parse_listen(s, opt->listen, &address, err);
         if (rc == 0 && !is_loopback(&address) && !opt->allow_remote)
@@ -319,5 +337,6 @@ void server_stop(struct server *s)
         free(s->script);
         free(s->address);
         free(s->host);
+        pthread_mutex_destroy(&s->passing_mutex);
         free(s);
 }

@@ -46,6 +46,9 @@ struct server {
         char *script;        /* of a scripted model */
         struct runner *chat; /* NULL: no runs are made here */
         struct gateway *gateway;
+        pthread_mutex_t passing_mutex;
+        struct passing *passing;    /* answers of it under way; under the mutex */
+        uint64_t tokens_version;    /* that the gateway's turns were last held against */
         struct server_tally *tally; /* or NULL */
         pthread_t ticker;
         struct indexer *indexer;

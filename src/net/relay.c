@@ -76,6 +76,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
         bool last = str_trim(line).n == 0;
         if (!last)
                 buf_put_str(&j->head, line);
+        if (last && j->status == 101)
+                j->failed = STENO_EPROTO; /* nobody asked for another protocol */
         if (last && j->status >= 200)
                 j->failed = tell_head(j);
         if (j->head.failed)
@@ -142,11 +144,16 @@ static void reap_done(struct relay *r)
                 if (code == CURLE_OK && !j->told)
                         j->failed = tell_head(j);
                 unlink_job(r, j);
-                const char *why = code == CURLE_SEND_FAIL_REWIND
-                                      ? "it closed the connection before it answered"
-                                      : libcurl.easy_strerror(code);
+                const char *why =
+                    code == CURLE_SEND_FAIL_REWIND ? "it closed the connection before it answered"
+                    : code == CURLE_OUT_OF_MEMORY && !j->told
+                        ? "its headers are too large" /* a line over libcurl's limit */
+                        : libcurl.easy_strerror(code);
                 if (j->failed)
-                        end_job(j, j->failed, steno_code_name(j->failed));
+                        end_job(j, j->failed,
+                            j->failed == STENO_ELIMIT   ? "its headers are too large"
+                            : j->failed == STENO_EPROTO ? "its answer is not valid HTTP"
+                                                        : steno_code_name(j->failed));
                 else
                         end_job(j, code == CURLE_OK ? 0 : STENO_EIO, why);
         }

@@ -1,0 +1,150 @@
+// The gateway between clients and endpoints that mean harm: tokens stay here, answers that can be read
+// in two ways are refused, and nobody is held for ever.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer as createTcp, connect } from "node:net";
+import { join } from "node:path";
+import { Server, main, ok, same, test, until } from "../http/lib.mjs";
+
+// An endpoint that answers with the bytes that a test chooses, and keeps what it got.
+async function world(answer) {
+  const seen = [];
+  const sockets = new Set();
+  const up = createTcp((c) => {
+    sockets.add(c);
+    c.on("error", () => {});
+    c.on("close", () => sockets.delete(c));
+    let text = "";
+    c.on("data", (d) => {
+      text += d;
+      const end = text.indexOf("\r\n\r\n");
+      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+      if (end < 0 || text.length < end + 4 + length) return;
+      seen.push(text);
+      text = "";
+      answer(c, seen.at(-1));
+    });
+  });
+  await new Promise((r) => up.listen(0, "127.0.0.1", r));
+  const url = `http://127.0.0.1:${up.address().port}`;
+  const s = new Server({ args: ["--no-tools", "--log", "access.log"] });
+  s.configure({ upstreams: { openai: { url: `${url}/v1`, key: "real" }, gemini: { url, key: "real" }, anthropic: { url, key: "real" } } });
+  await s.start();
+  return { s, seen, log: () => readFileSync(join(s.work, "access.log"), "utf8"), end: () => { s.kill(); for (const c of sockets) c.destroy(); up.close(); } };
+}
+const json = (c, body = "{}") => c.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+const chat = (text) => JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }] });
+const ask = (w, path = "/openai/v1/chat/completions", more = {}) =>
+  w.s.ask("POST", path, { body: { messages: [{ role: "user", content: "hi" }] }, ...more });
+
+test("a token that stands in the query is taken out however its name is spelled", async () => {
+  const w = await world((c) => json(c));
+  for (const name of ["key", "k%65y", "%6Bey", "%6b%65%79"]) {
+    same((await ask(w, `/gemini/v1beta/models/m:x?a=1&${name}=${w.s.token}&b=2`, { token: null })).status, 200, name);
+    ok(!w.seen.at(-1).includes(w.s.token) && w.seen.at(-1).includes("a=1&b=2"), name, w.seen.at(-1).slice(0, 200));
+  }
+  w.end();
+});
+
+test("no log has a token, wherever it stands in the path", async () => {
+  const w = await world((c) => json(c));
+  for (const path of ["/~T/openai/v1/x", "/~T/~T/openai/v1/x", "/%7eT/openai/v1/x", "//~T/openai/v1/x", "/openai/v1/~T/x", "/%7ET"])
+    await ask(w, path.replaceAll("T", w.s.token), { token: null });
+  await until("the log", () => w.log().split("\n").length > 6);
+  ok(!w.log().includes(w.s.token), "the log", w.log());
+  w.end();
+});
+
+test("a path cannot lead out of the upstream's own, and TRACE and CONNECT are not passed on", async () => {
+  const w = await world((c) => json(c));
+  for (const path of ["/openai/v1/../../admin", "/openai/v1/%2e%2e/%2e%2e/admin", "/openai/v1/..%2f..%2fadmin", "/openai/v1/a/./b", "/gemini/.."]) {
+    const { text: r } = await w.s.raw(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${w.s.token}\r\nConnection: close\r\n\r\n`);
+    ok(/^HTTP\/1.1 40[04]/.test(r), path, r.slice(0, 200));
+  }
+  for (const method of ["TRACE", "CONNECT"]) {
+    const { text: r } = await w.s.raw(`${method} /openai/v1/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${w.s.token}\r\nConnection: close\r\n\r\n`);
+    ok(/^HTTP\/1.1 (40|50)\d/.test(r), method, r.slice(0, 200));
+  }
+  same(w.seen.length, 0, "nothing was passed on");
+  same((await ask(w, "/openai/v1/a..b/..c/v1.5")).status, 200, "dots inside a name");
+  w.end();
+});
+
+test("answers that two readers could understand differently are 502, and so are another protocol and too many headers", async () => {
+  const heads = ["HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n{}",
+    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    `HTTP/1.1 200 OK\r\n${Array.from({ length: 500 }, (_, i) => `X-${i}: ${"v".repeat(40)}`).join("\r\n")}\r\nContent-Length: 2\r\n\r\n{}`,
+    `HTTP/1.1 200 OK\r\nX-Huge: ${"h".repeat(300000)}\r\nContent-Length: 2\r\n\r\n{}`];
+  let n = 0;
+  const w = await world((c) => c.end(heads[n++]));
+  for (const head of heads) {
+    const r = await ask(w);
+    same(r.status, 502, head.slice(0, 60));
+    ok(!/memory/i.test(r.text), "the words", r.text);
+  }
+  w.end();
+});
+
+test("headers that a Connection header lists stay with their connection, both ways", async () => {
+  const w = await world((c) => c.end("HTTP/1.1 200 OK\r\nConnection: close, X-Secret\r\nX-Secret: s\r\nX-Other: o\r\nContent-Length: 2\r\n\r\n{}"));
+  const { text: r } = await w.s.raw(`POST /openai/v1/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${w.s.token}\r\nConnection: close, X-Keep\r\nX-Keep: 1\r\nX-Pass: 2\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}`);
+  ok(/X-Other: o/i.test(r) && !/X-Secret/i.test(r), "to the client", r);
+  ok(/X-Pass: 2/i.test(w.seen[0]) && !/X-Keep/i.test(w.seen[0]), "to the endpoint", w.seen[0]);
+  w.end();
+});
+
+test("when a token is revoked, its answers under way end", async () => {
+  const w = await world((c, text) => {
+    if (text.includes("/never")) return;
+    c.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const timer = setInterval(() => c.write("9\r\ndata: x\n\n\r\n"), 20);
+    c.on("close", () => clearInterval(timer));
+  });
+  const made = w.s.cli("token", "new");
+  const token = made.token ?? made;
+  await until("the token", async () => (await w.s.ask("GET", "/api/stats", { token })).status === 200);
+  const over = (path) => new Promise((done) => {
+    const c = connect(w.s.port, "127.0.0.1", () => c.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`));
+    let text = "";
+    c.on("data", (d) => { text += d; });
+    c.on("error", () => {});
+    c.on("close", () => done(text));
+    setTimeout(() => /^HTTP\/1.1 502/.test(text) && c.end(), 4000);
+  });
+  const stream = over("/openai/v1/stream"), waiting = over("/openai/v1/never");
+  await until("both", () => w.seen.length === 2);
+  const id = (w.s.cli("token", "ls").items ?? []).at(-1).id;
+  w.s.cli("-y", "token", "rm", id);
+  ok((await stream).includes("data: x"), "the stream was cut");
+  ok(/^HTTP\/1.1 502/.test(await waiting), "who waited was told");
+  w.end();
+});
+
+test("a name that no conversation can have is refused before anything is sent", async () => {
+  const w = await world((c) => json(c, chat("x")));
+  const r = await ask(w, undefined, { headers: { "x-steno-conversation": "a".repeat(300) } });
+  same([r.status, w.seen.length], [400, 0], r.text);
+  w.end();
+});
+
+test("a reply that was delivered stays, however often the same is asked after a failure", async () => {
+  let n = 0;
+  const w = await world((c) => (++n === 1 ? c.destroy() : json(c, chat(`reply ${n}`))));
+  for (let i = 0; i < 5; i++) await ask(w);
+  await until("the recorder", () => readdirSync(join(w.s.store, "gateway")).every((f) => !f.startsWith("ex_")));
+  const views = [];
+  for (const c of (await w.s.must("GET", "/api/chat-sessions")).items)
+    views.push(...(await w.s.must("GET", `/api/chat-sessions/${c.id}/messages`)).messages.filter((m) => m.role === "assistant" && m.content).map((m) => m.content));
+  same(views.sort(), ["reply 2", "reply 3", "reply 4", "reply 5"], "every reply is in a view");
+  w.end();
+});
+
+test("the gateway's files are for their owner alone", async () => {
+  const w = await world((c) => json(c, chat("x")));
+  await ask(w);
+  for (const name of readdirSync(join(w.s.store, "gateway")))
+    same(statSync(join(w.s.store, "gateway", name)).mode & 0o077, 0, name);
+  w.end();
+});
+
+await main();
