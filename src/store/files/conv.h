@@ -74,6 +74,7 @@ struct files_store {
         char *path;
         int root;
         pthread_mutex_t mutex;               /* the table, the projects, the syncer */
+        pthread_mutex_t sync_mutex;          /* who has a list by `syncing`; taken before `mutex` */
         struct files_conv *table[CONV_ROWS]; /* open conversations, by inode */
         unsigned conv_count;
         struct files_conv *oldest; /* of those that nobody holds, by when they were let go */

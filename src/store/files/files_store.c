@@ -123,6 +123,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         pthread_mutex_init(&s->recent_mutex, NULL);
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
+        pthread_mutex_init(&s->sync_mutex, NULL);
         wait_init(&s->wake);
         s->path = strdup(path);
         if (!s->path) {
@@ -223,6 +224,7 @@ void files_close(struct files_store *s)
                 free(p);
         }
         pthread_mutex_destroy(&s->mutex);
+        pthread_mutex_destroy(&s->sync_mutex);
         pthread_cond_destroy(&s->wake);
         pthread_mutex_destroy(&s->recent_mutex);
         free(s->path);

@@ -65,6 +65,7 @@ void files_sync(struct files_store *s)
 {
         if (!files_is_ours(s))
                 return;
+        pthread_mutex_lock(&s->sync_mutex);
         for (struct files_conv *c = take_all(s, is_dirty), *next; c; c = next) {
                 next = c->syncing;
                 /* A conversation that was removed meanwhile has nothing to sync. */
@@ -72,6 +73,7 @@ void files_sync(struct files_store *s)
                         __atomic_store_n(&c->dirty, false, __ATOMIC_RELAXED);
                 files_conv_release(c);
         }
+        pthread_mutex_unlock(&s->sync_mutex);
 }
 
 /* ---- ids.idx ---- */
@@ -90,6 +92,7 @@ static bool is_due(const struct files_conv *c)
 /* Errors are ignored on purpose: whoever needs the index reads what it lacks. */
 static void tend_ids(struct files_store *s, bool (*wants)(const struct files_conv *c), bool closing)
 {
+        pthread_mutex_lock(&s->sync_mutex);
         for (struct files_conv *c = take_all(s, wants), *next; c; c = next) {
                 next = c->syncing;
                 __atomic_store_n(&c->tend_ids, false, __ATOMIC_RELAXED);
@@ -99,6 +102,7 @@ static void tend_ids(struct files_store *s, bool (*wants)(const struct files_con
                 c->ids_tended = time_monotonic_ms();
                 files_conv_release(c);
         }
+        pthread_mutex_unlock(&s->sync_mutex);
 }
 
 static void *run(void *arg)
