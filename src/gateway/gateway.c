@@ -664,19 +664,19 @@ static int send_it(struct gateway_turn *t, size_t up, const struct gateway_reque
         return rc;
 }
 
-int gateway_start(struct gateway *g, const struct gateway_request *r,
-    const struct gateway_calls *calls, void *ctx, struct gateway_turn **out,
-    struct steno_error *err)
+void gateway_drop(struct gateway_turn *t)
+{
+        if (t->x)
+                exchange_remove(t->x);
+        t->x = NULL;
+        t->refs = 1;
+        unref(t);
+}
+
+static int check_request(
+    const struct gateway *g, const struct gateway_request *r, struct steno_error *err)
 {
         size_t up = upstream_index(r->upstream);
-        struct str path = r->rest;
-        /* Some clients have /v1 in their base URL and some have not. */
-        char with_version[256];
-        if (strcmp(r->upstream, "anthropic") == 0 && str_starts(path, "/messages") &&
-            path.n < sizeof with_version - 8) {
-                int n = snprintf(with_version, sizeof with_version, "/v1%.*s", (int)path.n, path.p);
-                path = str_span(with_version, (size_t)n);
-        }
         struct str named = header_of(r, "x-steno-conversation");
         if (named.n && !id_is_legal(named, ID_MAX))
                 return error_set(err, STENO_EINVAL,
@@ -687,27 +687,43 @@ int gateway_start(struct gateway *g, const struct gateway_request *r,
                     "no key is configured for %s: set \"upstreams\", or put the token into the "
                     "path (/~TOKEN%s/...) so that your own key is passed on",
                     r->upstream, upstreams[up].prefix);
+        return 0;
+}
+
+int gateway_start(struct gateway *g, const struct gateway_request *r,
+    const struct gateway_calls *calls, void *ctx, struct gateway_turn **out,
+    struct steno_error *err)
+{
+        int rc = check_request(g, r, err);
+        if (rc)
+                return rc;
         const struct wire *wire = wire_of(r->upstream, r->method, r->rest);
         struct buf head;
         buf_init(&head, 64 * KIB);
         put_head(&head, r, r->rest, wire);
         struct gateway_turn *t = new_turn(g, calls, ctx, r->body, r->token_id);
-        int rc = t ? buf_check(&head, err) : error_nomem(err);
+        rc = t ? buf_check(&head, err) : error_nomem(err);
         if (rc == 0)
                 rc = exchange_create(g->exchanges, buf_str(&head), r->body, &t->x, err);
         buf_release(&head);
-        if (rc == 0) {
-                *out = t; /* before anything can be told */
-                rc = send_it(t, up, r, path, err);
-                if (rc)
-                        exchange_remove(t->x);
-        }
-        if (rc && t) {
-                t->x = NULL;
-                t->refs = 1;
-                unref(t);
-        }
+        if (rc == 0)
+                *out = t;
+        else if (t)
+                gateway_drop(t);
         return rc;
+}
+
+int gateway_send(struct gateway_turn *t, const struct gateway_request *r, struct steno_error *err)
+{
+        struct str path = r->rest;
+        /* Some clients have /v1 in their base URL and some have not. */
+        char with_version[256];
+        if (strcmp(r->upstream, "anthropic") == 0 && str_starts(path, "/messages") &&
+            path.n < sizeof with_version - 8) {
+                int n = snprintf(with_version, sizeof with_version, "/v1%.*s", (int)path.n, path.p);
+                path = str_span(with_version, (size_t)n);
+        }
+        return send_it(t, upstream_index(r->upstream), r, path, err);
 }
 
 /* ---- the reader's side ---- */

@@ -7,6 +7,7 @@
  *
  *   struct gateway_turn *t;
  *   gateway_start(g, &request, &calls, ctx, &t, &err);
+ *   gateway_send(t, &request, &err);
  *   ... calls.ready: gateway_status, gateway_headers; then gateway_read until the end ...
  *   gateway_leave(t);
  */
@@ -74,11 +75,20 @@ struct gateway_calls {
 
 struct gateway_turn;
 
-/* The request is recorded and sent. STENO_EFULL, STENO_EIO, ...: it could not be recorded and was
- * not sent. STENO_EINVAL: this upstream has no key. */
+/* The request is recorded, and nothing is told yet. STENO_EFULL, STENO_EIO, ...: it could not be
+ * recorded and must not be sent. STENO_EINVAL: this upstream has no key, or the conversation that
+ * is named cannot be. */
 int gateway_start(struct gateway *g, const struct gateway_request *request,
     const struct gateway_calls *calls, void *ctx, struct gateway_turn **out,
     struct steno_error *err);
+
+/* Sends it: from here on `ready` may be called at any moment. After a failure nothing is told, and
+ * the turn is to be dropped. */
+int gateway_send(
+    struct gateway_turn *t, const struct gateway_request *request, struct steno_error *err);
+
+/* Forgets a turn that was not sent, with its record. */
+void gateway_drop(struct gateway_turn *t);
 
 /* 0: the endpoint could not be reached; gateway_why() says why. */
 int gateway_status(const struct gateway_turn *t);

@@ -64,6 +64,16 @@ static ssize_t feed(void *cls, uint64_t pos, char *to, size_t max)
         return n == GATEWAY_END ? MHD_CONTENT_READER_END_OF_STREAM : n;
 }
 
+static void enter_list(struct passing *p)
+{
+        pthread_mutex_lock(&p->server->passing_mutex);
+        p->next = p->server->passing;
+        if (p->next)
+                p->next->prev = p;
+        p->server->passing = p;
+        pthread_mutex_unlock(&p->server->passing_mutex);
+}
+
 static void leave_list(struct passing *p)
 {
         pthread_mutex_lock(&p->server->passing_mutex);
@@ -165,17 +175,15 @@ void passing_start(struct request *r, const char *upstream, struct str rest)
             .project = r->who.project,
             .token_id = r->who.token_id,
             .own_credentials = r->path_token.n > 0};
-        struct server *s = r->server;
-        pthread_mutex_lock(&s->passing_mutex);
-        p->next = s->passing;
-        if (p->next)
-                p->next->prev = p;
-        s->passing = p;
-        int rc = gateway_start(s->gateway, &what, &calls, p, &p->turn, &err);
-        pthread_mutex_unlock(&s->passing_mutex);
-        if (rc == 0)
-                return; /* it may be over already */
-        leave_list(p);
+        int rc = gateway_start(r->server->gateway, &what, &calls, p, &p->turn, &err);
+        if (rc == 0) {
+                enter_list(p);
+                rc = gateway_send(p->turn, &what, &err);
+                if (rc == 0)
+                        return; /* it may be over already */
+                leave_list(p);
+                gateway_drop(p->turn);
+        }
         free(p);
         refuse(r, rc, &err);
         http_finish(r);
@@ -195,7 +203,7 @@ void passing_tick(struct server *s)
 {
         pthread_mutex_lock(&s->passing_mutex);
         for (struct passing *p = s->passing; p; p = p->next)
-                if (p->turn && hung_up(p->connection))
+                if (hung_up(p->connection))
                         gateway_gone(p->turn);
         pthread_mutex_unlock(&s->passing_mutex);
 }
