@@ -422,18 +422,6 @@ static void put_thinking(const struct assemble *a, struct buf *out)
         }
 }
 
-static void judge(const struct assemble *a, struct reply *r)
-{
-        r->fault = a->fault;
-        if (r->fault.code)
-                return;
-        if (!a->whole && r->finish == FINISH_NONE && !a->done)
-                reply_fault_set(&r->fault, "LLM_NETWORK", true,
-                    "the stream ended before the reply was complete");
-        else if (!a->any && r->finish != FINISH_FILTER && r->finish != FINISH_LENGTH)
-                reply_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
-}
-
 static int read_usage(struct assemble *a, struct reply *r)
 {
         buf_put_str(&r->usage, buf_str(&a->usage));
@@ -462,7 +450,7 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
         if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
                 return error_nomem(err);
         put_thinking(a, &r->thinking);
-        judge(a, r);
+        reply_judge(r, &a->fault, a->whole || a->done, a->any);
         int rc = buf_check(&r->message, err);
         if (rc == 0)
                 rc = buf_check(&r->thinking, err);

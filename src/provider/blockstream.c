@@ -380,18 +380,6 @@ static void read_usage(const struct blockstream *b, struct reply *r)
         }
 }
 
-static void judge(const struct blockstream *b, struct reply *r)
-{
-        r->fault = b->fault;
-        if (r->fault.code)
-                return;
-        if (!b->whole && r->finish == FINISH_NONE && !b->done)
-                reply_fault_set(&r->fault, "LLM_NETWORK", true,
-                    "the stream ended before the reply was complete");
-        else if (!b->any && r->finish != FINISH_FILTER && r->finish != FINISH_LENGTH)
-                reply_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
-}
-
 int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_error *err)
 {
         r->finish = finish_of(b->finish);
@@ -402,7 +390,7 @@ int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_erro
         put_decoded(b, "text", &r->text);
         put_decoded(b, "thinking", &r->thinking);
         read_usage(b, r);
-        judge(b, r);
+        reply_judge(r, &b->fault, b->whole || b->done, b->any);
         const struct buf *const made[] = {&r->message, &r->text, &r->thinking, &r->usage};
         for (size_t i = 0; i < sizeof made / sizeof *made; i++)
                 if (made[i]->failed)

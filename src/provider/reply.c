@@ -130,6 +130,18 @@ void reply_fault_set(struct reply_fault *f, const char *code, bool retryable, co
         f->message[n] = '\0';
 }
 
+void reply_judge(struct reply *r, const struct reply_fault *told, bool ended, bool any)
+{
+        r->fault = *told;
+        if (r->fault.code)
+                return;
+        if (!ended && r->finish == FINISH_NONE)
+                reply_fault_set(&r->fault, "LLM_NETWORK", true,
+                    "the stream ended before the reply was complete");
+        else if (!any && r->finish != FINISH_FILTER && r->finish != FINISH_LENGTH)
+                reply_fault_set(&r->fault, "LLM_EMPTY", true, "the model's reply was empty");
+}
+
 static bool mentions(const struct json *j, json_ref r, const char *word)
 {
         struct str s = json_inner(j, r);

@@ -72,6 +72,12 @@ void reply_release(struct reply *r);
 /* Empties it for another attempt. */
 void reply_clear(struct reply *r);
 
+/*
+ * What became of a reply whose members are filled: the fault that was told, or that it was cut off
+ * (no finish, and no end mark: `ended`), or that nothing came in it (`any`).
+ */
+void reply_judge(struct reply *r, const struct reply_fault *told, bool ended, bool any);
+
 /* ---- while it arrives ---- */
 
 enum reply_piece {
