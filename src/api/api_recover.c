@@ -19,7 +19,7 @@
 #include "api/rescue.h"
 #include "model/pairing.h"
 #include "model/event.h"
-#include "store/files/run_lease.h"
+#include "store/files/run.h"
 
 struct recovery {
         struct steno_conv *conv;

@@ -15,7 +15,7 @@
 #include "api/api_store.h"
 #include "base/env.h"
 #include "base/limits.h"
-#include "store/files/run_lease.h"
+#include "store/files/run.h"
 
 #define RUNS CONV_FOLDER "runs/"
 

@@ -15,7 +15,7 @@
 #include "store/files/conv.h"
 #include "store/files/manifest.h"
 #include "store/files/run.h"
-#include "store/files/run_line.h"
+#include "store/files/run_read.h"
 
 #define TRIES 3
 #define TAIL (64 * KIB)

@@ -14,7 +14,7 @@
 #include "store/files/manifest.h"
 #include "store/files/rewrite.h"
 #include "store/files/run.h"
-#include "store/files/run_line.h"
+#include "store/files/run_read.h"
 
 struct preparing {
         struct bundle_conv *b;

@@ -78,6 +78,16 @@ bool run_is_dead(struct files_conv *conv, const char *name);
 /* It was completed: from now on nobody needs to look at it. */
 void run_settle(struct files_conv *conv, const char *name);
 
+/* A run on another machine, or of an earlier boot, is dead when its lease has not changed for so
+ * long; run_claim.c explains it. */
+#define RUN_LEASE_MS 60000
+
+/* Makes an empty claim where there is none: every run is known to have ended. Errors are ignored on
+ * purpose: then all runs are looked at once more. */
+void run_lease_settle(struct files_conv *conv);
+/* Writes a new generation, so that a holder which only seemed to be dead writes nothing more. */
+int run_lease_take_over(struct files_conv *conv, const char *name, struct steno_error *err);
+
 /* ---- writing ---- */
 
 struct run_log;

@@ -5,26 +5,45 @@
  * far as is known, the generation of the claim, and a number that its holder counts up every few
  * seconds. It is empty when the last run came to its end. The first two are written while the
  * conversation's lock is held.
+ *
+ * On one machine a lock says who is alive, in whatever container or namespace: the kernel lets go
+ * of it when the process ends. A lock says nothing about another machine, or about this one before
+ * its last boot. There, a run is dead when its lease has not changed for RUN_LEASE_MS of the
+ * observer's monotonic clock. Observers of one boot share what they saw in runs/.seen, so that a
+ * program that runs for a second can go on with what another one began to watch.
  */
 #include "store/files/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/wait.h"
 #include "base/watch.h"
 #include "store/files/conv.h"
-#include "store/files/run_lease.h"
 
 #define CLAIM ".claim"
 #define CLAIM_PATH "runs/" CLAIM
 #define MAIL_PATH "runs/.mail"
+#define SEEN ".seen"
+
+#define BEAT_MS 5000
+
+/* What the text of the claim says. */
+struct lease {
+        char id[ID_MAX + 1]; /* "": the last run came to its end */
+        uint64_t generation; /* grows with every claim, and when a dead run is taken over */
+        uint64_t beat;       /* grows while the holder lives */
+        bool held;           /* somebody has the claim's lock */
+};
 
 struct run_claim {
         struct files_conv *conv; /* borrowed */
@@ -34,9 +53,9 @@ struct run_claim {
         uint64_t mail_at;   /* what lies before was handed out */
         run_mail_fn listen; /* NULL: nobody does */
         void *listen_ctx;
-        struct run_lease lease; /* as we wrote it */
-        bool lost;              /* somebody else took the run over; under the mutex */
-        bool beats;             /* the thread runs */
+        struct lease lease; /* as we wrote it */
+        bool lost;          /* somebody else took the run over; under the mutex */
+        bool beats;         /* the thread runs */
         bool ending;
         pthread_t thread;
         pthread_mutex_t mutex;
@@ -49,15 +68,15 @@ struct run_claim {
 /* ---- the text ---- */
 
 /* The number that is counted up has a fixed width, so that it is changed in place. */
-static void lease_write(const struct run_lease *l, struct buf *out)
+static void lease_write(const struct lease *l, struct buf *out)
 {
         buf_printf(out, "%s\n%llu\n%020llu\n", l->id, (unsigned long long)l->generation,
             (unsigned long long)l->beat);
 }
 
-static bool lease_parse(char *text, struct run_lease *out)
+static bool lease_parse(char *text, struct lease *out)
 {
-        *out = (struct run_lease){.id = ""};
+        *out = (struct lease){.id = ""};
         size_t n = strcspn(text, "\n");
         if (n > ID_MAX)
                 return false;
@@ -70,7 +89,7 @@ static bool lease_parse(char *text, struct run_lease *out)
         return n > 0;
 }
 
-static bool lease_of(const struct fs *fs, int fd, struct run_lease *out)
+static bool lease_of(const struct fs *fs, int fd, struct lease *out)
 {
         char text[ID_MAX + 64];
         ssize_t n = fs_pread_all(fs, fd, text, sizeof text - 1, 0);
@@ -78,10 +97,11 @@ static bool lease_of(const struct fs *fs, int fd, struct run_lease *out)
         return lease_parse(text, out);
 }
 
-int run_lease_read(struct files_conv *conv, struct run_lease *out)
+/* -ENOENT: nobody ever claimed the conversation. Other failures are negative as well. */
+static int lease_read(struct files_conv *conv, struct lease *out)
 {
         const struct fs *fs = conv->store->env->fs;
-        *out = (struct run_lease){.id = ""};
+        *out = (struct lease){.id = ""};
         int fd = fs->open(fs, conv->dir, CLAIM_PATH, O_RDONLY, 0);
         if (fd < 0)
                 return fd;
@@ -93,7 +113,7 @@ int run_lease_read(struct files_conv *conv, struct run_lease *out)
 
 /* Writes all of it, synced: after a power cut it must still name a run that was begun. Readers take
  * no lock, so it is never empty in between; what is left of a longer text is no line of it. */
-static int lease_store(const struct fs *fs, int fd, const struct run_lease *l)
+static int lease_store(const struct fs *fs, int fd, const struct lease *l)
 {
         struct buf text;
         buf_init(&text, 4 * KIB);
@@ -137,7 +157,7 @@ int run_lease_take_over(struct files_conv *conv, const char *name, struct steno_
 {
         const struct fs *fs = conv->store->env->fs;
         char last[PLAIN_NAME_MAX + 1];
-        struct run_lease l;
+        struct lease l;
         int rc = files_conv_lock(conv, err);
         if (rc)
                 return rc;
@@ -172,7 +192,7 @@ static int lock_claim(const struct fs *fs, int fd)
 void run_settle(struct files_conv *conv, const char *name)
 {
         const struct fs *fs = conv->store->env->fs;
-        struct run_lease l;
+        struct lease l;
         char last[PLAIN_NAME_MAX + 1];
         if (files_conv_lock(conv, NULL))
                 return;
@@ -190,7 +210,7 @@ void run_settle(struct files_conv *conv, const char *name)
 
 static bool is_ours(struct run_claim *claim)
 {
-        struct run_lease l;
+        struct lease l;
         if (!claim->lost && lease_of(claim->fs, claim->fd, &l))
                 claim->lost =
                     strcmp(l.id, claim->lease.id) != 0 || l.generation != claim->lease.generation;
@@ -232,7 +252,7 @@ static void read_mail(struct run_claim *claim)
 static void *keep_beating(void *arg)
 {
         struct run_claim *claim = arg;
-        int64_t next = time_monotonic_ms() + RUN_BEAT_MS;
+        int64_t next = time_monotonic_ms() + BEAT_MS;
         pthread_mutex_lock(&claim->mutex);
         while (!claim->ending) {
                 struct watch watch;
@@ -245,7 +265,7 @@ static void *keep_beating(void *arg)
                 pthread_mutex_lock(&claim->mutex);
                 if (!claim->ending && time_monotonic_ms() >= next) {
                         beat(claim);
-                        next = time_monotonic_ms() + RUN_BEAT_MS;
+                        next = time_monotonic_ms() + BEAT_MS;
                 }
         }
         pthread_mutex_unlock(&claim->mutex);
@@ -327,7 +347,7 @@ static bool is_open(struct files_conv *conv, const char *id)
  * 1: the run that claimed before did not come to its end; `other` is that run.
  */
 static int take(
-    struct files_conv *conv, struct str id, struct run_claim *claim, struct run_lease *other)
+    struct files_conv *conv, struct str id, struct run_claim *claim, struct lease *other)
 {
         const struct fs *fs = claim->fs;
         if (claim->fd < 0)
@@ -345,7 +365,7 @@ static int take(
         rc = open_mail(claim);
         if (rc)
                 return rc;
-        claim->lease = (struct run_lease){.generation = other->generation + 1};
+        claim->lease = (struct lease){.generation = other->generation + 1};
         memcpy(claim->lease.id, id.p, id.n);
         return lease_store(fs, claim->fd, &claim->lease);
 }
@@ -363,7 +383,7 @@ static int refuse(const char *holder, struct steno_error *err)
 static int take_in_turn(
     struct files_conv *conv, struct str id, struct run_claim *claim, struct steno_error *err)
 {
-        struct run_lease other = {.id = ""};
+        struct lease other = {.id = ""};
         for (int waited = 0;; waited += LOOK_AGAIN_MS) {
                 int rc = files_conv_lock(conv, err);
                 if (rc)
@@ -428,4 +448,145 @@ void run_claim_release(struct run_claim *claim, bool finished)
                 claim->fs->close(claim->fs, claim->mail);
         pthread_mutex_destroy(&claim->mutex);
         free(claim);
+}
+
+/* ---- is it alive? ---- */
+
+/* What an observer of this boot saw, and when. */
+struct seen {
+        char boot[40];
+        int64_t at;
+        uint64_t generation;
+        uint64_t beat;
+        char id[ID_MAX + 1];
+};
+
+static bool read_seen(struct files_conv *conv, struct seen *out)
+{
+        const struct fs *fs = conv->store->env->fs;
+        char *text = NULL;
+        size_t n = 0;
+        int at = 0;
+        if (fs_slurp(fs, conv->dir, "runs/" SEEN, 4 * KIB, &text, &n))
+                return false;
+        bool ok = sscanf(text, "%39s %" SCNd64 " %" SCNu64 " %" SCNu64 " %n", out->boot, &out->at,
+                      &out->generation, &out->beat, &at) == 4 &&
+                  at > 0 && strlen(text + at) <= ID_MAX;
+        if (ok)
+                snprintf(out->id, sizeof out->id, "%s", text + at);
+        free(text);
+        return ok;
+}
+
+/* Errors are ignored on purpose: who cannot write here goes on believing that the run lives. */
+static void write_seen(struct files_conv *conv, const struct seen *s)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct buf text;
+        buf_init(&text, 4 * KIB);
+        buf_printf(&text, "%s %" PRId64 " %" PRIu64 " %" PRIu64 " %s", s->boot, s->at,
+            s->generation, s->beat, s->id);
+        int dir = fs->open(fs, conv->dir, "runs", O_RDONLY | O_DIRECTORY, 0);
+        if (dir >= 0 && !text.failed)
+                fs_replace(fs, dir, SEEN, text.p, text.n);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        buf_release(&text);
+}
+
+static bool is_of_boot(const struct run_state *s, const char *boot)
+{
+        struct json j;
+        json_init(&j);
+        json_parse(&j, s->head, strlen(s->head), NULL, NULL);
+        json_ref of = j.count ? json_get(&j, 0, "boot") : JSON_NONE;
+        /* Journals of earlier versions do not say it; for them the lock is all there is. */
+        bool same = of == JSON_NONE || json_is(&j, of, boot);
+        json_release(&j);
+        return same;
+}
+
+/* May the run be taken for dead, whose journal `s` describes? It is neither finished nor held. */
+static bool lease_is_over(
+    struct files_conv *conv, const struct lease *lease, const struct run_state *s)
+{
+        const struct env *env = conv->store->env;
+        struct seen before, now = {.at = time_monotonic_ms()};
+        env->boot(env, now.boot);
+        if (is_of_boot(s, now.boot))
+                return true;
+        now.generation = lease->generation;
+        now.beat = lease->beat;
+        snprintf(now.id, sizeof now.id, "%s", lease->id);
+        if (read_seen(conv, &before) && strcmp(before.boot, now.boot) == 0 &&
+            strcmp(before.id, now.id) == 0 && before.generation == now.generation &&
+            before.beat == now.beat)
+                return now.at - before.at >= RUN_LEASE_MS;
+        write_seen(conv, &now);
+        return false;
+}
+
+/* ---- what became of a run ---- */
+
+/* Of a journal that has no end. */
+static bool is_dead(
+    struct files_conv *conv, const struct lease *lease, const char *name, const struct run_state *s)
+{
+        char last[PLAIN_NAME_MAX + 1] = "";
+        if (lease->id[0] && id_file_name(str_of(lease->id), last))
+                return false;
+        bool claims = strcmp(last, name) == 0;
+        /* Who has the journal and not the claim is completing it. */
+        if (s->held)
+                return claims && !lease->held;
+        return !claims || (!lease->held && lease_is_over(conv, lease, s));
+}
+
+int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
+    struct steno_error *err)
+{
+        const struct fs *fs = conv->store->env->fs;
+        struct lease lease;
+        struct run_state s;
+        struct stat st;
+        *out = RUN_ENDED;
+        name[0] = '\0';
+        int sys = lease_read(conv, &lease);
+        if (sys == -ENOENT) {
+                if (fs->stat(fs, conv->dir, "runs", &st) == 0)
+                        *out = RUN_UNKNOWN;
+                return 0;
+        }
+        if (sys)
+                return error_sys(err, sys, "looking for the last run");
+        if (!lease.id[0])
+                return 0;
+        if (id_file_name(str_of(lease.id), name))
+                return error_nomem(err);
+        int rc = run_look(conv, name, &s, err);
+        if (rc == STENO_ENOTFOUND) { /* it has not begun */
+                *out = lease.held ? RUN_LIVE : RUN_ENDED;
+                name[0] = '\0';
+                return 0;
+        }
+        if (rc)
+                return rc;
+        if (s.finished)
+                *out = lease.held ? RUN_ENDED : RUN_FAILED;
+        else
+                *out = is_dead(conv, &lease, name, &s) ? RUN_DEAD : RUN_LIVE;
+        run_state_release(&s);
+        return 0;
+}
+
+bool run_is_dead(struct files_conv *conv, const char *name)
+{
+        struct lease lease;
+        struct run_state s;
+        lease_read(conv, &lease);
+        if (run_look(conv, name, &s, NULL))
+                return false;
+        bool dead = !s.finished && is_dead(conv, &lease, name, &s);
+        run_state_release(&s);
+        return dead;
 }

@@ -1,9 +1,9 @@
 /*
- * run_line.h - one line of a journal (run.h), and finding lines in a file. Nobody but run.c and
- * run_read.c includes it. Knows nothing of locks and folders.
+ * run_read.h - one line of a journal (run.h), and finding lines in a file. For those in this folder
+ * who copy or rewrite journals. Knows nothing of locks and folders.
  */
-#ifndef STORE_FILES_RUN_LINE_H
-#define STORE_FILES_RUN_LINE_H
+#ifndef STORE_FILES_RUN_READ_H
+#define STORE_FILES_RUN_READ_H
 
 #include "base/buf.h"
 #include "base/fs.h"
