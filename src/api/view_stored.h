@@ -16,8 +16,8 @@
 
 #include "api/view_feed.h"
 #include "format/format.h"
-#include "api/view_out.h"
 #include "api/view_report.h"
+#include "api/view_stream.h"
 
 /*
  * Writes the elements of the array. With `own` they are the messages alone, which all are of that
