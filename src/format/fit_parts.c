@@ -1,0 +1,185 @@
+/*
+ * fit_parts.c - parts that the provider does not take where they stand (fit_work.h): of a type that
+ * it does not have, or that mean something only beside another part.
+ */
+#include "format/fit_work.h"
+
+#include <string.h>
+
+#include "format/rules.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+/* ---- leaving out ---- */
+
+int fit_drop_parts(struct fit *f, struct message *m, bool *touched,
+    bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *why)
+{
+        static const char *const names[] = {"text", "image", "audio", "file", "call", "result",
+            "thinking", "redacted_thinking", "refusal", "part"};
+        bool *gone = NULL;
+        f->left = m->count;
+        f->texts = message_count(m, PART_TEXT);
+        for (size_t i = 0; i < m->count; i++) {
+                if (!drop(f, m, &m->parts[i]))
+                        continue;
+                writing_lose(f->w, m, names[m->parts[i].kind], why);
+                if (!gone)
+                        gone = arena_zalloc(f->arena, m->count * sizeof *gone);
+                if (!gone)
+                        return STENO_ENOMEM;
+                gone[i] = true;
+                f->left--;
+                f->texts -= m->parts[i].kind == PART_TEXT;
+        }
+        if (!gone)
+                return 0;
+        if (!fit_own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        message_drop_parts(m, gone);
+        return 0;
+}
+
+/* ---- types ---- */
+
+/* In a strict view a part of a type that the table does not have stays behind. */
+static bool is_strange(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (p->kind != PART_OPAQUE || m->origin != f->w->format || !p->raw.p)
+                return false;
+        static const char *const types[][2] = {{"openai", "part"}, {"responses", "message"},
+            {"anthropic", "block"}, {"gemini", "part"}};
+        const char *type = "message";
+        for (size_t i = 0; i < 4; i++)
+                if (strcmp(types[i][0], f->w->format->name) == 0)
+                        type = m->item && m->shape == SHAPE_ARRAY ? "said" : types[i][1];
+        struct json j;
+        json_init(&j);
+        bool strange = json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) != 0 ||
+                       !rules_is_whole(f->rules, type, &j, 0);
+        json_release(&j);
+        return strange;
+}
+
+/* ---- parts that mean something only beside another ---- */
+
+/* A member of an opaque part, as text; absent where it is no string. */
+struct str fit_opaque_member(struct fit *f, const struct part *p, const char *key)
+{
+        struct str text = {0};
+        struct json j;
+        if (p->kind != PART_OPAQUE || !p->raw.p)
+                return text;
+        json_init(&j);
+        if (json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0)
+                text = token_text(&j, json_get(&j, 0, key), f->arena);
+        json_release(&j);
+        return text;
+}
+
+/* An item that the endpoint is meant to have kept. A view is whole, so the endpoint keeps nothing,
+ * and what the reference names stands in the history anyway. */
+static bool is_reference(struct fit *f, const struct message *m, const struct part *p)
+{
+        return f->w->format == &format_responses && m->origin == f->w->format &&
+               p->kind == PART_OPAQUE && str_is(fit_opaque_member(f, p, "type"), "item_reference");
+}
+
+/* An approval belongs to a request before it, and each request has one. */
+static bool is_stray_approval(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_responses || m->origin != f->w->format ||
+            p->kind != PART_OPAQUE || !p->raw.p || !memmem(p->raw.p, p->raw.n, "mcp_approval_", 13))
+                return false;
+        struct str type = fit_opaque_member(f, p, "type");
+        if (str_is(type, "mcp_approval_request"))
+                writing_seen_in(f->w, &f->asked, fit_opaque_member(f, p, "id"));
+        if (!str_is(type, "mcp_approval_response"))
+                return false;
+        struct str id = fit_opaque_member(f, p, "approval_request_id");
+        return !writing_seen_in(f->w, &f->asked, id) || writing_seen_in(f->w, &f->approved, id);
+}
+
+/* Anthropic runs some tools itself: the result stands in the same message, behind its call. */
+static bool is_server_result(struct fit *f, const struct part *p)
+{
+        static const char END[] = "_tool_result";
+        size_t n = sizeof END - 1;
+        struct str type = fit_opaque_member(f, p, "type");
+        return type.n > n && memcmp(type.p + type.n - n, END, n) == 0;
+}
+
+/* What only the assistant may say, in a message of somebody else. */
+static bool is_misplaced(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            m->role == ROLE_ASSISTANT)
+                return false;
+        return p->kind == PART_THINKING || p->kind == PART_REDACTED || is_server_result(f, p) ||
+               str_is(fit_opaque_member(f, p, "type"), "server_tool_use");
+}
+
+/* "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'", and its input is an
+ * object, as that of every call. */
+static bool is_bad_server_call(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            !str_is(fit_opaque_member(f, p, "type"), "server_tool_use"))
+                return false;
+        struct str id = fit_opaque_member(f, p, "id");
+        bool bad = !str_starts(id, "srvtoolu_") || id.n == 9;
+        for (size_t i = 9; !bad && i < id.n; i++)
+                bad = id.p[i] == '-' || !rules_is_name(f->rules, str_span(id.p + i, 1));
+        struct json j;
+        json_init(&j);
+        bad |= json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) != 0 ||
+               json_type(&j, json_get(&j, 0, "input")) != JSON_OBJECT;
+        json_release(&j);
+        return bad;
+}
+
+static bool is_server_orphan(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (f->w->format != &format_anthropic || m->origin != f->w->format ||
+            !is_server_result(f, p))
+                return false;
+        struct str id = fit_opaque_member(f, p, "tool_use_id");
+        for (size_t i = 0; i < f->use_count && m->parts + f->uses[i].at < p; i++)
+                if (str_eq(f->uses[i].id, id))
+                        return false;
+        return true;
+}
+
+/* Finds them once: there may be many results. */
+static int find_server_uses(struct fit *f, const struct message *m)
+{
+        f->use_count = 0;
+        if (f->w->format != &format_anthropic || m->origin != f->w->format)
+                return 0;
+        f->uses = arena_alloc(f->arena, (m->count + 1) * sizeof *f->uses);
+        for (size_t i = 0; f->uses && i < m->count; i++)
+                if (str_is(fit_opaque_member(f, &m->parts[i], "type"), "server_tool_use"))
+                        f->uses[f->use_count++] =
+                            (struct server_use){fit_opaque_member(f, &m->parts[i], "id"), i};
+        return f->uses ? 0 : STENO_ENOMEM;
+}
+
+int fit_parts(struct fit *f, struct message *m, bool *touched)
+{
+        return fit_drop_parts(
+                   f, m, touched, is_reference, "what it refers to stands in the history") ||
+               fit_drop_parts(
+                   f, m, touched, is_stray_approval, "it answers no request, or a second time") ||
+               fit_drop_parts(f, m, touched, is_misplaced, "only the assistant may say it") ||
+               fit_drop_parts(
+                   f, m, touched, is_bad_server_call, "no call that the provider made") ||
+               find_server_uses(f, m) ||
+               fit_drop_parts(f, m, touched, is_server_orphan, "its call does not stand before it");
+}
+
+int fit_types(struct fit *f, struct message *m, bool *touched)
+{
+        return !f->w->strict ? 0
+                             : fit_drop_parts(f, m, touched, is_strange,
+                                   "of a type that is not in the provider's table");
+}

@@ -1,0 +1,229 @@
+/*
+ * fit_texts.c - texts that a provider refuses: halves of surrogate pairs, and texts that say
+ * nothing (fit_work.h).
+ */
+#include "format/fit_work.h"
+
+#include <string.h>
+
+#include "format/rules.h"
+#include "format/turns.h"
+#include "format/writing.h"
+#include "model/token.h"
+
+/* ---- halves of surrogate pairs ---- */
+
+static bool may_have_lone(struct str s)
+{
+        return s.n >= 6 && (memmem(s.p, s.n, "\\ud", 3) || memmem(s.p, s.n, "\\uD", 3)) &&
+               rules_has_lone(s);
+}
+
+struct str fit_text(struct str s, struct arena *arena)
+{
+        if (!s.p || !may_have_lone(s))
+                return s;
+        char *to = arena_alloc(arena, s.n + 1);
+        if (!to)
+                return s;
+        memcpy(to, s.p, s.n);
+        for (size_t i = 0; i + 6 <= s.n;) {
+                if (to[i] != '\\') {
+                        i++;
+                        continue;
+                }
+                if (to[i + 1] != 'u') {
+                        i += 2;
+                        continue;
+                }
+                bool pair = i + 12 <= s.n && !rules_has_lone(str_span(to + i, 12)) &&
+                            rules_has_lone(str_span(to + i, 6));
+                if (!pair && rules_has_lone(str_span(to + i, 6)))
+                        memcpy(to + i + 2, "fffd", 4);
+                i += pair ? 12 : 6;
+        }
+        return str_span(to, s.n);
+}
+
+static void mend(struct fit *f, struct str *s)
+{
+        *s = fit_text(*s, f->arena);
+}
+
+static void mend_extras(struct fit *f, struct extra **list)
+{
+        struct extra *first = NULL, **end = &first;
+        bool lone = false;
+        for (const struct extra *x = *list; x; x = x->next)
+                lone |= may_have_lone(x->value) || may_have_lone(x->key);
+        if (!lone)
+                return;
+        for (const struct extra *x = *list; x; x = x->next) {
+                *end = arena_alloc(f->arena, sizeof **end);
+                if (!*end)
+                        return;
+                **end = *x;
+                mend(f, &(*end)->key);
+                mend(f, &(*end)->value);
+                end = &(*end)->next;
+        }
+        *end = NULL;
+        *list = first;
+}
+
+static const char *field_of(const struct part *p)
+{
+        return p->kind == PART_CALL ? "arguments" : p->kind == PART_RESULT ? "result" : "content";
+}
+
+static int mend_part(struct fit *f, struct part *p)
+{
+        struct str *const all[] = {&p->raw, &p->text, &p->signature, &p->id, &p->name,
+            &p->arguments, &p->output, &p->media.url, &p->media.name, &p->media.file_id,
+            &p->output_raw};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+                mend(f, all[i]);
+        mend_extras(f, &p->extras);
+        if (!p->child_count)
+                return 0;
+        struct part *children = arena_alloc(f->arena, p->child_count * sizeof *children);
+        if (!children)
+                return STENO_ENOMEM;
+        memcpy(children, p->children, p->child_count * sizeof *children);
+        p->children = children;
+        for (size_t i = 0; i < p->child_count; i++)
+                if (mend_part(f, &children[i]))
+                        return STENO_ENOMEM;
+        return 0;
+}
+
+static bool part_has_lone(const struct part *p)
+{
+        if (may_have_lone(p->text) || may_have_lone(p->raw) || may_have_lone(p->output) ||
+            may_have_lone(p->arguments) || may_have_lone(p->output_raw))
+                return true;
+        for (size_t i = 0; i < p->child_count; i++)
+                if (part_has_lone(&p->children[i]))
+                        return true;
+        return false;
+}
+
+static bool has_lone(const struct message *m)
+{
+        if (m->raw.p && m->origin != &format_legacy) /* whose records stand inside of a text */
+                return may_have_lone(m->raw);
+        for (size_t i = 0; i < m->count; i++)
+                if (part_has_lone(&m->parts[i]))
+                        return true;
+        return false;
+}
+
+int fit_surrogates(struct fit *f, struct message *m, bool *touched)
+{
+        if (!has_lone(m))
+                return 0;
+        if (!fit_own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        mend(f, &m->name);
+        mend(f, &m->id);
+        mend_extras(f, &m->extras);
+        for (size_t i = 0; i < m->count; i++) {
+                if (mend_part(f, &m->parts[i]))
+                        return STENO_ENOMEM;
+                writing_lose(
+                    f->w, m, field_of(&m->parts[i]), "half of a surrogate pair became U+FFFD");
+        }
+        return 0;
+}
+
+/* ---- texts that say nothing ---- */
+
+static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)
+{
+        if (p->kind != PART_TEXT || p->text.n || f->left < 2)
+                return false;
+        /* Alone beside calls it is what formats write for nothing, and writers leave it out. */
+        return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) || f->texts > 1;
+}
+
+int fit_empty_texts(struct fit *f, struct message *m, bool *touched)
+{
+        return fit_drop_parts(
+            f, m, touched, is_nothing, "an empty text, which the provider refuses");
+}
+
+static bool is_empty_child(const struct part *p)
+{
+        return p->kind == PART_TEXT && !p->text.n;
+}
+
+/* An empty text among the texts of a result. */
+int fit_children(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                size_t empty = 0, kept = 0;
+                for (size_t k = 0; p->kind == PART_RESULT && k < p->child_count; k++)
+                        empty += is_empty_child(&p->children[k]);
+                if (!empty)
+                        continue;
+                struct part *children = arena_alloc(f->arena, p->child_count * sizeof *children);
+                if (!children || !fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                p = &m->parts[i];
+                for (size_t k = 0; k < p->child_count; k++)
+                        if (!is_empty_child(&p->children[k]))
+                                children[kept++] = p->children[k];
+                p->children = children;
+                p->child_count = kept;
+                p->raw = (struct str){0};
+                if (!kept) {
+                        p->output_kind = OUTPUT_TEXT;
+                        p->output = STR("");
+                }
+                writing_lose(f->w, m, "content", "an empty text, which the provider refuses");
+        }
+        return 0;
+}
+
+/* Anthropic refuses a failure that says nothing. */
+int fit_errors(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; f->rules->error_says && i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                bool empty = p->output_kind == OUTPUT_NONE ||
+                             (p->output_kind == OUTPUT_TEXT && !p->output.n) ||
+                             (p->output_kind == OUTPUT_DATA && str_is(p->output, "null")) ||
+                             (p->output_kind == OUTPUT_PARTS && !p->child_count);
+                if (p->kind != PART_RESULT || !p->error || !empty)
+                        continue;
+                if (!fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                message_set_output(m, &m->parts[i], STR("[The tool failed and said nothing.]"));
+                writing_lose(f->w, m, "content", "empty, which the provider refuses in a failure");
+        }
+        return 0;
+}
+
+/* Does an assistant's message say or do anything that a provider would read? */
+bool fit_says_nothing(const struct fit *f, const struct message *m)
+{
+        if (m->role != ROLE_ASSISTANT || !f->w->format || f->w->format == &format_anthropic ||
+            f->w->format == &format_gemini)
+                return false; /* their turns leave out what is empty by themselves */
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (p->kind == PART_TEXT && turns_is_blank(p->text))
+                        continue;
+                if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
+                        continue;
+                if (p->kind == PART_OPAQUE && m->origin != f->w->format)
+                        continue;
+                return false;
+        }
+        for (const struct extra *x = m->extras; x; x = x->next)
+                if (m->origin == f->w->format && str_is(x->key, "\"audio\"") &&
+                    !str_is(x->value, "null"))
+                        return false;
+        return true;
+}
