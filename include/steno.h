@@ -1,9 +1,10 @@
 /*
  * steno.h - the verbatim record of conversations with tools.
  *
- * This header is the manual. It needs nothing but the C library's types, it is usable from C++,
- * and every call can be reached with dlopen: no macro is needed, and no struct that may grow is
- * laid open except option structs, which begin with their own size.
+ * This header is the manual, together with those that it includes at its end: steno_bundle.h,
+ * steno_import.h, steno_search.h and steno_seal.h. It needs nothing but the C library's types, it
+ * is usable from C++, and every call can be reached with dlopen: no macro is needed, and no struct
+ * that may grow is laid open except option structs, which begin with their own size.
  *
  *
  * VOCABULARY
@@ -654,173 +655,6 @@ struct steno_fork_options {
 STENO_API int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
     struct steno_conv **out, struct steno_error *err);
 
-/* ----------------------------------------------------------------- bundles */
-
-enum steno_export_flags {
-        STENO_EXPORT_PARTIAL = 1, /* what has lost its bytes is left out as a tombstone */
-};
-
-struct steno_export_options {
-        size_t size;
-        uint32_t flags;
-        uint64_t max_artifact; /* larger outputs are left out as tombstones; 0: none */
-        steno_progress progress;
-        void *progress_ctx;
-};
-
-/*
- * Streams a bundle: a .tar.zst with conversations and everything they refer to, which plain
- * `tar --zstd` opens. `ids` NULL takes every conversation of the project, or of the store where
- * that is NULL too. The same conversations give the same bytes. Nobody is locked out: a
- * conversation comes as it was when its turn began. Without STENO_EXPORT_PARTIAL a ref without
- * bytes, or damage in a log, stops it (STENO_ECORRUPT); what the sink has by then is not a bundle.
- * *report (may be NULL): {"conversations","records","files","bytes","tombstones"}.
- */
-STENO_API int steno_export(struct steno_store *store, const char *project, const char *const *ids,
-    size_t count, const struct steno_export_options *opt, steno_sink sink, void *ctx, char **report,
-    struct steno_error *err);
-
-/*
- * One conversation for people, or for other programs: "html" (one file that needs nothing else and
- * runs nothing), "md", or "json", an array of its records as they are stored: {"seq","kind","id",
- * "at","format","about","message"}. None of them is read back.
- */
-STENO_API int steno_export_as(struct steno_conv *conv, const char *format, steno_sink sink,
-    void *ctx, struct steno_error *err);
-
-enum steno_import_flags {
-        STENO_IMPORT_NEW_IDS = 1, /* every conversation gets a new id */
-        STENO_IMPORT_TRUSTED = 2, /* it may expand without limit, and have records of any size */
-};
-
-/* What becomes of a conversation whose id is there with another log. */
-enum steno_conflict {
-        STENO_CONFLICT_SKIP = 0,
-        STENO_CONFLICT_BOTH = 1,    /* the one of the bundle gets a new id */
-        STENO_CONFLICT_REPLACE = 2, /* the one of the store goes to the trash */
-};
-
-struct steno_import_options {
-        size_t size;
-        uint32_t flags;
-        int on_conflict;     /* enum steno_conflict */
-        const char *project; /* where they go; NULL: the projects they came from */
-        steno_progress progress;
-        void *progress_ctx;
-};
-
-/* Gives the next bytes: how many, 0 at the end, or a negative errno. */
-typedef long (*steno_source)(void *ctx, void *p, size_t n);
-
-/* Does a file that begins with these bytes (4 are enough) look like a bundle? */
-STENO_API bool steno_is_bundle(const void *p, size_t n);
-
-/*
- * Takes in a bundle, which may be anybody's: it is unpacked aside, held against its manifests, and
- * checked; conversations appear when all of it was found right, and otherwise nothing is left
- * (STENO_EPROTO, STENO_ELIMIT). Memory stays below 64 MB unless it is trusted. What is there with
- * the same log is left as it is, so that importing twice changes nothing. *report (may be NULL):
- * {"conversations":[{"project","id","was"?,"state":"imported"|"replaced"|"copied"|"unchanged"|
- * "skipped","lastSeq"}],"imported":n,"replaced":n,"copied":n,"unchanged":n,"skipped":n}.
- */
-STENO_API int steno_import_bundle(struct steno_store *store, const struct steno_import_options *opt,
-    steno_source source, void *ctx, char **report, struct steno_error *err);
-
-/*
- * Transcripts of other tools: Codex CLI, Claude Code, Gemini CLI, Qwen Code, opencode, Cline, Roo,
- * Pi, Continue, goose, neovate, CrewAgent, DeepChat, exports of Acontext, lists of messages of
- * LangChain and of every format that Steno reads, and ShareGPT. What a file is, is found out.
- *
- * A session of a tool becomes the conversation "<tool>-<session>", a message of it a record with
- * the id and the time that the tool gave it; an entry without an id gets one that is made of the
- * tool, the session, its place and its bytes. Where a tool kept a whole output in a place of its
- * own, that is the result's content, and what the model was shown is its member "seen". Messages
- * that had to be put together have the entry they were made from as the member "entry". Pairing
- * that is broken is kept and marked. Entries that are not understood are kept as well, outside of
- * the model's context, and counted.
- *
- * Importing again goes on where a file has grown. An entry that comes again under its id replaces
- * what views show (a supersede amendment; every version stays). Where a file was rewritten, entries
- * are compared: as long as all old ones are there in order it has grown; the first one that differs
- * begins a fork, "<conversation>-r2", and later imports go on there. A file that is gone changes
- * nothing.
- */
-struct steno_importer;
-
-struct steno_importer_options {
-        size_t size;
-        const char *project;     /* where conversations go; "default" when NULL */
-        steno_progress progress; /* told of bytes; may be NULL */
-        void *progress_ctx;
-};
-
-STENO_API int steno_importer_new(struct steno_store *store,
-    const struct steno_importer_options *opt, struct steno_importer **out, struct steno_error *err);
-/* A file, or a folder that is walked (no links are followed). STENO_ENOTFOUND: there is none. */
-STENO_API int steno_importer_add(
-    struct steno_importer *importer, const char *path, struct steno_error *err);
-/* The places where the tools keep their files, below `home` (NULL: $HOME) and where the variables
- * of the environment say. Those that are not there are looked for again at each run. */
-STENO_API int steno_importer_add_known(
-    struct steno_importer *importer, const char *home, struct steno_error *err);
-/*
- * Imports what is new since the last run of this importer, or since anybody imported it. A file
- * that cannot be read is named in the report and costs the others nothing. *report (may be NULL):
- * {"files","conversations","messages","calls","results","replaced","forks","other","skipped",
- *  "damaged","torn","unknown","changed":[{"project","id","tool","path","state":"new"|"grown"|
- *  "forked","lastSeq"}],"errors":[{"path","message"}]}.
- * `messages` counts what was stored and is neither a result nor not understood (`other`);
- * `replaced` versions of messages; `skipped` entries that are known and no messages; `damaged`
- * entries that cannot be read; `torn` files whose last line is not whole yet, which is read once
- * it is; `unknown` files that are no transcripts.
- */
-STENO_API int steno_importer_run(
-    struct steno_importer *importer, char **report, struct steno_error *err);
-STENO_API void steno_importer_free(struct steno_importer *importer);
-
-/* The same for one transcript at hand (no database); `name` stands for its path. STENO_EPROTO: it
- * is none that we know. */
-STENO_API int steno_import_transcript(struct steno_store *store,
-    const struct steno_importer_options *opt, const char *name, const char *text, size_t n,
-    char **report, struct steno_error *err);
-
-/* ------------------------------------------------------------------ search */
-
-struct steno_search_options {
-        size_t size;
-        const char *query;
-        const char *project; /* NULL: of all */
-        uint32_t limit;      /* 20 when 0, 200 at most */
-        const char *cursor;  /* next_cursor of the page before */
-        int catch_up_ms;     /* how long to index what is new before answering; 0: 2,000;
-                                negative: not at all, and `missing` is what the last catch-up of
-                                this handle left */
-};
-
-/*
- * Finds words in messages, calls, results and the text of outputs. A query has words, "phrases",
- * prefixes (wor*), -words that must not occur, /regular expressions/, and filters: role:user,
- * tool:NAME, project:P, conversation:ID, model:M, is:error, in:output, after:DATE, before:DATE. All
- * must hold within one block of up to 16 KB.
- *
- * {"items":[{"project","conversation","seq","id","role","at","tool"?,"ref"?,"line","offset",
- *  "snippet","matches":[[start,end],...]}],"next_cursor"?,"missing":n}: messages before outputs,
- * new ones first, and on each page those first that have all words on one line. `offset` is of the
- * text of the message or of the bytes of the output, `matches` of the snippet. `missing` counts
- * conversations that are not indexed yet, or not to their end: what is in them is not found.
- * "partial" is true where an expression ran out of time; the cursor goes on.
- *
- * The index (search/ in the store) only proposes: every hit was read from the files. It can be
- * deleted at any time. Deleted and replaced messages are not found; a purge takes their words out
- * of the index before it returns.
- */
-STENO_API int steno_search(struct steno_store *store, const struct steno_search_options *opt,
-    char **json, struct steno_error *err);
-/* Indexes what is new for about so many milliseconds; *left (may be NULL): how many conversations
- * remain. One at a time in all processes: when another does it, 0 is answered at once. */
-STENO_API int steno_search_index(
-    struct steno_store *store, int ms, uint64_t *left, struct steno_error *err);
-
 /* ----------------------------------------------------------------- backups */
 
 /*
@@ -843,70 +677,6 @@ STENO_API int steno_backup(struct steno_store *store, const char *path, steno_pr
  */
 STENO_API int steno_restore(
     const char *path, const char *store_url, char **report, struct steno_error *err);
-
-/* ------------------------------------------------------------------- seals */
-
-/*
- * A seal lets somebody prove later what was in the record, and shows when it was changed. Each
- * record is a leaf of a hash tree (RFC 6962); the root of the tree is signed (Ed25519, C2SP signed
- * notes), and the store keeps a log of all roots, of purges and of conversations that were removed,
- * which is such a tree itself. It prevents nothing: whoever has the files and the key can make
- * another history, but not one that goes with a checkpoint that somebody else has kept.
- * docs/seals.md has the formats.
- *
- * Keys are text. A private one begins with PRIVATE+KEY+; a public one is NAME+ID+BASE64.
- */
-
-/* A new private key; `name` is printable ASCII without spaces and +, or NULL: one is made. */
-STENO_API int steno_key_new(const char *name, char **private_key, struct steno_error *err);
-/* Its public key, which others verify with. */
-STENO_API int steno_key_public(const char *private_key, char **public_key, struct steno_error *err);
-
-/*
- * Seals a conversation (`id` NULL: every one, of all projects, that changed since it was sealed),
- * and signs the store's log. Nobody is kept from appending meanwhile, and what is not synced is not
- * sealed. *report (may be NULL): {"conversations":n,"changed":n,"records":n,"checkpoint":the signed
- * note of the store's log}; keep the checkpoint where the store's owner cannot change it.
- *
- * STENO_EDENIED: the store was opened without a key. STENO_ECORRUPT: something cannot be read, or
- * is not what was sealed before; the others are sealed all the same.
- */
-STENO_API int steno_seal(struct steno_store *store, const char *project, const char *id,
-    steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
-
-struct steno_verify_options {
-        size_t size;
-        const char *project; /* NULL: the whole store, */
-        const char *id;      /* else one conversation */
-        const char *key; /* public or private; NULL: the store's. Without any, signatures are not
-                            looked at */
-        const char *checkpoint; /* signed notes that were kept elsewhere, one behind the other; may
-                                   be NULL */
-        steno_progress progress;
-        void *progress_ctx;
-};
-
-/*
- * Holds records, outputs and the log against what was sealed. Answers how many findings there are,
- * or a negative code. A finding:
- * {"project"?,"conversation"?,"seq"?,"lastSeq"?,"ref"?,"kind","note"?, "what"}; those with
- * note:true are not counted, and nothing is wrong with them. Kinds: changed, added, removed, moved,
- * lost, output, seal, log, vanished, unsigned; notes: purged, uncovered. *report (may be NULL):
- * {"conversations","records","outputs","purged","unsealed","signatures":"checked"| "not
- * checked","findings"}.
- */
-STENO_API int steno_verify(struct steno_store *store, const struct steno_verify_options *opt,
-    int (*each)(void *ctx, const char *json), void *ctx, char **report, struct steno_error *err);
-
-/* The proof that a sealed conversation has a record:
- * {"record","index","size","hashes","checkpoint"}. STENO_ENOTFOUND: the seq is not sealed. */
-STENO_API int steno_prove(
-    struct steno_conv *conv, uint64_t seq, char **json, struct steno_error *err);
-/* Checks such a proof without a store. `key` is public. STENO_ECORRUPT says what is wrong. */
-STENO_API int steno_prove_check(
-    const char *json, size_t n, const char *key, struct steno_error *err);
-/* What is sealed: {"sealed":n,"lastSeq":n,"checkpoint":the signed note or null}. */
-STENO_API int steno_seal_state(struct steno_conv *conv, char **json, struct steno_error *err);
 
 /* ------------------------------------------------------------- maintenance */
 
@@ -967,5 +737,10 @@ STENO_API int steno_check(struct steno_store *store, const struct steno_check_op
 #ifdef __cplusplus
 }
 #endif
+
+#include "steno_bundle.h"
+#include "steno_import.h"
+#include "steno_search.h"
+#include "steno_seal.h"
 
 #endif
