@@ -409,25 +409,15 @@ static void write_block(struct writer *w, const struct message *m, const struct 
         }
 }
 
-static void say(struct turns *t, const char *text)
+static void say(struct writer *w, const char *text)
 {
         struct message m = {0};
         struct part p = {.text = str_of(text)};
-        write_text(t->w, &m, &p);
+        write_text(w, &m, &p);
 }
 
-static const char *role_of(const struct message *m)
-{
-        return m->role == ROLE_ASSISTANT ? ASSISTANT : USER;
-}
-
-/* As it stands, it is a turn that the API takes. */
 static bool is_clean(const struct writer *w, const struct message *m)
 {
-        if (!m->raw.p || !writing_own(w, m) || w->rebuild)
-                return false;
-        if (!w->valid)
-                return true;
         if (m->role == ROLE_SYSTEM)
                 return false;
         bool spoken = false;
@@ -441,40 +431,13 @@ static bool is_clean(const struct writer *w, const struct message *m)
         return m->count > 0;
 }
 
-static void write_parts(struct turns *t, const struct message *m, bool results)
-{
-        struct writer *w = t->w;
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (w->valid && (p->kind == PART_RESULT) != results)
-                        continue;
-                if (is_writable(w, m, p)) {
-                        turns_block(t, role_of(m), m);
-                        write_block(w, m, p);
-                } else if (p->kind == PART_TEXT && p->text.n == 0 && message_has(m, PART_CALL)) {
-                        continue; /* "" beside calls is what other formats write for nothing */
-                } else if (p->kind == PART_TEXT) {
-                        writing_lose(w, m, "content", "blank text, which the format refuses");
-                        writing_lose_extras(w, m, "content", p->extras);
-                } else {
-                        writing_lose_part(w, m, p);
-                }
-        }
-}
-
-static void report_members(struct writer *w, const struct message *m)
-{
-        if (m->role == ROLE_SYSTEM || m->role == ROLE_DEVELOPER)
-                writing_lose(w, m, "role", "written as user");
-        writing_lose_members(w, m, NULL);
-        writing_lose_extras(w, m, "", m->extras);
-}
-
-/* Outside of `valid`: the members of one message of this very format, in the usual order. */
 static void write_alone(struct writer *w, const struct message *m)
 {
         jsonw_object(&w->json);
-        writing_text(w, "role", m->role == ROLE_SYSTEM ? SYSTEM : role_of(m));
+        writing_text(w, "role",
+            m->role == ROLE_SYSTEM      ? SYSTEM
+            : m->role == ROLE_ASSISTANT ? ASSISTANT
+                                        : USER);
         if (m->shape == SHAPE_STRING && m->count == 1) {
                 writing_string(w, "content", m->parts[0].text);
         } else if (m->shape != SHAPE_ABSENT) {
@@ -489,78 +452,54 @@ static void write_alone(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
 }
 
-static bool has_words(const struct writer *w, const struct message *m)
-{
-        for (size_t i = 0; i < m->count; i++)
-                if (is_writable(w, m, &m->parts[i]))
-                        return true;
-        return false;
-}
+static const struct turns_style style = {
+    .content = "content",
+    .user = USER,
+    .model = ASSISTANT,
+    .results_first = true,
+    .is_writable = is_writable,
+    .is_clean = is_clean,
+    .write_part = write_block,
+    .write_alone = write_alone,
+    .say = say,
+};
 
-/* Does the message behind `i` that says anything continue the same turn? */
-static bool goes_on(const struct writer *w, const struct history *h, size_t i)
+/* The API refuses a last message of the assistant's whose text ends in white space. Makes *out a
+ * history without it; false: there is none, or no memory for it. */
+static bool trim_end(struct writer *w, const struct history *h, struct history *out)
 {
-        for (size_t k = i + 1; k < h->count; k++)
-                if (has_words(w, &h->list[k]))
-                        return role_of(&h->list[k]) == role_of(&h->list[i]);
-        return false;
-}
-
-/* The API refuses a last message of the assistant's whose text ends in white space. */
-static const struct message *trim_last(
-    struct writer *w, const struct history *h, struct message *copy)
-{
-        size_t i = h->count, k;
-        while (i > 0 && !has_words(w, &h->list[i - 1]))
+        size_t i = h->count;
+        while (i > 0 && !turns_has_words(&style, w, &h->list[i - 1]))
                 i--;
         if (!w->valid || !i || h->list[i - 1].role != ROLE_ASSISTANT)
-                return NULL;
-        *copy = h->list[i - 1];
-        for (k = copy->count; k > 0 && !is_writable(w, copy, &copy->parts[k - 1]);)
+                return false;
+        struct message last = h->list[i - 1];
+        size_t k = last.count;
+        while (k > 0 && !is_writable(w, &last, &last.parts[k - 1]))
                 k--;
-        struct part *last = &copy->parts[k - 1];
-        if (last->kind != PART_TEXT || turns_trimmed(last->text) == last->text.n)
-                return NULL;
-        struct part *parts = arena_alloc(w->arena, copy->count * sizeof *parts);
-        if (!parts)
-                return NULL;
-        memcpy(parts, copy->parts, copy->count * sizeof *parts);
-        parts[k - 1].text.n = turns_trimmed(last->text);
-        copy->parts = parts;
-        message_touch(copy);
-        writing_lose(w, copy, "content", "white space at its end, which the format refuses");
-        return &h->list[i - 1];
+        struct str text = last.parts[k - 1].text;
+        if (last.parts[k - 1].kind != PART_TEXT || turns_trimmed(text) == text.n)
+                return false;
+        struct part *parts = arena_alloc(w->arena, last.count * sizeof *parts);
+        struct message *list = arena_alloc(w->arena, h->count * sizeof *list);
+        if (!parts || !list)
+                return false;
+        memcpy(parts, last.parts, last.count * sizeof *parts);
+        parts[k - 1].text.n = turns_trimmed(text);
+        last.parts = parts;
+        message_touch(&last);
+        memcpy(list, h->list, h->count * sizeof *list);
+        list[i - 1] = last;
+        writing_lose(w, &last, "content", "white space at its end, which the format refuses");
+        *out = *h;
+        out->list = list;
+        return true;
 }
 
 static int anthropic_write(struct writer *w, const struct history *h)
 {
-        struct turns t = {.w = w, .content = "content", .user = USER, .say = say};
-        struct message last;
-        const struct message *trim = trim_last(w, h, &last);
-        for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i] == trim ? &last : &h->list[i];
-                if (is_clean(w, m) && (!w->valid || (t.role != role_of(m) && !goes_on(w, h, i)))) {
-                        turns_copy(&t, role_of(m), m);
-                        continue;
-                }
-                if (!w->valid && writing_own(w, m)) {
-                        write_alone(w, m);
-                        continue;
-                }
-                if (!w->valid)
-                        turns_close(&t);
-                bool joined = t.open && t.role == role_of(m) && has_words(w, m);
-                if (w->valid) /* results stand first; otherwise all keep their places */
-                        write_parts(&t, m, true);
-                write_parts(&t, m, false);
-                if (joined && m->role != ROLE_TOOL)
-                        writing_lose(w, m, "message", "joined with the one before it");
-                if (!m->count)
-                        writing_lose(w, m, "content", "empty, which the format refuses");
-                report_members(w, m);
-        }
-        turns_close(&t);
-        return 0;
+        struct history trimmed;
+        return turns_write(w, trim_end(w, h, &trimmed) ? &trimmed : h, &style);
 }
 
 static int anthropic_detect(const struct json *j, json_ref msg)

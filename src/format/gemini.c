@@ -367,44 +367,19 @@ static void write_part(struct writer *w, const struct message *m, const struct p
         jsonw_object_end(&w->json);
 }
 
-static void say(struct turns *t, const char *text)
+static void say(struct writer *w, const char *text)
 {
-        jsonw_object(&t->w->json);
-        writing_text(t->w, "text", text);
-        jsonw_object_end(&t->w->json);
-}
-
-static const char *role_of(const struct message *m)
-{
-        return m->role == ROLE_ASSISTANT ? MODEL : USER;
-}
-
-static bool has_words(const struct writer *w, const struct message *m)
-{
-        for (size_t i = 0; i < m->count; i++)
-                if (is_writable(w, m, &m->parts[i]))
-                        return true;
-        return false;
+        jsonw_object(&w->json);
+        writing_text(w, "text", text);
+        jsonw_object_end(&w->json);
 }
 
 static bool is_clean(const struct writer *w, const struct message *m)
 {
-        if (!m->raw.p || !writing_own(w, m) || w->rebuild)
-                return false;
-        if (!w->valid)
-                return true;
         for (size_t i = 0; i < m->count; i++)
                 if (!is_writable(w, m, &m->parts[i]))
                         return false;
-        return m->count > 0 && str_is(m->native_role, role_of(m));
-}
-
-static bool goes_on(const struct writer *w, const struct history *h, size_t i)
-{
-        for (size_t k = i + 1; k < h->count; k++)
-                if (has_words(w, &h->list[k]))
-                        return role_of(&h->list[k]) == role_of(&h->list[i]);
-        return false;
+        return m->count > 0 && str_is(m->native_role, m->role == ROLE_ASSISTANT ? MODEL : USER);
 }
 
 static void write_alone(struct writer *w, const struct message *m)
@@ -421,53 +396,19 @@ static void write_alone(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
 }
 
-static void write_parts(struct turns *t, const struct message *m)
-{
-        struct writer *w = t->w;
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (is_writable(w, m, p)) {
-                        turns_block(t, role_of(m), m);
-                        write_part(w, m, p);
-                } else if (p->kind == PART_TEXT && p->text.n == 0 && message_has(m, PART_CALL)) {
-                        continue;
-                } else if (p->kind == PART_TEXT) {
-                        writing_lose(w, m, "content", "blank text, which the format refuses");
-                        writing_lose_extras(w, m, "content", p->extras);
-                } else {
-                        writing_lose_part(w, m, p);
-                }
-        }
-}
-
 static int gemini_write(struct writer *w, const struct history *h)
 {
-        struct turns t = {.w = w, .content = "parts", .user = USER, .say = say};
-        for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i];
-                if (is_clean(w, m) && (!w->valid || (t.role != role_of(m) && !goes_on(w, h, i)))) {
-                        turns_copy(&t, role_of(m), m);
-                        continue;
-                }
-                if (!w->valid && writing_own(w, m)) {
-                        write_alone(w, m);
-                        continue;
-                }
-                if (!w->valid)
-                        turns_close(&t);
-                bool joined = t.open && t.role == role_of(m) && has_words(w, m);
-                write_parts(&t, m);
-                if (joined && m->role != ROLE_TOOL)
-                        writing_lose(w, m, "message", "joined with the one before it");
-                if (!m->count)
-                        writing_lose(w, m, "content", "empty, which the format refuses");
-                if (m->role == ROLE_SYSTEM || m->role == ROLE_DEVELOPER)
-                        writing_lose(w, m, "role", "written as user");
-                writing_lose_members(w, m, NULL);
-                writing_lose_extras(w, m, "", m->extras);
-        }
-        turns_close(&t);
-        return 0;
+        static const struct turns_style style = {
+            .content = "parts",
+            .user = USER,
+            .model = MODEL,
+            .is_writable = is_writable,
+            .is_clean = is_clean,
+            .write_part = write_part,
+            .write_alone = write_alone,
+            .say = say,
+        };
+        return turns_write(w, h, &style);
 }
 
 static int gemini_detect(const struct json *j, json_ref msg)

@@ -6,32 +6,30 @@
 #include "format/rules.h"
 #include "format/writing.h"
 
-static void begin(struct turns *t, const char *role, const struct message *m)
+struct turns {
+        struct writer *w;
+        const struct turns_style *style;
+        const char *role; /* of the turn that was written last, open or not; NULL: none */
+        bool open;
+};
+
+const char *turns_role(const struct turns_style *style, const struct message *m)
 {
-        if (t->role || !t->w->valid || role == t->user)
-                return;
-        writing_lose(t->w, m, "message", "a turn of the user was put before it");
-        turns_block(t, t->user, m);
-        t->say(t, "[The conversation begins with the assistant.]");
-        turns_close(t);
+        return m->role == ROLE_ASSISTANT ? style->model : style->user;
 }
 
-void turns_block(struct turns *t, const char *role, const struct message *m)
+bool turns_has_words(
+    const struct turns_style *style, const struct writer *w, const struct message *m)
 {
-        if (t->open && t->role == role)
-                return;
-        turns_close(t);
-        if (role != t->user)
-                begin(t, role, m);
-        jsonw_object(&t->w->json);
-        writing_text(t->w, "role", role);
-        jsonw_key(&t->w->json, t->content);
-        jsonw_array(&t->w->json);
-        t->role = role;
-        t->open = true;
+        for (size_t i = 0; i < m->count; i++)
+                if (style->is_writable(w, m, &m->parts[i]))
+                        return true;
+        return false;
 }
 
-void turns_close(struct turns *t)
+/* ---- one turn ---- */
+
+static void close_turn(struct turns *t)
 {
         if (!t->open)
                 return;
@@ -40,13 +38,133 @@ void turns_close(struct turns *t)
         t->open = false;
 }
 
-void turns_copy(struct turns *t, const char *role, const struct message *m)
+static void open_turn(struct turns *t, const char *role)
 {
-        turns_close(t);
+        jsonw_object(&t->w->json);
+        writing_text(t->w, "role", role);
+        jsonw_key(&t->w->json, t->style->content);
+        jsonw_array(&t->w->json);
+        t->role = role;
+        t->open = true;
+}
+
+/* The user begins; `m` is whom an inserted turn is reported for. */
+static void begin(struct turns *t, const char *role, const struct message *m)
+{
+        if (t->role || !t->w->valid || role == t->style->user)
+                return;
+        writing_lose(t->w, m, "message", "a turn of the user was put before it");
+        open_turn(t, t->style->user);
+        t->style->say(t->w, "[The conversation begins with the assistant.]");
+        close_turn(t);
+}
+
+/* Opens a turn of that role, unless one is open. */
+static void need_turn(struct turns *t, const char *role, const struct message *m)
+{
+        if (t->open && t->role == role)
+                return;
+        close_turn(t);
+        begin(t, role, m);
+        open_turn(t, role);
+}
+
+/* A whole message as it stands. */
+static void copy(struct turns *t, const char *role, const struct message *m)
+{
+        close_turn(t);
         begin(t, role, m);
         jsonw_raw(&t->w->json, m->raw);
         t->role = role;
 }
+
+/* ---- messages ---- */
+
+enum which { ALL, RESULTS, OTHERS };
+
+static void write_parts(struct turns *t, const struct message *m, enum which which)
+{
+        struct writer *w = t->w;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                if (which != ALL && (p->kind == PART_RESULT) != (which == RESULTS))
+                        continue;
+                if (t->style->is_writable(w, m, p)) {
+                        need_turn(t, turns_role(t->style, m), m);
+                        t->style->write_part(w, m, p);
+                } else if (p->kind == PART_TEXT && p->text.n == 0 && message_has(m, PART_CALL)) {
+                        continue; /* "" beside calls is what other formats write for nothing */
+                } else if (p->kind == PART_TEXT) {
+                        writing_lose(w, m, "content", "blank text, which the format refuses");
+                        writing_lose_extras(w, m, "content", p->extras);
+                } else {
+                        writing_lose_part(w, m, p);
+                }
+        }
+}
+
+static void write_message(struct turns *t, const struct message *m)
+{
+        struct writer *w = t->w;
+        bool joined =
+            t->open && t->role == turns_role(t->style, m) && turns_has_words(t->style, w, m);
+        if (t->style->results_first && w->valid) {
+                write_parts(t, m, RESULTS);
+                write_parts(t, m, OTHERS);
+        } else {
+                write_parts(t, m, ALL);
+        }
+        if (joined && m->role != ROLE_TOOL)
+                writing_lose(w, m, "message", "joined with the one before it");
+        if (!m->count)
+                writing_lose(w, m, "content", "empty, which the format refuses");
+        if (m->role == ROLE_SYSTEM || m->role == ROLE_DEVELOPER)
+                writing_lose(w, m, "role", "written as user");
+        writing_lose_members(w, m, NULL);
+        writing_lose_extras(w, m, "", m->extras);
+}
+
+/* Does the message behind `i` that says anything continue the same turn? */
+static bool goes_on(const struct turns *t, const struct history *h, size_t i)
+{
+        for (size_t k = i + 1; k < h->count; k++)
+                if (turns_has_words(t->style, t->w, &h->list[k]))
+                        return turns_role(t->style, &h->list[k]) ==
+                               turns_role(t->style, &h->list[i]);
+        return false;
+}
+
+/* As it stands, it is a turn that the provider takes, and no neighbour joins it. */
+static bool is_copied(const struct turns *t, const struct history *h, size_t i)
+{
+        const struct message *m = &h->list[i];
+        const struct writer *w = t->w;
+        if (!m->raw.p || !writing_own(w, m) || w->rebuild)
+                return false;
+        return !w->valid || (t->style->is_clean(w, m) && t->role != turns_role(t->style, m) &&
+                                !goes_on(t, h, i));
+}
+
+int turns_write(struct writer *w, const struct history *h, const struct turns_style *style)
+{
+        struct turns t = {.w = w, .style = style};
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (is_copied(&t, h, i)) {
+                        copy(&t, turns_role(style, m), m);
+                } else if (!w->valid && writing_own(w, m)) {
+                        style->write_alone(w, m);
+                } else {
+                        if (!w->valid)
+                                close_turn(&t);
+                        write_message(&t, m);
+                }
+        }
+        close_turn(&t);
+        return 0;
+}
+
+/* ---- white space ---- */
 
 /* The length of the character at s[i], an escape being one; *blank: it is white space or a control
  * character. */
