@@ -21,8 +21,6 @@
  */
 #include "format/format.h"
 
-#include <stdio.h>
-
 #include "base/error.h"
 #include "format/blocks.h"
 #include "format/describe.h"
@@ -172,13 +170,9 @@ static void write_call(struct writer *w, const struct message *m, const struct p
 /* The result's message has no place of its own: what it says beside the result is reported. */
 static void report_result(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (!p->peer)
-                writing_lose(w, m, "result", "a result without a call");
-        writing_lose_extras(w, m, "result", p->extras);
+        writing_report_result(w, m, p);
         if (p->name.p && p->peer && !str_eq(p->name, p->peer->name))
                 writing_lose(w, m, "name", "the format has no place for it");
-        if (p->output_kind == OUTPUT_NONE)
-                writing_lose(w, m, "content", "absent, written as an empty text");
 }
 
 static struct str join_texts(struct writer *w, const struct message *m, bool thinking, size_t *n)
@@ -297,20 +291,15 @@ static void write_extras(struct writer *w, const struct message *m)
         }
 }
 
-static void write_message(struct writer *w, const struct message *m)
+static int write_message(struct writer *w, const struct message *m)
 {
         size_t texts, thoughts;
         bool own = writing_own(w, m);
         struct str thinking = join_texts(w, m, true, &thoughts);
         struct str text = join_texts(w, m, false, &texts);
         jsonw_object(&w->json);
-        if (m->id.p) {
-                writing_string(w, "id", m->id);
-        } else if (!own) {
-                char id[32];
-                snprintf(id, sizeof id, "msg_%llu", (unsigned long long)m->seq);
-                writing_text(w, "id", id);
-        }
+        if (m->id.p || !own)
+                writing_id(w, m);
         writing_text(w, "role", openai_role_name(m->role));
         if (text.p || !own)
                 writing_string(w, "content", text.p ? text : STR(""));
@@ -322,31 +311,12 @@ static void write_message(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
         if (!own)
                 report_rest(w, m, texts, thoughts);
+        return 0;
 }
 
 static int chat_write(struct writer *w, const struct history *h)
 {
-        const struct part *last = NULL;
-        for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i];
-                if (writing_same_answered(w, m))
-                        continue;
-                if (m->role != ROLE_TOOL && m->role != ROLE_NONE) {
-                        last = NULL;
-                        write_message(w, m);
-                        continue;
-                }
-                writing_report_order(w, m, &last);
-                for (size_t k = 0; k < m->count; k++) {
-                        if (m->parts[k].kind == PART_RESULT)
-                                report_result(w, m, &m->parts[k]);
-                        else
-                                writing_lose_part(w, m, &m->parts[k]);
-                }
-                writing_lose_members(w, m, NULL);
-                writing_lose_extras(w, m, "", m->extras);
-        }
-        return 0;
+        return writing_embedded(w, h, write_message, report_result);
 }
 
 static int chat_detect(const struct json *j, json_ref msg)

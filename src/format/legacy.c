@@ -355,31 +355,18 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
         return 0;
 }
 
-static void report_results(struct writer *w, const struct message *m)
+static void report_result(struct writer *w, const struct message *m, const struct part *p)
 {
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (p->kind != PART_RESULT) {
-                        writing_lose_part(w, m, p);
-                        continue;
-                }
-                if (!p->peer)
-                        writing_lose(w, m, "result", "a result without a call");
-                writing_lose_extras(w, m, "result", p->extras);
-                if (p->display.p)
-                        writing_lose(w, m, "returnDisplay", "the format has no place for it");
-                if (p->output_kind == OUTPUT_NONE)
-                        writing_lose(w, m, "content", "absent, written as an empty text");
-        }
-        writing_lose_members(w, m, NULL);
-        writing_lose_extras(w, m, "", m->extras);
+        writing_report_result(w, m, p);
+        if (p->display.p)
+                writing_lose(w, m, "returnDisplay", "the format has no place for it");
 }
 
 static int write_message(struct writer *w, const struct message *m)
 {
         struct message flat = *m;
         if (m->role == ROLE_ASSISTANT && flatten(w, m, &flat))
-                return STENO_ENOMEM;
+                return error_nomem(w->err);
         jsonw_object(&w->json);
         writing_string(w, "id", m->id);
         writing_text(w, "role", openai_role_name(m->role));
@@ -395,21 +382,7 @@ static int write_message(struct writer *w, const struct message *m)
 
 static int legacy_write(struct writer *w, const struct history *h)
 {
-        const struct part *last = NULL;
-        for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i];
-                if (writing_same_answered(w, m))
-                        continue;
-                if (m->role == ROLE_TOOL || m->role == ROLE_NONE) {
-                        writing_report_order(w, m, &last);
-                        report_results(w, m);
-                        continue;
-                }
-                last = NULL;
-                if (write_message(w, m))
-                        return error_nomem(w->err);
-        }
-        return 0;
+        return writing_embedded(w, h, write_message, report_result);
 }
 
 static int legacy_detect(const struct json *j, json_ref msg)

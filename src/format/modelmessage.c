@@ -15,6 +15,7 @@
 #include "format/describe.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
+#include "format/sdkparts.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -44,20 +45,6 @@ static int modelmessage_describe(const struct json *j, json_ref msg, struct aren
 
 /* ---- reading ---- */
 
-static bool read_text(struct reading *r, json_ref p, enum part_kind kind)
-{
-        static const char *const keys[] = {"type", "text", NULL};
-        json_ref f[2];
-        struct extra *extras = NULL;
-        reading_members(r, p, keys, f, &extras, false);
-        if (json_type(r->j, f[1]) != JSON_STRING)
-                return false;
-        struct part *to = reading_part(r, kind, p);
-        to->text = reading_string(r, f[1]);
-        to->extras = extras;
-        return true;
-}
-
 /* {type:"image",image} or {type:"file",data}: base64, a data URL or an address. */
 static bool read_media(struct reading *r, json_ref p, bool image)
 {
@@ -71,9 +58,7 @@ static bool read_media(struct reading *r, json_ref p, bool image)
                 return false;
         struct str mime = reading_string(r, f[2]);
         struct part *to = reading_part(r, PART_FILE, p);
-        to->kind = image || str_starts(mime, "image/") ? PART_IMAGE
-                   : str_starts(mime, "audio/")        ? PART_AUDIO
-                                                       : PART_FILE;
+        to->kind = image ? PART_IMAGE : sdkparts_kind(mime);
         reading_url(&to->media, data);
         bool address = memmem(data.p, data.n < 12 ? data.n : 12, "://", 3);
         if (to->media.url.p && !address) {
@@ -140,9 +125,9 @@ static void read_block(struct reading *r, json_ref p)
         json_ref type = json_get(j, p, "type");
         bool done = true;
         if (json_is(j, type, "text"))
-                done = read_text(r, p, PART_TEXT);
+                done = sdkparts_read_text(r, p, PART_TEXT);
         else if (json_is(j, type, "reasoning"))
-                done = read_text(r, p, PART_THINKING);
+                done = sdkparts_read_text(r, p, PART_THINKING);
         else if (json_is(j, type, "image") || json_is(j, type, "file") || json_is(j, type, "media"))
                 done = read_media(r, p, json_is(j, type, "image"));
         else if (json_is(j, type, "tool-call"))
@@ -176,21 +161,12 @@ static int modelmessage_read(
 
 /* ---- writing ---- */
 
-static void write_media(struct writer *w, const struct message *m, const struct part *p)
+static void write_file(struct writer *w, const struct part *p)
 {
         const struct media *x = &p->media;
-        struct str mime = x->mime.p               ? x->mime
-                          : p->kind == PART_IMAGE ? STR("image/png")
-                                                  : STR("application/octet-stream");
-        jsonw_object(&w->json);
-        writing_text(w, "type", "file");
         writing_string(w, "data", x->data.p ? x->data : x->url.p ? x->url : x->file_id);
-        writing_string(w, "mediaType", mime);
+        writing_string(w, "mediaType", sdkparts_mime(p));
         writing_string(w, "filename", x->name);
-        writing_extras(w, m, "content", p->extras, false);
-        jsonw_object_end(&w->json);
-        if (x->detail.p && !writing_own(w, m))
-                writing_lose(w, m, "detail", "the format has no place for it");
 }
 
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
@@ -211,8 +187,6 @@ static void write_call(struct writer *w, const struct message *m, const struct p
         if (p->signature.p)
                 writing_lose(w, m, "signature", "the format has no place for it");
 }
-
-static void write_block(struct writer *w, const struct message *m, const struct part *p);
 
 static bool is_list(const struct part *p)
 {
@@ -290,37 +264,9 @@ static void write_result(struct writer *w, const struct message *m, const struct
 
 static void write_block(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (m->shape != SHAPE_STRING && writing_same_part(w, m, p))
-                return;
-        switch (p->kind) {
-        case PART_CALL:
-                write_call(w, m, p);
-                break;
-        case PART_RESULT:
-                write_result(w, m, p);
-                break;
-        case PART_IMAGE:
-        case PART_AUDIO:
-        case PART_FILE:
-                write_media(w, m, p);
-                break;
-        case PART_OPAQUE:
-                writing_opaque(w, m, p);
-                break;
-        case PART_REDACTED:
-                writing_lose_part(w, m, p);
-                break;
-        default:
-                jsonw_object(&w->json);
-                writing_text(w, "type", p->kind == PART_THINKING ? "reasoning" : "text");
-                writing_string(w, "text", p->text.p ? p->text : STR(""));
-                writing_extras(w, m, "content", p->extras, false);
-                jsonw_object_end(&w->json);
-                if (p->kind == PART_REFUSAL)
-                        writing_lose(w, m, "refusal", "written as text");
-                if (p->signature.p && !writing_own(w, m))
-                        writing_lose(w, m, "signature", "the format has no place for it");
-        }
+        static const struct sdkparts_writer how = {write_call, write_result, write_file};
+        if (m->shape == SHAPE_STRING || !writing_same_part(w, m, p))
+                sdkparts_write(w, m, p, &how);
 }
 
 static struct str join_texts(struct writer *w, const struct message *m)

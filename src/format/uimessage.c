@@ -8,13 +8,13 @@
  */
 #include "format/format.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "format/describe.h"
 #include "format/openai_content.h"
 #include "format/reading.h"
+#include "format/sdkparts.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -60,16 +60,9 @@ static int uimessage_describe(const struct json *j, json_ref msg, struct arena *
 
 static bool read_text(struct reading *r, json_ref p, enum part_kind kind)
 {
-        static const char *const keys[] = {"type", "text", NULL};
-        json_ref f[2];
-        struct extra *extras = NULL;
-        reading_members(r, p, keys, f, &extras, false);
-        if (json_type(r->j, f[1]) != JSON_STRING)
+        if (!sdkparts_read_text(r, p, kind))
                 return false;
-        struct part *to = reading_part(r, kind, p);
-        to->text = reading_string(r, f[1]);
-        to->extras = extras;
-        reading_idle(to->extras, "state", "\"done\"");
+        reading_idle(r->m->parts[r->m->count - 1].extras, "state", "\"done\"");
         return true;
 }
 
@@ -83,9 +76,7 @@ static bool read_file(struct reading *r, json_ref p)
         if (!url.p || !mime.p)
                 return false;
         struct part *to = reading_part(r, PART_FILE, p);
-        to->kind = str_starts(mime, "image/")   ? PART_IMAGE
-                   : str_starts(mime, "audio/") ? PART_AUDIO
-                                                : PART_FILE;
+        to->kind = sdkparts_kind(mime);
         reading_url(&to->media, url);
         to->media.mime = mime;
         to->media.name = reading_string_or_keep(r, &extras, "filename", f[3]);
@@ -179,24 +170,15 @@ static int uimessage_read(
 
 /* ---- writing ---- */
 
-static void write_file(struct writer *w, const struct message *m, const struct part *p)
+static void write_file(struct writer *w, const struct part *p)
 {
         const struct media *x = &p->media;
-        jsonw_object(&w->json);
-        writing_text(w, "type", "file");
-        writing_string(w, "mediaType",
-            x->mime.p               ? x->mime
-            : p->kind == PART_IMAGE ? STR("image/png")
-                                    : STR("application/octet-stream"));
+        writing_string(w, "mediaType", sdkparts_mime(p));
         writing_string(w, "filename", x->name);
         if (x->data.p || x->url.p)
                 writing_url(w, "url", x);
         else
                 writing_string(w, "url", x->file_id.p ? x->file_id : STR(""));
-        writing_extras(w, m, "content", p->extras, false);
-        jsonw_object_end(&w->json);
-        if (x->detail.p && !writing_own(w, m))
-                writing_lose(w, m, "detail", "the format has no place for it");
 }
 
 static void write_output(struct writer *w, const struct message *m, const struct part *result)
@@ -249,62 +231,38 @@ static void write_tool(struct writer *w, const struct message *m, const struct p
                 writing_lose(w, m, "signature", "the format has no place for it");
 }
 
-static void write_part(struct writer *w, const struct message *m, const struct part *p)
+/* A result stands with its call. */
+static void write_no_result(struct writer *w, const struct message *m, const struct part *p)
 {
-        switch (p->kind) {
-        case PART_CALL:
-                write_tool(w, m, p);
-                break;
-        case PART_RESULT:
-                break; /* with its call */
-        case PART_IMAGE:
-        case PART_AUDIO:
-        case PART_FILE:
-                write_file(w, m, p);
-                break;
-        case PART_OPAQUE:
-                writing_opaque(w, m, p);
-                break;
-        case PART_REDACTED:
-                writing_lose_part(w, m, p);
-                break;
-        default:
-                jsonw_object(&w->json);
-                writing_text(w, "type", p->kind == PART_THINKING ? "reasoning" : "text");
-                writing_string(w, "text", p->text.p ? p->text : STR(""));
-                writing_extras(w, m, "content", p->extras, false);
-                jsonw_object_end(&w->json);
-                if (p->kind == PART_REFUSAL)
-                        writing_lose(w, m, "refusal", "written as text");
-                if (p->signature.p)
-                        writing_lose(w, m, "signature", "the format has no place for it");
-        }
+        (void)w;
+        (void)m;
+        (void)p;
 }
+
+static const struct sdkparts_writer parts_writer = {
+    .call = write_tool,
+    .result = write_no_result,
+    .file = write_file,
+};
 
 static void report_result(struct writer *w, const struct message *m, const struct part *p)
 {
-        if (!p->peer)
-                writing_lose(w, m, "result", "a result without a call");
-        writing_lose_extras(w, m, "result", p->extras);
+        writing_report_result(w, m, p);
         writing_lose_figures(w, m, p);
-        if (p->output_kind == OUTPUT_NONE)
-                writing_lose(w, m, "content", "absent, written as an empty text");
 }
 
-static void write_message(struct writer *w, const struct message *m)
+static int write_message(struct writer *w, const struct message *m)
 {
         bool own = writing_own(w, m);
         bool system = m->role == ROLE_SYSTEM || m->role == ROLE_DEVELOPER;
-        char id[32];
-        snprintf(id, sizeof id, "msg_%llu", (unsigned long long)m->seq);
         jsonw_object(&w->json);
-        writing_string(w, "id", m->id.p ? m->id : str_of(id));
+        writing_id(w, m);
         writing_text(w, "role", system ? "system" : openai_role_name(m->role));
         jsonw_key(&w->json, "parts");
         jsonw_array(&w->json);
         size_t results = 0;
         for (size_t i = 0; i < m->count; i++) {
-                write_part(w, m, &m->parts[i]);
+                sdkparts_write(w, m, &m->parts[i], &parts_writer);
                 results += m->parts[i].kind == PART_RESULT;
         }
         if (m->count == results && !own) { /* a message has at least one part */
@@ -317,7 +275,7 @@ static void write_message(struct writer *w, const struct message *m)
         writing_extras(w, m, "", m->extras, false);
         jsonw_object_end(&w->json);
         if (own)
-                return;
+                return 0;
         static const char *const has[] = {"id", NULL};
         if (m->role == ROLE_DEVELOPER)
                 writing_lose(w, m, "role", "written as system");
@@ -326,31 +284,12 @@ static void write_message(struct writer *w, const struct message *m)
                         report_result(w, m, &m->parts[i]);
         writing_extras(w, m, "", m->extras, true);
         writing_lose_members(w, m, has);
+        return 0;
 }
 
 static int uimessage_write(struct writer *w, const struct history *h)
 {
-        const struct part *last = NULL;
-        for (size_t i = 0; i < h->count; i++) {
-                const struct message *m = &h->list[i];
-                if (writing_same_answered(w, m))
-                        continue;
-                if (m->role != ROLE_TOOL && m->role != ROLE_NONE) {
-                        last = NULL;
-                        write_message(w, m);
-                        continue;
-                }
-                writing_report_order(w, m, &last);
-                for (size_t k = 0; k < m->count; k++) {
-                        if (m->parts[k].kind == PART_RESULT)
-                                report_result(w, m, &m->parts[k]);
-                        else
-                                writing_lose_part(w, m, &m->parts[k]);
-                }
-                writing_lose_members(w, m, NULL);
-                writing_lose_extras(w, m, "", m->extras);
-        }
-        return 0;
+        return writing_embedded(w, h, write_message, report_result);
 }
 
 static int uimessage_detect(const struct json *j, json_ref msg)

@@ -34,6 +34,13 @@ void writing_raw(struct writer *w, const char *key, struct str raw)
         jsonw_field_raw(&w->json, key, raw);
 }
 
+void writing_id(struct writer *w, const struct message *m)
+{
+        char made[32];
+        snprintf(made, sizeof made, "msg_%llu", (unsigned long long)m->seq);
+        writing_string(w, "id", m->id.p ? m->id : str_of(made));
+}
+
 bool writing_same(struct writer *w, const struct message *m)
 {
         if (!m->raw.p || !writing_own(w, m) || w->rebuild || (w->strip_own && m->own_fields))
@@ -42,7 +49,9 @@ bool writing_same(struct writer *w, const struct message *m)
         return true;
 }
 
-bool writing_same_answered(struct writer *w, const struct message *m)
+/* The same in a format whose messages hold the results of their calls: one whose calls were
+ * answered from outside has to be built. */
+static bool same_answered(struct writer *w, const struct message *m)
 {
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
@@ -190,7 +199,9 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
                 writing_lose(w, m, "state", no_place);
 }
 
-void writing_report_order(struct writer *w, const struct message *m, const struct part **last)
+/* Reports results that came in another order than their calls. *last is NULL behind each message
+ * that speaks. */
+static void report_order(struct writer *w, const struct message *m, const struct part **last)
 {
         for (size_t k = 0; k < m->count; k++) {
                 const struct part *call = m->parts[k].peer;
@@ -200,6 +211,43 @@ void writing_report_order(struct writer *w, const struct message *m, const struc
                         writing_lose(w, m, "message", "in the order of the calls");
                 *last = call;
         }
+}
+
+void writing_report_result(struct writer *w, const struct message *m, const struct part *p)
+{
+        if (!p->peer)
+                writing_lose(w, m, "result", "a result without a call");
+        writing_lose_extras(w, m, "result", p->extras);
+        if (p->output_kind == OUTPUT_NONE)
+                writing_lose(w, m, "content", "absent, written as an empty text");
+}
+
+int writing_embedded(
+    struct writer *w, const struct history *h, writing_message_fn message, writing_part_fn report)
+{
+        const struct part *last = NULL;
+        for (size_t i = 0; i < h->count; i++) {
+                const struct message *m = &h->list[i];
+                if (same_answered(w, m))
+                        continue;
+                if (m->role != ROLE_TOOL && m->role != ROLE_NONE) {
+                        last = NULL;
+                        int rc = message(w, m);
+                        if (rc)
+                                return rc;
+                        continue;
+                }
+                report_order(w, m, &last);
+                for (size_t k = 0; k < m->count; k++) {
+                        if (m->parts[k].kind == PART_RESULT)
+                                report(w, m, &m->parts[k]);
+                        else
+                                writing_lose_part(w, m, &m->parts[k]);
+                }
+                writing_lose_members(w, m, NULL);
+                writing_lose_extras(w, m, "", m->extras);
+        }
+        return 0;
 }
 
 /* ---- arguments and outputs ---- */

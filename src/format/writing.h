@@ -20,9 +20,6 @@ void writing_value(struct writer *w, struct str string);
 
 /* Copies an untouched message of the same format. False: it has to be built. */
 bool writing_same(struct writer *w, const struct message *m);
-/* The same in a format whose messages hold the results of their calls: one whose calls were
- * answered from outside has to be built. */
-bool writing_same_answered(struct writer *w, const struct message *m);
 /* Is this message of the format that is written? */
 static inline bool writing_own(const struct writer *w, const struct message *m)
 {
@@ -51,9 +48,21 @@ void writing_lose_members(struct writer *w, const struct message *m, const char 
 /* What Steno knows of a call and the target has no place for: duration, steps, invokedAt, ref. */
 void writing_lose_figures(struct writer *w, const struct message *m, const struct part *p);
 
-/* For formats in which results stand with their calls: reports those that came in another order.
- * *last is NULL behind each message that speaks. */
-void writing_report_order(struct writer *w, const struct message *m, const struct part **last);
+/* The message's id, or one that is made of its seq. */
+void writing_id(struct writer *w, const struct message *m);
+
+/* Of a result that stands with its call: that it has none, and what has no place there. */
+void writing_report_result(struct writer *w, const struct message *m, const struct part *p);
+
+/*
+ * A history in a format in which results stand with their calls, so that there are no messages of
+ * tools: `message` writes one that speaks, `report` tells what a result's own message says beside
+ * it. What came in another order is reported. 0 or a negative code, as a format's `write`.
+ */
+typedef int (*writing_message_fn)(struct writer *w, const struct message *m);
+typedef void (*writing_part_fn)(struct writer *w, const struct message *m, const struct part *p);
+int writing_embedded(
+    struct writer *w, const struct history *h, writing_message_fn message, writing_part_fn report);
 
 /* Arguments as a JSON object value, or as a string; with the key before it. */
 void writing_arguments_value(

@@ -1,0 +1,29 @@
+/*
+ * sdkparts.h - parts that both kinds of messages of the AI SDK have (uimessage, modelmessage):
+ * text, reasoning, and media with a mediaType. Used inside format/ only.
+ */
+#ifndef FORMAT_SDKPARTS_H
+#define FORMAT_SDKPARTS_H
+
+#include "format/reading.h"
+#include "format/writing.h"
+
+/* {type,text}. False: it is none, and nothing was read. */
+bool sdkparts_read_text(struct reading *r, json_ref part, enum part_kind kind);
+/* What a part with this mediaType is: an image, a sound or another file. */
+enum part_kind sdkparts_kind(struct str mime);
+/* The mediaType, which must be there. */
+struct str sdkparts_mime(const struct part *p);
+
+/* How a format writes the parts in which the two differ. */
+struct sdkparts_writer {
+        void (*call)(struct writer *w, const struct message *m, const struct part *p);
+        void (*result)(struct writer *w, const struct message *m, const struct part *p);
+        /* The members of a file beside its type: where it is, mediaType, filename. */
+        void (*file)(struct writer *w, const struct part *p);
+};
+
+void sdkparts_write(struct writer *w, const struct message *m, const struct part *p,
+    const struct sdkparts_writer *how);
+
+#endif
