@@ -11,8 +11,8 @@
 
 void assemble_init(struct assemble *a, const struct reply_hooks *hooks)
 {
-        *a = (struct assemble){.hooks = *hooks};
-        json_init(&a->tape);
+        *a = (struct assemble){.count = 0};
+        provider_reader_init(&a->reader, hooks);
         accum_init(&a->message);
         buf_init(&a->role, 256);
         buf_init(&a->usage, 64 * KIB);
@@ -28,7 +28,7 @@ void assemble_release(struct assemble *a)
         accum_release(&a->message);
         buf_release(&a->role);
         buf_release(&a->usage);
-        json_release(&a->tape);
+        provider_reader_release(&a->reader);
 }
 
 /* ---- tool calls ---- */
@@ -96,7 +96,7 @@ static bool continues(struct assemble *a, const struct assemble_call *c, struct 
 /* The call a delta belongs to, opened where it is new. */
 static struct assemble_call *call_for(struct assemble *a, json_ref delta)
 {
-        const struct json *j = &a->tape;
+        const struct json *j = &a->reader.tape;
         int64_t index = -1;
         if (!json_i64(j, json_get(j, delta, "index"), &index))
                 index = -1;
@@ -120,7 +120,7 @@ static struct assemble_call *call_for(struct assemble *a, json_ref delta)
                 if (!named || continues(a, last, json_inner(j, json_get(j, function, "name"))))
                         found = last;
         }
-        if (found && named && (a->whole || (!id.n && args_complete(a, found))))
+        if (found && named && (a->reader.whole || (!id.n && args_complete(a, found))))
                 found = NULL;
         return found ? found : open_call(a, index);
 }
@@ -153,7 +153,7 @@ static void join_function(struct assemble_call *c, const struct json *j, json_re
 
 static void join_call(struct assemble *a, json_ref delta)
 {
-        const struct json *j = &a->tape;
+        const struct json *j = &a->reader.tape;
         if (json_type(j, delta) != JSON_OBJECT)
                 return;
         struct assemble_call *c = call_for(a, delta);
@@ -176,11 +176,11 @@ static void join_call(struct assemble *a, json_ref delta)
 /* The older shape: {"function_call":{"name","arguments"}}, at most one. */
 static void join_function_call(struct assemble *a, json_ref function)
 {
-        if (json_type(&a->tape, function) != JSON_OBJECT)
+        if (json_type(&a->reader.tape, function) != JSON_OBJECT)
                 return;
         struct assemble_call *c = a->count ? &a->calls[a->count - 1] : open_call(a, -1);
         if (c)
-                join_function(c, &a->tape, function);
+                join_function(c, &a->reader.tape, function);
 }
 
 /* ---- text ---- */
@@ -214,7 +214,7 @@ static bool is_dropped(struct str key)
 
 static int join_delta(struct assemble *a, json_ref delta)
 {
-        const struct json *j = &a->tape;
+        const struct json *j = &a->reader.tape;
         int rc = 0;
         for (json_ref k = json_child(j, delta); k != JSON_NONE && rc == 0;
              k = json_next_key(j, delta, k)) {
@@ -231,12 +231,12 @@ static int join_delta(struct assemble *a, json_ref delta)
                 } else if (!is_dropped(key)) {
                         struct accum_member *m = accum_join(&a->message, key, j, v);
                         if (str_is(key, "content"))
-                                rc = accum_tell(m, &a->hooks, REPLY_TEXT);
+                                rc = accum_tell(m, &a->reader.hooks, REPLY_TEXT);
                         else if (is_thinking(key))
-                                rc = accum_tell(m, &a->hooks, REPLY_THINKING);
+                                rc = accum_tell(m, &a->reader.hooks, REPLY_THINKING);
                 }
                 if (json_type(j, v) != JSON_NULL && !str_is(key, "role") && json_raw(j, v).n > 2)
-                        a->any = true;
+                        a->reader.any = true;
         }
         if (a->role.failed == STENO_ENOMEM)
                 return STENO_ENOMEM;
@@ -247,17 +247,10 @@ static int join_delta(struct assemble *a, json_ref delta)
 
 static void take_usage(struct assemble *a, json_ref usage)
 {
-        if (json_type(&a->tape, usage) != JSON_OBJECT)
+        if (json_type(&a->reader.tape, usage) != JSON_OBJECT)
                 return;
         buf_clear(&a->usage);
-        buf_put_str(&a->usage, json_raw(&a->tape, usage));
-}
-
-static void take_finish(struct assemble *a, json_ref reason)
-{
-        struct str s = json_inner(&a->tape, reason);
-        if (s.n)
-                snprintf(a->finish, sizeof(a->finish), "%.*s", (int)(s.n < 31 ? s.n : 31), s.p);
+        buf_put_str(&a->usage, json_raw(&a->reader.tape, usage));
 }
 
 static json_ref first_choice(const struct json *j)
@@ -271,28 +264,12 @@ static json_ref first_choice(const struct json *j)
         return JSON_NONE;
 }
 
-static bool says_error(const struct json *j)
-{
-        enum json_type type = json_type(j, json_get(j, 0, "error"));
-        return (type != JSON_NOTHING && type != JSON_NULL) ||
-               (type == JSON_NOTHING && json_is(j, json_get(j, 0, "object"), "error"));
-}
-
 static int take(struct assemble *a, struct str data, const char *member)
 {
-        struct json *j = &a->tape;
-        struct steno_error why;
-        int rc = json_parse(j, data.p, data.n, NULL, &why);
-        if (rc == STENO_ENOMEM)
+        struct json *j = &a->reader.tape;
+        int rc;
+        if (!provider_reader_parse(&a->reader, data, &rc))
                 return rc;
-        if (rc || json_type(j, 0) != JSON_OBJECT) {
-                reply_fault_set(&a->fault, "LLM_BAD_REPLY", true,
-                    "the endpoint sent something that is not a JSON object%s%.150s", rc ? ": " : "",
-                    rc ? why.msg : "");
-                return 0;
-        }
-        if (says_error(j))
-                return reply_fault_json(&a->fault, 0, data) ? 0 : STENO_ENOMEM;
         take_usage(a, json_get(j, 0, "usage"));
         if (a->usage.failed == STENO_ENOMEM)
                 return STENO_ENOMEM;
@@ -301,17 +278,17 @@ static int take(struct assemble *a, struct str data, const char *member)
                 return 0;
         json_ref delta = json_get(j, choice, member);
         rc = json_type(j, delta) == JSON_OBJECT ? join_delta(a, delta) : 0;
-        take_finish(a, json_get(j, choice, "finish_reason"));
+        provider_reader_finish(&a->reader, json_get(j, choice, "finish_reason"));
         return rc;
 }
 
 int assemble_chunk(struct assemble *a, struct str data)
 {
         data = str_trim(data);
-        if (a->fault.code || a->done || data.n == 0)
+        if (a->reader.fault.code || a->reader.done || data.n == 0)
                 return 0;
         if (str_is(data, "[DONE]")) {
-                a->done = true;
+                a->reader.done = true;
                 return 0;
         }
         return take(a, data, "delta");
@@ -319,36 +296,26 @@ int assemble_chunk(struct assemble *a, struct str data)
 
 int assemble_body(struct assemble *a, struct str text)
 {
-        a->whole = true;
+        a->reader.whole = true;
         int rc = take(a, str_trim(text), "message");
-        if (rc == 0 && !a->fault.code &&
-            json_type(&a->tape, json_get(&a->tape, 0, "choices")) != JSON_ARRAY)
-                reply_fault_set(
-                    &a->fault, "LLM_BAD_REPLY", true, "the endpoint's answer has no choices");
+        if (rc == 0 && !a->reader.fault.code &&
+            json_type(&a->reader.tape, json_get(&a->reader.tape, 0, "choices")) != JSON_ARRAY)
+                reply_fault_set(&a->reader.fault, "LLM_BAD_REPLY", true,
+                    "the endpoint's answer has no choices");
         return rc;
 }
 
 /* ---- the end ---- */
 
-static enum reply_finish finish_of(const char *word)
-{
-        static const struct {
-                const char *word;
-                enum reply_finish finish;
-        } table[] = {
-            {"", FINISH_NONE},
-            {"stop", FINISH_STOP},
-            {"tool_calls", FINISH_TOOLS},
-            {"function_call", FINISH_TOOLS},
-            {"length", FINISH_LENGTH},
-            {"max_tokens", FINISH_LENGTH},
-            {"content_filter", FINISH_FILTER},
-        };
-        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-                if (strcmp(word, table[i].word) == 0)
-                        return table[i].finish;
-        return FINISH_OTHER;
-}
+static const struct provider_finish FINISHES[] = {
+    {"stop", FINISH_STOP},
+    {"tool_calls", FINISH_TOOLS},
+    {"function_call", FINISH_TOOLS},
+    {"length", FINISH_LENGTH},
+    {"max_tokens", FINISH_LENGTH},
+    {"content_filter", FINISH_FILTER},
+    {NULL, FINISH_NONE},
+};
 
 static int finish_call(struct assemble *a, struct assemble_call *c, struct reply *r)
 {
@@ -365,7 +332,7 @@ static int finish_call(struct assemble *a, struct assemble_call *c, struct reply
                 accum_set_text(&c->function, STR("name"), STR("unknown"));
         const char *used = NULL;
         if (id && name && !args.failed)
-                used = reply_add_call(r, &a->hooks, id, name, buf_str(&args));
+                used = reply_add_call(r, &a->reader.hooks, id, name, buf_str(&args));
         if (used && strcmp(used, id) != 0)
                 accum_set_text(&c->members, STR("id"), str_of(used));
         free(id);
@@ -429,20 +396,21 @@ static int read_usage(struct assemble *a, struct reply *r)
                 return STENO_ENOMEM;
         if (a->usage.n == 0)
                 return 0;
-        int rc = json_parse(&a->tape, a->usage.p, a->usage.n, NULL, NULL);
+        int rc = json_parse(&a->reader.tape, a->usage.p, a->usage.n, NULL, NULL);
         if (rc == STENO_ENOMEM)
                 return rc;
         uint64_t in = 0, out = 0;
-        json_u64(&a->tape, json_get(&a->tape, 0, "prompt_tokens"), &in);
-        json_u64(&a->tape, json_get(&a->tape, 0, "completion_tokens"), &out);
-        if (!json_u64(&a->tape, json_get(&a->tape, 0, "total_tokens"), &r->total_tokens))
+        json_u64(&a->reader.tape, json_get(&a->reader.tape, 0, "prompt_tokens"), &in);
+        json_u64(&a->reader.tape, json_get(&a->reader.tape, 0, "completion_tokens"), &out);
+        if (!json_u64(
+                &a->reader.tape, json_get(&a->reader.tape, 0, "total_tokens"), &r->total_tokens))
                 r->total_tokens = in + out;
         return 0;
 }
 
 int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err)
 {
-        r->finish = finish_of(a->finish);
+        r->finish = provider_reader_finish_of(&a->reader, FINISHES);
         for (size_t i = 0; i < a->count; i++)
                 if (finish_call(a, &a->calls[i], r) != 0)
                         return error_nomem(err);
@@ -450,9 +418,45 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
         if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
                 return error_nomem(err);
         put_thinking(a, &r->thinking);
-        reply_judge(r, &a->fault, a->whole || a->done, a->any);
+        reply_judge(r, &a->reader.fault, a->reader.whole || a->reader.done, a->reader.any);
         int rc = buf_check(&r->message, err);
         if (rc == 0)
                 rc = buf_check(&r->thinking, err);
         return rc ? rc : buf_check(&r->text, err);
+}
+
+/* ---- on the heap ---- */
+
+static int read_event(struct provider_reader *reader, struct str name, struct str data)
+{
+        (void)name;
+        return assemble_chunk((struct assemble *)reader, data);
+}
+
+static int read_body(struct provider_reader *reader, struct str json)
+{
+        return assemble_body((struct assemble *)reader, json);
+}
+
+static int finish(struct provider_reader *reader, struct reply *out, struct steno_error *err)
+{
+        return assemble_finish((struct assemble *)reader, out, err);
+}
+
+static void reader_free(struct provider_reader *reader)
+{
+        struct assemble *a = (struct assemble *)reader;
+        assemble_release(a);
+        free(a);
+}
+
+struct provider_reader *assemble_reader(const struct reply_hooks *hooks)
+{
+        static const struct provider_reader_ops ops = {read_event, read_body, finish, reader_free};
+        struct assemble *a = malloc(sizeof *a);
+        if (!a)
+                return NULL;
+        assemble_init(a, hooks);
+        a->reader.ops = &ops;
+        return &a->reader;
 }

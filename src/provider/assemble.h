@@ -23,7 +23,7 @@
 #include <stddef.h>
 
 #include "provider/accum.h"
-#include "provider/reply.h"
+#include "provider/provider_reader.h"
 
 struct assemble_call {
         int64_t index;         /* -1: none was told */
@@ -32,20 +32,17 @@ struct assemble_call {
 };
 
 struct assemble {
-        struct reply_hooks hooks;
-        struct json tape;
+        struct provider_reader reader;
         struct accum message; /* without role, id and tool_calls */
         struct buf role;
         struct assemble_call *calls;
         size_t count;
         size_t cap;
-        char finish[32];
-        bool whole; /* a body, not a stream */
-        bool done;  /* [DONE] was seen */
-        bool any;   /* something of a reply was seen: the first token */
         struct buf usage;
-        struct reply_fault fault;
 };
+
+/* One on the heap, for a provider_wire. */
+struct provider_reader *assemble_reader(const struct reply_hooks *hooks);
 
 void assemble_init(struct assemble *a, const struct reply_hooks *hooks);
 void assemble_release(struct assemble *a);

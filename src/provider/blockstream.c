@@ -11,8 +11,8 @@
 
 void blockstream_init(struct blockstream *b, const struct reply_hooks *hooks)
 {
-        *b = (struct blockstream){.hooks = *hooks};
-        json_init(&b->tape);
+        *b = (struct blockstream){.count = 0};
+        provider_reader_init(&b->reader, hooks);
         accum_init(&b->message);
         accum_init(&b->usage);
 }
@@ -26,7 +26,7 @@ void blockstream_release(struct blockstream *b)
         free(b->list);
         accum_release(&b->message);
         accum_release(&b->usage);
-        json_release(&b->tape);
+        provider_reader_release(&b->reader);
 }
 
 static int failure(const struct blockstream *b)
@@ -73,7 +73,7 @@ static struct blockstream_block *find_block(struct blockstream *b, int64_t index
 static int64_t index_of(const struct blockstream *b, json_ref event)
 {
         int64_t index = 0;
-        return json_i64(&b->tape, json_get(&b->tape, event, "index"), &index)
+        return json_i64(&b->reader.tape, json_get(&b->reader.tape, event, "index"), &index)
                    ? index
                    : (int64_t)b->count - 1;
 }
@@ -83,8 +83,8 @@ static int tell(struct blockstream *b, struct blockstream_block *k, const char *
         struct accum_member *m = accum_find(&k->members, str_of(member));
         enum reply_piece kind = strcmp(member, "text") == 0 ? REPLY_TEXT : REPLY_THINKING;
         if (m && m->kind == ACCUM_TEXT && m->value.n)
-                b->any = true;
-        return accum_tell(m, &b->hooks, kind);
+                b->reader.any = true;
+        return accum_tell(m, &b->reader.hooks, kind);
 }
 
 static int tell_all(struct blockstream *b, struct blockstream_block *k)
@@ -101,7 +101,7 @@ static bool is_call(const struct blockstream_block *k)
 
 static int take_block(struct blockstream *b, json_ref block, int64_t index)
 {
-        const struct json *j = &b->tape;
+        const struct json *j = &b->reader.tape;
         if (json_type(j, block) != JSON_OBJECT)
                 return 0;
         struct blockstream_block *k = open_block(b, index);
@@ -114,7 +114,7 @@ static int take_block(struct blockstream *b, json_ref block, int64_t index)
                 return k->members.failed;
         struct accum_member *type = accum_find(&k->members, STR("type"));
         if (!type || !str_is(buf_str(&type->value), "text"))
-                b->any = true; /* a text may start empty, any other block is something */
+                b->reader.any = true; /* a text may start empty, any other block is something */
         return tell_all(b, k);
 }
 
@@ -138,7 +138,7 @@ static void join_citation(struct blockstream_block *k, const struct json *j, jso
 
 static int take_delta(struct blockstream *b, struct blockstream_block *k, json_ref delta)
 {
-        const struct json *j = &b->tape;
+        const struct json *j = &b->reader.tape;
         for (json_ref key = json_child(j, delta); key != JSON_NONE;
              key = json_next_key(j, delta, key)) {
                 json_ref v = json_value(j, key);
@@ -173,30 +173,22 @@ static bool is_of_answer(struct str key)
 
 static void take_usage(struct blockstream *b, json_ref usage)
 {
-        const struct json *j = &b->tape;
+        const struct json *j = &b->reader.tape;
         if (json_type(j, usage) != JSON_OBJECT)
                 return;
         for (json_ref k = json_child(j, usage); k != JSON_NONE; k = json_next_key(j, usage, k))
                 accum_set(&b->usage, json_inner(j, k), j, json_value(j, k));
 }
 
-static void take_finish(struct blockstream *b, json_ref reason)
-{
-        struct str s = json_inner(&b->tape, reason);
-        int n = s.n < sizeof(b->finish) ? (int)s.n : (int)sizeof(b->finish) - 1;
-        if (s.n)
-                snprintf(b->finish, sizeof(b->finish), "%.*s", n, s.p);
-}
-
 static int take_message(struct blockstream *b, json_ref message)
 {
-        const struct json *j = &b->tape;
+        const struct json *j = &b->reader.tape;
         int rc = 0;
         for (json_ref k = json_child(j, message); k != JSON_NONE; k = json_next_key(j, message, k))
                 if (!is_of_answer(json_inner(j, k)))
                         accum_set(&b->message, json_inner(j, k), j, json_value(j, k));
         take_usage(b, json_get(j, message, "usage"));
-        take_finish(b, json_get(j, message, "stop_reason"));
+        provider_reader_finish(&b->reader, json_get(j, message, "stop_reason"));
         json_ref content = json_get(j, message, "content");
         for (json_ref c = json_child(j, content); c != JSON_NONE && rc == 0;
              c = json_next(j, content, c))
@@ -206,35 +198,15 @@ static int take_message(struct blockstream *b, json_ref message)
 
 /* ---- events ---- */
 
-/* Parses `data` into the tape. False: there is nothing to read, *rc says why. */
-static bool parse(struct blockstream *b, struct str data, int *rc)
-{
-        struct steno_error why;
-        *rc = json_parse(&b->tape, data.p, data.n, NULL, &why);
-        if (*rc == STENO_ENOMEM)
-                return false;
-        if (*rc || json_type(&b->tape, 0) != JSON_OBJECT) {
-                reply_fault_set(&b->fault, "LLM_BAD_REPLY", true,
-                    "the endpoint sent something that is not a JSON object%s%.150s",
-                    *rc ? ": " : "", *rc ? why.msg : "");
-                *rc = 0;
-                return false;
-        }
-        json_ref error = json_get(&b->tape, 0, "error");
-        if (json_type(&b->tape, error) != JSON_NOTHING && json_type(&b->tape, error) != JSON_NULL) {
-                *rc = reply_fault_json(&b->fault, 0, data) ? 0 : STENO_ENOMEM;
-                return false;
-        }
-        return true;
-}
-
 int blockstream_event(struct blockstream *b, struct str data)
 {
-        const struct json *j = &b->tape;
+        const struct json *j = &b->reader.tape;
         int rc;
         data = str_trim(data);
-        if (b->fault.code || b->done || data.n == 0 || !parse(b, data, &rc))
-                return b->fault.code || b->done || data.n == 0 ? 0 : rc;
+        if (b->reader.fault.code || b->reader.done || data.n == 0)
+                return 0;
+        if (!provider_reader_parse(&b->reader, data, &rc))
+                return rc;
         json_ref type = json_get(j, 0, "type");
         if (json_is(j, type, "message_start"))
                 return take_message(b, json_get(j, 0, "message"));
@@ -245,24 +217,25 @@ int blockstream_event(struct blockstream *b, struct str data)
                 return k ? take_delta(b, k, json_get(j, 0, "delta")) : 0;
         }
         if (json_is(j, type, "message_delta")) {
-                take_finish(b, json_get(j, json_get(j, 0, "delta"), "stop_reason"));
+                provider_reader_finish(
+                    &b->reader, json_get(j, json_get(j, 0, "delta"), "stop_reason"));
                 take_usage(b, json_get(j, 0, "usage"));
                 return failure(b);
         }
         if (json_is(j, type, "message_stop"))
-                b->done = true;
+                b->reader.done = true;
         return 0;
 }
 
 int blockstream_body(struct blockstream *b, struct str text)
 {
         int rc;
-        b->whole = true;
-        if (!parse(b, str_trim(text), &rc))
+        b->reader.whole = true;
+        if (!provider_reader_parse(&b->reader, str_trim(text), &rc))
                 return rc;
-        if (json_type(&b->tape, json_get(&b->tape, 0, "content")) != JSON_ARRAY) {
-                reply_fault_set(
-                    &b->fault, "LLM_BAD_REPLY", true, "the endpoint's answer has no content");
+        if (json_type(&b->reader.tape, json_get(&b->reader.tape, 0, "content")) != JSON_ARRAY) {
+                reply_fault_set(&b->reader.fault, "LLM_BAD_REPLY", true,
+                    "the endpoint's answer has no content");
                 return 0;
         }
         return take_message(b, 0);
@@ -270,25 +243,15 @@ int blockstream_body(struct blockstream *b, struct str text)
 
 /* ---- the end ---- */
 
-static enum reply_finish finish_of(const char *word)
-{
-        static const struct {
-                const char *word;
-                enum reply_finish finish;
-        } table[] = {
-            {"", FINISH_NONE},
-            {"end_turn", FINISH_STOP},
-            {"stop_sequence", FINISH_STOP},
-            {"tool_use", FINISH_TOOLS},
-            {"max_tokens", FINISH_LENGTH},
-            {"model_context_window_exceeded", FINISH_LENGTH},
-            {"refusal", FINISH_FILTER},
-        };
-        for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-                if (strcmp(word, table[i].word) == 0)
-                        return table[i].finish;
-        return FINISH_OTHER;
-}
+static const struct provider_finish FINISHES[] = {
+    {"end_turn", FINISH_STOP},
+    {"stop_sequence", FINISH_STOP},
+    {"tool_use", FINISH_TOOLS},
+    {"max_tokens", FINISH_LENGTH},
+    {"model_context_window_exceeded", FINISH_LENGTH},
+    {"refusal", FINISH_FILTER},
+    {NULL, FINISH_NONE},
+};
 
 /* Replaces a member by JSON text. */
 static void set_json(struct accum *a, struct str key, struct str json)
@@ -331,7 +294,8 @@ static int finish_block(struct blockstream *b, struct blockstream_block *k, stru
         if (is_call(k) && !args.failed) {
                 char *id = accum_dup(&k->members, "id");
                 char *name = accum_dup(&k->members, "name");
-                used = id && name ? reply_add_call(r, &b->hooks, id, name, buf_str(&args)) : NULL;
+                used = id && name ? reply_add_call(r, &b->reader.hooks, id, name, buf_str(&args))
+                                  : NULL;
                 if (used && strcmp(used, id) != 0)
                         accum_set_text(&k->members, STR("id"), str_of(used));
                 free(id);
@@ -382,7 +346,7 @@ static void read_usage(const struct blockstream *b, struct reply *r)
 
 int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_error *err)
 {
-        r->finish = finish_of(b->finish);
+        r->finish = provider_reader_finish_of(&b->reader, FINISHES);
         for (size_t i = 0; i < b->count; i++)
                 if (finish_block(b, &b->list[i], r) != 0)
                         return error_nomem(err);
@@ -390,10 +354,46 @@ int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_erro
         put_decoded(b, "text", &r->text);
         put_decoded(b, "thinking", &r->thinking);
         read_usage(b, r);
-        reply_judge(r, &b->fault, b->whole || b->done, b->any);
+        reply_judge(r, &b->reader.fault, b->reader.whole || b->reader.done, b->reader.any);
         const struct buf *const made[] = {&r->message, &r->text, &r->thinking, &r->usage};
         for (size_t i = 0; i < sizeof made / sizeof *made; i++)
                 if (made[i]->failed)
                         return buf_check(made[i], err);
         return 0;
+}
+
+/* ---- on the heap ---- */
+
+static int read_event(struct provider_reader *reader, struct str name, struct str data)
+{
+        (void)name;
+        return blockstream_event((struct blockstream *)reader, data);
+}
+
+static int read_body(struct provider_reader *reader, struct str json)
+{
+        return blockstream_body((struct blockstream *)reader, json);
+}
+
+static int finish(struct provider_reader *reader, struct reply *out, struct steno_error *err)
+{
+        return blockstream_finish((struct blockstream *)reader, out, err);
+}
+
+static void reader_free(struct provider_reader *reader)
+{
+        struct blockstream *b = (struct blockstream *)reader;
+        blockstream_release(b);
+        free(b);
+}
+
+struct provider_reader *blockstream_reader(const struct reply_hooks *hooks)
+{
+        static const struct provider_reader_ops ops = {read_event, read_body, finish, reader_free};
+        struct blockstream *b = malloc(sizeof *b);
+        if (!b)
+                return NULL;
+        blockstream_init(b, hooks);
+        b->reader.ops = &ops;
+        return &b->reader;
 }

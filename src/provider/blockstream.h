@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 #include "provider/accum.h"
-#include "provider/reply.h"
+#include "provider/provider_reader.h"
 
 struct blockstream_block {
         int64_t index;
@@ -29,19 +29,16 @@ struct blockstream_block {
 };
 
 struct blockstream {
-        struct reply_hooks hooks;
-        struct json tape;
+        struct provider_reader reader;
         struct accum message; /* members of the message that are not known here */
         struct accum usage;   /* of message_start, with what message_delta replaced */
         struct blockstream_block *list;
         size_t count;
         size_t cap;
-        char finish[40];
-        bool whole; /* a body, not a stream */
-        bool done;  /* message_stop was seen */
-        bool any;   /* something of a reply was seen: the first token */
-        struct reply_fault fault;
 };
+
+/* One on the heap, for a provider_wire. */
+struct provider_reader *blockstream_reader(const struct reply_hooks *hooks);
 
 void blockstream_init(struct blockstream *b, const struct reply_hooks *hooks);
 void blockstream_release(struct blockstream *b);

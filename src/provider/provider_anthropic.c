@@ -2,7 +2,7 @@
  * provider_anthropic.c - Anthropic's Messages API and endpoints that speak it: what a request looks
  * like, and which of its events make a reply (blockstream.h).
  */
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "provider/blockstream.h"
@@ -135,62 +135,6 @@ static int put_request(const struct provider_request *r, struct buf *out, struct
         return rc;
 }
 
-/* ---- the answer ---- */
-
-struct anthropic_reader {
-        struct provider_reader base;
-        struct blockstream blocks;
-};
-
-/* Tells the transport how far the reply has come. */
-static int note(struct anthropic_reader *a, int rc)
-{
-        a->base.any = a->blocks.any;
-        a->base.finished = a->blocks.finish[0];
-        a->base.done = a->blocks.done;
-        if (a->blocks.fault.code)
-                a->base.fault = a->blocks.fault;
-        return rc;
-}
-
-static int read_event(struct provider_reader *reader, struct str name, struct str data)
-{
-        struct anthropic_reader *a = (struct anthropic_reader *)reader;
-        (void)name; /* it stands in the data, too */
-        return note(a, blockstream_event(&a->blocks, data));
-}
-
-static int read_body(struct provider_reader *reader, struct str json)
-{
-        struct anthropic_reader *a = (struct anthropic_reader *)reader;
-        return note(a, blockstream_body(&a->blocks, json));
-}
-
-static int finish(struct provider_reader *reader, struct reply *out, struct steno_error *err)
-{
-        struct anthropic_reader *a = (struct anthropic_reader *)reader;
-        a->blocks.fault = a->base.fault; /* the transport's, where there was one */
-        return blockstream_finish(&a->blocks, out, err);
-}
-
-static void reader_free(struct provider_reader *reader)
-{
-        struct anthropic_reader *a = (struct anthropic_reader *)reader;
-        blockstream_release(&a->blocks);
-        free(a);
-}
-
-static struct provider_reader *reader_new(const struct reply_hooks *hooks)
-{
-        static const struct provider_reader_ops ops = {read_event, read_body, finish, reader_free};
-        struct anthropic_reader *a = calloc(1, sizeof(*a));
-        if (!a)
-                return NULL;
-        a->base.ops = &ops;
-        blockstream_init(&a->blocks, hooks);
-        return &a->base;
-}
-
 /* ---- the row ---- */
 
 static const char *const headers[] = {"anthropic-version: 2023-06-01", NULL};
@@ -200,7 +144,7 @@ static const struct provider_wire wire = {
     .key_header = "x-api-key: ",
     .headers = headers,
     .put_request = put_request,
-    .reader_new = reader_new,
+    .reader_new = blockstream_reader,
 };
 
 const struct provider provider_anthropic = {

@@ -11,29 +11,7 @@
 #define PROVIDER_PROVIDER_HTTP_H
 
 #include "provider/provider.h"
-
-/*
- * Reads one answer. A provider embeds it as the first member of a struct of its own and keeps the
- * four members below up to date, which is all that the transport looks at.
- */
-struct provider_reader {
-        const struct provider_reader_ops *ops;
-        bool any;      /* something of a reply was seen: the call is not made again */
-        bool finished; /* the reply is complete, but usage or an end mark may follow */
-        bool done;     /* nothing more will come */
-        struct reply_fault fault;
-};
-
-struct provider_reader_ops {
-        /* The next event of a stream. Negative: memory, a limit, or what a hook returned. Faults
-         * that the endpoint reports go into reader->fault. */
-        int (*event)(struct provider_reader *reader, struct str name, struct str data);
-        /* A whole answer, a JSON object. The same. */
-        int (*body)(struct provider_reader *reader, struct str json);
-        /* Nothing more comes: fills `out`, which is empty before, also after a fault. */
-        int (*finish)(struct provider_reader *reader, struct reply *out, struct steno_error *err);
-        void (*free)(struct provider_reader *reader);
-};
+#include "provider/provider_reader.h"
 
 struct provider_wire {
         const char *path;           /* behind the base URL, "/chat/completions" */

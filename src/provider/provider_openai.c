@@ -2,7 +2,7 @@
  * provider_openai.c - chat completions of any OpenAI-compatible endpoint: what a request looks
  * like, and which of its events make a reply (assemble.h).
  */
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "provider/assemble.h"
@@ -112,69 +112,13 @@ static int put_request(const struct provider_request *r, struct buf *out, struct
         return rc;
 }
 
-/* ---- the answer ---- */
-
-struct openai_reader {
-        struct provider_reader base;
-        struct assemble assemble;
-};
-
-/* Tells the transport how far the reply has come. */
-static int note(struct openai_reader *o, int rc)
-{
-        o->base.any = o->assemble.any;
-        o->base.finished = o->assemble.finish[0];
-        o->base.done = o->assemble.done;
-        if (o->assemble.fault.code)
-                o->base.fault = o->assemble.fault;
-        return rc;
-}
-
-static int read_event(struct provider_reader *reader, struct str name, struct str data)
-{
-        struct openai_reader *o = (struct openai_reader *)reader;
-        (void)name;
-        return note(o, assemble_chunk(&o->assemble, data));
-}
-
-static int read_body(struct provider_reader *reader, struct str json)
-{
-        struct openai_reader *o = (struct openai_reader *)reader;
-        return note(o, assemble_body(&o->assemble, json));
-}
-
-static int finish(struct provider_reader *reader, struct reply *out, struct steno_error *err)
-{
-        struct openai_reader *o = (struct openai_reader *)reader;
-        o->assemble.fault = o->base.fault; /* the transport's, where there was one */
-        return assemble_finish(&o->assemble, out, err);
-}
-
-static void reader_free(struct provider_reader *reader)
-{
-        struct openai_reader *o = (struct openai_reader *)reader;
-        assemble_release(&o->assemble);
-        free(o);
-}
-
-static struct provider_reader *reader_new(const struct reply_hooks *hooks)
-{
-        static const struct provider_reader_ops ops = {read_event, read_body, finish, reader_free};
-        struct openai_reader *o = calloc(1, sizeof(*o));
-        if (!o)
-                return NULL;
-        o->base.ops = &ops;
-        assemble_init(&o->assemble, hooks);
-        return &o->base;
-}
-
 /* ---- the row ---- */
 
 static const struct provider_wire wire = {
     .path = "/chat/completions",
     .key_header = "Authorization: Bearer ",
     .put_request = put_request,
-    .reader_new = reader_new,
+    .reader_new = assemble_reader,
 };
 
 const struct provider provider_openai = {
