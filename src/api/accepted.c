@@ -1,8 +1,6 @@
 /* accepted.c - see accepted.h */
 #include "api/accepted.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +9,7 @@
 #include "base/limits.h"
 
 #define FILE_MAX (256 * MIB)
+#define PATIENCE_MS 10000 /* with another process that writes there */
 
 static int compare(const void *a, const void *b)
 {
@@ -70,7 +69,7 @@ static int read_line(struct accepted *a, struct json *j, struct str line, struct
         return rc;
 }
 
-int accepted_read(struct accepted *a, const struct fs *fs, int root, struct steno_error *err)
+int accepted_read(struct accepted *a, struct backend_store *store, struct steno_error *err)
 {
         char *text = NULL;
         size_t n = 0;
@@ -78,10 +77,8 @@ int accepted_read(struct accepted *a, const struct fs *fs, int root, struct sten
         *a = (struct accepted){0};
         arena_init(&a->arena);
         buf_init(&a->lines, 0);
-        int rc = fs_slurp(fs, root, ACCEPTED_NAME, FILE_MAX, &text, &n);
-        if (rc == -ENOENT)
-                return 0;
-        if (rc == -ENOMEM)
+        int rc = backend_document_read(store, ACCEPTED_NAME, FILE_MAX, &text, &n, NULL, NULL);
+        if (rc == STENO_ENOMEM)
                 return error_nomem(err);
         if (rc)
                 return 0; /* what cannot be read accepts nothing */
@@ -135,20 +132,25 @@ int accepted_add(struct accepted *a, const struct env *env, const struct accepte
         return rc ? rc : keep(a, loss, err);
 }
 
-int accepted_write(struct accepted *a, const struct fs *fs, int root, struct steno_error *err)
+static int add_lines(void *ctx, struct str old, struct buf *out, struct steno_error *err)
+{
+        struct accepted *a = ctx;
+        (void)err;
+        buf_put_str(out, old);
+        if (old.n && old.p[old.n - 1] != '\n')
+                buf_putc(out, '\n');
+        buf_put_str(out, buf_str(&a->lines));
+        return 0;
+}
+
+int accepted_write(struct accepted *a, struct backend_store *store, struct steno_error *err)
 {
         if (a->lines.n == 0)
                 return 0;
-        int fd = fs->open(fs, root, ACCEPTED_NAME, O_WRONLY | O_CREAT | O_APPEND, 0600);
-        int rc = fd < 0 ? fd : fs_write_all(fs, fd, a->lines.p, a->lines.n);
-        if (rc == 0)
-                rc = fs->fsync(fs, fd);
-        if (fd >= 0)
-                fs->close(fs, fd);
-        if (rc == 0)
-                rc = fs->fsync(fs, root);
+        int rc =
+            backend_document_change(store, ACCEPTED_NAME, FILE_MAX, PATIENCE_MS, add_lines, a, err);
         buf_clear(&a->lines);
-        return rc ? error_sys(err, rc, "writing " ACCEPTED_NAME) : 0;
+        return rc;
 }
 
 void accepted_release(struct accepted *a)

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/env.h"
 #include "steno.h"
+#include "store/backend.h"
 
 #define ACCEPTED_NAME "accepted.jsonl"
 
@@ -34,13 +35,13 @@ struct accepted_loss {
         const char *what;
 };
 
-int accepted_read(struct accepted *a, const struct fs *fs, int root, struct steno_error *err);
+int accepted_read(struct accepted *a, struct backend_store *store, struct steno_error *err);
 bool accepted_has(const struct accepted *a, const struct accepted_loss *loss);
 /* Remembers one; written by accepted_write. */
 int accepted_add(struct accepted *a, const struct env *env, const struct accepted_loss *loss,
     struct steno_error *err);
 /* Appends what was added, synced. */
-int accepted_write(struct accepted *a, const struct fs *fs, int root, struct steno_error *err);
+int accepted_write(struct accepted *a, struct backend_store *store, struct steno_error *err);
 void accepted_release(struct accepted *a);
 
 #endif

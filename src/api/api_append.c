@@ -6,7 +6,6 @@
 #include "api/api_append.h"
 #include "api/receipt.h"
 #include "api/api_store.h"
-#include "store/files/artifact.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ struct append_work {
         struct carry_options carry;
         struct json j;
         struct arena arena;
-        struct files_batch batch;
+        struct backend_batch batch;
         struct append_ids *ids; /* NULL until something comes without an id */
         bool guessed;           /* a call was looked for in the log: nobody may append meanwhile */
         bool anew;              /* of a recording append: what is there already is stored again */
@@ -130,7 +129,7 @@ static struct str make_id(struct append_work *w)
 }
 
 /* The id of a message: its own, or one that is made. */
-static int take_id(struct append_work *w, struct files_entry *e, struct steno_error *err)
+static int take_id(struct append_work *w, struct backend_entry *e, struct steno_error *err)
 {
         if (e->about.id.n) {
                 if (!id_is_legal(e->about.id, ID_MAX))
@@ -165,7 +164,7 @@ struct used {
         int rc;
 };
 
-static int look_at_used(void *ctx, const struct files_record *r)
+static int look_at_used(void *ctx, const struct backend_record *r)
 {
         struct used *u = ctx;
         struct about about;
@@ -179,9 +178,9 @@ static int look_at_used(void *ctx, const struct files_record *r)
         return 0;
 }
 
-static bool is_in_batch(const struct append_work *w, const struct files_entry *e)
+static bool is_in_batch(const struct append_work *w, const struct backend_entry *e)
 {
-        for (const struct files_entry *b = w->batch.entries; b < e; b++)
+        for (const struct backend_entry *b = w->batch.entries; b < e; b++)
                 if (str_eq(b->id, e->id))
                         return true;
         return false;
@@ -192,13 +191,13 @@ static bool is_in_batch(const struct append_work *w, const struct files_entry *e
  * append, whose clients use ids again, another message of that id gets one that is made; so does a
  * message that was sent before, where the batch as a whole was not.
  */
-static int look_for_id(struct append_work *w, struct files_entry *e, struct str raw, bool *there,
+static int look_for_id(struct append_work *w, struct backend_entry *e, struct str raw, bool *there,
     struct steno_error *err)
 {
         struct used u = {.raw = raw, .arena = &w->arena};
         if (!e->about.id.n || (raw.n <= INLINE_BYTES_FLOOR && !w->batch.record))
                 return 0;
-        int rc = files_read_id(w->conv->files, e->id, look_at_used, &u, err);
+        int rc = backend_read_id(w->conv->backend, e->id, look_at_used, &u, err);
         if (rc && rc != STENO_ENOTFOUND)
                 return rc;
         if (u.rc == STENO_ENOMEM)
@@ -215,13 +214,13 @@ static int look_for_id(struct append_work *w, struct files_entry *e, struct str 
 }
 
 static struct carry_message message_at(
-    const struct append_work *w, json_ref msg, const struct files_entry *e)
+    const struct append_work *w, json_ref msg, const struct backend_entry *e)
 {
         return (struct carry_message){.format = w->format, .j = &w->j, .at = msg, .id = e->id};
 }
 
 /* The messages of the batch before this one count as the log does. */
-static int begin_ids(struct append_work *w, const struct files_entry *e, struct steno_error *err)
+static int begin_ids(struct append_work *w, const struct backend_entry *e, struct steno_error *err)
 {
         bool array = json_type(&w->j, 0) == JSON_ARRAY;
         json_ref msg = array ? json_child(&w->j, 0) : 0;
@@ -234,7 +233,7 @@ static int begin_ids(struct append_work *w, const struct files_entry *e, struct 
                 w->batch.expect = true;
                 w->batch.expected_seq = append_ids_next(w->ids) - 1;
         }
-        for (struct files_entry *b = w->batch.entries; rc == 0 && b < e; b++) {
+        for (struct backend_entry *b = w->batch.entries; rc == 0 && b < e; b++) {
                 struct carry_message before = message_at(w, msg, b);
                 rc = append_ids_follow(w->ids, &before, &b->about, err);
                 msg = json_next(&w->j, 0, msg);
@@ -253,7 +252,7 @@ static bool has_nothing_to_answer(const struct about *a)
 
 /* What came without an id gets one. */
 static int give_ids(
-    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+    struct append_work *w, json_ref msg, struct backend_entry *e, struct steno_error *err)
 {
         struct steno_error why = {0};
         int rc = 0;
@@ -273,7 +272,7 @@ static int give_ids(
 }
 
 static int carry(
-    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+    struct append_work *w, json_ref msg, struct backend_entry *e, struct steno_error *err)
 {
         struct carry_message message = message_at(w, msg, e);
         struct carried to = {.arena = &w->arena, .about = &e->about};
@@ -284,14 +283,14 @@ static int carry(
 }
 
 /* The message as a view would copy it: a token that only left the line is judged where it stood. */
-static struct str shown(const struct files_entry *e, struct str raw)
+static struct str shown(const struct backend_entry *e, struct str raw)
 {
         const struct about *a = &e->about;
         return a->part_count && !a->ref.n && !a->ref_count && !a->out_count ? raw : e->m;
 }
 
 static int take_message(
-    struct append_work *w, json_ref msg, struct files_entry *e, struct steno_error *err)
+    struct append_work *w, json_ref msg, struct backend_entry *e, struct steno_error *err)
 {
         struct str raw = json_raw(&w->j, msg);
         bool there = false;
@@ -381,7 +380,7 @@ struct recalled {
         uint64_t first_seq;
 };
 
-static int recall_record(void *ctx, const struct files_record *r)
+static int recall_record(void *ctx, const struct backend_record *r)
 {
         struct recalled *c = ctx;
         struct about about;
@@ -401,7 +400,7 @@ static int recall_calls(
         receipt_forget_calls(r);
         if (!w->ids)
                 return 0;
-        int rc = files_read(w->conv->files, first_seq - 1, recall_record, &c, err);
+        int rc = backend_read(w->conv->backend, first_seq - 1, recall_record, &c, err);
         return rc > 0 ? 0 : rc;
 }
 
@@ -409,11 +408,11 @@ static int work_commit(
     struct append_work *w, struct steno_receipt **receipt, bool *kept, struct steno_error *err)
 {
         const char *id = steno_conv_id(w->conv);
-        struct files_receipt stored = {0};
+        struct backend_receipt stored = {0};
         struct steno_receipt *r = NULL;
         int rc = receipt ? receipt_new(id, &w->batch, &r, err) : 0;
         if (rc == 0)
-                rc = files_append(w->conv->files, &w->batch, &stored, err);
+                rc = backend_append(w->conv->backend, &w->batch, &stored, err);
         *kept = rc == 0 && !stored.replayed;
         if (rc == 0 && stored.replayed)
                 rc = restore_files(w, stored.first_seq, err);
@@ -425,7 +424,7 @@ static int work_commit(
                 *receipt = r;
         else
                 steno_receipt_free(r);
-        files_receipt_release(&stored, w->batch.count);
+        backend_receipt_release(&stored, w->batch.count);
         return rc;
 }
 
@@ -473,7 +472,7 @@ int steno_append(struct steno_conv *conv, const char *json, size_t n,
 /* ---- amendments ---- */
 
 static int take_amendment(struct append_work *w, const char *kind, const char *target,
-    struct files_entry *e, bool has_json, struct steno_error *err)
+    struct backend_entry *e, bool has_json, struct steno_error *err)
 {
         bool message = strcmp(kind, "supersede") == 0;
         int rc = 0;
@@ -504,7 +503,7 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
     struct steno_error *err)
 {
         struct append_work w;
-        struct files_entry entry = {0};
+        struct backend_entry entry = {0};
         bool made = false;
         bool kept = false;
         int rc = work_init(&w, conv, opt, err);
@@ -523,7 +522,7 @@ int steno_amend(struct steno_conv *conv, const char *kind, const char *target_id
 
 /* ---- what was imported ---- */
 
-static int take_item(struct append_work *w, const struct append_item *item, struct files_entry *e,
+static int take_item(struct append_work *w, const struct append_item *item, struct backend_entry *e,
     bool *alone, struct steno_error *err)
 {
         w->format = format_find(item->format);

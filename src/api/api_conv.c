@@ -11,15 +11,15 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-int api_conv_wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
+int api_conv_wrap(struct steno_store *store, struct backend_conv *backend, struct steno_conv **out,
     struct steno_error *err)
 {
         struct steno_conv *conv = malloc(sizeof *conv);
         if (!conv) {
-                files_conv_release(files);
+                backend_conv_release(backend);
                 return error_nomem(err);
         }
-        *conv = (struct steno_conv){1, store, files};
+        *conv = (struct steno_conv){1, store, backend};
         api_store_hold(store);
         *out = conv;
         return 0;
@@ -42,7 +42,7 @@ static bool is_fixed(const struct json *j, json_ref key)
                json_is(j, key, "createdAt") || json_is(j, key, "uid") || json_is(j, key, "origin");
 }
 
-static int files_check_meta(const struct json *j, struct steno_error *err)
+static int check_meta(const struct json *j, struct steno_error *err)
 {
         if (json_type(j, 0) != JSON_OBJECT)
                 return error_set(err, STENO_EPROTO, "metadata must be an object");
@@ -87,7 +87,7 @@ static int first_meta(struct steno_store *store, struct str project, struct str 
         json_init(&j);
         int rc = given ? json_parse(&j, given, strlen(given), NULL, err) : 0;
         if (rc == 0 && given)
-                rc = files_check_meta(&j, err);
+                rc = check_meta(&j, err);
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);
                 time_format(store->env->now(store->env), at);
@@ -113,7 +113,7 @@ int steno_conv_create(struct steno_store *store, const char *project, const char
         char made[48];
         struct str p, name;
         struct buf meta;
-        struct files_conv *files;
+        struct backend_conv *backend;
         if (!id) {
                 id_make(store->env, "conv_", made);
                 id = made;
@@ -127,9 +127,9 @@ int steno_conv_create(struct steno_store *store, const char *project, const char
         buf_init(&meta, META_MAX);
         rc = first_meta(store, p, name, meta_json, &meta, err);
         if (rc == 0)
-                rc = files_conv_create(store->files, p, name, buf_str(&meta), &files, err);
+                rc = backend_conv_create(store->backend, p, name, buf_str(&meta), &backend, err);
         if (rc == 0)
-                rc = api_conv_wrap(store, files, out, err);
+                rc = api_conv_wrap(store, backend, out, err);
         buf_release(&meta);
         return rc;
 }
@@ -138,14 +138,14 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
     struct steno_conv **out, struct steno_error *err)
 {
         struct str p;
-        struct files_conv *files;
+        struct backend_conv *backend;
         int rc = api_store_project(project, &p, err);
         if (rc == 0)
                 rc = api_conv_check_id(str_of(id), err);
         if (rc == 0)
-                rc = files_conv_open(store->files, p, str_of(id), &files, err);
+                rc = backend_conv_open(store->backend, p, str_of(id), &backend, err);
         if (rc == 0)
-                rc = api_conv_wrap(store, files, out, err);
+                rc = api_conv_wrap(store, backend, out, err);
         if (rc == 0)
                 api_recover_to_read(*out);
         return rc;
@@ -160,37 +160,37 @@ void steno_conv_close(struct steno_conv *conv)
 {
         if (!conv || __atomic_sub_fetch(&conv->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
-        files_conv_release(conv->files);
+        backend_conv_release(conv->backend);
         api_store_release(conv->store);
         free(conv);
 }
 
 const char *steno_conv_id(const struct steno_conv *conv)
 {
-        return files_conv_id(conv->files);
+        return backend_conv_id(conv->backend);
 }
 
 const char *steno_conv_project(const struct steno_conv *conv)
 {
-        return files_conv_project(conv->files);
+        return backend_conv_project(conv->backend);
 }
 
 int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err)
 {
-        return files_last(conv->files, seq, NULL, err);
+        return backend_last(conv->backend, seq, NULL, err);
 }
 
 int steno_conv_wait(
     struct steno_conv *conv, uint64_t after_seq, int timeout_ms, struct steno_error *err)
 {
-        return files_wait(conv->files, after_seq, timeout_ms, err);
+        return backend_wait(conv->backend, after_seq, timeout_ms, err);
 }
 
 int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err)
 {
         size_t n;
         char *text = NULL;
-        int rc = files_conv_meta(conv->files, &text, &n, err);
+        int rc = backend_conv_meta(conv->backend, &text, &n, err);
         if (rc)
                 return rc;
         if (!json_valid(text, n, NULL) || text[strspn(text, " \t\r\n")] != '{') {
@@ -233,9 +233,9 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
         json_init(&patch.j);
         int rc = json_parse(&patch.j, patch_json, strlen(patch_json), NULL, err);
         if (rc == 0)
-                rc = files_check_meta(&patch.j, err);
+                rc = check_meta(&patch.j, err);
         if (rc == 0)
-                rc = files_conv_change_meta(conv->files, apply_patch, &patch, err);
+                rc = backend_conv_change_meta(conv->backend, apply_patch, &patch, err);
         json_release(&patch.j);
         return rc;
 }
@@ -246,8 +246,7 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
 int steno_list(struct steno_store *store, const char *project, const struct steno_list_options *opt,
     char **json, struct steno_error *err)
 {
-        struct index *index;
-        struct index_query q = {
+        struct backend_query q = {
             .project = project,
             .limit = OPTION(opt, struct steno_list_options, limit, 0),
             .cursor = OPTION(opt, struct steno_list_options, cursor, NULL),
@@ -258,12 +257,12 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
         if (rc == 0 && project)
                 rc = api_store_project(project, &legal, err);
         if (rc == 0)
-                rc = api_store_index(store, &index, err);
-        if (rc == 0 && api_recover_listed(store, index, project, LISTED_RUNS))
-                rc = api_store_index(store, &index, err);
+                rc = api_store_catch_up(store, err);
+        if (rc == 0 && api_recover_listed(store, project, LISTED_RUNS))
+                rc = api_store_catch_up(store, err);
         if (rc == 0)
-                rc = index_list(index, &q, json, err);
-        if (rc == STENO_ECORRUPT && (rc = api_store_index(store, &index, err)) == 0)
-                rc = index_list(index, &q, json, err); /* it was made anew */
+                rc = backend_list(store->backend, &q, json, err);
+        if (rc == STENO_ECORRUPT && (rc = api_store_catch_up(store, err)) == 0)
+                rc = backend_list(store->backend, &q, json, err); /* it was made anew */
         return rc;
 }

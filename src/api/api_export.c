@@ -3,6 +3,7 @@
  */
 #include "api/api_store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +13,14 @@
 #include "base/limits.h"
 #include "base/tarball.h"
 #include "base/text.h"
-#include "store/files/bundle.h"
 
 /* Larger ones are cut: whoever wants all of it has the log beside it. */
 #define TRANSCRIPT_MAX (8 * MIB)
 
 struct chosen {
-        char project[PLAIN_NAME_MAX + 1];
-        char folder[PLAIN_NAME_MAX + 1];
+        char *project; /* names that open it, */
+        char *id;
+        char prefix[2 * PLAIN_NAME_MAX + 2]; /* and where it stands in the bundle */
 };
 
 struct exporting {
@@ -40,11 +41,20 @@ struct exporting {
 
 /* ---- which ---- */
 
-static int choose(void *ctx, const char *project, const char *folder, bool link)
+/* The folder of a name, which may be that of a folder already (backend_each_conv). */
+static int folder_of(const char *name, char out[PLAIN_NAME_MAX + 1])
+{
+        struct str s = str_of(name);
+        if (!id_is_file_name(s))
+                return id_file_name(s, out);
+        memcpy(out, name, s.n + 1);
+        return 0;
+}
+
+static int choose(void *ctx, const char *project, const char *id)
 {
         struct exporting *x = ctx;
-        if (link)
-                return 0;
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
         if (x->count == x->cap) {
                 size_t cap = x->cap ? x->cap * 2 : 16;
                 struct chosen *list = realloc(x->list, cap * sizeof *list);
@@ -53,45 +63,47 @@ static int choose(void *ctx, const char *project, const char *folder, bool link)
                 x->list = list;
                 x->cap = cap;
         }
-        struct chosen *c = &x->list[x->count++];
-        memcpy(c->project, project, strlen(project) + 1);
-        memcpy(c->folder, folder, strlen(folder) + 1);
+        struct chosen c = {.project = strdup(project), .id = strdup(id)};
+        if (!c.project || !c.id || folder_of(project, project_folder) || folder_of(id, folder)) {
+                free(c.project);
+                free(c.id);
+                return error_nomem(x->err);
+        }
+        snprintf(c.prefix, sizeof c.prefix, "%s/%s", project_folder, folder);
+        x->list[x->count++] = c;
         return 0;
 }
 
 static int choose_id(struct exporting *x, struct str project, const char *id)
 {
-        char folder[PLAIN_NAME_MAX + 1];
-        struct files_conv *conv;
+        struct backend_conv *conv;
         int rc = api_conv_check_id(str_of(id), x->err);
-        if (rc == 0 && id_file_name(project, folder))
-                rc = error_nomem(x->err);
         if (rc == 0)
-                rc = files_conv_open(x->store->files, project, str_of(id), &conv, x->err);
+                rc = backend_conv_open(x->store->backend, project, str_of(id), &conv, x->err);
         if (rc)
                 return rc;
-        rc = choose(x, folder, files_conv_folder(conv), false);
-        files_conv_release(conv);
+        rc = choose(x, backend_conv_project(conv), backend_conv_id(conv));
+        backend_conv_release(conv);
         return rc;
 }
 
 static int choose_all(struct exporting *x, const char *project)
 {
-        char folder[PLAIN_NAME_MAX + 1];
         struct str p;
-        if (!project)
-                return files_each_conv(x->store->files, choose, x, x->err);
-        int rc = api_store_project(project, &p, x->err);
-        if (rc == 0 && id_file_name(p, folder))
-                rc = error_nomem(x->err);
-        return rc ? rc : files_each_in(x->store->files, folder, choose, x, x->err);
+        int rc = project ? api_store_project(project, &p, x->err) : 0;
+        return rc ? rc : backend_each_conv(x->store->backend, project, choose, x, x->err);
 }
 
 static int by_folder(const void *a, const void *b)
 {
         const struct chosen *x = a, *y = b;
-        int by_project = strcmp(x->project, y->project);
-        return by_project ? by_project : strcmp(x->folder, y->folder);
+        return strcmp(x->prefix, y->prefix);
+}
+
+static void let_go(struct chosen *c)
+{
+        free(c->project);
+        free(c->id);
 }
 
 /* Sorted, each once. */
@@ -103,6 +115,8 @@ static void sort(struct exporting *x)
         for (size_t i = 0; i < x->count; i++)
                 if (i == 0 || by_folder(&x->list[i], &x->list[out - 1]) != 0)
                         x->list[out++] = x->list[i];
+                else
+                        let_go(&x->list[i]);
         x->count = out;
 }
 
@@ -116,9 +130,9 @@ static int take_transcript(void *ctx, const void *p, size_t n)
         return n > room;
 }
 
-static int make_transcript(struct exporting *x, struct files_conv *files, struct buf *out)
+static int make_transcript(struct exporting *x, struct backend_conv *backend, struct buf *out)
 {
-        struct steno_conv conv = {1, x->store, files};
+        struct steno_conv conv = {1, x->store, backend};
         int rc = api_transcript_md(&conv, take_transcript, out, x->err);
         if (rc == STENO_EINTERRUPTED) {
                 buf_puts(out, "\n\n(The transcript is cut here; messages.jsonl has all of it.)\n");
@@ -127,13 +141,14 @@ static int make_transcript(struct exporting *x, struct files_conv *files, struct
         return rc ? rc : buf_check(out, x->err);
 }
 
-static void put_manifest(const struct exporting *x, const struct bundle_conv *b, struct buf *out)
+static void put_manifest(const struct exporting *x, const struct backend_conv *conv,
+    const struct bundle_view *b, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         jsonw_field_u64(&w, "version", 1);
-        jsonw_field_cstr(&w, "project", files_conv_project(b->conv));
-        jsonw_field_cstr(&w, "id", files_conv_id(b->conv));
+        jsonw_field_cstr(&w, "project", backend_conv_project(conv));
+        jsonw_field_cstr(&w, "id", backend_conv_id(conv));
         jsonw_field_u64(&w, "lastSeq", b->last_seq);
         if (x->bundle.partial || x->bundle.max_artifact) {
                 jsonw_field_bool(&w, "partial", true);
@@ -170,19 +185,20 @@ static int send_piece(void *ctx, const void *p, size_t n)
         return tarball_write(s->x->tar, p, n, &s->err);
 }
 
-static int send_entries(struct exporting *x, const struct chosen *c, struct bundle_conv *b)
+static int send_entries(struct exporting *x, const struct chosen *c, struct backend_bundle *bundle)
 {
+        const struct bundle_view *b = backend_bundle_view(bundle);
         struct buf name;
         int rc = 0;
         buf_init(&name, 0);
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
                 struct sending s = {.x = x};
                 buf_clear(&name);
-                buf_printf(&name, "%s/%s/%s", c->project, c->folder, b->entries[i].name);
+                buf_printf(&name, "%s/%s", c->prefix, b->entries[i].name);
                 const char *z = buf_cstr(&name);
                 rc = z ? tarball_add(x->tar, z, b->entries[i].size, x->err) : error_nomem(x->err);
                 if (rc == 0)
-                        rc = bundle_send(b, &b->entries[i], send_piece, &s, x->err);
+                        rc = backend_bundle_send(bundle, i, send_piece, &s, x->err);
                 if (s.err.code) {
                         *x->err = s.err;
                         rc = s.err.code;
@@ -192,25 +208,26 @@ static int send_entries(struct exporting *x, const struct chosen *c, struct bund
         return rc;
 }
 
-static int export_prepared(
-    struct exporting *x, const struct chosen *c, struct bundle_conv *b, struct buf *transcript)
+static int export_prepared(struct exporting *x, const struct chosen *c, struct backend_conv *conv,
+    struct backend_bundle *bundle, struct buf *transcript)
 {
         struct buf manifest, name;
         buf_init(&manifest, BUNDLE_MANIFEST_MAX);
         buf_init(&name, 0);
-        int rc = make_transcript(x, b->conv, transcript);
+        int rc = make_transcript(x, conv, transcript);
         if (rc == 0)
-                rc = bundle_add_text(b, "transcript.md", buf_str(transcript), x->err);
+                rc = backend_bundle_add_text(bundle, "transcript.md", buf_str(transcript), x->err);
         if (rc == 0) {
-                put_manifest(x, b, &manifest);
-                buf_printf(&name, "%s/%s/manifest.json", c->project, c->folder);
+                put_manifest(x, conv, backend_bundle_view(bundle), &manifest);
+                buf_printf(&name, "%s/manifest.json", c->prefix);
                 rc = buf_check(&manifest, x->err);
         }
         if (rc == 0)
                 rc =
                     buf_cstr(&name) ? add_text(x, name.p, buf_str(&manifest)) : error_nomem(x->err);
         if (rc == 0)
-                rc = send_entries(x, c, b);
+                rc = send_entries(x, c, bundle);
+        const struct bundle_view *b = backend_bundle_view(bundle);
         x->records += b->last_seq;
         x->files += b->count;
         x->bytes += b->bytes;
@@ -222,22 +239,23 @@ static int export_prepared(
 
 static int export_one(struct exporting *x, const struct chosen *c)
 {
-        struct files_conv *conv;
-        struct bundle_conv b;
+        struct backend_conv *conv;
+        struct backend_bundle *bundle;
         struct buf transcript;
-        int rc = files_conv_open_folder(x->store->files, c->project, c->folder, &conv, x->err);
+        int rc =
+            backend_conv_open(x->store->backend, str_of(c->project), str_of(c->id), &conv, x->err);
         if (rc)
                 return rc;
         buf_init(&transcript, 0);
-        rc = bundle_prepare(conv, &x->bundle, &b, x->err);
+        rc = backend_bundle_prepare(conv, &x->bundle, &bundle, x->err);
         if (rc == 0) {
-                rc = export_prepared(x, c, &b, &transcript);
-                bundle_release(&b);
+                rc = export_prepared(x, c, conv, bundle, &transcript);
+                backend_bundle_release(bundle);
         }
         if (rc && rc != STENO_EINTERRUPTED && rc != STENO_ENOMEM)
-                error_prefix(x->err, rc, "%s", files_conv_id(conv));
+                error_prefix(x->err, rc, "%s", backend_conv_id(conv));
         buf_release(&transcript);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc;
 }
 
@@ -304,6 +322,8 @@ int steno_export(struct steno_store *store, const char *project, const char *con
                 rc = export_bundle(&x, sink, ctx);
         if (rc == 0 && report)
                 rc = report_export(&x, report, x.err);
+        for (size_t i = 0; i < x.count; i++)
+                let_go(&x.list[i]);
         free(x.list);
         return rc;
 }

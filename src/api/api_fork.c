@@ -4,9 +4,8 @@
 #include "api/api_store.h"
 
 #include "base/error.h"
-#include "store/files/fork.h"
 
-static int note_seq(void *ctx, const struct files_record *r)
+static int note_seq(void *ctx, const struct backend_record *r)
 {
         *(uint64_t *)ctx = r->rec.seq;
         return 0;
@@ -14,7 +13,7 @@ static int note_seq(void *ctx, const struct files_record *r)
 
 static int seq_of(struct steno_conv *conv, const char *id, uint64_t *seq, struct steno_error *err)
 {
-        return files_read_id(conv->files, str_of(id), note_seq, seq, err);
+        return backend_read_id(conv->backend, str_of(id), note_seq, seq, err);
 }
 
 /* Which record is the last one. */
@@ -40,7 +39,7 @@ int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
         struct steno_store *store = conv->store;
         char made[48];
         struct fork_request q = {0};
-        struct files_conv *files;
+        struct backend_conv *backend;
         uint32_t flags = OPTION(opt, struct steno_fork_options, flags, 0);
         const char *id = OPTION(opt, struct steno_fork_options, id, NULL);
         const char *project = OPTION(opt, struct steno_fork_options, project, NULL);
@@ -58,10 +57,10 @@ int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
         rc = api_conv_check_id(q.id, err);
         if (rc == 0)
                 rc = api_store_project(
-                    project ? project : files_conv_project(conv->files), &q.project, err);
+                    project ? project : backend_conv_project(conv->backend), &q.project, err);
         if (rc == 0)
                 rc = find_cut(conv, opt, &q, err);
         if (rc == 0)
-                rc = fork_conv(conv->files, &q, &files, NULL, err);
-        return rc ? rc : api_conv_wrap(store, files, out, err);
+                rc = backend_fork(conv->backend, &q, &backend, NULL, err);
+        return rc ? rc : api_conv_wrap(store, backend, out, err);
 }

@@ -8,8 +8,6 @@
  */
 #include "api/api_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +17,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/tarball.h"
-#include "store/files/bundle.h"
-#include "store/files/conv.h"
-#include "store/files/incoming.h"
-#include "store/files/trash.h"
 
 #define BLOCK ((size_t)64 * 1024)
 #define HEAD_MAX (64 * KIB)
@@ -47,13 +41,13 @@ struct importing {
         steno_progress progress;
         void *progress_ctx;
         struct tarball_reader *tar;
-        struct incoming in;
+        struct backend_incoming *in;
         struct arrival *list;
         size_t count;
         size_t cap;
         uint64_t bytes;
         char *block;
-        int dir; /* of the conversation at work; -1: nothing is kept */
+        bool kept; /* the conversation at work is unpacked, not only looked at */
         struct steno_error *err;
 };
 
@@ -77,46 +71,23 @@ static int read_text(struct importing *m, uint64_t size, size_t max, struct buf 
         return got < 0 ? (int)got : buf_check(out, m->err);
 }
 
-/* Makes the folders of a file below m->dir. */
-static int make_folders(struct importing *m, const char *name)
-{
-        const struct fs *fs = m->store->env->fs;
-        char path[160];
-        for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-                snprintf(path, sizeof path, "%.*s", (int)(slash - name), name);
-                int rc = fs->mkdir(fs, m->dir, path, 0700);
-                if (rc && rc != -EEXIST)
-                        return rc;
-        }
-        return 0;
-}
-
-static int open_file(struct importing *m, const char *name)
-{
-        const struct fs *fs = m->store->env->fs;
-        int rc = make_folders(m, name);
-        int fd = rc ? rc : fs->open(fs, m->dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        return fd < 0 ? error_sys(m->err, fd, "unpacking %s", name) : fd;
-}
-
-/* Takes the file at work, which must have these bytes; `fd` -1: only looks. */
+/* Takes the file at work, which must have these bytes; `keep` false: only looks. */
 static int take_bytes(
-    struct importing *m, int fd, const char *name, uint64_t size, struct str sha256)
+    struct importing *m, bool keep, const char *name, uint64_t size, struct str sha256)
 {
-        const struct fs *fs = m->store->env->fs;
         unsigned char sum[SHA256_SIZE];
         char hex[SHA256_HEX];
         struct sha256 sha;
         uint64_t done = 0;
         ssize_t got;
-        int sys = 0;
+        int rc = 0;
         if (hash_sha256_init(&sha))
                 return error_nomem(m->err);
-        while (sys == 0 && (got = tarball_read(m->tar, m->block, BLOCK, m->err)) > 0) {
+        while (rc == 0 && (got = tarball_read(m->tar, m->block, BLOCK, m->err)) > 0) {
                 hash_sha256_update(&sha, m->block, (size_t)got);
                 done += (uint64_t)got;
-                if (fd >= 0)
-                        sys = fs_write_all(fs, fd, m->block, (size_t)got);
+                if (keep)
+                        rc = backend_incoming_write(m->in, m->block, (size_t)got, m->err);
                 m->bytes += (uint64_t)got;
                 if (m->progress && m->progress(m->progress_ctx, "import", m->bytes, 0)) {
                         hash_sha256_release(&sha);
@@ -125,12 +96,10 @@ static int take_bytes(
         }
         hash_sha256_finish(&sha, sum);
         hash_hex(sum, sizeof sum, hex);
-        if (sys == 0 && got == 0 && fd >= 0)
-                sys = fs->fsync(fs, fd);
-        if (sys)
-                return error_sys(m->err, sys, "unpacking %s", name);
-        if (got < 0)
-                return (int)got;
+        if (rc == 0 && got == 0 && keep)
+                rc = backend_incoming_file_end(m->in, m->err);
+        if (rc || got < 0)
+                return rc ? rc : (int)got;
         return done == size && str_is(sha256, hex)
                    ? 0
                    : refuse(m, "a file has other bytes than its manifest says", name);
@@ -145,7 +114,7 @@ static int take_entry(struct importing *m, const char *prefix, const char *name,
         const char *found;
         char want[400];
         uint64_t has;
-        int fd = -1;
+        bool keep = m->kept && !drop;
         int rc = tarball_next(m->tar, &found, &has, m->err);
         if (rc < 0)
                 return rc;
@@ -156,15 +125,8 @@ static int take_entry(struct importing *m, const char *prefix, const char *name,
                 return refuse(m, "a file is not the one that its manifest names", found);
         if (has != size)
                 return refuse(m, "a file has another size than its manifest says", found);
-        if (m->dir >= 0 && !drop) {
-                fd = open_file(m, name);
-                if (fd < 0)
-                        return fd;
-        }
-        rc = take_bytes(m, fd, name, size, sha256);
-        if (fd >= 0)
-                m->store->env->fs->close(m->store->env->fs, fd);
-        return rc;
+        rc = keep ? backend_incoming_file(m->in, name, m->err) : 0;
+        return rc ? rc : take_bytes(m, keep, name, size, sha256);
 }
 
 /* Transcripts are for people; seals are about this project and id. */
@@ -186,10 +148,10 @@ static int take_entries(struct importing *m, const struct json *j, const char *p
                 uint64_t size = 0;
                 struct str sha256 = json_inner(j, json_get(j, e, "sha256"));
                 char *name = json_dup_string(j, json_get(j, e, "name"));
-                if (!name || !bundle_is_name(name) || sha256.n != SHA256_HEX - 1 ||
+                if (!name || !backend_bundle_is_name(name) || sha256.n != SHA256_HEX - 1 ||
                     !json_u64(j, json_get(j, e, "size"), &size))
                         rc = refuse(m, "a manifest names what no conversation has", name);
-                else if (before && bundle_compare(before, name) >= 0)
+                else if (before && backend_bundle_compare(before, name) >= 0)
                         rc = refuse(m, "the files of a manifest are not in order", name);
                 else
                         rc = take_entry(m, prefix, name, size, sha256, is_dropped(a, name));
@@ -202,23 +164,24 @@ static int take_entries(struct importing *m, const struct json *j, const char *p
 
 /* Does a conversation of this store have the log that the manifest describes? */
 static int has_same_log(
-    struct importing *m, struct files_conv *conv, const struct json *j, bool *same)
+    struct importing *m, struct backend_conv *conv, const struct json *j, bool *same)
 {
         json_ref entries = json_get(j, 0, "entries");
         struct bundle_options opt = {.partial = true};
-        struct bundle_conv b;
+        struct backend_bundle *bundle;
         *same = false;
-        int rc = bundle_prepare(conv, &opt, &b, m->err);
+        int rc = backend_bundle_prepare(conv, &opt, &bundle, m->err);
         if (rc)
                 return rc == STENO_ENOMEM ? rc : 0; /* it is damaged: not the same */
+        const struct bundle_view *b = backend_bundle_view(bundle);
         for (json_ref e = json_child(j, entries); e != JSON_NONE; e = json_next(j, entries, e))
                 if (json_is(j, json_get(j, e, "name"), "messages.jsonl"))
-                        for (size_t i = 0; i < b.count; i++)
+                        for (size_t i = 0; i < b->count; i++)
                                 *same =
                                     *same ||
-                                    (strcmp(b.entries[i].name, "messages.jsonl") == 0 &&
-                                        json_is(j, json_get(j, e, "sha256"), b.entries[i].sha256));
-        bundle_release(&b);
+                                    (strcmp(b->entries[i].name, "messages.jsonl") == 0 &&
+                                        json_is(j, json_get(j, e, "sha256"), b->entries[i].sha256));
+        backend_bundle_release(bundle);
         return 0;
 }
 
@@ -237,17 +200,18 @@ static int take_new_id(struct importing *m, struct arrival *a)
 /* What becomes of it, with what is in the store. */
 static int decide(struct importing *m, const struct json *j, struct arrival *a)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         bool same;
         if (m->new_ids)
                 return take_new_id(m, a);
-        int rc = files_conv_open(m->store->files, str_of(a->project), str_of(a->id), &conv, NULL);
+        int rc =
+            backend_conv_open(m->store->backend, str_of(a->project), str_of(a->id), &conv, NULL);
         if (rc == STENO_ENOTFOUND)
                 return 0;
         if (rc)
                 return error_set(m->err, rc, "conversation \"%.100s\" cannot be opened", a->id);
         rc = has_same_log(m, conv, j, &same);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         if (rc)
                 return rc;
         a->fate = same                                       ? UNCHANGED
@@ -303,28 +267,6 @@ static int read_names(struct importing *m, const struct json *j, const char *pre
         return 0;
 }
 
-static int verify(struct importing *m, const struct arrival *a, uint32_t number)
-{
-        const struct fs *fs = m->store->env->fs;
-        struct files_conv *conv;
-        struct stat st;
-        if (fs->stat(fs, m->dir, "messages.jsonl", &st) || fs->stat(fs, m->dir, "meta.json", &st))
-                return refuse(m, "a conversation has no messages.jsonl or meta.json", a->id);
-        if (a->was) {
-                int sys = meta_rename(m->store->env, m->dir, a->id, a->project);
-                if (sys)
-                        return error_sys(m->err, sys, "writing meta.json");
-        }
-        int rc = incoming_look(&m->in, number, str_of(a->project), str_of(a->id), &conv, m->err);
-        if (rc)
-                return rc;
-        rc = bundle_verify(conv, m->trusted, m->err);
-        files_conv_close_aside(conv);
-        return rc == STENO_EPROTO || rc == STENO_ECORRUPT || rc == STENO_ELIMIT
-                   ? error_prefix(m->err, STENO_EPROTO, "%s", a->id)
-                   : rc;
-}
-
 static int take_conv(struct importing *m, const char *prefix, struct buf *manifest)
 {
         struct json j;
@@ -338,20 +280,16 @@ static int take_conv(struct importing *m, const char *prefix, struct buf *manife
         struct arrival *a = rc ? NULL : &m->list[m->count - 1];
         if (rc == 0)
                 rc = decide(m, &j, a);
-        m->dir = -1;
-        if (rc == 0 && a->fate <= COPIED) {
-                m->dir = incoming_add(&m->in, number, m->err);
-                rc = m->dir < 0 ? m->dir : 0;
-        }
+        m->kept = rc == 0 && a->fate <= COPIED;
+        if (m->kept)
+                rc = backend_incoming_begin(m->in, number, m->err);
         if (rc == 0)
                 rc = take_entries(m, &j, prefix);
         json_release(&j);
         buf_release(manifest); /* checking needs memory of its own */
-        if (rc == 0 && m->dir >= 0)
-                rc = verify(m, a, number);
-        if (m->dir >= 0)
-                m->store->env->fs->close(m->store->env->fs, m->dir);
-        m->dir = -1;
+        if (rc == 0 && m->kept)
+                rc = backend_incoming_end(
+                    m->in, str_of(a->project), str_of(a->id), a->was, m->trusted, m->err);
         return rc;
 }
 
@@ -417,13 +355,14 @@ static int take_convs(struct importing *m, uint64_t conversations)
 
 static int move_old_away(struct importing *m, const struct arrival *a)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[TRASH_NAME];
-        int rc = files_conv_open(m->store->files, str_of(a->project), str_of(a->id), &conv, m->err);
+        int rc =
+            backend_conv_open(m->store->backend, str_of(a->project), str_of(a->id), &conv, m->err);
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc;
-        rc = trash_put(conv, name, m->err);
-        files_conv_release(conv);
+        rc = backend_trash_put(conv, name, m->err);
+        backend_conv_release(conv);
         return rc;
 }
 
@@ -437,8 +376,8 @@ static int install_all(struct importing *m)
                 if (a->fate == REPLACED)
                         rc = move_old_away(m, a);
                 if (rc == 0)
-                        rc = incoming_install(
-                            &m->in, (uint32_t)i, str_of(a->project), str_of(a->id), m->err);
+                        rc = backend_incoming_install(
+                            m->in, (uint32_t)i, str_of(a->project), str_of(a->id), m->err);
         }
         return rc;
 }
@@ -478,12 +417,12 @@ static int import_all(struct importing *m)
         uint64_t conversations = 0;
         int rc = take_head(m, &conversations);
         if (rc == 0)
-                rc = incoming_open(m->store->files, &m->in, m->err);
+                rc = backend_incoming_open(m->store->backend, &m->in, m->err);
         if (rc == 0)
                 rc = take_convs(m, conversations);
         if (rc == 0)
                 rc = install_all(m);
-        incoming_close(&m->in);
+        backend_incoming_close(m->in);
         return rc;
 }
 
@@ -498,7 +437,7 @@ int steno_import_bundle(struct steno_store *store, const struct steno_import_opt
         struct steno_error why = {0};
         struct str legal;
         uint32_t flags = OPTION(opt, struct steno_import_options, flags, 0);
-        struct importing m = {.store = store, .dir = -1, .err = err ? err : &why};
+        struct importing m = {.store = store, .err = err ? err : &why};
         m.project = OPTION(opt, struct steno_import_options, project, NULL);
         m.on_conflict = OPTION(opt, struct steno_import_options, on_conflict, 0);
         m.progress = OPTION(opt, struct steno_import_options, progress, NULL);

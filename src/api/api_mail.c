@@ -15,7 +15,7 @@
 
 /* ---- sending ---- */
 
-static int send(struct files_conv *conv, const char *run, const char *approval, bool allow,
+static int send(struct backend_conv *conv, const char *run, const char *approval, bool allow,
     struct steno_error *err)
 {
         struct buf line;
@@ -32,40 +32,40 @@ static int send(struct files_conv *conv, const char *run, const char *approval, 
         jsonw_object_end(&w);
         int rc = buf_check(&line, err);
         if (rc == 0)
-                rc = run_mail_send(conv, buf_str(&line), err);
+                rc = backend_run_mail_send(conv, buf_str(&line), err);
         buf_release(&line);
         return rc;
 }
 
 /* Of a run that is not over. */
 static int find_live(struct steno_store *store, const char *project, const char *run,
-    struct files_conv **conv, char name[65], struct steno_error *err)
+    struct backend_conv **conv, char name[65], struct steno_error *err)
 {
         struct run_state s;
         int rc = api_run_find(store, project, run, conv, name, err);
         if (rc)
                 return rc;
-        rc = run_look(*conv, name, &s, err);
+        rc = backend_run_look(*conv, name, &s, err);
         if (rc == 0) {
-                if (s.finished || run_is_dead(*conv, name))
+                if (s.finished || backend_run_is_dead(*conv, name))
                         rc = error_set(err, STENO_ENOTFOUND, "run \"%.100s\" is over", run);
-                run_state_release(&s);
+                backend_run_state_release(&s);
         }
         if (rc)
-                files_conv_release(*conv);
+                backend_conv_release(*conv);
         return rc;
 }
 
 int steno_run_stop(
     struct steno_store *store, const char *project, const char *run_id, struct steno_error *err)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[65];
         int rc = find_live(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
         rc = send(conv, run_id, NULL, false, err);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc;
 }
 
@@ -104,21 +104,21 @@ int steno_run_answer(struct steno_store *store, const char *project, const char 
     const char *call_id, const char *approval, bool allow, struct steno_error *err)
 {
         struct question q = {.call = str_of(call_id)};
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[65];
         if (!approval)
                 return error_set(err, STENO_EINVAL, "an answer needs the hash of the call");
         int rc = find_live(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
-        rc = run_read(conv, name, 0, take_question, &q, err);
+        rc = backend_run_read(conv, name, 0, take_question, &q, err);
         if (rc == 0 && !q.waits)
                 rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");
         if (rc == 0 && strcmp(q.approval, approval) != 0)
                 rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");
         if (rc == 0)
                 rc = send(conv, run_id, approval, allow, err);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc;
 }
 

@@ -191,7 +191,7 @@ int steno_output_message(struct steno_output *o, const char *fields_json, char *
                 }
         }
         if (rc && materialized)
-                artifact_undo(o->conv->files, o->info.id);
+                backend_artifact_undo(o->conv->backend, o->info.id);
         json_release(&fields);
         buf_release(&content);
         buf_release(&out);
@@ -251,7 +251,7 @@ int steno_output_finish(
         if (rc == 0)
                 *json = finish_result(&result, steno_receipt_first_seq(receipt));
         else if (o->info.id[0])
-                artifact_undo(o->conv->files, o->info.id);
+                backend_artifact_undo(o->conv->backend, o->info.id);
         steno_receipt_free(receipt);
         buf_release(&result);
         free(message);

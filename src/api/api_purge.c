@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "store/files/purge.h"
-#include "store/files/trash.h"
 
 struct purging {
         struct purge_result result;
@@ -23,10 +21,10 @@ static int purge_trash(struct steno_store *store, struct str project, const char
     struct purging *out, struct steno_error *err)
 {
         struct trash_list list;
-        int rc = trash_list_read(store->files, true, &list, err);
+        int rc = backend_trash_list(store->backend, true, &list, err);
         if (rc)
                 return rc;
-        if (trash_find(&list, project, id) == 0)
+        if (backend_trash_find(&list, project, id) == 0)
                 rc = error_set(err, STENO_ENOTFOUND,
                     "no conversation \"%.100s\" in project \"%.*s\", nor in the trash", id,
                     (int)(project.n > 60 ? 60 : project.n), project.p);
@@ -34,23 +32,23 @@ static int purge_trash(struct steno_store *store, struct str project, const char
                 struct trash_item *it = &list.items[i];
                 if (!it->found)
                         continue;
-                rc = trash_destroy(store->files, it, err);
+                rc = backend_trash_destroy(store->backend, it, err);
                 if (rc == 0)
-                        rc = api_store_forget_words(store, it->project, it->id, err);
+                        rc = backend_search_forget(store->backend, it->project, it->id, err);
                 if (rc == 0) {
                         out->result.bytes += it->bytes;
                         jsonw_cstr(&out->list, it->name);
                 }
         }
-        trash_list_release(&list);
+        backend_trash_list_release(&list);
         return rc ? rc : api_seal_sign(store, NULL, err);
 }
 
 static int purge(struct steno_store *store, struct str project, const char *id, struct purging *out,
     struct steno_error *err)
 {
-        struct files_conv *conv;
-        int rc = files_conv_open(store->files, project, str_of(id), &conv, err);
+        struct backend_conv *conv;
+        int rc = backend_conv_open(store->backend, project, str_of(id), &conv, err);
         if (rc == STENO_ENOTFOUND)
                 return purge_trash(store, project, id, out, err);
         if (rc)
@@ -62,12 +60,12 @@ static int purge(struct steno_store *store, struct str project, const char *id, 
         /* The journal of a dead run keeps what was said until it is completed. */
         rc = api_recover(whole, err);
         if (rc == 0)
-                rc = purge_conv(whole->files, &out->result, err);
+                rc = backend_purge(whole->backend, &out->result, err);
         if (rc == 0 && (out->result.messages || out->result.bytes))
-                rc = api_store_forget_words(
-                    store, steno_conv_project(whole), steno_conv_id(whole), err);
+                rc = backend_search_forget(
+                    store->backend, steno_conv_project(whole), steno_conv_id(whole), err);
         if (rc == 0 && out->result.messages)
-                rc = api_seal_sign(store, whole->files, err);
+                rc = api_seal_sign(store, whole->backend, err);
         steno_conv_close(whole);
         return rc;
 }

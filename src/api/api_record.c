@@ -13,7 +13,7 @@
 
 struct steno_record {
         struct steno_conv *conv;
-        const struct files_record *from;
+        const struct backend_record *from;
         struct about about;
         char *id;
         char at[TIME_TEXT];
@@ -33,7 +33,7 @@ static void copy_word(struct str s, char *to, size_t size)
 }
 
 /* Fills a record from what the store read. Strings live in `arena`. */
-static int fill(struct steno_conv *conv, const struct files_record *from, struct arena *arena,
+static int fill(struct steno_conv *conv, const struct backend_record *from, struct arena *arena,
     struct steno_record *out, struct steno_error *err)
 {
         *out = (struct steno_record){.conv = conv,
@@ -184,7 +184,7 @@ struct walk {
         struct steno_error *err;
 };
 
-static int hand_out(void *ctx, const struct files_record *from)
+static int hand_out(void *ctx, const struct backend_record *from)
 {
         struct walk *w = ctx;
         struct steno_record r;
@@ -212,7 +212,7 @@ int steno_read(struct steno_conv *conv, uint64_t after_seq, uint64_t limit, sten
         struct walk w = {.conv = conv, .limit = limit, .each = each, .ctx = ctx, .err = err};
         arena_init(&w.arena);
         api_recover_to_read(conv);
-        return walk_end(&w, files_read(conv->files, after_seq, hand_out, &w, err));
+        return walk_end(&w, backend_read(conv->backend, after_seq, hand_out, &w, err));
 }
 
 int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each, void *ctx,
@@ -220,7 +220,7 @@ int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
 {
         struct walk w = {.conv = conv, .each = each, .ctx = ctx, .err = err};
         arena_init(&w.arena);
-        return walk_end(&w, files_read_id(conv->files, str_of(id), hand_out, &w, err));
+        return walk_end(&w, backend_read_id(conv->backend, str_of(id), hand_out, &w, err));
 }
 
 int steno_read_amendments(
@@ -228,5 +228,5 @@ int steno_read_amendments(
 {
         struct walk w = {.conv = conv, .each = each, .ctx = ctx, .err = err};
         arena_init(&w.arena);
-        return walk_end(&w, files_read_amendments(conv->files, hand_out, &w, err));
+        return walk_end(&w, backend_read_amendments(conv->backend, hand_out, &w, err));
 }

@@ -19,7 +19,7 @@
 #include "api/rescue.h"
 #include "model/pairing.h"
 #include "model/event.h"
-#include "store/files/run.h"
+#include "store/backend.h"
 
 struct recovery {
         struct steno_conv *conv;
@@ -27,14 +27,14 @@ struct recovery {
         struct buf refused;
         struct buf ended;
         struct buf open;
-        struct run_log *log; /* the journal at work */
-        char *run;           /* its run's id */
+        struct backend_run *log; /* the journal at work */
+        char *run;               /* its run's id */
         struct steno_error *err;
 };
 
 /* ---- outcomes ---- */
 
-static int found(void *ctx, const struct files_record *r)
+static int found(void *ctx, const struct backend_record *r)
 {
         (void)r;
         *(bool *)ctx = true;
@@ -44,7 +44,7 @@ static int found(void *ctx, const struct files_record *r)
 static bool in_log(struct recovery *r, struct str id)
 {
         bool there = false;
-        return files_read_id(r->conv->files, id, found, &there, NULL) == 0 && there;
+        return backend_read_id(r->conv->backend, id, found, &there, NULL) == 0 && there;
 }
 
 static void put_item(struct buf *list, const char *run, struct str call, const char *key,
@@ -132,8 +132,8 @@ static int end_run(struct recovery *r, const char *message_id)
         jsonw_object_end(&w);
         int rc = buf_check(&b, r->err);
         if (rc == 0)
-                rc = run_write(r->log, str_of(event_name(STENO_EVENT_RUN_ERROR)), buf_str(&b),
-                    false, NULL, r->err);
+                rc = backend_run_write(r->log, str_of(event_name(STENO_EVENT_RUN_ERROR)),
+                    buf_str(&b), false, NULL, r->err);
         buf_clear(&b);
         w = jsonw_to(&b);
         jsonw_object(&w);
@@ -143,8 +143,8 @@ static int end_run(struct recovery *r, const char *message_id)
         if (rc == 0)
                 rc = buf_check(&b, r->err);
         if (rc == 0)
-                rc = run_write(r->log, str_of(event_name(STENO_EVENT_RUN_FINISHED)), buf_str(&b),
-                    true, NULL, r->err);
+                rc = backend_run_write(r->log, str_of(event_name(STENO_EVENT_RUN_FINISHED)),
+                    buf_str(&b), true, NULL, r->err);
         buf_release(&b);
         return rc;
 }
@@ -164,7 +164,7 @@ static char *head_member(const struct run_state *s, const char *key, const char 
 /* The journal is ours, and has no end. */
 static int complete_run(struct recovery *r, const char *name, const struct run_state *s)
 {
-        struct files_conv *conv = r->conv->files;
+        struct backend_conv *conv = r->conv->backend;
         struct rescue half;
         rescue_init(&half);
         char *mode = head_member(s, "mode", "chat");
@@ -195,13 +195,13 @@ static int complete_run(struct recovery *r, const char *name, const struct run_s
 /* 0 with r->log, or without it when the run has ended meanwhile. */
 static int take_over(struct recovery *r, const char *name, struct run_state *s)
 {
-        struct files_conv *conv = r->conv->files;
+        struct backend_conv *conv = r->conv->backend;
         for (int waited = 0;; waited += LOOK_AGAIN_MS) {
-                int rc = run_take_over(conv, name, &r->log, r->err);
+                int rc = backend_run_take_over(conv, name, &r->log, r->err);
                 if (rc < 0)
                         return rc;
-                run_state_release(s);
-                int looked = run_look(conv, name, s, r->err);
+                backend_run_state_release(s);
+                int looked = backend_run_look(conv, name, s, r->err);
                 if (looked || s->finished || rc == 0)
                         return looked;
                 if (waited >= COMPLETING_MS)
@@ -215,10 +215,10 @@ static int take_over(struct recovery *r, const char *name, struct run_state *s)
 /* It ended, as far as its journal goes; text that it showed may still be missing. */
 static int look_for_text(struct recovery *r, const char *name)
 {
-        struct files_conv *conv = r->conv->files;
+        struct backend_conv *conv = r->conv->backend;
         struct run_state s;
         struct rescue half;
-        int rc = run_look(conv, name, &s, r->err);
+        int rc = backend_run_look(conv, name, &s, r->err);
         if (rc)
                 return rc;
         rescue_init(&half);
@@ -230,31 +230,31 @@ static int look_for_text(struct recovery *r, const char *name)
         free(mode);
         free(id);
         rescue_release(&half);
-        run_state_release(&s);
+        backend_run_state_release(&s);
         if (rc == 0)
-                run_settle(conv, name);
+                backend_run_settle(conv, name);
         return rc;
 }
 
 static int recover_run(void *ctx, const char *name)
 {
         struct recovery *r = ctx;
-        struct files_conv *conv = r->conv->files;
+        struct backend_conv *conv = r->conv->backend;
         struct run_state s = {0};
-        if (!run_is_dead(conv, name))
+        if (!backend_run_is_dead(conv, name))
                 return 0;
-        int rc = run_lease_take_over(conv, name, r->err);
+        int rc = backend_run_fence(conv, name, r->err);
         if (rc == 0)
                 rc = take_over(r, name, &s);
         if (rc == 0 && !s.finished)
                 rc = complete_run(r, name, &s);
-        run_log_close(r->log);
+        backend_run_close(r->log);
         r->log = NULL;
         free(r->run);
         r->run = NULL;
-        run_state_release(&s);
+        backend_run_state_release(&s);
         if (rc == 0)
-                run_settle(conv, name);
+                backend_run_settle(conv, name);
         return rc;
 }
 
@@ -297,7 +297,7 @@ static int add_caller(struct callers *c, uint64_t place, const struct about *abo
         return 0;
 }
 
-static int follow(void *ctx, const struct files_record *r)
+static int follow(void *ctx, const struct backend_record *r)
 {
         struct callers *c = ctx;
         struct about about;
@@ -340,8 +340,8 @@ static int list_open(struct recovery *r)
         if (!c.pairing)
                 return error_nomem(r->err);
         arena_init(&c.arena);
-        api_run_knowledge_init(&c.knowledge, r->conv->files);
-        int rc = files_read_last(r->conv->files, PAIRING_WINDOW, follow, &c, r->err);
+        api_run_knowledge_init(&c.knowledge, r->conv->backend);
+        int rc = backend_read_last(r->conv->backend, PAIRING_WINDOW, follow, &c, r->err);
         if (rc == STENO_ENOMEM)
                 error_nomem(r->err);
         if (rc == 0)
@@ -398,32 +398,33 @@ static void recovery_release(struct recovery *r)
 }
 
 /* Earlier versions ended a dead run without the text that it had shown. */
-static bool ended_as_dead(struct files_conv *conv, const char *name)
+static bool ended_as_dead(struct backend_conv *conv, const char *name)
 {
         struct run_state s;
         struct json j;
-        if (run_look(conv, name, &s, NULL))
+        if (backend_run_look(conv, name, &s, NULL))
                 return false;
         json_init(&j);
         bool died = s.finished && json_parse(&j, s.last, strlen(s.last), NULL, NULL) == 0 &&
                     json_is(&j, json_get(&j, 0, "reason"), "died");
         json_release(&j);
-        run_state_release(&s);
+        backend_run_state_release(&s);
         return died;
 }
 
 static int recover_any(void *ctx, const char *name)
 {
         struct recovery *r = ctx;
-        return ended_as_dead(r->conv->files, name) ? look_for_text(r, name) : recover_run(r, name);
+        return ended_as_dead(r->conv->backend, name) ? look_for_text(r, name)
+                                                     : recover_run(r, name);
 }
 
 /* Every run, whatever the claim says. */
 static int recover_all(struct recovery *r)
 {
-        int rc = run_each(r->conv->files, recover_any, r, r->err);
+        int rc = backend_run_each(r->conv->backend, recover_any, r, r->err);
         if (rc == 0)
-                run_lease_settle(r->conv->files);
+                backend_run_settle_all(r->conv->backend);
         return rc;
 }
 
@@ -432,7 +433,7 @@ int api_recover(struct steno_conv *conv, struct steno_error *err)
         char name[PLAIN_NAME_MAX + 1];
         enum run_life life;
         struct recovery r;
-        int rc = run_last(conv->files, name, &life, err);
+        int rc = backend_run_last(conv->backend, name, &life, err);
         if (rc || life == RUN_ENDED || life == RUN_LIVE)
                 return rc;
         recovery_init(&r, conv, err);
@@ -458,28 +459,28 @@ void api_recover_to_read(struct steno_conv *conv)
 static uint32_t recover_one(struct steno_store *store, const char *project, const char *id)
 {
         struct steno_conv *conv;
-        struct files_conv *files;
+        struct backend_conv *backend;
         char name[PLAIN_NAME_MAX + 1];
         enum run_life before, after = RUN_DEAD;
-        if (files_conv_open(store->files, str_of(project), str_of(id), &files, NULL) ||
-            api_conv_wrap(store, files, &conv, NULL))
+        if (backend_conv_open(store->backend, str_of(project), str_of(id), &backend, NULL) ||
+            api_conv_wrap(store, backend, &conv, NULL))
                 return 0;
-        bool dead = run_last(conv->files, name, &before, NULL) == 0 && before != RUN_ENDED &&
-                    before != RUN_LIVE;
+        bool dead = backend_run_last(conv->backend, name, &before, NULL) == 0 &&
+                    before != RUN_ENDED && before != RUN_LIVE;
         if (dead)
                 api_recover_to_read(conv);
-        dead = dead && run_last(conv->files, name, &after, NULL) == 0 && after == RUN_ENDED;
+        dead =
+            dead && backend_run_last(conv->backend, name, &after, NULL) == 0 && after == RUN_ENDED;
         steno_conv_close(conv);
         return dead;
 }
 
-uint32_t api_recover_listed(
-    struct steno_store *store, struct index *index, const char *project, uint32_t max)
+uint32_t api_recover_listed(struct steno_store *store, const char *project, uint32_t max)
 {
         char *list = NULL;
         struct json j;
         uint32_t completed = 0;
-        if (index_unfinished(index, project, max, &list, NULL))
+        if (backend_unfinished(store->backend, project, max, &list, NULL))
                 return 0;
         json_init(&j);
         int rc = json_parse(&j, list, strlen(list), NULL, NULL);
@@ -500,9 +501,8 @@ uint32_t api_recover_listed(
 
 int steno_recover(struct steno_store *store, uint64_t *completed, struct steno_error *err)
 {
-        struct index *index;
-        int rc = api_store_index(store, &index, err);
-        uint32_t n = rc ? 0 : api_recover_listed(store, index, NULL, UINT32_MAX);
+        int rc = api_store_catch_up(store, err);
+        uint32_t n = rc ? 0 : api_recover_listed(store, NULL, UINT32_MAX);
         if (rc == 0 && completed)
                 *completed = n;
         return rc;

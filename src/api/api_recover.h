@@ -9,8 +9,6 @@
 
 #include "steno.h"
 
-struct index;
-
 /*
  * Completes the last run of the conversation if it is dead; anything else costs a look at one small
  * file. When somebody else is doing it at this moment, it waits for them, so that all readers see
@@ -23,7 +21,6 @@ void api_recover_to_read(struct steno_conv *conv);
 
 /* The same for conversations of a project (NULL: of all) whose row in the index has an unfinished
  * run, at most `max` of them. How many runs were completed. */
-uint32_t api_recover_listed(
-    struct steno_store *store, struct index *index, const char *project, uint32_t max);
+uint32_t api_recover_listed(struct steno_store *store, const char *project, uint32_t max);
 
 #endif

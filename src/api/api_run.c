@@ -16,9 +16,9 @@
 
 struct steno_run {
         struct steno_store *store;
-        struct run_claim *claim;
-        struct run_log *log; /* NULL until it is started */
-        struct files_conv *conv;
+        struct backend_claim *claim;
+        struct backend_run *log; /* NULL until it is started */
+        struct backend_conv *conv;
         char *id;
         char *mode;
         steno_run_mail_fn listen;
@@ -31,76 +31,8 @@ struct steno_run {
 
 /* ---- finding one ---- */
 
-static int open_if_there(struct steno_store *store, const char *project_folder, const char *folder,
-    const char *name, struct files_conv **out, struct steno_error *err)
-{
-        struct files_conv *conv;
-        int rc = files_conv_open_folder(store->files, project_folder, folder, &conv, err);
-        if (rc)
-                return rc;
-        if (!run_exists(conv, name)) {
-                files_conv_release(conv);
-                return STENO_ENOTFOUND;
-        }
-        *out = conv;
-        return 0;
-}
-
-struct scan {
-        const struct fs *fs;
-        int root;
-        const char *project_folder;
-        const char *name;
-        char folder[PLAIN_NAME_MAX + 1];
-};
-
-static int has_run(void *ctx, const char *project_folder, const char *folder, bool link)
-{
-        struct scan *s = ctx;
-        struct stat st;
-        char path[512];
-        if (link || strcmp(project_folder, s->project_folder) != 0)
-                return 0;
-        snprintf(path, sizeof path, "projects/%s/conversations/%s/runs/%s.jsonl", project_folder,
-            folder, s->name);
-        if (s->fs->stat(s->fs, s->root, path, &st) != 0)
-                return 0;
-        snprintf(s->folder, sizeof s->folder, "%s", folder);
-        return 1;
-}
-
-/* By the index as it is, then caught up, then by looking everywhere. */
-static int find(struct steno_store *store, struct str project, const char *name,
-    struct files_conv **out, struct steno_error *err)
-{
-        char project_folder[PLAIN_NAME_MAX + 1], project_id[ID_MAX + 1], folder[65];
-        struct index *index;
-        if (id_file_name(project, project_folder))
-                return error_nomem(err);
-        snprintf(project_id, sizeof project_id, "%.*s", (int)project.n, project.p);
-        pthread_mutex_lock(&store->mutex);
-        index = store->index;
-        pthread_mutex_unlock(&store->mutex);
-        if (index && index_find_run(index, project_id, name, folder, NULL) == 0 &&
-            open_if_there(store, project_folder, folder, name, out, NULL) == 0)
-                return 0;
-        if (api_store_index(store, &index, NULL) == 0 &&
-            index_find_run(index, project_id, name, folder, NULL) == 0 &&
-            open_if_there(store, project_folder, folder, name, out, NULL) == 0)
-                return 0;
-        struct scan s = {.fs = store->env->fs,
-            .root = files_root(store->files),
-            .project_folder = project_folder,
-            .name = name};
-        int rc = files_each_conv(store->files, has_run, &s, err);
-        if (rc < 0)
-                return rc;
-        return rc ? open_if_there(store, project_folder, s.folder, name, out, err)
-                  : STENO_ENOTFOUND;
-}
-
 int api_run_find(struct steno_store *store, const char *project, const char *run_id,
-    struct files_conv **conv, char name[65], struct steno_error *err)
+    struct backend_conv **conv, char name[65], struct steno_error *err)
 {
         struct str p;
         struct str id = str_of(run_id);
@@ -110,7 +42,7 @@ int api_run_find(struct steno_store *store, const char *project, const char *run
         if (id_is_legal(id, ID_MAX)) {
                 if (id_file_name(id, name))
                         return error_nomem(err);
-                rc = find(store, p, name, conv, err);
+                rc = backend_run_find(store->backend, p, name, conv, err);
         } else {
                 rc = STENO_ENOTFOUND;
         }
@@ -133,7 +65,7 @@ static int check_mode(const char *mode, struct steno_error *err)
 /* An id that a caller chose must be free in the whole project: runs are found by it alone. */
 static int check_free(struct steno_conv *conv, const char *id, struct steno_error *err)
 {
-        struct files_conv *other;
+        struct backend_conv *other;
         char name[65];
         if (!id_is_legal(str_of(id), ID_MAX))
                 return error_set(err, STENO_EINVAL,
@@ -143,7 +75,7 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
                 return 0;
         if (rc)
                 return rc;
-        files_conv_release(other);
+        backend_conv_release(other);
         return error_set(err, STENO_ECONFLICT, "run \"%.100s\" exists already", id);
 }
 
@@ -154,7 +86,7 @@ static int claim_in_turn(struct steno_conv *conv, struct steno_run *run, struct 
         for (int tries = 0; rc == 1 && tries < CLAIM_TRIES; tries++) {
                 rc = api_recover(conv, err);
                 if (rc == 0)
-                        rc = run_claim(run->conv, str_of(run->id), &run->claim, err);
+                        rc = backend_run_claim(run->conv, str_of(run->id), &run->claim, err);
         }
         return rc == 1 ? error_set(err, STENO_ECONFLICT,
                              "the last run of this conversation may be alive on another machine")
@@ -184,7 +116,7 @@ int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
         run->mode = strdup(mode);
         rc = run->id && run->mode ? 0 : error_nomem(err);
         if (rc == 0)
-                rc = files_conv_open(conv->store->files, str_of(steno_conv_project(conv)),
+                rc = backend_conv_open(conv->store->backend, str_of(steno_conv_project(conv)),
                     str_of(steno_conv_id(conv)), &run->conv, err);
         if (rc == 0)
                 rc = claim_in_turn(conv, run, err);
@@ -200,7 +132,7 @@ int steno_run_start(struct steno_run *run, struct steno_error *err)
 {
         if (run->log)
                 return error_set(err, STENO_EINVAL, "run \"%.100s\" was started before", run->id);
-        return run_create(run->conv, str_of(run->id), str_of(run->mode), &run->log, err);
+        return backend_run_create(run->conv, str_of(run->id), str_of(run->mode), &run->log, err);
 }
 
 int steno_run_begin(struct steno_conv *conv, const char *id, const char *mode,
@@ -227,9 +159,9 @@ void steno_run_close(struct steno_run *run)
 {
         if (!run)
                 return;
-        run_log_close(run->log);
-        run_claim_release(run->claim, false);
-        files_conv_release(run->conv);
+        backend_run_close(run->log);
+        backend_run_claim_release(run->claim, false);
+        backend_conv_release(run->conv);
         api_store_release(run->store);
         free(run->id);
         free(run->mode);
@@ -266,8 +198,8 @@ static int write_event(struct steno_run *run, const char *type, const struct buf
         if (rc == 0 && !run->log)
                 rc = error_set(err, STENO_EINVAL, "run \"%.100s\" is not started", run->id);
         if (rc == 0)
-                rc = run_claim_check(run->claim, err);
-        return rc ? rc : run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
+                rc = backend_run_claim_check(run->claim, err);
+        return rc ? rc : backend_run_write(run->log, str_of(type), buf_str(data), sync, seq, err);
 }
 
 /* These have calls of their own, because recovery relies on what is in them. */
@@ -305,7 +237,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         buf_release(&b);
         if (rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED)) {
                 /* Whoever reads that the run has ended may begin the next one. */
-                run_claim_release(run->claim, durability == STENO_FULL && !failed);
+                backend_run_claim_release(run->claim, durability == STENO_FULL && !failed);
                 run->claim = NULL;
         }
         return rc;
@@ -313,7 +245,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
 
 int steno_run_check(struct steno_run *run, struct steno_error *err)
 {
-        return run_claim_check(run->claim, err);
+        return backend_run_claim_check(run->claim, err);
 }
 
 static void hand_mail(void *ctx, struct str line)
@@ -324,11 +256,11 @@ static void hand_mail(void *ctx, struct str line)
 
 void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, void *ctx)
 {
-        run_claim_listen(run->claim, NULL, NULL);
+        backend_run_claim_listen(run->claim, NULL, NULL);
         run->listen = fn;
         run->listen_ctx = ctx;
         if (fn)
-                run_claim_listen(run->claim, hand_mail, run);
+                backend_run_claim_listen(run->claim, hand_mail, run);
 }
 
 void steno_run_set_caller(struct steno_run *run, uint64_t seq)
@@ -364,7 +296,7 @@ int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call
         int rc = check_call(call_id, err);
         /* Which message's call this is, where ids come back every turn: the last in the log. */
         if (rc == 0)
-                rc = files_last(run->conv, &after, NULL, err);
+                rc = backend_last(run->conv, &after, NULL, err);
         if (rc)
                 return rc;
         if (hash_sha256_hex(args, n, hex))
@@ -429,7 +361,7 @@ static int hand_out(void *ctx, const struct run_event *e)
 int steno_run_read(struct steno_store *store, const char *project, const char *run_id,
     uint64_t after_seq, steno_event_fn each, void *ctx, struct steno_error *err)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[65];
         struct reading r = {.each = each, .ctx = ctx};
         int rc = api_run_find(store, project, run_id, &conv, name, err);
@@ -437,25 +369,25 @@ int steno_run_read(struct steno_store *store, const char *project, const char *r
                 return rc;
         buf_init(&r.type, 0);
         buf_init(&r.data, 0);
-        rc = run_read(conv, name, after_seq, hand_out, &r, err);
+        rc = backend_run_read(conv, name, after_seq, hand_out, &r, err);
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         buf_release(&r.type);
         buf_release(&r.data);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc < 0 ? rc : r.answer;
 }
 
 int steno_run_wait(struct steno_store *store, const char *project, const char *run_id,
     uint64_t after_seq, int timeout_ms, struct steno_error *err)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[65];
         int rc = api_run_find(store, project, run_id, &conv, name, err);
         if (rc)
                 return rc;
-        rc = run_wait(conv, name, after_seq, timeout_ms, err);
-        files_conv_release(conv);
+        rc = backend_run_wait(conv, name, after_seq, timeout_ms, err);
+        backend_conv_release(conv);
         return rc;
 }
 
@@ -479,19 +411,19 @@ static void put_reason(struct jsonw *w, const struct run_state *s)
         json_release(&j);
 }
 
-static const char *state_of(struct files_conv *conv, const char *name, const struct run_state *s)
+static const char *state_of(struct backend_conv *conv, const char *name, const struct run_state *s)
 {
         if (s->finished)
                 return "finished";
-        return s->held || !run_is_dead(conv, name) ? "running" : "dead";
+        return s->held || !backend_run_is_dead(conv, name) ? "running" : "dead";
 }
 
-int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
-    struct steno_error *err)
+int api_run_put_info(struct backend_conv *conv, const char *name, struct jsonw *w,
+    char at[TIME_TEXT], struct steno_error *err)
 {
         struct run_state s;
         struct json j;
-        int rc = run_look(conv, name, &s, err);
+        int rc = backend_run_look(conv, name, &s, err);
         if (rc)
                 return rc;
         json_init(&j);
@@ -499,8 +431,8 @@ int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w,
         json_parse(&j, s.head, strlen(s.head), NULL, NULL);
         jsonw_object(w);
         put_member(w, "id", &j, name);
-        jsonw_field_cstr(w, "conversation", files_conv_id(conv));
-        jsonw_field_cstr(w, "project", files_conv_project(conv));
+        jsonw_field_cstr(w, "conversation", backend_conv_id(conv));
+        jsonw_field_cstr(w, "project", backend_conv_project(conv));
         put_member(w, "mode", &j, NULL);
         jsonw_field_cstr(w, "state", state_of(conv, name, &s));
         jsonw_field_cstr(w, "startedAt", s.at[0] ? s.at : NULL);
@@ -510,7 +442,7 @@ int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w,
         if (at)
                 memcpy(at, s.at, TIME_TEXT);
         json_release(&j);
-        run_state_release(&s);
+        backend_run_state_release(&s);
         return 0;
 }
 
@@ -528,7 +460,7 @@ static int take_json(struct buf *b, char **json, struct steno_error *err)
 int steno_run_info(struct steno_store *store, const char *project, const char *run_id, char **json,
     struct steno_error *err)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         char name[65];
         struct buf b;
         int rc = api_run_find(store, project, run_id, &conv, name, err);
@@ -540,7 +472,7 @@ int steno_run_info(struct steno_store *store, const char *project, const char *r
         if (rc == 0)
                 rc = take_json(&b, json, err);
         buf_release(&b);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc;
 }
 
@@ -553,7 +485,7 @@ struct listed {
 };
 
 struct listing {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         struct listed *list;
         size_t count;
         size_t cap;
@@ -594,10 +526,10 @@ static int newest_first(const void *a, const void *b)
 
 int steno_run_list(struct steno_conv *conv, char **json, struct steno_error *err)
 {
-        struct listing l = {.conv = conv->files, .err = err};
+        struct listing l = {.conv = conv->backend, .err = err};
         struct buf b;
         buf_init(&b, 0);
-        int rc = run_each(conv->files, list_one, &l, err);
+        int rc = backend_run_each(conv->backend, list_one, &l, err);
         if (rc == 0 && l.count)
                 qsort(l.list, l.count, sizeof *l.list, newest_first);
         struct jsonw w = jsonw_to(&b);

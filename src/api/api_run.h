@@ -8,14 +8,13 @@
 #include "base/arena.h"
 #include "model/repair.h"
 #include "api/api_store.h"
-#include "store/files/run.h"
 
 /*
  * The conversation that a run belongs to (released by the caller) and the journal's name there.
  * STENO_ENOTFOUND.
  */
 int api_run_find(struct steno_store *store, const char *project, const char *run_id,
-    struct files_conv **conv, char name[65], struct steno_error *err);
+    struct backend_conv **conv, char name[65], struct steno_error *err);
 
 /* What is known of one run: its dispatches and outcomes, read once. */
 struct run_facts;
@@ -25,13 +24,13 @@ struct run_facts;
  * Not thread-safe.
  */
 struct api_run_knowledge {
-        struct files_conv *conv; /* borrowed */
+        struct backend_conv *conv; /* borrowed */
         struct run_facts *runs;
-        struct files_conv *origin; /* where the journals of a fork's earlier runs are */
-        bool looked;               /* for the origin */
+        struct backend_conv *origin; /* where the journals of a fork's earlier runs are */
+        bool looked;                 /* for the origin */
 };
 
-void api_run_knowledge_init(struct api_run_knowledge *k, struct files_conv *conv);
+void api_run_knowledge_init(struct api_run_knowledge *k, struct backend_conv *conv);
 void api_run_knowledge_release(struct api_run_knowledge *k);
 
 /*
@@ -52,7 +51,7 @@ struct run_outcome {
 };
 
 /* Calls `each` with every outcome of a journal, in order. */
-int api_run_each_outcome(struct files_conv *conv, const char *name,
+int api_run_each_outcome(struct backend_conv *conv, const char *name,
     int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err);
 
 /* A line of the mailbox (api_mail.c): tells `fn` when it is for this run. */
@@ -60,7 +59,7 @@ void api_mail_read(struct str line, const char *run, steno_run_mail_fn fn, void 
 
 /* Writes steno_run_info's object for a journal. */
 struct jsonw;
-int api_run_put_info(struct files_conv *conv, const char *name, struct jsonw *w, char at[TIME_TEXT],
-    struct steno_error *err);
+int api_run_put_info(struct backend_conv *conv, const char *name, struct jsonw *w,
+    char at[TIME_TEXT], struct steno_error *err);
 
 #endif

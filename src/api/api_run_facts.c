@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/event.h"
-#include "store/files/artifact.h"
 
 struct dispatched {
         struct str call;
@@ -43,7 +42,7 @@ struct run_facts {
         size_t cap;
 };
 
-void api_run_knowledge_init(struct api_run_knowledge *k, struct files_conv *conv)
+void api_run_knowledge_init(struct api_run_knowledge *k, struct backend_conv *conv)
 {
         *k = (struct api_run_knowledge){.conv = conv};
 }
@@ -59,7 +58,7 @@ void api_run_knowledge_release(struct api_run_knowledge *k)
                 free(f);
         }
         k->runs = NULL;
-        files_conv_release(k->origin);
+        backend_conv_release(k->origin);
         k->origin = NULL;
 }
 
@@ -196,7 +195,7 @@ static int take_event(void *ctx, const struct run_event *e)
 
 /* The conversation that this one was forked from, which has the journals of earlier runs; NULL:
  * there is none, or not any more. */
-static struct files_conv *origin_of(struct api_run_knowledge *k)
+static struct backend_conv *origin_of(struct api_run_knowledge *k)
 {
         char *text = NULL;
         size_t n = 0;
@@ -205,14 +204,14 @@ static struct files_conv *origin_of(struct api_run_knowledge *k)
                 return k->origin;
         k->looked = true;
         json_init(&j);
-        if (files_conv_meta(k->conv, &text, &n, NULL) == 0 &&
+        if (backend_conv_meta(k->conv, &text, &n, NULL) == 0 &&
             json_parse(&j, text, n, NULL, NULL) == 0) {
                 json_ref origin = json_get(&j, 0, "origin");
                 char *project = json_dup_string(&j, json_get(&j, origin, "project"));
                 char *id = json_dup_string(&j, json_get(&j, origin, "conversation"));
                 if (project && id &&
-                    files_conv_open(
-                        files_conv_store(k->conv), str_of(project), str_of(id), &k->origin, NULL))
+                    backend_conv_open(
+                        backend_conv_store(k->conv), str_of(project), str_of(id), &k->origin, NULL))
                         k->origin = NULL;
                 free(project);
                 free(id);
@@ -235,17 +234,17 @@ static struct run_facts *load(struct api_run_knowledge *k, const char *name)
         arena_init(&f->arena);
         f->next = k->runs;
         k->runs = f;
-        struct files_conv *in = k->conv;
-        int rc = run_look(in, name, &state, NULL);
+        struct backend_conv *in = k->conv;
+        int rc = backend_run_look(in, name, &state, NULL);
         if (rc == STENO_ENOTFOUND && (in = origin_of(k)))
-                rc = run_look(in, name, &state, NULL);
+                rc = backend_run_look(in, name, &state, NULL);
         if (rc)
                 return f;
         /* A run that lives in the origin will not write here. */
-        f->held = in == k->conv && !state.finished && !run_is_dead(in, name);
+        f->held = in == k->conv && !state.finished && !backend_run_is_dead(in, name);
         f->finished = state.finished;
-        run_state_release(&state);
-        f->there = run_read(in, name, 0, take_event, f, NULL) == 0;
+        backend_run_state_release(&state);
+        f->there = backend_run_read(in, name, 0, take_event, f, NULL) == 0;
         return f;
 }
 
@@ -278,7 +277,7 @@ static void put_ref(
 {
         struct artifact_info info;
         struct buf b;
-        if (!id.n || artifact_find(k->conv, id, &info, NULL))
+        if (!id.n || backend_artifact_find(k->conv, id, &info, NULL))
                 return;
         buf_init(&b, 4 * KIB);
         struct jsonw w = jsonw_to(&b);
@@ -361,9 +360,9 @@ static int take_outcome(void *ctx, const struct run_event *e)
         return rc;
 }
 
-int api_run_each_outcome(struct files_conv *conv, const char *name,
+int api_run_each_outcome(struct backend_conv *conv, const char *name,
     int (*each)(void *ctx, const struct run_outcome *o), void *ctx, struct steno_error *err)
 {
         struct outcomes w = {each, ctx};
-        return run_read(conv, name, 0, take_outcome, &w, err);
+        return backend_run_read(conv, name, 0, take_outcome, &w, err);
 }

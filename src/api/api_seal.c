@@ -1,9 +1,8 @@
 /*
- * api_seal.c - keys, sealing and proofs (store/files/seal.h).
+ * api_seal.c - keys, sealing and proofs (store/backend_seals.h).
  */
 #include "api/api_store.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/note.h"
-#include "store/files/conv.h"
-#include "store/files/seal.h"
-#include "store/files/seal_log.h"
-#include "store/files/seal_prove.h"
 
 /* ---- keys ---- */
 
@@ -76,40 +71,31 @@ struct sealing {
         struct steno_error *err;
 };
 
-static int seal_one(struct sealing *s, struct files_conv *conv)
+static int seal_one(struct sealing *s, struct backend_conv *conv)
 {
         struct seal_result r;
-        int rc = seal_conv(conv, s->store->seal_key, &r, s->err);
+        int rc = backend_seal(conv, s->store->seal_key, &r, s->err);
         if (rc)
-                return error_prefix(s->err, rc, "%.60s", files_conv_id(conv));
+                return error_prefix(s->err, rc, "%.60s", backend_conv_id(conv));
         s->conversations++;
         s->changed += r.changed;
         s->records += r.added;
         return 0;
 }
 
-static bool is_empty(struct files_conv *conv)
-{
-        struct stat st;
-        const struct fs *fs = conv->store->env->fs;
-        return fs->stat(fs, conv->dir, "messages.jsonl", &st) || st.st_size == 0;
-}
-
-static int seal_each(void *ctx, const char *project, const char *folder, bool link)
+static int seal_each(void *ctx, const char *project, const char *id)
 {
         struct sealing *s = ctx;
-        struct files_conv *conv;
-        if (link)
-                return 0;
+        struct backend_conv *conv;
         if (s->progress && s->progress(s->progress_ctx, "seal", s->conversations, 0))
                 return error_set(s->err, STENO_EINTERRUPTED, "stopped by the caller");
-        int rc = files_conv_open_folder(s->store->files, project, folder, &conv, s->err);
+        int rc = backend_conv_open(s->store->backend, str_of(project), str_of(id), &conv, s->err);
         if (rc == 0) {
-                if (seal_is_fresh(conv))
-                        s->conversations++;
-                else if (!is_empty(conv))
+                enum seal_standing standing = backend_seal_standing(conv);
+                s->conversations += standing == SEAL_FRESH;
+                if (standing == SEAL_DUE)
                         rc = seal_one(s, conv);
-                files_conv_release(conv);
+                backend_conv_release(conv);
         }
         /* One that is damaged, or was removed meanwhile, keeps nobody else from being sealed. */
         if (rc == STENO_ECORRUPT && !s->first.code)
@@ -123,14 +109,14 @@ static int put_checkpoint(struct steno_store *store, struct jsonw *w, struct ste
         struct seal_log log;
         struct note note;
         size_t end;
-        int rc = seal_log_read(store->files, &log, err);
+        int rc = backend_seal_log_read(store->backend, &log, err);
         if (rc)
                 return rc;
-        if (log.notes && seal_last_note(str_span(log.notes, log.notes_n), &note, &end))
+        if (log.notes && note_last(str_span(log.notes, log.notes_n), &note, &end))
                 jsonw_field_str(w, "checkpoint",
                     str_span(note.text.p,
                         (size_t)(note.signatures.p + note.signatures.n - note.text.p)));
-        seal_log_release(&log);
+        backend_seal_log_release(&log);
         return 0;
 }
 
@@ -161,7 +147,7 @@ int steno_seal(struct steno_store *store, const char *project, const char *id,
             .progress = progress,
             .progress_ctx = progress_ctx,
             .err = err ? err : &why};
-        struct files_conv *conv;
+        struct backend_conv *conv;
         struct str p;
         if (!store->seal_key)
                 return error_set(s.err, STENO_EDENIED, "there is no key to seal with");
@@ -169,16 +155,16 @@ int steno_seal(struct steno_store *store, const char *project, const char *id,
         if (rc)
                 return rc;
         if (id) {
-                rc = files_conv_open(store->files, p, str_of(id), &conv, s.err);
+                rc = backend_conv_open(store->backend, p, str_of(id), &conv, s.err);
                 if (rc == 0) {
                         rc = seal_one(&s, conv);
-                        files_conv_release(conv);
+                        backend_conv_release(conv);
                 }
         } else {
-                rc = files_each_conv(store->files, seal_each, &s, s.err);
+                rc = backend_each_conv(store->backend, NULL, seal_each, &s, s.err);
         }
         if (rc == 0)
-                rc = seal_log_sign(store->files, store->seal_key, s.err);
+                rc = backend_seal_log_sign(store->backend, store->seal_key, s.err);
         if (rc == 0 && s.first.code) {
                 *s.err = s.first;
                 rc = s.first.code;
@@ -186,15 +172,13 @@ int steno_seal(struct steno_store *store, const char *project, const char *id,
         return rc == 0 && report ? report_seal(&s, report) : rc;
 }
 
-int api_seal_sign(struct steno_store *store, struct files_conv *conv, struct steno_error *err)
+int api_seal_sign(struct steno_store *store, struct backend_conv *conv, struct steno_error *err)
 {
         struct seal_result r;
-        struct stat st;
-        const struct fs *fs = store->env->fs;
-        if (!store->seal_key || fs->stat(fs, files_root(store->files), "seal/log.jsonl", &st))
+        if (!store->seal_key || !backend_seal_has_log(store->backend))
                 return 0;
-        int rc = conv && seal_size(conv) ? seal_conv(conv, store->seal_key, &r, err) : 0;
-        return rc ? rc : seal_log_sign(store->files, store->seal_key, err);
+        int rc = conv && backend_seal_size(conv) ? backend_seal(conv, store->seal_key, &r, err) : 0;
+        return rc ? rc : backend_seal_log_sign(store->backend, store->seal_key, err);
 }
 
 /* ---- one record ---- */
@@ -203,7 +187,7 @@ int steno_prove(struct steno_conv *conv, uint64_t seq, char **json, struct steno
 {
         struct buf b;
         buf_init(&b, 0);
-        int rc = seal_prove(conv->files, seq, &b, err);
+        int rc = backend_seal_prove(conv->backend, seq, &b, err);
         char *text = rc ? NULL : buf_take(&b, NULL);
         buf_release(&b);
         if (!text)
@@ -217,7 +201,7 @@ int steno_prove_check(const char *json, size_t n, const char *key, struct steno_
         struct note_key k;
         int rc = note_key_read(str_of(key), &k, err);
         if (rc == 0) {
-                rc = seal_prove_check(str_span(json, n), &k, err);
+                rc = backend_seal_prove_check(str_span(json, n), &k, err);
                 note_key_wipe(&k);
         }
         return rc;
@@ -232,10 +216,10 @@ int steno_seal_state(struct steno_conv *conv, char **json, struct steno_error *e
         struct buf b;
         int rc = steno_conv_last_seq(conv, &last, err);
         if (rc == 0)
-                rc = seal_read_notes(conv->files, &notes, &n, err);
+                rc = backend_seal_notes(conv->backend, &notes, &n, err);
         if (rc)
                 return rc;
-        bool sealed = notes && seal_last_note(str_span(notes, n), &note, &end);
+        bool sealed = notes && note_last(str_span(notes, n), &note, &end);
         buf_init(&b, 0);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);

@@ -17,9 +17,7 @@
 #include "base/limits.h"
 #include "base/words.h"
 #include "output/grep_engine.h"
-#include "store/files/artifact.h"
-#include "store/files/conv.h"
-#include "store/search/search.h"
+#include "store/backend.h"
 
 #define LIMIT_DEFAULT 20
 #define LIMIT_MAX 200
@@ -412,14 +410,15 @@ static int read_block(struct answer *a, const struct search_hit *h, struct looke
         }
         struct artifact_info info;
         uint64_t size;
-        int fd;
-        if (artifact_find(a->conv->files, str_of(h->ref), &info, NULL) ||
-            info.state != ARTIFACT_CLOSED || artifact_open(a->conv->files, &info, &fd, &size, NULL))
+        struct backend_reader *reader;
+        if (backend_artifact_find(a->conv->backend, str_of(h->ref), &info, NULL) ||
+            info.state != ARTIFACT_CLOSED ||
+            backend_artifact_open(a->conv->backend, &info, &reader, &size, NULL))
                 return 0;
         buf_clear(b);
         char *p = buf_reserve(b, (size_t)h->len + 1);
-        ssize_t got = p ? fs_pread_all(a->store->env->fs, fd, p, (size_t)h->len, (off_t)h->at) : -1;
-        a->store->env->fs->close(a->store->env->fs, fd);
+        ssize_t got = p ? backend_reader_read(reader, h->at, p, (size_t)h->len, NULL) : -1;
+        backend_reader_close(reader);
         if (got <= 0)
                 return 0;
         b->n = (size_t)got;
@@ -607,7 +606,7 @@ static int read_cursor(const char *cursor, bool *outputs, uint64_t *below, struc
         return 0;
 }
 
-static int ask_all(struct answer *a, struct search *search, bool *outputs, uint64_t below)
+static int ask_all(struct answer *a, bool *outputs, uint64_t below)
 {
         struct query *q = a->q;
         int rc = 0;
@@ -615,7 +614,7 @@ static int ask_all(struct answer *a, struct search *search, bool *outputs, uint6
         for (;;) {
                 q->ask.outputs = *outputs;
                 q->ask.below = below;
-                rc = search_each(search, &q->ask, take_hit, a, a->err);
+                rc = backend_search_each(a->store->backend, &q->ask, take_hit, a, a->err);
                 if (rc || *outputs)
                         break;
                 *outputs = true;
@@ -674,7 +673,6 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         struct steno_error why = {0};
         struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
         struct answer a = {.store = store, .q = &q, .err = &why};
-        struct search *search;
         uint64_t below, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
         bool outputs = false;
         int rc = optstruct_check(opt, sizeof *opt, err);
@@ -697,11 +695,9 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
                 rc = read_cursor(cursor, &outputs, &below, &why);
         if (rc == 0 && ms >= 0)
                 rc = steno_search_index(store, ms ? ms : CATCH_UP_MS, &missing, &why);
-        if (rc == 0)
-                rc = api_store_search(store, &search, &why);
         a.deadline = time_monotonic_ms() + EXPRESSION_MS;
         if (rc == 0)
-                rc = ask_all(&a, search, &outputs, below);
+                rc = ask_all(&a, &outputs, below);
         if (rc == 0)
                 rc = write_answer(&a, outputs, missing, json);
         release(&q, &a);

@@ -18,9 +18,7 @@
 #include "base/words.h"
 #include "format/format.h"
 #include "model/token.h"
-#include "store/files/artifact.h"
-#include "store/files/conv.h"
-#include "store/search/search.h"
+#include "store/backend.h"
 
 #define PIECE_BYTES (2 * MIB) /* of text in one transaction */
 
@@ -155,7 +153,6 @@ int api_search_each_ref(
 
 struct indexing {
         struct steno_store *store;
-        struct search *search;
         struct steno_conv *conv;
         struct api_search_text text;
         struct buf words;
@@ -216,7 +213,7 @@ static int add_blocks(struct indexing *x, struct str text, uint64_t base)
                 x->block.len = n;
                 x->block.words = buf_str(&x->words);
                 if (x->words.n)
-                        rc = search_add(x->search, &x->block, x->err);
+                        rc = backend_search_add(x->store->backend, &x->block, x->err);
                 x->bytes += n;
                 if (at + n == text.n)
                         break;
@@ -226,9 +223,8 @@ static int add_blocks(struct indexing *x, struct str text, uint64_t base)
 }
 
 /* Bytes [from, to) of an output. */
-static int add_range(struct indexing *x, int fd, uint64_t from, uint64_t to)
+static int add_range(struct indexing *x, struct backend_reader *reader, uint64_t from, uint64_t to)
 {
-        const struct fs *fs = x->store->env->fs;
         struct buf b;
         int rc = 0;
         buf_init(&b, 0);
@@ -237,7 +233,7 @@ static int add_range(struct indexing *x, int fd, uint64_t from, uint64_t to)
                     to - from < 16 * SEARCH_BLOCK ? (size_t)(to - from) : 16 * SEARCH_BLOCK;
                 buf_clear(&b);
                 char *p = buf_reserve(&b, want);
-                ssize_t got = p ? fs_pread_all(fs, fd, p, want, (off_t)from) : -1;
+                ssize_t got = p ? backend_reader_read(reader, from, p, want, NULL) : -1;
                 if (got <= 0)
                         break;
                 rc = add_blocks(x, str_span(p, (size_t)got), from);
@@ -256,18 +252,19 @@ static int add_output(void *ctx, struct str ref)
         struct indexing *x = ctx;
         struct artifact_info info;
         uint64_t size;
-        int fd = -1;
-        if (artifact_find(x->conv->files, ref, &info, NULL) || info.state != ARTIFACT_CLOSED ||
+        struct backend_reader *reader;
+        if (backend_artifact_find(x->conv->backend, ref, &info, NULL) ||
+            info.state != ARTIFACT_CLOSED ||
             strcmp(info.name + (strlen(info.name) > 4 ? strlen(info.name) - 4 : 0), ".bin") == 0 ||
-            artifact_open(x->conv->files, &info, &fd, &size, NULL))
+            backend_artifact_open(x->conv->backend, &info, &reader, &size, NULL))
                 return 0;
         x->block.ref = ref;
         uint64_t head = size < API_SEARCH_OUTPUT_MAX ? size : API_SEARCH_OUTPUT_MAX;
         uint64_t tail = size > 2 * API_SEARCH_OUTPUT_MAX ? size - API_SEARCH_OUTPUT_MAX : head;
-        int rc = add_range(x, fd, 0, head);
+        int rc = add_range(x, reader, 0, head);
         if (rc == 0)
-                rc = add_range(x, fd, tail, size);
-        x->store->env->fs->close(x->store->env->fs, fd);
+                rc = add_range(x, reader, tail, size);
+        backend_reader_close(reader);
         x->block.ref = STR("");
         return rc;
 }
@@ -325,64 +322,50 @@ static void learn_model(struct indexing *x)
         steno_free(meta);
 }
 
-static uint64_t log_inode(struct indexing *x)
-{
-        const struct fs *fs = x->store->env->fs;
-        struct stat st;
-        return fs->stat(fs, files_conv_dir(x->conv->files), "messages.jsonl", &st) == 0
-                   ? (uint64_t)st.st_ino
-                   : 0;
-}
-
 /* One transaction. 1: there is more; 0: it is done; or an error. */
-static int index_piece(struct indexing *x, const char *project_folder, const char *folder)
+static int index_piece(struct indexing *x)
 {
+        struct backend_store *backend = x->store->backend;
+        struct backend_conv *conv = x->conv->backend;
         uint64_t last = 0, seq = 0;
-        int rc = search_lock(x->search, false, x->err);
+        int rc = backend_search_lock(backend, false, x->err);
         if (rc)
                 return rc;
-        uint64_t log = log_inode(x);
-        struct search_conv conv = {.project_folder = project_folder,
-            .folder = folder,
-            .project = steno_conv_project(x->conv),
-            .id = steno_conv_id(x->conv),
-            .log = log};
+        uint64_t generation = backend_generation(conv);
         rc = steno_conv_last_seq(x->conv, &last, x->err);
         if (rc == 0)
-                rc = search_progress(x->search, project_folder, folder, log, &seq, x->err);
+                rc = backend_search_progress(conv, generation, &seq, x->err);
         if (rc == 0 && seq < last) {
                 x->bytes = 0;
                 x->seq = seq;
-                rc = search_begin(x->search, &conv, x->err);
+                rc = backend_search_begin(conv, generation, x->err);
                 if (rc == 0)
                         rc = steno_read(x->conv, seq, 0, add_record, x, x->err);
                 bool more = rc == 1;
                 if (rc == 0)
                         x->seq = last > x->seq ? last : x->seq;
                 if (rc >= 0)
-                        rc = search_commit(x->search, x->seq, x->err);
+                        rc = backend_search_commit(backend, x->seq, x->err);
                 if (rc == 0)
                         rc = more;
         }
-        search_unlock(x->search);
+        backend_search_unlock(backend);
         return rc;
 }
 
 struct behind {
-        char *project_folder;
-        char *folder;
+        char *project;
+        char *id;
 };
 
 struct survey {
         struct steno_store *store;
-        struct search *search;
         struct behind *list;
         size_t count;
         size_t cap;
         /* what is indexed: an open table by hash of the name */
         struct seen {
                 uint64_t name;
-                uint64_t log;
                 uint64_t last;
         } * seen;
         size_t seen_count;
@@ -391,11 +374,9 @@ struct survey {
         struct steno_error *err;
 };
 
-static uint64_t name_hash(const char *project_folder, const char *folder)
+static uint64_t name_hash(const char *project, const char *id)
 {
-        return (hash_64(project_folder, strlen(project_folder)) * 31 +
-                   hash_64(folder, strlen(folder))) |
-               1;
+        return (hash_64(project, strlen(project)) * 31 + hash_64(id, strlen(id))) | 1;
 }
 
 static struct seen *seen_slot(struct survey *v, uint64_t name)
@@ -407,9 +388,10 @@ static struct seen *seen_slot(struct survey *v, uint64_t name)
 }
 
 static int note_seen(
-    void *ctx, const char *project_folder, const char *folder, uint64_t log, uint64_t last)
+    void *ctx, const char *project, const char *id, uint64_t generation, uint64_t last)
 {
         struct survey *v = ctx;
+        (void)generation;
         if (v->seen_count * 2 >= v->seen_cap) {
                 struct survey old = *v;
                 v->seen_cap = old.seen_cap ? old.seen_cap * 2 : 1024;
@@ -423,18 +405,18 @@ static int note_seen(
                                 *seen_slot(v, old.seen[i].name) = old.seen[i];
                 free(old.seen);
         }
-        uint64_t name = name_hash(project_folder, folder);
+        uint64_t name = name_hash(project, id);
         struct seen *s = seen_slot(v, name);
         v->seen_count += !s->name;
         if (!s->name || last > s->last)
-                *s = (struct seen){name, log, last};
+                *s = (struct seen){name, last};
         return 0;
 }
 
-static int note_behind(void *ctx, const struct index_row *row)
+static int note_behind(void *ctx, const struct backend_listed *row)
 {
         struct survey *v = ctx;
-        uint64_t name = name_hash(row->project_folder, row->folder);
+        uint64_t name = name_hash(row->project, row->id);
         struct seen *s = v->seen_cap ? seen_slot(v, name) : NULL;
         if (!row->last_seq || (s && s->name && s->last >= row->last_seq))
                 return 0;
@@ -446,16 +428,16 @@ static int note_behind(void *ctx, const struct index_row *row)
                 v->list = list;
                 v->cap = cap;
         }
-        struct behind b = {strdup(row->project_folder), strdup(row->folder)};
+        struct behind b = {strdup(row->project), strdup(row->id)};
         v->list[v->count++] = b;
-        return b.project_folder && b.folder ? 0 : error_nomem(v->err);
+        return b.project && b.id ? 0 : error_nomem(v->err);
 }
 
 static void survey_release(struct survey *v)
 {
         for (size_t i = 0; i < v->count; i++) {
-                free(v->list[i].project_folder);
-                free(v->list[i].folder);
+                free(v->list[i].project);
+                free(v->list[i].id);
         }
         free(v->list);
         free(v->seen);
@@ -463,30 +445,30 @@ static void survey_release(struct survey *v)
 
 static int survey(struct survey *v)
 {
-        struct index *index;
-        int rc = api_store_index(v->store, &index, v->err);
+        struct backend_store *backend = v->store->backend;
+        int rc = api_store_catch_up(v->store, v->err);
         if (rc == 0)
-                rc = search_lock(v->search, false, v->err);
+                rc = backend_search_lock(backend, false, v->err);
         if (rc)
                 return rc;
-        rc = search_each_conv(v->search, note_seen, v, v->err);
-        search_unlock(v->search);
-        return rc ? rc : index_each(index, note_behind, v, v->err);
+        rc = backend_search_each_conv(backend, note_seen, v, v->err);
+        backend_search_unlock(backend);
+        return rc ? rc : backend_list_each(backend, note_behind, v, v->err);
 }
 
 static int index_conv(struct indexing *x, const struct behind *b)
 {
-        struct files_conv *files;
+        struct backend_conv *backend;
         int rc =
-            files_conv_open_folder(x->store->files, b->project_folder, b->folder, &files, NULL);
+            backend_conv_open(x->store->backend, str_of(b->project), str_of(b->id), &backend, NULL);
         if (rc)
                 return 0; /* it is gone, or cannot be read: nothing to find there */
-        rc = api_conv_wrap(x->store, files, &x->conv, x->err);
+        rc = api_conv_wrap(x->store, backend, &x->conv, x->err);
         if (rc)
                 return rc;
         learn_model(x);
         do
-                rc = index_piece(x, b->project_folder, b->folder);
+                rc = index_piece(x);
         while (rc == 1 && time_monotonic_ms() < x->deadline);
         steno_conv_close(x->conv);
         x->conv = NULL;
@@ -502,10 +484,7 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         x.deadline = time_monotonic_ms() + (ms > 0 ? ms : 0);
         buf_init(&x.text.text, 0);
         buf_init(&x.words, 0);
-        int rc = api_store_search(store, &v.search, &why);
-        x.search = v.search;
-        if (rc == 0)
-                rc = survey(&v);
+        int rc = survey(&v);
         for (size_t i = 0; i < v.count; i++) {
                 int done =
                     rc == 0 && time_monotonic_ms() < x.deadline ? index_conv(&x, &v.list[i]) : 1;
@@ -520,7 +499,7 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         if (rc == STENO_ETIMEOUT || rc == STENO_EDENIED)
                 rc = 0;
         if (rc == STENO_ECORRUPT)
-                rc = search_discard(v.search, &why);
+                rc = backend_search_discard(store->backend, &why);
         if (rc && err)
                 *err = why;
         if (rc == 0)

@@ -7,15 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
-#include "base/file_url.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/note.h"
 #include "output/policy.h"
-#include "store/search/search.h"
 
 const char *steno_version(void)
 {
@@ -34,46 +31,6 @@ const char *steno_code_name(int code)
             "timeout", "interrupted", "unsupported"};
         size_t i = (size_t)-code;
         return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
-}
-
-/* "sqlite:x" and "s3://x" begin with the name of a kind, "./sqlite:x" and "c:x" do not. */
-static size_t scheme_length(const char *url)
-{
-        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-        size_t n = strspn(url, LETTERS);
-        while (n > 0 && url[n] && (strchr(LETTERS, url[n]) || strchr("0123456789+-.", url[n])))
-                n++;
-        return n >= 2 && url[n] == ':' ? n : 0;
-}
-
-static int refuse_scheme(const char *url, size_t n, struct steno_error *err)
-{
-        if (strncasecmp(url, "postgres", 8) == 0)
-                return error_set(err, STENO_EUNSUPPORTED,
-                    "\"%.60s\": PostgreSQL is not built in yet; a store is a path or a file: URL",
-                    url);
-        return error_set(err, STENO_EUNSUPPORTED,
-            "\"%.60s\": there is no kind of store \"%.*s\"; a store is a path or a file: URL (and "
-            "a path can begin with ./)",
-            url, (int)(n > 40 ? 40 : n), url);
-}
-
-/* The path that a path or file: URL names; owned by the caller. */
-static int path_of(const char *url, char **out, struct steno_error *err)
-{
-        char *path = NULL;
-        if (!url || !*url)
-                return error_set(err, STENO_EINVAL, "no store was named");
-        if (!file_url_is(url) && scheme_length(url))
-                return refuse_scheme(url, scheme_length(url), err);
-        int rc = file_url_path(url, &path, err);
-        if (rc == 0 && !*path)
-                rc = error_set(err, STENO_EINVAL, "no store was named");
-        if (rc)
-                free(path);
-        else
-                *out = path;
-        return rc;
 }
 
 /* ---- settings ---- */
@@ -151,7 +108,7 @@ static int load_settings(struct steno_store *store, bool repair, struct steno_er
         struct store_settings s = {.profile = "default"};
         struct steno_error why = {0};
         char *json = NULL;
-        int rc = files_settings(store->files, &json, &why);
+        int rc = backend_settings(store->backend, &json, &why);
         store->settings = s;
         if (rc == 0)
                 rc = apply_settings(json, strlen(json), &s, &why);
@@ -192,7 +149,7 @@ int steno_init(const char *url, const char *settings_json, struct steno_error *e
                 rc = buf_check(&out, err);
         }
         if (rc == 0)
-                rc = files_set_settings(store->files, out.p, out.n, err);
+                rc = backend_set_settings(store->backend, out.p, out.n, err);
         buf_release(&out);
         steno_close(store);
         return rc;
@@ -226,24 +183,18 @@ static int take_key(struct steno_store *store, const char *text, struct steno_er
         return rc;
 }
 
-int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
-    struct steno_store **out, struct steno_error *err)
+int api_store_open_on(const struct steno_backend *kind, const struct env *env, const char *where,
+    const struct steno_open_options *opt, struct steno_store **out, struct steno_error *err)
 {
-        char *path = NULL;
         uint32_t flags = OPTION(opt, struct steno_open_options, flags, 0);
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)
                 return rc;
         if (flags & ~(uint32_t)(STENO_OPEN_EXISTING | STENO_OPEN_REPAIR))
                 return error_set(err, STENO_EINVAL, "there is no flag of open in 0x%x", flags);
-        rc = path_of(url, &path, err);
-        if (rc)
-                return rc;
         struct steno_store *store = calloc(1, sizeof *store);
-        if (!store) {
-                free(path);
+        if (!store)
                 return error_nomem(err);
-        }
         store->refs = 1;
         store->env = env;
         store->progress = OPTION(opt, struct steno_open_options, progress, NULL);
@@ -253,8 +204,7 @@ int api_store_open_in(const struct env *env, const char *url, const struct steno
         pthread_mutex_init(&store->mutex, NULL);
         rc = take_key(store, OPTION(opt, struct steno_open_options, seal_key, NULL), err);
         if (rc == 0)
-                rc = files_open(env, path, flags, &store->files, err);
-        free(path);
+                rc = kind->open(env, where, flags, &store->backend, err);
         if (rc == 0)
                 rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
         if (rc) {
@@ -263,6 +213,20 @@ int api_store_open_in(const struct env *env, const char *url, const struct steno
         }
         *out = store;
         return 0;
+}
+
+int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
+    struct steno_store **out, struct steno_error *err)
+{
+        const struct steno_backend *kind;
+        char *where = NULL;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc == 0)
+                rc = backend_find(url, &kind, &where, err);
+        if (rc == 0)
+                rc = api_store_open_on(kind, env, where, opt, out, err);
+        free(where);
+        return rc;
 }
 
 int steno_open(const char *url, const struct steno_open_options *opt, struct steno_store **out,
@@ -280,11 +244,7 @@ void api_store_release(struct steno_store *store)
 {
         if (__atomic_sub_fetch(&store->refs, 1, __ATOMIC_ACQ_REL) > 0)
                 return;
-        if (store->files && files_is_ours(store->files)) { /* no SQLite behind a fork */
-                index_close(store->index);
-                search_close(store->search);
-        }
-        files_close(store->files);
+        backend_close(store->backend);
         pthread_mutex_destroy(&store->mutex);
         if (store->seal_key)
                 note_key_wipe(store->seal_key);
@@ -296,7 +256,7 @@ void steno_close(struct steno_store *store)
 {
         if (!store)
                 return;
-        if (store->files && !files_is_ours(store->files)) {
+        if (store->backend && !backend_is_ours(store->backend)) {
                 api_store_release(store);
                 return;
         }
@@ -305,14 +265,14 @@ void steno_close(struct steno_store *store)
         store->progress = NULL;
         __atomic_store_n(&store->warning, NULL, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&store->mutex);
-        if (store->files)
-                files_sync(store->files);
+        if (store->backend)
+                backend_sync(store->backend);
         api_store_release(store);
 }
 
 uint64_t steno_quarantined(const struct steno_store *store)
 {
-        return store ? files_quarantined(store->files) : 0;
+        return store ? backend_quarantined(store->backend) : 0;
 }
 
 void api_store_warn(struct steno_store *store, const char *fmt, ...)
@@ -328,16 +288,12 @@ void api_store_warn(struct steno_store *store, const char *fmt, ...)
         warning(store->warning_ctx, what);
 }
 
-int api_store_index(struct steno_store *store, struct index **out, struct steno_error *err)
+int api_store_catch_up(struct steno_store *store, struct steno_error *err)
 {
         uint64_t unreadable = 0;
         pthread_mutex_lock(&store->mutex);
-        int rc = 0;
-        if (!store->index)
-                rc = index_open(store->files, &store->index, err);
-        if (rc == 0)
-                rc = index_catch_up(
-                    store->index, store->progress, store->progress_ctx, &unreadable, err);
+        int rc = backend_catch_up(
+            store->backend, store->progress, store->progress_ctx, &unreadable, err);
         bool more = rc == 0 && unreadable > store->unreadable;
         if (rc == 0)
                 store->unreadable = unreadable;
@@ -345,32 +301,7 @@ int api_store_index(struct steno_store *store, struct index **out, struct steno_
         if (more)
                 api_store_warn(store, "%llu conversation%s cannot be read; steno check says why",
                     (unsigned long long)unreadable, unreadable == 1 ? "" : "s");
-        if (rc == 0)
-                *out = store->index;
         return rc;
-}
-
-int api_store_search(struct steno_store *store, struct search **out, struct steno_error *err)
-{
-        int rc = 0;
-        pthread_mutex_lock(&store->mutex);
-        if (!store->search)
-                rc = search_open(store->files, &store->search, err);
-        pthread_mutex_unlock(&store->mutex);
-        if (rc == 0)
-                *out = store->search;
-        return rc;
-}
-
-int api_store_forget_words(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err)
-{
-        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
-        struct search *search;
-        if (id_file_name(str_of(project), project_folder) || id_file_name(str_of(id), folder))
-                return error_nomem(err);
-        int rc = api_store_search(store, &search, err);
-        return rc ? rc : search_forget(search, project_folder, folder, err);
 }
 
 int api_store_project(const char *project, struct str *out, struct steno_error *err)

@@ -9,8 +9,7 @@
 #include "base/env.h"
 #include "base/optstruct.h"
 #include "steno.h"
-#include "store/files/files.h"
-#include "store/index/index.h"
+#include "store/backend.h"
 
 /* Settings of a store (store.json). */
 struct store_settings {
@@ -24,10 +23,8 @@ struct note_key;
 struct steno_store {
         unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
         const struct env *env;
-        struct files_store *files;
-        struct index *index;   /* opened when first needed, under `mutex` */
-        struct search *search; /* likewise */
-        uint64_t unindexed;    /* conversations that the last catch-up left; atomic */
+        struct backend_store *backend;
+        uint64_t unindexed; /* conversations that the last catch-up left; atomic */
         pthread_mutex_t mutex;
         struct store_settings settings;
         char settings_problem[240]; /* why they are the defaults; "": they are what was set */
@@ -42,7 +39,7 @@ struct steno_store {
 struct steno_conv {
         unsigned refs; /* the caller's, and those of outputs that are being written; atomic */
         struct steno_store *store;
-        struct files_conv *files;
+        struct backend_conv *backend;
 };
 
 /* What is open keeps what it came from, so that callers close in any order. */
@@ -50,31 +47,27 @@ void api_store_hold(struct steno_store *store);
 void api_store_release(struct steno_store *store);
 void api_conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
 
-/* A handle that takes over a reference to `files`, also when it fails. */
-int api_conv_wrap(struct steno_store *store, struct files_conv *files, struct steno_conv **out,
+/* A handle that takes over a reference to `backend`, also when it fails. */
+int api_conv_wrap(struct steno_store *store, struct backend_conv *backend, struct steno_conv **out,
     struct steno_error *err);
 
-/* steno_open with a world of one's own: for tests. */
+/* steno_open with a world of one's own, and with a kind of store of one's own: for tests. */
 int api_store_open_in(const struct env *env, const char *url, const struct steno_open_options *opt,
     struct steno_store **out, struct steno_error *err);
 
+int api_store_open_on(const struct steno_backend *kind, const struct env *env, const char *where,
+    const struct steno_open_options *opt, struct steno_store **out, struct steno_error *err);
+
 /* Signs what a purge or a removal has entered in the log of seals, where the store has a key; and
  * seals the conversation that was purged (NULL: none) first. */
-int api_seal_sign(struct steno_store *store, struct files_conv *conv, struct steno_error *err);
+int api_seal_sign(struct steno_store *store, struct backend_conv *conv, struct steno_error *err);
 
 /* Tells whoever opened the store. */
 void api_store_warn(struct steno_store *store, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The index, caught up. Under no lock of the caller's. */
-int api_store_index(struct steno_store *store, struct index **out, struct steno_error *err);
-
-/* The index of words (store/search), as it is. Under no lock of the caller's. */
-struct search;
-int api_store_search(struct steno_store *store, struct search **out, struct steno_error *err);
-/* No word of a conversation that is being purged may stay in it. */
-int api_store_forget_words(
-    struct steno_store *store, const char *project, const char *id, struct steno_error *err);
+/* Brings the list up to date, and warns of what cannot be read. */
+int api_store_catch_up(struct steno_store *store, struct steno_error *err);
 
 /* "default" for NULL; refused when it is not legal. */
 int api_store_project(const char *project, struct str *out, struct steno_error *err);

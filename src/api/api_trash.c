@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "store/files/trash.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
@@ -19,17 +18,17 @@ int steno_remove(struct steno_store *store, const char *project, const char *id,
         char name[TRASH_NAME];
         char *answer = NULL;
         struct str p;
-        struct files_conv *conv;
+        struct backend_conv *conv;
         int rc = api_store_project(project, &p, err);
         if (rc == 0)
-                rc = files_conv_open(store->files, p, str_of(id), &conv, err);
+                rc = backend_conv_open(store->backend, p, str_of(id), &conv, err);
         if (rc)
                 return rc;
         if (trash_id && !(answer = malloc(sizeof name)))
                 rc = error_nomem(err);
         if (rc == 0)
-                rc = trash_put(conv, name, err);
-        files_conv_release(conv);
+                rc = backend_trash_put(conv, name, err);
+        backend_conv_release(conv);
         if (rc) {
                 free(answer);
                 return rc;
@@ -45,7 +44,7 @@ int steno_trash_list(struct steno_store *store, char **json, struct steno_error 
 {
         struct trash_list list;
         struct buf b;
-        int rc = trash_list_read(store->files, true, &list, err);
+        int rc = backend_trash_list(store->backend, true, &list, err);
         if (rc)
                 return rc;
         buf_init(&b, 0);
@@ -66,7 +65,7 @@ int steno_trash_list(struct steno_store *store, char **json, struct steno_error 
         jsonw_object_end(&w);
         char *text = buf_take(&b, NULL);
         buf_release(&b);
-        trash_list_release(&list);
+        backend_trash_list_release(&list);
         if (!text)
                 return error_nomem(err);
         *json = text;
@@ -83,18 +82,18 @@ int steno_trash_restore(struct steno_store *store, const char *project, const ch
         if (rc == 0 && as)
                 rc = api_conv_check_id(str_of(as), err);
         if (rc == 0)
-                rc = trash_list_read(store->files, false, &list, err);
+                rc = backend_trash_list(store->backend, false, &list, err);
         if (rc)
                 return rc;
-        if (trash_find(&list, p, id) == 0) {
+        if (backend_trash_find(&list, p, id) == 0) {
                 rc = error_set(
                     err, STENO_ENOTFOUND, "conversation \"%.100s\" is not in the trash", id);
         } else {
                 while (!list.items[i].found)
                         i++;
-                rc = trash_put_back(store->files, &list.items[i], as, err);
+                rc = backend_trash_put_back(store->backend, &list.items[i], as, err);
         }
-        trash_list_release(&list);
+        backend_trash_list_release(&list);
         return rc;
 }
 
@@ -104,9 +103,9 @@ int steno_trash_empty(
         struct trash_list list;
         uint64_t gone = 0;
         int64_t before = store->env->now(store->env) - (int64_t)days * DAY_MS;
-        int rc = trash_sweep(store->files, err);
+        int rc = backend_trash_sweep(store->backend, err);
         if (rc == 0)
-                rc = trash_list_read(store->files, false, &list, err);
+                rc = backend_trash_list(store->backend, false, &list, err);
         if (rc)
                 return rc;
         for (size_t i = 0; rc == 0 && i < list.count; i++) {
@@ -116,15 +115,15 @@ int steno_trash_empty(
                 if (days &&
                     (!time_parse(it->deleted_at, strlen(it->deleted_at), &at) || at >= before))
                         continue;
-                rc = trash_destroy(store->files, it, err);
+                rc = backend_trash_destroy(store->backend, it, err);
                 if (rc == 0)
-                        rc = api_store_forget_words(store, it->project, it->id, err);
+                        rc = backend_search_forget(store->backend, it->project, it->id, err);
                 if (rc == 0)
                         gone++;
                 else if (rc == STENO_ENOTFOUND)
                         rc = 0;
         }
-        trash_list_release(&list);
+        backend_trash_list_release(&list);
         if (rc == 0 && gone)
                 rc = api_seal_sign(store, NULL, err);
         if (rc == 0 && count)

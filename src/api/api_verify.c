@@ -1,5 +1,5 @@
 /*
- * api_verify.c - a store held against its seals (store/files/seal_verify.h): the log, every
+ * api_verify.c - a store held against its seals (store/backend_seals.h): the log, every
  * conversation that was sealed, and those that the log knows and the store does not.
  */
 #include "api/api_store.h"
@@ -10,9 +10,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "store/files/conv.h"
-#include "store/files/seal_verify.h"
-#include "store/files/trash.h"
 
 struct verifying {
         struct steno_store *store;
@@ -84,52 +81,48 @@ static int remember(struct verifying *v, const char *name)
         return 0;
 }
 
-static int verify_conv(struct verifying *v, struct files_conv *conv, bool wanted)
+static int verify_conv(struct verifying *v, struct backend_conv *conv, bool wanted)
 {
         char name[SEAL_CONV];
         struct seal_finding f = {.kind = "seal"};
-        const struct fs *fs = v->store->env->fs;
-        v->project = files_conv_project(conv);
-        v->id = files_conv_id(conv);
-        int sys = seal_name_at(fs, files_conv_dir(conv), str_of(v->project), str_of(v->id), name);
-        int rc = sys ? error_sys(v->err, sys, "reading meta.json") : 0;
+        v->project = backend_conv_project(conv);
+        v->id = backend_conv_id(conv);
+        int rc = backend_seal_name(conv, name, v->err);
         if (rc == 0 && name[0])
                 rc = remember(v, name);
-        if (rc == 0 && wanted && seal_is_known(conv, name, &v->log)) {
+        if (rc == 0 && wanted && backend_seal_is_known(conv, name, &v->log)) {
                 v->conversations++;
                 if (!name[0])
-                        rc = seal_verify_tell(
+                        rc = backend_seal_tell(
                             &v->check, f, "meta.json has lost its uid, which the seal is about");
                 if (rc == 0)
-                        rc = seal_verify(conv, name, &v->check, v->err);
+                        rc = backend_seal_verify(conv, name, &v->check, v->err);
         }
         v->project = v->id = NULL;
         return rc;
 }
 
-static int verify_each(void *ctx, const char *project, const char *folder, bool link)
+static int verify_each(void *ctx, const char *project, const char *id)
 {
         struct verifying *v = ctx;
-        struct files_conv *conv;
-        (void)link;
+        struct backend_conv *conv;
         if (v->progress && v->progress(v->progress_ctx, "verify", v->conversations, 0))
                 return stopped(v);
-        int rc = files_conv_open_folder(v->store->files, project, folder, &conv, NULL);
+        int rc = backend_conv_open(v->store->backend, str_of(project), str_of(id), &conv, NULL);
         if (rc)
                 return rc == STENO_ENOMEM ? error_nomem(v->err) : 0; /* then it has vanished */
         rc = verify_conv(v, conv, true);
-        files_conv_release(conv);
+        backend_conv_release(conv);
         return rc == STENO_ENOTFOUND ? 0 : rc;
 }
 
 static int verify_trash(struct verifying *v)
 {
         struct trash_list list;
-        int rc = trash_list_read(v->store->files, false, &list, v->err);
+        int rc = backend_trash_list(v->store->backend, false, &list, v->err);
         for (size_t i = 0; rc == 0 && i < list.count; i++) {
-                struct files_conv *conv;
-                rc = files_conv_open_trashed(v->store->files, list.items[i].name,
-                    str_of(list.items[i].project), str_of(list.items[i].id), &conv, NULL);
+                struct backend_conv *conv;
+                rc = backend_trash_open(v->store->backend, &list.items[i], &conv, NULL);
                 if (rc) {
                         rc = rc == STENO_ENOMEM ? error_nomem(v->err) : 0;
                         continue;
@@ -137,9 +130,9 @@ static int verify_trash(struct verifying *v)
                 v->trashed = true;
                 rc = verify_conv(v, conv, true);
                 v->trashed = false;
-                files_conv_release(conv);
+                backend_conv_release(conv);
         }
-        trash_list_release(&list);
+        backend_trash_list_release(&list);
         return rc;
 }
 
@@ -168,9 +161,9 @@ static int tell_vanished(struct verifying *v)
                         continue;
                 struct buf name;
                 buf_init(&name, 0);
-                seal_log_call(v->store->files, e->conv, &name);
+                backend_seal_log_call(v->store->backend, e->conv, &name);
                 rc = name.failed ? error_nomem(v->err)
-                                 : seal_verify_tell(&v->check, f,
+                                 : backend_seal_tell(&v->check, f,
                                        "a sealed conversation is not there any more, and nobody "
                                        "removed it: %.*s",
                                        (int)(name.n > 200 ? 200 : name.n), name.p);
@@ -181,34 +174,34 @@ static int tell_vanished(struct verifying *v)
 
 static int verify_all(struct verifying *v, const char *project, const char *id)
 {
-        struct files_conv *conv;
+        struct backend_conv *conv;
         struct str p;
         int rc = 0;
         if (id) {
                 rc = api_store_project(project, &p, v->err);
                 if (rc == 0)
-                        rc = files_conv_open(v->store->files, p, str_of(id), &conv, v->err);
+                        rc = backend_conv_open(v->store->backend, p, str_of(id), &conv, v->err);
                 if (rc)
                         return rc;
         }
         if (v->log.text || v->log.notes || v->check.kept_count)
-                rc = seal_verify_log(&v->check, v->err);
+                rc = backend_seal_verify_log(v->store->backend, &v->check, v->err);
         if (id) {
                 if (rc == 0)
                         rc = verify_conv(v, conv, true);
-                files_conv_release(conv);
+                backend_conv_release(conv);
                 if (rc == 0 && v->conversations == 0)
                         rc = error_set(
                             v->err, STENO_ENOTFOUND, "conversation \"%.100s\" is not sealed", id);
                 return rc;
         }
         if (rc == 0)
-                rc = files_each_conv(v->store->files, verify_each, v, v->err);
+                rc = backend_each_conv(v->store->backend, NULL, verify_each, v, v->err);
         if (rc == 0)
                 rc = verify_trash(v);
         if (rc == 0 && v->conversations && !v->log.text && !v->log.notes) {
                 struct seal_finding f = {.kind = "uncovered", .note = true};
-                rc = seal_verify_tell(&v->check, f,
+                rc = backend_seal_tell(&v->check, f,
                     "the store has no log of seals, so nothing says whether conversations "
                     "vanished");
         }
@@ -233,7 +226,7 @@ static int tell_unused(struct verifying *v)
                 struct str origin = v->check.kept[i].origin;
                 if (str_starts(origin, SEAL_ORIGIN) &&
                     !is_met(v, str_span(origin.p + skip, origin.n - skip)))
-                        rc = seal_verify_tell(&v->check, f,
+                        rc = backend_seal_tell(&v->check, f,
                             "a checkpoint that was given is of a conversation that is not here: "
                             "%.*s",
                             (int)origin.n, origin.p);
@@ -279,7 +272,7 @@ static int take_kept(struct verifying *v, struct str text)
                 if (is_signed < 0)
                         return error_nomem(v->err);
                 if (!is_signed) {
-                        rc = seal_verify_tell(&v->check, f,
+                        rc = backend_seal_tell(&v->check, f,
                             "a checkpoint that was given is not signed by the key %s",
                             v->check.key->name);
                         continue;
@@ -317,7 +310,7 @@ int steno_verify(struct steno_store *store, const struct steno_verify_options *o
             .key = key ? &given : store->seal_key, .log = &v.log, .each = tell, .ctx = &v};
         rc = take_kept(&v, str_of(OPTION(opt, struct steno_verify_options, checkpoint, NULL)));
         if (rc == 0)
-                rc = seal_log_read(store->files, &v.log, v.err);
+                rc = backend_seal_log_read(store->backend, &v.log, v.err);
         if (rc == 0)
                 rc = verify_all(&v, OPTION(opt, struct steno_verify_options, project, NULL),
                     OPTION(opt, struct steno_verify_options, id, NULL));
@@ -325,7 +318,7 @@ int steno_verify(struct steno_store *store, const struct steno_verify_options *o
                 rc = tell_unused(&v);
         if (rc == 0 && report)
                 rc = report_verify(&v, report);
-        seal_log_release(&v.log);
+        backend_seal_log_release(&v.log);
         free(v.met);
         free(v.kept);
         if (key)

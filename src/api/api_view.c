@@ -17,7 +17,6 @@
 #include "api/view_stored.h"
 #include "api/view_stream.h"
 #include "api/view_tail.h"
-#include "store/files/artifact.h"
 #include "view/strategies.h"
 
 /* ---- a conversation as a source ---- */
@@ -30,24 +29,24 @@ struct conv_source {
 static int source_last(void *ctx, uint64_t *seq, struct steno_error *err)
 {
         struct conv_source *s = ctx;
-        return files_last(s->conv->files, seq, NULL, err);
+        return backend_last(s->conv->backend, seq, NULL, err);
 }
 
 static int source_read(
-    void *ctx, uint64_t after, files_record_fn each, void *each_ctx, struct steno_error *err)
+    void *ctx, uint64_t after, backend_record_fn each, void *each_ctx, struct steno_error *err)
 {
         struct conv_source *s = ctx;
-        return files_read(s->conv->files, after, each, each_ctx, err);
+        return backend_read(s->conv->backend, after, each, each_ctx, err);
 }
 
 static int source_amendments(
-    void *ctx, files_record_fn each, void *each_ctx, struct steno_error *err)
+    void *ctx, backend_record_fn each, void *each_ctx, struct steno_error *err)
 {
         struct conv_source *s = ctx;
-        return files_read_amendments(s->conv->files, each, each_ctx, err);
+        return backend_read_amendments(s->conv->backend, each, each_ctx, err);
 }
 
-static int take_seq(void *ctx, const struct files_record *r)
+static int take_seq(void *ctx, const struct backend_record *r)
 {
         *(uint64_t *)ctx = r->rec.seq;
         return 0;
@@ -56,7 +55,7 @@ static int take_seq(void *ctx, const struct files_record *r)
 static int source_seq_of(void *ctx, const char *id, uint64_t *seq, struct steno_error *err)
 {
         struct conv_source *s = ctx;
-        return files_read_id(s->conv->files, str_of(id), take_seq, seq, err);
+        return backend_read_id(s->conv->backend, str_of(id), take_seq, seq, err);
 }
 
 static int source_carry(
@@ -82,11 +81,11 @@ static bool has_output(struct steno_conv *conv, struct str ref)
         struct artifact_info info;
         if (!ref.n)
                 return true;
-        if (artifact_find(conv->files, ref, &info, NULL))
+        if (backend_artifact_find(conv->backend, ref, &info, NULL))
                 return false;
         if (info.state != ARTIFACT_CLOSED)
                 return info.state == ARTIFACT_DELETED || info.live;
-        return !info.utf8 || artifact_verify(conv->files, &info, NULL) == 0;
+        return !info.utf8 || backend_artifact_verify(conv->backend, &info, NULL) == 0;
 }
 
 /* Bytes that were written cannot be taken back: all files are read once before. */
@@ -96,7 +95,8 @@ static enum view_lack source_lack(void *ctx, const struct about *about, bool ful
         size_t parts = full ? about_part_slots(about) : about->part_count;
         for (size_t i = 0; i < parts; i++) {
                 struct about_part p = about_part_at(about, i);
-                if (p.name.n && part_get(s->conv->files, p.name, p.size, NULL, NULL, NULL))
+                if (p.name.n &&
+                    backend_part_get(s->conv->backend, p.name, p.size, NULL, NULL, NULL))
                         return i < about->part_count ? VIEW_LACKS_PART : VIEW_LACKS_OUTPUT;
         }
         for (size_t i = 0; full && i < about_ref_slots(about); i++)
@@ -304,7 +304,7 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
             .original = source_original,
             .lack = source_lack,
             .classify = source_classify};
-        api_run_knowledge_init(&source.runs, conv->files);
+        api_run_knowledge_init(&source.runs, conv->backend);
         view_report_init(&v->report, report != NULL);
         v->hub.source = &v->source;
         v->hub.report = &v->report;

@@ -86,7 +86,7 @@ static int pair(struct append_ids *a, uint64_t seq, struct str id, const struct 
         return m ? pairing_follow(a->pairing, seq, id, about, m, NULL) : STENO_ENOMEM;
 }
 
-static int take_record(void *ctx, const struct files_record *r)
+static int take_record(void *ctx, const struct backend_record *r)
 {
         struct append_ids *a = ctx;
         struct about about;
@@ -120,11 +120,11 @@ struct append_ids *append_ids_new(struct steno_conv *conv, struct steno_error *e
         a->conv = conv;
         a->next = 1;
         a->pairing = pairing_new();
-        int rc = a->pairing ? files_read_last(conv->files, PAIRING_WINDOW, take_record, a, err)
+        int rc = a->pairing ? backend_read_last(conv->backend, PAIRING_WINDOW, take_record, a, err)
                             : STENO_ENOMEM;
         uint64_t last = 0;
         if (rc == 0)
-                rc = files_last(conv->files, &last, NULL, err);
+                rc = backend_last(conv->backend, &last, NULL, err);
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         if (rc) {

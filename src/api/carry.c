@@ -39,7 +39,7 @@ void carry_undo(struct steno_conv *conv, const struct about *about)
         for (size_t i = 0; i < about_ref_slots(about); i++) {
                 struct str ref = about_ref_at(about, i);
                 if (ref.n)
-                        artifact_undo(conv->files, ref.p);
+                        backend_artifact_undo(conv->backend, ref.p);
         }
 }
 
@@ -48,7 +48,7 @@ static void undo_swaps(struct steno_conv *conv, const struct carry_swaps *swaps)
 {
         for (size_t i = 0; i < swaps->count; i++)
                 if (swaps->list[i].out.ref.n)
-                        artifact_undo(conv->files, swaps->list[i].out.ref.p);
+                        backend_artifact_undo(conv->backend, swaps->list[i].out.ref.p);
 }
 
 /* The message as it is so far: first what came, then one that is shorter. */
@@ -140,7 +140,7 @@ int carry_learn_ref(
         struct artifact_info info;
         if (!about->ref.n || about->ref_sha.n || !str_is(about->role, "tool"))
                 return 0;
-        int rc = artifact_find(conv->files, about->ref, &info, NULL);
+        int rc = backend_artifact_find(conv->backend, about->ref, &info, NULL);
         if (rc == STENO_ENOMEM)
                 return error_nomem(err);
         if (rc || info.state != ARTIFACT_CLOSED)

@@ -247,7 +247,7 @@ static int take_out(void *ctx, const struct json *call, struct buf *out)
                 rc = rc == 1 && add_ref(t, &info) ? 1 : error_nomem(t->err);
         }
         if (rc < 0 && spill && spill_ref(spill))
-                artifact_undo(t->conv->files, spill_ref(spill));
+                backend_artifact_undo(t->conv->backend, spill_ref(spill));
 out:
         spill_free(spill);
         buf_release(&text);
@@ -283,7 +283,7 @@ static int keep_texts(struct taking *t, struct carry_swaps *swaps)
                 w->silent = exact;
                 if (exact)
                         continue;
-                int rc = part_put(t->conv->files, w->span, name, t->err);
+                int rc = backend_part_put(t->conv->backend, w->span, name, t->err);
                 if (rc)
                         return rc;
                 w->out.ref = t->refs[0];
@@ -308,7 +308,7 @@ int carry_calls_in(struct steno_conv *conv, const struct carry_message *msg,
                 rc = keep_texts(&t, swaps);
         if (rc < 0) {
                 for (size_t i = 0; i < t.count; i++)
-                        artifact_undo(conv->files, t.refs[i].p);
+                        backend_artifact_undo(conv->backend, t.refs[i].p);
                 swaps->count = 0;
                 return rc == STENO_ENOMEM ? error_nomem(err) : rc;
         }
@@ -379,7 +379,7 @@ static int put_back(void *ctx, const struct json *call, struct buf *out)
         json_string(call, json_get(call, ref, "id"), &id, NULL);
         /* Gone, or no text: the stub says what there was. */
         if (!id.n || json_type(call, response) != JSON_STRING ||
-            artifact_find(p->conv->files, buf_str(&id), &info, NULL) ||
+            backend_artifact_find(p->conv->backend, buf_str(&id), &info, NULL) ||
             info.state != ARTIFACT_CLOSED || !info.utf8)
                 goto out;
         rc = steno_context_raw(p->conv, info.id, 0, 0, gather, &text, p->err);

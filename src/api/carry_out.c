@@ -43,7 +43,7 @@ static int splice_parts(
                         return error_set(err, STENO_ECORRUPT, "a part lies outside of its message");
                 if (p->at > at && sink(ctx, m.p + at, (size_t)p->at - at))
                         return stopped(err);
-                int rc = part_get(c->conv->files, p->name, p->size, sink, ctx, err);
+                int rc = backend_part_get(c->conv->backend, p->name, p->size, sink, ctx, err);
                 if (rc)
                         return rc;
                 at = (size_t)p->at + 2;
@@ -108,8 +108,8 @@ static int put_string(struct steno_conv *conv, struct str ref, uint64_t from, ui
 static bool has_text(struct steno_conv *conv, struct str ref)
 {
         struct artifact_info info;
-        return artifact_find(conv->files, ref, &info, NULL) == 0 && info.state == ARTIFACT_CLOSED &&
-               info.utf8;
+        return backend_artifact_find(conv->backend, ref, &info, NULL) == 0 &&
+               info.state == ARTIFACT_CLOSED && info.utf8;
 }
 
 /* Takes the message with its parts, and gives it with its outputs. */
@@ -139,7 +139,7 @@ static int put_token(struct splicing *s, const struct about_out *o)
         struct steno_conv *conv = s->c->conv;
         struct escaping e = {.sink = give, .ctx = s};
         if (o->part_size)
-                return part_get(conv->files, o->part, o->part_size, give, s, s->err);
+                return backend_part_get(conv->backend, o->part, o->part_size, give, s, s->err);
         if (!o->ref.n)
                 return 0;
         if (o->value)

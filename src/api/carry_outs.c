@@ -193,7 +193,7 @@ static void look_at_message(
         }
 }
 
-static int look_at_record(void *ctx, const struct files_record *r)
+static int look_at_record(void *ctx, const struct backend_record *r)
 {
         struct caller *c = ctx;
         struct about about;
@@ -226,7 +226,7 @@ static void find_caller(struct steno_conv *conv, const struct carry_message *msg
              m = json_next(j, 0, m))
                 look_at_message(c, msg->format, j, m, SIZE_MAX);
         if (!c->name.n)
-                files_read_last(conv->files, PAIRING_WINDOW, look_at_record, c, NULL);
+                backend_read_last(conv->backend, PAIRING_WINDOW, look_at_record, c, NULL);
         arena_release(&c->scratch);
 }
 
@@ -298,7 +298,7 @@ static int keep_token(struct taking *t, struct str token, struct str text, struc
         buf_release(&again);
         if (rc || same)
                 return rc;
-        rc = part_put(t->conv->files, token, name, t->err);
+        rc = backend_part_put(t->conv->backend, token, name, t->err);
         w->out.part = arena_dup(t->to->arena, str_of(name));
         w->out.part_size = token.n;
         return rc ? rc : w->out.part.p ? 0 : error_nomem(t->err);
@@ -455,7 +455,7 @@ static int take_out(
         if (rc == 0 && materialized)
                 rc = add_ref(t, result, &info, buf_str(&path));
         if (rc && spill && spill_ref(spill))
-                artifact_undo(t->conv->files, spill_ref(spill));
+                backend_artifact_undo(t->conv->backend, spill_ref(spill));
         spill_free(spill);
         buf_release(&stub);
         buf_release(&path);

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "store/files/artifact.h"
 
 /* What a log line may hold of a message; the rest of LINE_MAX_BYTES is its header. */
 #define MESSAGE_INLINE_MAX (LINE_MAX_BYTES - 128 * KIB)
@@ -89,7 +88,7 @@ static int cut_tokens(struct steno_conv *conv, const struct json *j, json_ref ms
         for (size_t i = 0; i < n; i++) {
                 struct str token = json_raw(j, cuts->list[i]);
                 char name[PART_NAME];
-                int rc = part_put(conv->files, token, name, err);
+                int rc = backend_part_put(conv->backend, token, name, err);
                 if (rc)
                         return rc;
                 buf_put(out, from, (size_t)(token.p - from));

@@ -20,7 +20,6 @@
 #include "output/lines.h"
 #include "api/carry_calls.h"
 #include "api/carry_outs.h"
-#include "store/files/artifact.h"
 
 /* ---- the record ---- */
 
@@ -32,7 +31,7 @@ struct stored {
         struct steno_error *err;
 };
 
-static int take_about(void *ctx, const struct files_record *r)
+static int take_about(void *ctx, const struct backend_record *r)
 {
         struct stored *s = ctx;
         if (r->damaged)
@@ -73,11 +72,12 @@ static int restore_parts(struct steno_conv *conv, const struct json *j, json_ref
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < about_part_slots(about); i++) {
                 struct about_part p = about_part_at(about, i);
-                if (!p.name.n || part_get(conv->files, p.name, p.size, NULL, NULL, NULL) == 0)
+                if (!p.name.n ||
+                    backend_part_get(conv->backend, p.name, p.size, NULL, NULL, NULL) == 0)
                         continue;
                 rc = find_token(j, msg, &p, &token, err);
                 if (rc == 0)
-                        rc = part_put(conv->files, token, name, err);
+                        rc = backend_part_put(conv->backend, token, name, err);
         }
         return rc;
 }
@@ -96,7 +96,7 @@ struct offering {
 static int write_again(struct offering *o, struct str text)
 {
         const struct artifact_info *info = o->info;
-        struct artifact *a = NULL;
+        struct backend_artifact *a = NULL;
         bool utf8 = text_is_utf8(text.p, text.n);
         bool is_json = strcmp(info->mime, "application/json") == 0;
         struct artifact_end end = {.suffix = strcmp(info->kind, "terminal") == 0 ? ".log"
@@ -106,13 +106,13 @@ static int write_again(struct offering *o, struct str text)
             .mime = info->mime,
             .lines = lines_count(text.p, text.n),
             .utf8 = utf8};
-        int rc = artifact_begin_again(o->conv->files, info, o->want, &a, o->err);
+        int rc = backend_artifact_begin_again(o->conv->backend, info, o->want, &a, o->err);
         if (rc)
                 return rc;
-        rc = artifact_write(a, text.p, text.n, o->err);
+        rc = backend_artifact_write(a, text.p, text.n, o->err);
         if (rc == 0)
-                rc = artifact_close(a, &end, NULL, o->err);
-        artifact_free(a);
+                rc = backend_artifact_close(a, &end, NULL, o->err);
+        backend_artifact_free(a);
         o->taken = rc == 0;
         return rc;
 }
@@ -141,7 +141,7 @@ static int take_if_same(void *ctx, struct str text)
                 return strcmp(hex, o->info->sha256) == 0 ? write_again(o, text) : 0;
         /* Its file may be whole, and only the line of it lost. */
         memcpy(o->info->sha256, hex, sizeof hex);
-        int rc = relist(o->conv->files, o->info, o->want, &o->taken, o->err);
+        int rc = backend_artifact_relist(o->conv->backend, o->info, o->want, &o->taken, o->err);
         return rc || o->taken ? rc : write_again(o, text);
 }
 
@@ -209,9 +209,9 @@ static int describe_lost(const struct stored *s, size_t slot, struct artifact_in
         const struct about_out *o = about_out_at(&s->about, slot);
         int rc = 0;
         if (o)
-                relist_take(o, info);
+                backend_said_take(o, info);
         else
-                rc = relist_read(s->m, ref, info, err);
+                rc = backend_said_read(s->m, ref, info, err);
         snprintf(info->kind, sizeof info->kind, "tool");
         *want = o && o->call.n ? o->call : s->about.answer_count ? s->about.answers[0] : ref;
         return rc;
@@ -225,13 +225,13 @@ static int restore_ref(struct steno_conv *conv, const struct carry_message *msg,
         struct offering o = {.conv = conv, .info = &info, .err = err};
         if (!ref.n || is_own_ref(msg->j, msg->at, ref))
                 return 0;
-        int rc = artifact_find(conv->files, ref, &info, err);
+        int rc = backend_artifact_find(conv->backend, ref, &info, err);
         if (rc && rc != STENO_ENOTFOUND)
                 return rc;
         if (rc == 0 && (info.state == ARTIFACT_DELETED || info.live))
                 return 0;
         o.whole = rc == 0 && info.state == ARTIFACT_CLOSED &&
-                  artifact_verify(conv->files, &info, NULL) == 0;
+                  backend_artifact_verify(conv->backend, &info, NULL) == 0;
         if (o.whole && (!is_all(&s->about) || is_as_written(&s->about, &info)))
                 return 0;
         if (rc == 0 && info.state == ARTIFACT_CLOSED) {
@@ -249,24 +249,36 @@ static int restore_ref(struct steno_conv *conv, const struct carry_message *msg,
                          (int)ref.n, ref.p);
 }
 
+struct restoring {
+        struct steno_conv *conv;
+        const struct carry_message *msg;
+        const struct stored *stored;
+        struct steno_error *err;
+};
+
+static int restore_all(void *ctx)
+{
+        struct restoring *r = ctx;
+        const struct about *about = &r->stored->about;
+        int rc = restore_parts(r->conv, r->msg->j, r->msg->at, about, r->err);
+        for (size_t i = 0; rc == 0 && i < about_ref_slots(about); i++)
+                rc = restore_ref(r->conv, r->msg, r->stored, i, r->err);
+        return rc;
+}
+
 int carry_restore(
     struct steno_conv *conv, const struct carry_message *msg, uint64_t seq, struct steno_error *err)
 {
         struct stored s = {.err = err};
+        struct restoring r = {conv, msg, &s, err};
         if (json_raw(msg->j, msg->at).n <= INLINE_BYTES_FLOOR)
                 return 0;
         arena_init(&s.arena);
-        int rc = files_read(conv->files, seq - 1, take_about, &s, err);
+        int rc = backend_read(conv->backend, seq - 1, take_about, &s, err);
         rc = rc < 0 ? rc : s.rc;
         /* Without a hash of the message nothing has left it. */
         if (rc == 0 && s.about.sha.n)
-                rc = files_conv_lock(conv->files, err);
-        if (rc == 0 && s.about.sha.n) {
-                rc = restore_parts(conv, msg->j, msg->at, &s.about, err);
-                for (size_t i = 0; rc == 0 && i < about_ref_slots(&s.about); i++)
-                        rc = restore_ref(conv, msg, &s, i, err);
-                files_conv_unlock(conv->files);
-        }
+                rc = backend_conv_exclusively(conv->backend, restore_all, &r, err);
         arena_release(&s.arena);
         return rc;
 }

@@ -11,8 +11,6 @@
 #include "base/limits.h"
 #include "base/optstruct.h"
 #include "base/text.h"
-#include "store/files/figures.h"
-#include "store/files/whole.h"
 
 /* ---- opening ---- */
 
@@ -21,7 +19,7 @@ struct ref_of_message {
         char ref[64];
 };
 
-static int take_ref(void *ctx, const struct files_record *r)
+static int take_ref(void *ctx, const struct backend_record *r)
 {
         struct ref_of_message *m = ctx;
         struct arena arena;
@@ -66,9 +64,9 @@ static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of
             memcmp(path.p + path.n - 5, ".json", 5) != 0)
                 return false;
         struct str message = {path.p + prefix + n + 1, path.n - prefix - n - 1 - 5};
-        if (files_read_id(conv->files, message, take_ref, out, NULL) == STENO_ENOTFOUND &&
+        if (backend_read_id(conv->backend, message, take_ref, out, NULL) == STENO_ENOTFOUND &&
             split_output(&message, &out->output))
-                files_read_id(conv->files, message, take_ref, out, NULL);
+                backend_read_id(conv->backend, message, take_ref, out, NULL);
         return out->ref[0];
 }
 
@@ -77,11 +75,11 @@ int context_open(
 {
         struct ref_of_message named;
         char at[TIME_TEXT];
-        *out = (struct context_file){.fs = conv->store->env->fs, .fd = -1};
+        *out = (struct context_file){0};
         struct str id = ref;
         if (ref.n && ref.p[0] == '@' && resolve_path(conv, ref, &named))
                 id = str_of(named.ref);
-        int rc = artifact_find(conv->files, id, &out->info, err);
+        int rc = backend_artifact_find(conv->backend, id, &out->info, err);
         if (rc)
                 return rc;
         if (out->info.state == ARTIFACT_DELETED) {
@@ -89,7 +87,7 @@ int context_open(
                 return error_set(err, STENO_ENOTFOUND, "%s (%.100s) was deleted on %s by %s",
                     out->info.id, out->info.hint, at, out->info.deleted_by);
         }
-        rc = artifact_open(conv->files, &out->info, &out->fd, &out->size, err);
+        rc = backend_artifact_open(conv->backend, &out->info, &out->reader, &out->size, err);
         out->damaged = rc == 0 && out->info.state == ARTIFACT_CLOSED && out->size != out->info.size;
         return rc;
 }
@@ -102,9 +100,8 @@ int context_damage(const struct context_file *f, struct steno_error *err)
 
 void context_close(struct context_file *f)
 {
-        if (f->fd >= 0)
-                f->fs->close(f->fs, f->fd);
-        f->fd = -1;
+        backend_reader_close(f->reader);
+        f->reader = NULL;
 }
 
 static int read_range(const struct context_file *f, uint64_t offset, uint64_t end, steno_sink sink,
@@ -113,9 +110,9 @@ static int read_range(const struct context_file *f, uint64_t offset, uint64_t en
         char block[65536];
         while (offset < end) {
                 size_t want = end - offset < sizeof block ? (size_t)(end - offset) : sizeof block;
-                ssize_t got = fs_pread_all(f->fs, f->fd, block, want, (off_t)offset);
+                ssize_t got = backend_reader_read(f->reader, offset, block, want, err);
                 if (got < 0)
-                        return error_sys(err, (int)got, "reading %s", f->info.id);
+                        return (int)got;
                 if (got == 0)
                         break;
                 if (sink(ctx, block, (size_t)got))
@@ -136,10 +133,7 @@ int steno_context_raw(struct steno_conv *conv, const char *ref, uint64_t offset,
         uint64_t left = f.size - (offset < f.size ? offset : f.size);
         uint64_t end = length && length < left ? offset + length : f.size;
         if (all && f.info.state == ARTIFACT_CLOSED && !f.damaged)
-                rc = whole_read(f.fs, f.fd,
-                    &(struct whole){
-                        .what = f.info.id, .size = f.info.size, .sha256 = f.info.sha256},
-                    sink, ctx, err);
+                rc = backend_reader_whole(f.reader, &f.info, sink, ctx, err);
         else
                 rc = read_range(&f, offset, end, sink, ctx, err);
         context_close(&f);
@@ -289,6 +283,17 @@ static const struct {
     {"grep", context_grep},
 };
 
+_Static_assert(
+    sizeof OPERATIONS / sizeof *OPERATIONS == sizeof((struct figures *)0)->reads / sizeof(uint64_t),
+    "every operation is counted");
+
+static void count_read(struct steno_conv *conv, size_t operation)
+{
+        struct figures more = {0};
+        more.reads[operation] = 1;
+        backend_figures_add(conv->store->backend, &more);
+}
+
 int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n, char **json,
     struct steno_error *err)
 {
@@ -324,7 +329,7 @@ int steno_context_with(struct steno_conv *conv, const char *op, const char *args
                         if (rc == 0)
                                 rc = buf_check(&out, err);
                         if (rc == 0)
-                                figures_read(files_conv_store(conv->files), OPERATIONS[i].name);
+                                count_read(conv, i);
                 }
         }
         if (rc == 0) {

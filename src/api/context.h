@@ -7,12 +7,10 @@
 
 #include "base/json.h"
 #include "api/api_store.h"
-#include "store/files/artifact.h"
 
 /* An artifact that is open for reading. */
 struct context_file {
-        const struct fs *fs;
-        int fd;
+        struct backend_reader *reader;
         uint64_t size; /* as it was when it was opened */
         bool damaged;  /* closed, and not of the size that it was closed with */
         struct artifact_info info;

@@ -39,9 +39,9 @@ static int open_ref(struct steno_conv *conv, const struct json *args, struct con
 static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
         struct context_file *f = ctx;
-        ssize_t got = fs_pread_all(f->fs, f->fd, p, n, (off_t)at);
+        ssize_t got = backend_reader_read(f->reader, at, p, n, err);
         if (got < 0)
-                return error_sys(err, (int)got, "reading %s", f->info.id);
+                return (int)got;
         if ((size_t)got < n)
                 return error_set(err, STENO_EIO, "%s became shorter", f->info.id);
         return 0;
@@ -93,7 +93,7 @@ int context_list(struct steno_conv *conv, const struct json *args,
                 jsonw_object(&l.w);
                 jsonw_key(&l.w, "items");
                 jsonw_array(&l.w);
-                rc = artifact_each(conv->files, list_one, &l, err);
+                rc = backend_artifact_each(conv->backend, list_one, &l, err);
                 jsonw_array_end(&l.w);
                 context_put_notes(&l.w, &said);
                 jsonw_object_end(&l.w);
@@ -129,7 +129,7 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
                 rc = context_number(args, "count",
                     (struct context_range){100, 1, CONTEXT_TAIL_LINES_MAX}, said, &count, err);
         if (rc == 0)
-                rc = artifact_lines(conv->files, &f->info, &index, &n, err);
+                rc = backend_artifact_lines(conv->backend, &f->info, &index, &n, err);
         if (rc)
                 return rc;
         struct lines_file file = {read_file, f, f->size};
@@ -391,7 +391,8 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
 {
         struct map map = {0};
         struct grep_source source = {.file = {read_file, f, f->size}};
-        if (f->size && f->size <= SIZE_MAX && f->fs->map(f->fs, f->fd, (size_t)f->size, &map) == 0)
+        if (f->size && f->size <= SIZE_MAX &&
+            backend_reader_map(f->reader, (size_t)f->size, &map) == 0)
                 source.map = &map;
         int rc = grep_run(&source, opt, out, err);
         if (rc < 0 && map_is_broken(&map)) {

@@ -82,7 +82,7 @@ static bool bloom_has(const struct import_target *t, uint64_t hash)
         return all;
 }
 
-static int note_id(void *ctx, const struct files_record *r)
+static int note_id(void *ctx, const struct backend_record *r)
 {
         struct import_target *t = ctx;
         if (r->damaged)
@@ -110,7 +110,7 @@ static int fill_bloom(struct import_target *t, uint64_t expected)
         t->bloom = calloc(t->bloom_bits / 64, sizeof *t->bloom);
         if (!t->bloom)
                 return error_nomem(t->run->err);
-        return t->conv ? files_read(t->conv->files, 0, note_id, t, t->run->err) : 0;
+        return t->conv ? backend_read(t->conv->backend, 0, note_id, t, t->run->err) : 0;
 }
 
 /* ---- looking ---- */
@@ -124,7 +124,7 @@ struct found {
         struct arena *arena;
 };
 
-static int look(void *ctx, const struct files_record *r)
+static int look(void *ctx, const struct backend_record *r)
 {
         struct found *f = ctx;
         struct about about;
@@ -145,7 +145,7 @@ static int look_in_log(struct import_target *t, struct str id, struct found *f)
         arena_init(&arena);
         f->arena = &arena;
         struct steno_error why = {0};
-        int rc = files_read_id(t->conv->files, id, look, f, &why);
+        int rc = backend_read_id(t->conv->backend, id, look, f, &why);
         arena_release(&arena);
         if (rc == STENO_ENOTFOUND)
                 return 0;
@@ -168,7 +168,7 @@ static int create(struct import_target *t, struct str at)
 {
         char now[TIME_TEXT];
         struct buf meta;
-        struct files_conv *files;
+        struct backend_conv *backend;
         struct steno_store *store = t->run->store;
         struct str project;
         int rc = api_store_project(t->run->project, &project, t->run->err);
@@ -185,10 +185,10 @@ static int create(struct import_target *t, struct str at)
         buf_putc(&meta, '\n');
         rc = buf_check(&meta, t->run->err);
         if (rc == 0)
-                rc = files_conv_create(
-                    store->files, project, str_of(t->id), buf_str(&meta), &files, t->run->err);
+                rc = backend_conv_create(
+                    store->backend, project, str_of(t->id), buf_str(&meta), &backend, t->run->err);
         if (rc == 0)
-                rc = api_conv_wrap(store, files, &t->conv, t->run->err);
+                rc = api_conv_wrap(store, backend, &t->conv, t->run->err);
         buf_release(&meta);
         return rc;
 }

@@ -328,16 +328,10 @@ static int run_report(const struct import_run *run, char **report)
 }
 
 /* One import of a store at a time: two that read the same file would store it twice. */
-static int lock_imports(struct steno_store *store, struct steno_error *err)
+static int lock_imports(
+    struct steno_store *store, struct backend_lock **out, struct steno_error *err)
 {
-        const struct fs *fs = store->env->fs;
-        int fd = fs->open(fs, files_root(store->files), "import.lock", O_RDWR | O_CREAT, 0600);
-        int rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX);
-        if (rc == 0 || (rc > 0 && fd >= 0))
-                return fd;
-        if (fd >= 0)
-                fs->close(fs, fd);
-        return error_sys(err, rc, "locking import.lock");
+        return backend_lock(store->backend, "import", out, err);
 }
 
 /* ---- the public calls ---- */
@@ -431,12 +425,11 @@ int steno_importer_run(struct steno_importer *m, char **report, struct steno_err
             .progress_ctx = m->progress_ctx};
         struct import_run run;
         run_init(&run, m->store, &opt, err ? err : &why);
-        int lock = lock_imports(m->store, run.err);
-        int rc = lock < 0 ? lock : 0;
+        struct backend_lock *lock = NULL;
+        int rc = lock_imports(m->store, &lock, run.err);
         for (size_t i = 0; rc == 0 && i < m->count; i++)
                 rc = import_path(m, &run, m->paths[i]);
-        if (lock >= 0)
-                m->store->env->fs->close(m->store->env->fs, lock);
+        backend_unlock(lock);
         if (rc == 0 && report)
                 rc = run_report(&run, report);
         run_release(&run);
@@ -471,13 +464,15 @@ int steno_import_transcript(struct steno_store *store, const struct steno_import
                 return rc;
         run_init(&run, store, opt, err ? err : &why);
         rc = api_store_project(run.project, &legal, run.err);
-        int lock = rc ? rc : lock_imports(store, run.err);
-        rc = lock < 0 ? lock : import_source_read(&run, &source);
+        struct backend_lock *lock = NULL;
+        if (rc == 0)
+                rc = lock_imports(store, &lock, run.err);
+        if (rc == 0)
+                rc = import_source_read(&run, &source);
         run.counts.files = rc == 1;
         if (rc == 0)
                 rc = error_set(run.err, STENO_EPROTO, "this is no transcript that we know");
-        if (lock >= 0)
-                store->env->fs->close(store->env->fs, lock);
+        backend_unlock(lock);
         if (rc > 0)
                 rc = report ? run_report(&run, report) : 0;
         run_release(&run);

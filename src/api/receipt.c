@@ -65,7 +65,7 @@ void receipt_forget_calls(struct steno_receipt *r)
         buf_clear(&r->calls);
 }
 
-int receipt_new(const char *conversation, const struct files_batch *batch,
+int receipt_new(const char *conversation, const struct backend_batch *batch,
     struct steno_receipt **out, struct steno_error *err)
 {
         struct steno_receipt *r = calloc(1, sizeof *r);
@@ -105,7 +105,7 @@ static void free_ids(struct steno_receipt *r)
         free(r->ids);
 }
 
-int receipt_fill(struct steno_receipt *r, const char *conversation, struct files_receipt *from,
+int receipt_fill(struct steno_receipt *r, const char *conversation, struct backend_receipt *from,
     struct steno_error *err)
 {
         r->first_seq = from->first_seq;

@@ -5,11 +5,11 @@
 #define API_RECEIPT_H
 
 #include "steno.h"
-#include "store/files/files.h"
+#include "store/backend.h"
 
 /* Before the batch is committed: everything that needs memory, so that what was stored cannot be
  * reported as refused. */
-int receipt_new(const char *conversation, const struct files_batch *batch,
+int receipt_new(const char *conversation, const struct backend_batch *batch,
     struct steno_receipt **out, struct steno_error *err);
 
 /* The ids of the calls of message `i`, where some of them were made here. */
@@ -18,7 +18,7 @@ void receipt_note_calls(struct steno_receipt *r, size_t i, const struct about *a
 void receipt_forget_calls(struct steno_receipt *r);
 
 /* After it was. Takes the ids over (of a replay). STENO_ENOMEM for a replay only. */
-int receipt_fill(struct steno_receipt *r, const char *conversation, struct files_receipt *from,
+int receipt_fill(struct steno_receipt *r, const char *conversation, struct backend_receipt *from,
     struct steno_error *err);
 
 #endif

@@ -67,9 +67,9 @@ static int take_event(void *ctx, const struct run_event *e)
 }
 
 int rescue_read(
-    struct rescue *r, struct files_conv *conv, const char *name, struct steno_error *err)
+    struct rescue *r, struct backend_conv *conv, const char *name, struct steno_error *err)
 {
-        return run_read(conv, name, 0, take_event, r, err);
+        return backend_run_read(conv, name, 0, take_event, r, err);
 }
 
 /* ---- storing ---- */
@@ -109,7 +109,7 @@ struct stored {
         uint64_t seq;
 };
 
-static int look_at_stored(void *ctx, const struct files_record *r)
+static int look_at_stored(void *ctx, const struct backend_record *r)
 {
         struct stored *s = ctx;
         struct arena arena;
@@ -145,7 +145,8 @@ int rescue_store(const struct rescue *r, struct steno_conv *conv, const char *ru
         struct buf json;
         if (!r->message_id[0] || (!r->text.n && !r->thinking.n))
                 return 0;
-        int rc = files_read_id(conv->files, str_of(r->message_id), look_at_stored, &stored, err);
+        int rc =
+            backend_read_id(conv->backend, str_of(r->message_id), look_at_stored, &stored, err);
         if (rc && rc != STENO_ENOTFOUND)
                 return rc;
         if (stored.there) /* by somebody who may have died before it had its place */

@@ -21,7 +21,7 @@ void rescue_release(struct rescue *r);
 
 /* Reads the pieces of the last reply in a journal. */
 int rescue_read(
-    struct rescue *r, struct files_conv *conv, const char *name, struct steno_error *err);
+    struct rescue *r, struct backend_conv *conv, const char *name, struct steno_error *err);
 /* Stores them unless the log has a message of that id. */
 int rescue_store(const struct rescue *r, struct steno_conv *conv, const char *run_id,
     const char *mode, struct steno_error *err);

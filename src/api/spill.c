@@ -14,7 +14,6 @@
 #include "output/lines.h"
 #include "output/outline.h"
 #include "output/stub.h"
-#include "store/files/figures.h"
 
 /* An outline needs the whole document in memory; beyond this the stub does without. */
 #define OUTLINE_TEXT_MAX (8 * MIB)
@@ -33,7 +32,7 @@ struct spill {
         struct buf text; /* all of it until it is too large to be shown */
         bool large;
         bool ended;
-        struct artifact *artifact;
+        struct backend_artifact *artifact;
         struct excerpt *excerpt;
         struct lines_writer lines;
         struct buf line_index;
@@ -62,7 +61,7 @@ void spill_free(struct spill *s)
 {
         if (!s)
                 return;
-        artifact_free(s->artifact);
+        backend_artifact_free(s->artifact);
         excerpt_free(s->excerpt);
         buf_release(&s->text);
         buf_release(&s->line_index);
@@ -72,7 +71,7 @@ void spill_free(struct spill *s)
 
 const char *spill_ref(const struct spill *s)
 {
-        return s->artifact ? artifact_id(s->artifact) : NULL;
+        return s->artifact ? backend_artifact_id(s->artifact) : NULL;
 }
 
 static void put_hint(const struct spill *s, struct buf *out, bool size)
@@ -95,14 +94,14 @@ static void put_hint(const struct spill *s, struct buf *out, bool size)
 /* Bytes that go to the file: everything that is collected about it sees them here. */
 static int to_file(struct spill *s, const void *p, size_t n, struct steno_error *err)
 {
-        int rc = artifact_write(s->artifact, p, n, err);
+        int rc = backend_artifact_write(s->artifact, p, n, err);
         if (rc)
                 return rc;
         excerpt_feed(s->excerpt, p, n);
         lines_writer_feed(&s->lines, p, n);
         rc = buf_check(&s->line_index, err);
         if (rc == 0 && s->line_index.n >= INDEX_PIECE) {
-                artifact_index(s->artifact, buf_str(&s->line_index));
+                backend_artifact_index(s->artifact, buf_str(&s->line_index));
                 buf_clear(&s->line_index);
         }
         return rc;
@@ -117,10 +116,10 @@ static int become_file(struct spill *s, struct steno_error *err)
         s->excerpt = excerpt_new(NULL);
         int rc = s->excerpt ? buf_check(&hint, err) : error_nomem(err);
         if (rc == 0)
-                rc = artifact_begin(s->conv->files, s->opt.terminal ? "terminal" : "tool",
+                rc = backend_artifact_begin(s->conv->backend, s->opt.terminal ? "terminal" : "tool",
                     s->opt.call, buf_str(&hint), &s->artifact, err);
         if (rc == 0 && s->opt.on_ref)
-                s->opt.on_ref(s->opt.on_ref_ctx, artifact_id(s->artifact));
+                s->opt.on_ref(s->opt.on_ref_ctx, backend_artifact_id(s->artifact));
         if (rc == 0)
                 rc = to_file(s, s->text.p, s->text.n, err);
         buf_release(&hint);
@@ -226,7 +225,7 @@ static int close_file(struct spill *s, const struct excerpt_figures *f, bool is_
             .utf8 = utf8,
             .hint = buf_str(&hint),
             .line_index = buf_str(&s->line_index)};
-        int rc = artifact_close(s->artifact, &end, info, err);
+        int rc = backend_artifact_close(s->artifact, &end, info, err);
         buf_release(&hint);
         return rc;
 }
@@ -263,8 +262,12 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
                 return rc;
         *materialized = s->artifact != NULL;
         if (!shown)
-                figures_materialized(files_conv_store(s->conv->files), f.bytes, f.chars, content->n,
-                    text_count(content->p, content->n));
+                backend_figures_add(s->conv->store->backend,
+                    &(struct figures){.materializations = 1,
+                        .bytes = f.bytes,
+                        .chars = f.chars,
+                        .shown_bytes = content->n,
+                        .shown_chars = text_count(content->p, content->n)});
         return 0;
 }
 

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "output/policy.h"
 #include "api/api_store.h"
-#include "store/files/artifact.h"
 
 struct spill;
 

@@ -50,7 +50,7 @@ static enum amend_kind kind_of_meta(struct str m)
         return kind;
 }
 
-static int copy_held(const struct files_record *r, struct arena *arena, struct amend_held *out)
+static int copy_held(const struct backend_record *r, struct arena *arena, struct amend_held *out)
 {
         struct str x = arena_dup(arena, r->rec.x);
         out->fmt = arena_dup(arena, r->rec.fmt);
@@ -60,7 +60,7 @@ static int copy_held(const struct files_record *r, struct arena *arena, struct a
         return about_read(x, arena, &out->about, NULL);
 }
 
-static int hold(struct amends *a, const struct files_record *r)
+static int hold(struct amends *a, const struct backend_record *r)
 {
         size_t bytes = r->rec.x.n + r->rec.m.n + sizeof *a->kept;
         if (a->held_bytes + bytes > AMENDS_HELD)
@@ -110,7 +110,7 @@ static int take_place(struct amends *a, const struct about *about, struct str m)
         return 0;
 }
 
-static int take(void *ctx, const struct files_record *r)
+static int take(void *ctx, const struct backend_record *r)
 {
         struct amends *a = ctx;
         struct about about;
@@ -207,7 +207,7 @@ struct reading {
         int rc;
 };
 
-static int take_one(void *ctx, const struct files_record *r)
+static int take_one(void *ctx, const struct backend_record *r)
 {
         struct reading *d = ctx;
         d->there = !r->damaged;

@@ -249,7 +249,7 @@ static int give(struct view_feed *f, struct feed_item *item)
         return give_shown(f, item);
 }
 
-static int give_damage(struct view_feed *f, const struct files_record *r)
+static int give_damage(struct view_feed *f, const struct backend_record *r)
 {
         if (f->end || (f->opt.before && r->first_seq >= f->opt.before) || !r->first_seq)
                 return 0;
@@ -260,7 +260,7 @@ static int give_damage(struct view_feed *f, const struct files_record *r)
 
 /* ---- what was recovered late ---- */
 
-static int take_record(void *ctx, const struct files_record *r);
+static int take_record(void *ctx, const struct backend_record *r);
 
 /* A whole view shows it where it belongs; a page goes by seqs. */
 static bool is_whole(const struct feed_options *o)
@@ -305,7 +305,7 @@ static bool is_placed(const struct view_feed *f, uint64_t seq)
         return false;
 }
 
-static int take_one(void *ctx, const struct files_record *r)
+static int take_one(void *ctx, const struct backend_record *r)
 {
         int rc = take_record(ctx, r);
         return rc ? rc : 1;
@@ -329,7 +329,7 @@ static int give_placed(struct view_feed *f, uint64_t seq)
 }
 
 /* Is it the turn of what was recovered, before this record? Behind a block, not inside of it. */
-static int before_record(struct view_feed *f, const struct files_record *r)
+static int before_record(struct view_feed *f, const struct backend_record *r)
 {
         const struct about *about;
         if (f->placed == f->amends.place_count || f->amends.places[f->placed].after >= r->rec.seq)
@@ -342,7 +342,7 @@ static int before_record(struct view_feed *f, const struct files_record *r)
 
 /* ---- records ---- */
 
-static int take_record(void *ctx, const struct files_record *r)
+static int take_record(void *ctx, const struct backend_record *r)
 {
         struct view_feed *f = ctx;
         const struct about *about;

@@ -8,7 +8,6 @@
 #include "model/about.h"
 #include "model/repair.h"
 #include "steno.h"
-#include "store/files/files.h"
 
 enum view_lack {
         VIEW_LACKS_NOTHING,
@@ -21,10 +20,11 @@ struct view_source {
         /* The last seq, 0 when empty. */
         int (*last)(void *ctx, uint64_t *seq, struct steno_error *err);
         /* Records with seq > after, oldest first, until `each` returns non-zero. */
-        int (*read)(void *ctx, uint64_t after, files_record_fn each, void *each_ctx,
+        int (*read)(void *ctx, uint64_t after, backend_record_fn each, void *each_ctx,
             struct steno_error *err);
         /* Amendments, newest first. */
-        int (*amendments)(void *ctx, files_record_fn each, void *each_ctx, struct steno_error *err);
+        int (*amendments)(
+            void *ctx, backend_record_fn each, void *each_ctx, struct steno_error *err);
         /* The seq of the message with this id; STENO_ENOTFOUND. */
         int (*seq_of)(void *ctx, const char *id, uint64_t *seq, struct steno_error *err);
         /* Streams a message with what was taken out of it put back (api/carry.h); c->conv is

@@ -21,7 +21,7 @@ struct storing {
         uint64_t count;
 };
 
-static int put(struct storing *s, const struct files_record *r, const struct amended *e,
+static int put(struct storing *s, const struct backend_record *r, const struct amended *e,
     const struct about *about)
 {
         struct carry_out c = {
@@ -70,7 +70,7 @@ static int put(struct storing *s, const struct files_record *r, const struct ame
 }
 
 /* The message alone. */
-static int put_own(struct storing *s, const struct files_record *r, const struct amended *e,
+static int put_own(struct storing *s, const struct backend_record *r, const struct amended *e,
     const struct about *about)
 {
         bool replaced = e && e->by, rendering;
@@ -101,7 +101,7 @@ struct looking {
         bool other;
 };
 
-static int look(void *ctx, const struct files_record *r)
+static int look(void *ctx, const struct backend_record *r)
 {
         struct looking *l = ctx;
         if (r->damaged || str_starts(r->rec.x, "{\"kind\":\"delete") ||
@@ -140,7 +140,7 @@ static int put_damage(struct storing *s, uint64_t first, uint64_t last)
 }
 
 /* 1: the page is full. */
-static int take(void *ctx, const struct files_record *r)
+static int take(void *ctx, const struct backend_record *r)
 {
         struct storing *s = ctx;
         struct about about = {0};

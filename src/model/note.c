@@ -291,3 +291,17 @@ void note_ranges_release(struct note_ranges *r)
         free(r->list);
         *r = (struct note_ranges){0};
 }
+
+bool note_last(struct str text, struct note *out, size_t *end)
+{
+        size_t at = 0, n;
+        bool found = false;
+        struct note note;
+        while (note_read(str_span(text.p + at, text.n - at), &note, &n)) {
+                *out = note;
+                at += n;
+                found = true;
+        }
+        *end = at;
+        return found;
+}

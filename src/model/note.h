@@ -63,6 +63,8 @@ int note_put(struct buf *out, struct str origin, uint64_t size, const struct mer
  * the empty line that may follow it. False: it does not begin with one.
  */
 bool note_read(struct str text, struct note *out, size_t *n);
+/* The last whole note of a text, and where it ends. */
+bool note_last(struct str text, struct note *out, size_t *end);
 /* 1: it has a signature of this key; 0: it has none, or a wrong one; STENO_ENOMEM. */
 int note_check(const struct note *note, const struct note_key *key);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "store/files/files.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"hello\"}"
 #define CALLS                                                                                      \
@@ -143,10 +144,10 @@ static void a_child_leaves_the_lock(void **state)
 {
         struct rig *r = *state;
         append(r, USER, STENO_FULL);
-        OK(files_conv_lock(r->conv->files, &err));
+        OK(files_conv_lock((struct files_conv *)r->conv->backend, &err));
         assert_int_equal(in_child(r, close_all), 0);
         assert_true(is_locked(r));
-        files_conv_unlock(r->conv->files);
+        files_conv_unlock((struct files_conv *)r->conv->backend);
         assert_false(is_locked(r));
 }
 

@@ -469,7 +469,7 @@ static int folder_without_a_log(struct play *p)
 /* ids.idx lasts from here on, as far as it goes. */
 static int settle(struct play *p)
 {
-        return p->open[0] ? conv_settle_ids(p->open[0]->files, NULL) : 0;
+        return p->open[0] ? conv_settle_ids((struct files_conv *)p->open[0]->backend, NULL) : 0;
 }
 
 /* Buckets get entries after they were synced: those may be lost, the others not. */

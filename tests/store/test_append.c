@@ -17,7 +17,7 @@
 #include "support/faultfs.h"
 #include "support/scratch.h"
 #include "play.h"
-#include "store/files/files.h"
+#include "store/backend.h"
 #include "api/api_store.h"
 
 #define FOLDER "projects/default/conversations/conv-0/"
@@ -144,7 +144,7 @@ static void stale_handle(void **state)
         assert_int_equal(last(w), 4);
 }
 
-static int count_amendment(void *ctx, const struct files_record *r)
+static int count_amendment(void *ctx, const struct backend_record *r)
 {
         uint64_t *seqs = ctx;
         seqs[++seqs[0]] = r->rec.seq;
@@ -160,7 +160,7 @@ static void amendments_once(void **state)
                 assert_int_equal(
                     steno_amend(w->play.open[0], "meta", "a", "{\"n\":1}", 7, NULL, NULL, NULL), 0);
         assert_int_equal(
-            files_read_amendments(w->play.open[0]->files, count_amendment, seqs, NULL), 0);
+            backend_read_amendments(w->play.open[0]->backend, count_amendment, seqs, NULL), 0);
         assert_int_equal(seqs[0], 3);
         for (uint64_t i = 1; i <= 3; i++)
                 assert_int_equal(seqs[i], 5 - i);

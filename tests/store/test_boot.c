@@ -237,7 +237,8 @@ static void a_long_tail_is_read_without_the_lock(void **state)
 {
         struct boot *b = *state;
         enter(b, "first");
-        b->store->files->settle_ids = UINT64_MAX; /* as if the power went off before */
+        ((struct files_store *)b->store->backend)->settle_ids =
+            UINT64_MAX; /* as if the power went off before */
         for (int i = 0; i < 20; i++)
                 append(b, COUNT + i * BATCH, BATCH, NULL);
         leave(b);

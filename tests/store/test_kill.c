@@ -21,6 +21,7 @@
 #include "support/seed.h"
 #include "play.h"
 #include "api/api_store.h"
+#include "store/files/files.h"
 
 #define WRITERS 8
 #define ROUND_IDS 4096
@@ -287,12 +288,12 @@ static void removed(void **state)
                 close(fd[1]);
                 nap((unsigned)seed_below(&seed, 20000));
                 /* As rm and trash do: under the lock, in one rename. */
-                assert_int_equal(files_conv_lock(c->files, &err), 0);
+                assert_int_equal(files_conv_lock((struct files_conv *)c->backend, &err), 0);
                 char from[400], to[400];
                 snprintf(from, sizeof from, "%s/projects/default/conversations/gone", scratch.path);
                 snprintf(to, sizeof to, "%s/removed-%d", scratch.path, round);
                 assert_int_equal(rename(from, to), 0);
-                files_conv_unlock(c->files);
+                files_conv_unlock((struct files_conv *)c->backend);
                 waitpid(pid, &status, 0);
                 assert_int_equal(status, 0);
                 while (read(fd[0], &i, sizeof i) == sizeof i)

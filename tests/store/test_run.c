@@ -705,10 +705,10 @@ static void a_journal_that_its_writer_holds_is_not_taken_over(void **state)
         struct steno_run *run;
         struct run_log *log = NULL;
         OK(steno_run_begin(w->conv, "r1", "chat", &run, &err));
-        assert_int_equal(run_take_over(w->conv->files, "r1", &log, NULL), 1);
+        assert_int_equal(run_take_over((struct files_conv *)w->conv->backend, "r1", &log, NULL), 1);
         assert_null(log);
         steno_run_close(run);
-        OK(run_take_over(w->conv->files, "r1", &log, &err));
+        OK(run_take_over((struct files_conv *)w->conv->backend, "r1", &log, &err));
         run_log_close(log);
 }
 

@@ -16,9 +16,9 @@
  */
 int admit_names(struct group *g, struct append_request *q)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         for (size_t i = 0; i < b->count; i++) {
-                struct files_entry *e = &b->entries[i];
+                struct backend_entry *e = &b->entries[i];
                 struct candidate found;
                 struct about about;
                 if (!e->about.kind.n)
@@ -48,7 +48,7 @@ struct target {
 };
 
 /* They come newest first. */
-static int follow_target(void *ctx, const struct files_record *r)
+static int follow_target(void *ctx, const struct backend_record *r)
 {
         struct target *t = ctx;
         struct about about;
@@ -65,7 +65,7 @@ static int follow_target(void *ctx, const struct files_record *r)
 
 /* Is a message of this id in its place, or what came there behind it? */
 static int look_for_target(
-    struct group *g, const struct files_entry *e, bool *there, struct steno_error *err)
+    struct group *g, const struct backend_entry *e, bool *there, struct steno_error *err)
 {
         struct candidate found;
         struct target t = {.id = e->about.target, .arena = &g->arena};
@@ -91,10 +91,10 @@ static int look_for_target(
 
 int admit_targets(struct group *g, struct append_request *q)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         bool others = g->amend;
         for (size_t i = 0; i < b->count; i++) {
-                struct files_entry *e = &b->entries[i];
+                struct backend_entry *e = &b->entries[i];
                 bool there;
                 if (!e->about.kind.n)
                         continue;
@@ -120,7 +120,7 @@ int admit_targets(struct group *g, struct append_request *q)
 /* More than one dead run leaves. */
 #define RECOVERED_MAX 4096
 
-static int stop_at_other(void *ctx, const struct files_record *r)
+static int stop_at_other(void *ctx, const struct backend_record *r)
 {
         uint64_t *count = ctx;
         struct arena arena;
@@ -175,9 +175,9 @@ static int refuse_result(struct group *g, struct append_request *q, size_t i, st
 
 static int pair_batch(struct group *g, struct append_request *q, struct pairing *p)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         for (size_t i = 0; i < b->count; i++) {
-                struct files_entry *e = &b->entries[i];
+                struct backend_entry *e = &b->entries[i];
                 struct about *about = &e->about;
                 struct pairing_match *m =
                     arena_alloc(&g->arena, (about->answer_count + 1) * sizeof *m);
@@ -204,7 +204,7 @@ static int pair_batch(struct group *g, struct append_request *q, struct pairing 
 int admit_pairing(struct group *g, struct append_request *q)
 {
         struct files_conv *c = g->conv;
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         bool answers = false;
         for (size_t i = 0; i < b->count; i++)
                 answers = answers || b->entries[i].about.answer_count > 0;

@@ -9,8 +9,8 @@
 
 struct append_request {
         struct append_request *next;
-        struct files_batch *batch;
-        struct files_receipt receipt;
+        struct backend_batch *batch;
+        struct backend_receipt receipt;
         struct steno_error err;
         int rc;
         bool done;

@@ -20,6 +20,7 @@
 #define LINES_MAX (256 * MIB)
 
 struct artifact {
+        struct backend_artifact base;
         struct files_conv *conv;
         const struct fs *fs;
         int artifacts; /* descriptors of the two folders */
@@ -132,6 +133,7 @@ static int begin(struct files_conv *conv, const struct artifact_info *as, struct
         if (!a)
                 return error_nomem(err);
         int rc;
+        a->base.ops = &files_backend;
         a->conv = conv;
         a->fs = env->fs;
         a->fd = a->folder = a->index = -1;

@@ -26,29 +26,6 @@
 #include "base/hash.h"
 #include "store/files/files.h"
 
-enum artifact_state {
-        ARTIFACT_OPEN, /* being written, or left unfinished */
-        ARTIFACT_CLOSED,
-        ARTIFACT_DELETED,
-};
-
-struct artifact_info {
-        char id[40];   /* "ctx_..." */
-        char kind[12]; /* "tool" or "terminal" */
-        char name[100];
-        char mime[64];
-        enum artifact_state state;
-        bool live; /* open, and its writer is alive */
-        bool utf8; /* closed: the whole is UTF-8 */
-        uint64_t size;
-        uint64_t lines; /* 0 while open */
-        char sha256[SHA256_HEX];
-        int64_t created; /* ms */
-        char hint[400];
-        int64_t deleted_at;
-        char deleted_by[40];
-};
-
 #define ARTIFACT_SUFFIXES 4
 #define ARTIFACT_NAME 80
 
@@ -78,15 +55,6 @@ int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_err
 /* The next piece of its line index (.idx), as it is made. */
 void artifact_index(struct artifact *a, struct str bytes);
 
-/* What is known at the end. */
-struct artifact_end {
-        const char *suffix; /* ".json", ".txt", ".bin" or ".log" */
-        const char *mime;
-        uint64_t lines;
-        bool utf8;
-        struct str hint;       /* takes the place of the first one, unless it is empty */
-        struct str line_index; /* the last piece for .idx, may be empty */
-};
 /* Synced under its final name (A1). Fills `info` (may be NULL). */
 int artifact_close(struct artifact *a, const struct artifact_end *end, struct artifact_info *info,
     struct steno_error *err);
@@ -118,11 +86,6 @@ int artifact_delete(
 
 /* ---- lines that were lost (relist.c) ---- */
 
-/* What the ref of a stored message `m` says of an artifact; its size is 0 when that has no ref of
- * this id. */
-int relist_read(struct str m, struct str ref, struct artifact_info *out, struct steno_error *err);
-/* The same from what a record's `outs` says. */
-void relist_take(const struct about_out *o, struct artifact_info *out);
 /*
  * Writes the closing line of an artifact anew, whose record has the call id `call` and a ref that
  * says `said`: when exactly one file can be its, and has the hash if that is known. *done says so.
@@ -137,8 +100,6 @@ int relist_measure(
     const struct fs *fs, int fd, struct artifact_info *info, struct steno_error *err);
 
 /* ---- parts: large tokens of messages, raw ---- */
-
-#define PART_NAME 65 /* sha256 in hex, and a NUL */
 
 /* Stores a token, synced; the same bytes are stored once. Fills `name`. */
 int part_put(

@@ -22,15 +22,6 @@
 #include "store/files/files.h"
 #include "store/files/purge_plan.h"
 
-struct bundle_entry {
-        const char *name;
-        uint64_t size;
-        char sha256[SHA256_HEX];
-        struct str text;  /* its bytes, where they are in memory */
-        const char *path; /* else the file below the conversation's folder; NULL: the log */
-        struct str ref;   /* of an output: its name may change while it is written */
-};
-
 struct bundle_conv {
         struct files_conv *conv;
         struct arena arena;
@@ -48,11 +39,6 @@ struct bundle_conv {
         uint64_t tombstones; /* outputs and messages whose bytes are not here */
 };
 
-struct bundle_options {
-        bool partial;          /* what has no bytes is a tombstone, else it is STENO_ECORRUPT */
-        uint64_t max_artifact; /* larger outputs are tombstones; 0: none */
-};
-
 /* Finds out what there is, and hashes it. Also releases on failure. */
 int bundle_prepare(struct files_conv *conv, const struct bundle_options *opt,
     struct bundle_conv *out, struct steno_error *err);
@@ -63,11 +49,6 @@ int bundle_add_text(
 int bundle_send(struct bundle_conv *b, const struct bundle_entry *entry, steno_sink sink, void *ctx,
     struct steno_error *err);
 void bundle_release(struct bundle_conv *b);
-
-/* How names sort, by group and then by bytes; negative, 0 or positive. UINT_MAX groups are names
- * that no conversation has. */
-bool bundle_is_name(const char *name);
-int bundle_compare(const char *a, const char *b);
 
 /* ---- the other way ---- */
 

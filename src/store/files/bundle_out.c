@@ -490,7 +490,7 @@ static int add_meta(struct preparing *p)
 
 static int by_name(const void *a, const void *b)
 {
-        return bundle_compare(
+        return backend_bundle_compare(
             ((const struct bundle_entry *)a)->name, ((const struct bundle_entry *)b)->name);
 }
 

@@ -18,8 +18,11 @@ struct files_project {
 };
 
 struct append_request;
+struct index;
+struct search;
 
 struct files_conv {
+        struct backend_conv base;
         struct files_store *store;
         struct files_project *project;
         /* Under the store's mutex. */
@@ -67,6 +70,7 @@ struct files_conv {
 #define CONV_ROWS 1024
 
 struct files_store {
+        struct backend_store base;
         const struct env *env;
         unsigned forks;       /* of the process that opened it (files_is_ours) */
         uint64_t boot;        /* ids_boot */
@@ -90,6 +94,11 @@ struct files_store {
         uint64_t recent_number; /* grows with every new file */
 
         uint64_t settle_ids; /* so much of a log may have ids that would not last a power cut */
+
+        /* What is derived, opened when first needed (files_catalogue.c). */
+        pthread_mutex_t derived_mutex;
+        struct index *index;
+        struct search *search;
 
         pthread_cond_t wake;
         pthread_t syncer;

@@ -12,8 +12,6 @@
 #define NAME "figures.json"
 #define SIZE_MAX_BYTES (4 * KIB)
 
-static const char *const READS[] = {"list", "read", "tail", "grep"};
-
 struct field {
         const char *name;
         size_t at;
@@ -48,7 +46,7 @@ static void parse(const char *text, size_t n, struct figures *out)
         json_release(&j);
 }
 
-static void add(struct files_store *store, const struct figures *more)
+void figures_add(struct files_store *store, const struct figures *more)
 {
         const struct fs *fs = files_env(store)->fs;
         char text[SIZE_MAX_BYTES];
@@ -76,25 +74,6 @@ static void add(struct files_store *store, const struct figures *more)
         }
         buf_release(&out);
         fs->close(fs, fd);
-}
-
-void figures_materialized(struct files_store *store, uint64_t bytes, uint64_t chars,
-    uint64_t shown_bytes, uint64_t shown_chars)
-{
-        add(store, &(struct figures){.materializations = 1,
-                       .bytes = bytes,
-                       .chars = chars,
-                       .shown_bytes = shown_bytes,
-                       .shown_chars = shown_chars});
-}
-
-void figures_read(struct files_store *store, const char *op)
-{
-        struct figures f = {0};
-        for (size_t i = 0; i < sizeof READS / sizeof *READS; i++)
-                if (strcmp(op, READS[i]) == 0)
-                        f.reads[i] = 1;
-        add(store, &f);
 }
 
 void figures_get(struct files_store *store, struct figures *out)

@@ -13,8 +13,8 @@
  *   <root>/trash/  <root>/quarantine/
  *
  * A folder is the id itself while that is plain, else "~" and a hash (base/env.h); then meta.json
- * has the id (names.c). This header speaks of batches, seqs and ids, never of offsets or
- * descriptors, so that another kind of store can stand beside this one.
+ * has the id (names.c). Nobody outside of this folder, store/index and store/search includes it:
+ * the rest knows store/backend.h.
  *
  *   S1  A conversation's folder appears whole (made aside, synced, renamed), and goes whole.
  *   S2  Whoever changes a conversation holds flock on its folder, and has checked after taking it
@@ -31,9 +31,8 @@
 #include <sys/stat.h>
 
 #include "base/env.h"
-#include "model/about.h"
-#include "model/record.h"
 #include "steno.h"
+#include "store/backend.h"
 
 struct files_store;
 struct files_conv;
@@ -134,64 +133,24 @@ int files_each_conv(
 
 /* ---- append ---- */
 
-struct files_entry {
-        struct str id; /* decoded; the caller's or made */
-        bool made_id;  /* made by Steno: cannot be there yet */
-        struct str fmt;
-        struct about about; /* may get marks, and an amendment's target its first id */
-        struct str named;   /* of an amendment: what the caller called its target */
-        struct str m;       /* one line of JSON */
-        struct str at;      /* when it was said, as text; "": now */
-};
-
-struct files_batch {
-        struct files_entry *entries;
-        size_t count;
-        bool record; /* take broken pairing and mark it */
-        bool expect;
-        uint64_t expected_seq;
-        struct str key; /* idempotency key, or "" */
-        int durability; /* enum steno_durability */
-        bool each;      /* every entry is a batch of its own; all go in with one write, or none */
-};
-
-struct files_receipt {
-        uint64_t first_seq;
-        uint64_t last_seq;
-        int durability;
-        bool replayed;
-        char **ids; /* of a replay: what was stored then, `count` of them; else NULL */
-};
-
-void files_receipt_release(struct files_receipt *r, size_t count);
-
 /* Thread-safe; appends of one process to one conversation share a write and a sync. */
-int files_append(struct files_conv *conv, struct files_batch *batch, struct files_receipt *out,
+int files_append(struct files_conv *conv, struct backend_batch *batch, struct backend_receipt *out,
     struct steno_error *err);
 
 /* ---- reading ---- */
 
-struct files_record {
-        struct record rec; /* spans live until the callback returns */
-        bool damaged;
-        uint64_t first_seq; /* what damage stood for; 0: for nothing */
-        uint64_t last_seq;
-};
-
-typedef int (*files_record_fn)(void *ctx, const struct files_record *r);
-
 /* seq > after, oldest first; stops at the first non-zero return of `each`, which it returns. */
-int files_read(struct files_conv *conv, uint64_t after, files_record_fn each, void *ctx,
+int files_read(struct files_conv *conv, uint64_t after, backend_record_fn each, void *ctx,
     struct steno_error *err);
 /* The last `lines` records. */
-int files_read_last(struct files_conv *conv, uint64_t lines, files_record_fn each, void *ctx,
+int files_read_last(struct files_conv *conv, uint64_t lines, backend_record_fn each, void *ctx,
     struct steno_error *err);
 /* The record with this id (amendments have ids of their own). STENO_ENOTFOUND. */
-int files_read_id(struct files_conv *conv, struct str id, files_record_fn each, void *ctx,
+int files_read_id(struct files_conv *conv, struct str id, backend_record_fn each, void *ctx,
     struct steno_error *err);
 /* Amendments, newest first, without reading the log between them. */
 int files_read_amendments(
-    struct files_conv *conv, files_record_fn each, void *ctx, struct steno_error *err);
+    struct files_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
 /* Last seq and size of the visible log. */
 int files_last(struct files_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 /* Waits for a record behind `after`: 1, 0 when the time is over. */

@@ -26,16 +26,6 @@
 /* The blocks that a new log gets at once. */
 #define FIRST_BLOCKS (128 * KIB)
 
-void files_receipt_release(struct files_receipt *r, size_t count)
-{
-        if (!r->ids)
-                return;
-        for (size_t i = 0; i < count; i++)
-                free(r->ids[i]);
-        free(r->ids);
-        r->ids = NULL;
-}
-
 /* ---- the group ---- */
 
 static int remember(struct group *g, uint64_t hash, uint64_t at)
@@ -90,13 +80,13 @@ static void take_salt(struct group *g, size_t wanted, char hex[2 * ABOUT_SALT + 
 static int serialise(struct group *g, struct append_request *q)
 {
         struct files_conv *c = g->conv;
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         struct buf *out = &g->out;
         size_t start = out->n;
         size_t noted = g->noted_count;
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
-                struct files_entry *e = &b->entries[i];
+                struct backend_entry *e = &b->entries[i];
                 uint64_t at = c->at.end + out->n;
                 e->about.key = i == 0 ? b->key : (struct str){0};
                 e->about.length = e->about.kind.n ? 0 : e->m.n;
@@ -155,7 +145,7 @@ static int check_parts(struct group *g, struct append_request *q)
 }
 
 /* Does it name ids or keys that have to be looked up? */
-static bool needs_ids(const struct files_batch *b)
+static bool needs_ids(const struct backend_batch *b)
 {
         bool needs = b->key.n > 0;
         for (size_t i = 0; i < b->count && !needs; i++)
@@ -166,7 +156,7 @@ static bool needs_ids(const struct files_batch *b)
 /* An admission, or negative: refused. CONV_EBEHIND: again, after conv_catch_up_ids. */
 static int admit(struct group *g, struct append_request *q)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         if (!q->patient && needs_ids(b) && conv_ids_are_behind(g->conv))
                 return CONV_EBEHIND;
         int rc = admit_names(g, q);
@@ -305,7 +295,7 @@ static void fail_replayed(struct append_request *list, const struct steno_error 
         for (struct append_request *q = list; q; q = q->next) {
                 if (q->rc || !q->receipt.replayed)
                         continue;
-                files_receipt_release(&q->receipt, q->batch->count);
+                backend_receipt_release(&q->receipt, q->batch->count);
                 q->rc = rc;
                 q->err = *err;
         }
@@ -417,7 +407,7 @@ static void queue_and_wait(struct files_conv *c, struct append_request *mine)
         pthread_mutex_unlock(&c->mutex);
 }
 
-int files_append(struct files_conv *c, struct files_batch *batch, struct files_receipt *out,
+int files_append(struct files_conv *c, struct backend_batch *batch, struct backend_receipt *out,
     struct steno_error *err)
 {
         struct append_request mine;

@@ -277,9 +277,9 @@ static int check_ref(
         if (listed && listed->state != ARTIFACT_OPEN)
                 return compare_sums(k, seq, o ? o->ref_sha : sum_of(about, ref), listed);
         if (o)
-                relist_take(o, &said);
+                backend_said_take(o, &said);
         else
-                rc = relist_read(m, ref, &said, k->err);
+                rc = backend_said_read(m, ref, &said, k->err);
         if (rc == 0 && !o)
                 snprintf(said.sha256, sizeof said.sha256, "%.*s", (int)sum_of(about, ref).n,
                     sum_of(about, ref).p);
@@ -377,7 +377,7 @@ static int check_run(void *ctx, const char *name)
         if (rc)
                 return rc;
         bool held = s.held, headless = strcmp(s.head, "{}") == 0;
-        run_state_release(&s);
+        backend_run_state_release(&s);
         rc = run_verify(k->conv, name, &d, k->err);
         if (rc == 0 && headless && !held)
                 rc = files_check_tell(

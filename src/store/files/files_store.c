@@ -18,6 +18,8 @@
 #include "base/limits.h"
 #include "base/mount.h"
 #include "base/wait.h"
+#include "store/index/index.h"
+#include "store/search/search.h"
 
 /* Magic numbers of statfs for file systems whose locks or syncs end at this machine. */
 static const struct {
@@ -115,6 +117,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         if (!s)
                 return error_nomem(err);
         int rc;
+        s->base.ops = &files_backend;
         s->env = env;
         s->forks = forks_seen();
         s->boot = ids_boot(env);
@@ -124,6 +127,7 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
         s->open_max = descriptor_budget();
         pthread_mutex_init(&s->mutex, NULL);
         pthread_mutex_init(&s->sync_mutex, NULL);
+        pthread_mutex_init(&s->derived_mutex, NULL);
         wait_init(&s->wake);
         s->path = strdup(path);
         if (!s->path) {
@@ -211,6 +215,8 @@ void files_close(struct files_store *s)
                 store_abandon(s);
                 return;
         }
+        index_close(s->index);
+        search_close(s->search);
         syncer_stop(s);
         for (size_t row = 0; row < CONV_ROWS; row++) {
                 for (struct files_conv *c = s->table[row], *next; c; c = next) {
@@ -225,6 +231,7 @@ void files_close(struct files_store *s)
         }
         pthread_mutex_destroy(&s->mutex);
         pthread_mutex_destroy(&s->sync_mutex);
+        pthread_mutex_destroy(&s->derived_mutex);
         pthread_cond_destroy(&s->wake);
         pthread_mutex_destroy(&s->recent_mutex);
         free(s->path);
@@ -369,6 +376,7 @@ static struct files_conv *conv_new(
         struct files_conv *c = calloc(1, sizeof *c);
         if (!c)
                 return NULL;
+        c->base.ops = &files_backend;
         c->store = s;
         c->project = project;
         c->dir = dir;
@@ -517,11 +525,19 @@ int files_conv_open(struct files_store *s, struct str project, struct str id,
         if (id_file_name(project, project_folder) || id_file_name(id, folder))
                 return error_nomem(err);
         int rc = open_place(s, &place, out, err);
-        /* A folder whose id nobody knows any more is reached by its own name. */
+        /* A folder whose id nobody knows any more is reached by its own name, and so is a project.
+         */
         if (rc == STENO_ENOTFOUND && id_is_file_name(id)) {
                 snprintf(folder, sizeof folder, "%.*s", (int)id.n, id.p);
                 place.id = (struct str){0};
                 rc = open_place(s, &place, out, err);
+        }
+        if (rc == STENO_ENOTFOUND && project.n && project.p[0] == '~' && id_is_file_name(project)) {
+                snprintf(project_folder, sizeof project_folder, "%.*s", (int)project.n, project.p);
+                place.project = (struct str){0};
+                rc = open_place(s, &place, out, err);
+                if (rc == STENO_ENOTFOUND && !id_file_name(id, folder))
+                        rc = open_place(s, &place, out, err);
         }
         if (rc == STENO_ENOTFOUND)
                 error_set(err, rc, "no conversation \"%.*s\" in project \"%.*s\"", (int)id.n, id.p,

@@ -14,14 +14,6 @@
 
 #include "store/files/files.h"
 
-struct fork_request {
-        struct str project; /* of the new one */
-        struct str id;
-        bool to_end;      /* all of it, else */
-        uint64_t seq;     /* the last record to take; 0: none */
-        bool whole_batch; /* a cut inside a batch takes all of that, else it is STENO_ECONFLICT */
-};
-
 /* *seq (may be NULL): the last record that was taken. STENO_ECORRUPT: the log is damaged before
  * that. */
 int fork_conv(struct files_conv *origin, const struct fork_request *request,

@@ -116,7 +116,7 @@ static bool has_wrong_sum(struct str line)
 
 /* ---- reading ---- */
 
-bool manifest_text(const struct json *j, json_ref object, const char *key, char *to, size_t size)
+static bool text_of(const struct json *j, json_ref object, const char *key, char *to, size_t size)
 {
         struct buf b;
         buf_init(&b, 64 * KIB);
@@ -149,7 +149,7 @@ int manifest_line(struct json *j, struct str line, struct artifact_info *out)
                 return rc == STENO_ENOMEM ? rc : 0;
         *out = (struct artifact_info){0};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-                if (manifest_text(j, 0, texts[i].key, texts[i].to, texts[i].size))
+                if (text_of(j, 0, texts[i].key, texts[i].to, texts[i].size))
                         return STENO_ENOMEM;
         time_parse(created, strlen(created), &out->created);
         time_parse(deleted, strlen(deleted), &out->deleted_at);

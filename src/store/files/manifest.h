@@ -31,10 +31,6 @@ int manifest_find(const struct fs *fs, int artifacts, struct str id, struct arti
     struct steno_error *err);
 /* One line: 1, 0 when it cannot be read, or STENO_ENOMEM. */
 int manifest_line(struct json *j, struct str line, struct artifact_info *out);
-/* A text of a line, or of the ref in a message, as much as fits; "" when it is not there. True:
- * there was no memory for it. */
-bool manifest_text(const struct json *j, json_ref object, const char *key, char *to, size_t size);
-
 struct manifest_damage {
         uint64_t lines; /* that cannot be read */
         bool torn;      /* the last one has no end */

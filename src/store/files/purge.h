@@ -13,12 +13,6 @@
 
 #include "store/files/files.h"
 
-struct purge_result {
-        uint64_t messages; /* that became tombstones */
-        uint64_t bytes;    /* that left the disk */
-        uint64_t damaged;  /* places in the log that stay, whatever they held */
-};
-
 int purge_conv(struct files_conv *conv, struct purge_result *out, struct steno_error *err);
 
 #endif

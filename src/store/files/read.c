@@ -56,15 +56,15 @@ static int reader_open_log(struct files_conv *c, struct reader *r, struct steno_
 }
 
 /* What a repair has put in the place of damage still is that to everyone who reads messages. */
-static void record_of(const struct log_line *line, struct files_record *out)
+static void record_of(const struct log_line *line, struct backend_record *out)
 {
-        *out = (struct files_record){.rec = line->rec,
+        *out = (struct backend_record){.rec = line->rec,
             .damaged = line->damaged || about_is_lost(line->rec.x),
             .first_seq = line->first_seq,
             .last_seq = line->last_seq};
 }
 
-static int walk(struct reader *r, uint64_t from, uint64_t after, files_record_fn each, void *ctx,
+static int walk(struct reader *r, uint64_t from, uint64_t after, backend_record_fn each, void *ctx,
     struct steno_error *err)
 {
         struct log_cursor cursor;
@@ -76,7 +76,7 @@ static int walk(struct reader *r, uint64_t from, uint64_t after, files_record_fn
                 cursor.seq_known = true;
         }
         while ((rc = log_next_upto(&cursor, r->at.last_seq, &line, err)) == 1) {
-                struct files_record rec;
+                struct backend_record rec;
                 record_of(&line, &rec);
                 rc = each(ctx, &rec);
                 if (rc)
@@ -86,8 +86,8 @@ static int walk(struct reader *r, uint64_t from, uint64_t after, files_record_fn
         return rc;
 }
 
-int files_read(
-    struct files_conv *c, uint64_t after, files_record_fn each, void *ctx, struct steno_error *err)
+int files_read(struct files_conv *c, uint64_t after, backend_record_fn each, void *ctx,
+    struct steno_error *err)
 {
         struct reader r;
         uint64_t from = 0;
@@ -103,8 +103,8 @@ int files_read(
         return rc;
 }
 
-int files_read_last(
-    struct files_conv *c, uint64_t lines, files_record_fn each, void *ctx, struct steno_error *err)
+int files_read_last(struct files_conv *c, uint64_t lines, backend_record_fn each, void *ctx,
+    struct steno_error *err)
 {
         struct reader r;
         uint64_t from = 0;
@@ -168,7 +168,7 @@ static int try_offset(void *ctx, uint64_t at)
         return b->rc || b->found;
 }
 
-static int try_walked(void *ctx, const struct files_record *r)
+static int try_walked(void *ctx, const struct backend_record *r)
 {
         struct by_id *b = ctx;
         if (r->damaged || !is_wanted(b, &r->rec))
@@ -182,7 +182,7 @@ static int try_walked(void *ctx, const struct files_record *r)
 }
 
 int files_read_id(
-    struct files_conv *c, struct str id, files_record_fn each, void *ctx, struct steno_error *err)
+    struct files_conv *c, struct str id, backend_record_fn each, void *ctx, struct steno_error *err)
 {
         struct reader r;
         int rc = reader_open_log(c, &r, err);
@@ -202,7 +202,7 @@ int files_read_id(
         }
         rc = b.rc;
         if (rc == 0 && b.found) {
-                struct files_record rec = {
+                struct backend_record rec = {
                     .rec = b.rec, .first_seq = b.rec.seq, .last_seq = b.rec.seq};
                 rc = each(ctx, &rec);
         } else if (rc == 0) {
@@ -224,7 +224,7 @@ struct amendments {
         uint64_t below; /* seqs from here on are not wanted */
 };
 
-static int note_amendment(void *ctx, const struct files_record *r)
+static int note_amendment(void *ctx, const struct backend_record *r)
 {
         struct amendments *a = ctx;
         if (r->damaged || !str_starts(r->rec.x, "{\"kind\":"))
@@ -256,7 +256,7 @@ static int find_amendments(struct reader *r, uint64_t from, uint64_t below, stru
 
 /* Hands out the amendment at `seq`; *prev is the one before it. *lost: it cannot be read, which
  * whoever walks the log reports. */
-static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, void *ctx,
+static int amendment_at(struct reader *r, uint64_t seq, backend_record_fn each, void *ctx,
     uint64_t *prev, bool *lost, struct steno_error *err)
 {
         uint64_t at;
@@ -275,7 +275,7 @@ static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, vo
                 arena_init(&arena);
                 rc = about_read(line.rec.x, &arena, &about, err);
                 arena_release(&arena);
-                struct files_record out = {.rec = line.rec, .first_seq = seq, .last_seq = seq};
+                struct backend_record out = {.rec = line.rec, .first_seq = seq, .last_seq = seq};
                 if (rc == 0) {
                         *prev = about.prev < seq ? about.prev : 0;
                         rc = each(ctx, &out);
@@ -290,7 +290,7 @@ static int amendment_at(struct reader *r, uint64_t seq, files_record_fn each, vo
  * that ids.idx knows the end of. Where a link is lost, all before it are looked for.
  */
 int files_read_amendments(
-    struct files_conv *c, files_record_fn each, void *ctx, struct steno_error *err)
+    struct files_conv *c, backend_record_fn each, void *ctx, struct steno_error *err)
 {
         struct reader r;
         struct amendments found = {0};

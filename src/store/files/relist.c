@@ -19,39 +19,6 @@
 /* How many names of a call id are looked at. */
 #define NAMES 16
 
-/* ---- what the message says ---- */
-
-int relist_read(struct str m, struct str ref, struct artifact_info *out, struct steno_error *err)
-{
-        struct json j;
-        bool failed = false;
-        *out = (struct artifact_info){.state = ARTIFACT_CLOSED};
-        json_init(&j);
-        int rc = json_parse(&j, m.p, m.n, NULL, NULL);
-        json_ref said = rc ? JSON_NONE : json_get(&j, 0, "ref");
-        if (rc == 0 && json_is_str(&j, json_get(&j, said, "id"), ref)) {
-                json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
-                json_i64(&j, json_get(&j, said, "createdAt"), &out->created);
-                failed = manifest_text(&j, said, "id", out->id, sizeof out->id) ||
-                         manifest_text(&j, said, "mimeType", out->mime, sizeof out->mime) ||
-                         manifest_text(&j, said, "hint", out->hint, sizeof out->hint);
-        }
-        json_release(&j);
-        return rc == STENO_ENOMEM || failed ? error_nomem(err) : 0;
-}
-
-void relist_take(const struct about_out *o, struct artifact_info *out)
-{
-        *out = (struct artifact_info){.state = ARTIFACT_CLOSED, .size = o->ref_size};
-        out->created = id_time(o->ref);
-        snprintf(out->id, sizeof out->id, "%.*s", (int)o->ref.n, o->ref.p);
-        snprintf(out->sha256, sizeof out->sha256, "%.*s", (int)o->ref_sha.n, o->ref_sha.p);
-        snprintf(out->mime, sizeof out->mime, "%.*s", (int)o->mime.n, o->mime.n ? o->mime.p : "");
-        snprintf(out->hint, sizeof out->hint, "%.*s", (int)o->hint.n, o->hint.n ? o->hint.p : "");
-        if (!o->mime.n)
-                snprintf(out->mime, sizeof out->mime, "text/plain");
-}
-
 /* ---- its file ---- */
 
 struct search {
@@ -131,7 +98,7 @@ static int search(struct search *s, struct str call, struct steno_error *err)
 
 /* ---- its line ---- */
 
-struct figures {
+struct measures {
         struct sha256 sha;
         struct text_utf8 utf8;
         uint64_t feeds;
@@ -140,7 +107,7 @@ struct figures {
 
 static int look_at(void *ctx, const void *p, size_t n)
 {
-        struct figures *f = ctx;
+        struct measures *f = ctx;
         const char *at = p, *end = at + n, *lf;
         hash_sha256_update(&f->sha, p, n);
         text_utf8_feed(&f->utf8, p, n);
@@ -154,7 +121,7 @@ static int look_at(void *ctx, const void *p, size_t n)
 
 int relist_measure(const struct fs *fs, int fd, struct artifact_info *info, struct steno_error *err)
 {
-        struct figures f = {.last = '\n'};
+        struct measures f = {.last = '\n'};
         unsigned char sum[SHA256_SIZE];
         char known[SHA256_HEX];
         memcpy(known, info->sha256, sizeof known);

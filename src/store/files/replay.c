@@ -54,7 +54,7 @@ static bool same_tokens(struct str a, struct str b)
 
 /* Of a message that was kept out of line the sum is compared, and its white space with it. */
 static int same_message(const struct record *rec, const struct about *stored,
-    const struct files_entry *e, bool *same, struct steno_error *err)
+    const struct backend_entry *e, bool *same, struct steno_error *err)
 {
         char hex[SHA256_HEX];
         struct str a = stored->sha, b = e->about.sha;
@@ -68,7 +68,7 @@ static int same_message(const struct record *rec, const struct about *stored,
         return 0;
 }
 
-static int compare(struct group *g, const struct record *rec, const struct files_entry *e,
+static int compare(struct group *g, const struct record *rec, const struct backend_entry *e,
     enum likeness *like, struct steno_error *err)
 {
         struct about stored;
@@ -148,7 +148,7 @@ int replay_candidate_find(struct candidate *c)
         return rc <= 0 ? rc : c->rc ? c->rc : 1;
 }
 
-static int add_receipt_id(struct files_receipt *r, size_t i, struct str escaped)
+static int add_receipt_id(struct backend_receipt *r, size_t i, struct str escaped)
 {
         struct buf b;
         buf_init(&b, 0);
@@ -168,7 +168,7 @@ static int conflict(struct append_request *q, size_t i, const char *why)
 static int refuse_replay(
     struct append_request *q, size_t i, size_t found, bool by_key, enum likeness like)
 {
-        const struct files_batch *b = q->batch;
+        const struct backend_batch *b = q->batch;
         static const char *const WHY[] = {
             [LIKE_OTHER_BYTES] = "is there already, with other bytes",
             [LIKE_OTHER_TARGET] = "is there already, as an amendment of another message",
@@ -207,7 +207,7 @@ static int replay(struct group *g, struct append_request *q, const struct candid
     size_t message, bool by_key)
 {
         struct files_conv *c = g->conv;
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         struct log_cursor cursor;
         struct log_line line;
         enum likeness like = LIKE_SAME;
@@ -243,7 +243,7 @@ static int replay(struct group *g, struct append_request *q, const struct candid
         if (rc == 0 && like != LIKE_SAME)
                 rc = refuse_replay(q, i, message, by_key, like);
         if (rc) {
-                files_receipt_release(&q->receipt, b->count);
+                backend_receipt_release(&q->receipt, b->count);
                 return rc;
         }
         q->receipt.first_seq = first_seq;
@@ -264,7 +264,7 @@ static bool in_group(const struct group *g, uint64_t hash)
 
 static int repeated_inside(struct append_request *q)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         for (size_t i = 1; i < b->count; i++) {
                 if (b->entries[i].made_id)
                         continue;
@@ -277,7 +277,7 @@ static int repeated_inside(struct append_request *q)
 
 int replay_admit_ids(struct group *g, struct append_request *q)
 {
-        struct files_batch *b = q->batch;
+        struct backend_batch *b = q->batch;
         struct candidate c;
         bool outside = b->key.n > 0;
         for (size_t i = 0; i < b->count && !outside; i++)

@@ -27,6 +27,7 @@
 #define NEW_NAME ".purge"
 
 struct run_log {
+        struct backend_run base;
         const struct env *env;
         int fd;
         pthread_mutex_t mutex;
@@ -46,6 +47,7 @@ static struct run_log *log_new(const struct env *env, int fd)
         struct run_log *log = calloc(1, sizeof *log);
         if (!log)
                 return NULL;
+        log->base.ops = &files_backend;
         log->env = env;
         log->fd = fd;
         pthread_mutex_init(&log->mutex, NULL);

@@ -34,15 +34,6 @@
 
 #define RUN_AHEAD 1000
 
-struct run_event {
-        uint64_t seq;
-        struct str at;   /* plain text */
-        struct str type; /* JSON-escaped as it stands */
-        struct str data; /* a JSON object */
-};
-
-typedef int (*run_event_fn)(void *ctx, const struct run_event *e);
-
 /* ---- one run at a time ---- */
 
 struct run_claim;
@@ -58,18 +49,9 @@ int run_claim_check(struct run_claim *claim, struct steno_error *err);
 
 /* runs/.mail: lines that others send to the live run, whoever holds it. They are handed out on a
  * thread of the claim's, which must not wait for whoever releases the claim. */
-typedef void (*run_mail_fn)(void *ctx, struct str line);
 void run_claim_listen(struct run_claim *claim, run_mail_fn fn, void *ctx);
 int run_mail_send(struct files_conv *conv, struct str line, struct steno_error *err);
 
-/* What became of the run that claimed last. */
-enum run_life {
-        RUN_ENDED,   /* it came to its end, or there was none */
-        RUN_LIVE,    /* somebody holds it */
-        RUN_DEAD,    /* it has to be completed */
-        RUN_FAILED,  /* it ended, and may have shown what it could not store */
-        RUN_UNKNOWN, /* earlier versions left runs here, and any of them may be dead */
-};
 /* `name` becomes the journal's where there is one. Takes no lock. */
 int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err);
@@ -127,18 +109,8 @@ int run_read(struct files_conv *conv, const char *name, uint64_t after, run_even
 int run_wait(struct files_conv *conv, const char *name, uint64_t after, int timeout_ms,
     struct steno_error *err);
 
-struct run_state {
-        char at[TIME_TEXT]; /* when it began, or "" */
-        char *head;         /* data of the first line; "{}" where it cannot be read */
-        char *last;         /* data of the last event, "{}" when there is none */
-        uint64_t seq;       /* of the last event, 0: none */
-        bool finished;
-        bool held; /* a writer has it */
-};
-
 int run_look(
     struct files_conv *conv, const char *name, struct run_state *out, struct steno_error *err);
-void run_state_release(struct run_state *s);
 
 /* Every journal of a conversation by name, in no order. */
 int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,

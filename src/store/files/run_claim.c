@@ -46,6 +46,7 @@ struct lease {
 };
 
 struct run_claim {
+        struct backend_claim base;
         struct files_conv *conv; /* borrowed */
         const struct fs *fs;
         int fd;
@@ -330,7 +331,7 @@ static bool has_ended(struct files_conv *conv, const char *id)
         if (id_file_name(str_of(id), name) || run_look(conv, name, &s, NULL))
                 return false;
         bool finished = s.finished;
-        run_state_release(&s);
+        backend_run_state_release(&s);
         return finished;
 }
 
@@ -407,6 +408,7 @@ int run_claim(
         struct run_claim *claim = calloc(1, sizeof *claim);
         if (!claim)
                 return error_nomem(err);
+        claim->base.ops = &files_backend;
         claim->conv = conv;
         claim->fs = conv->store->env->fs;
         claim->fd = claim->mail = -1;
@@ -575,7 +577,7 @@ int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_li
                 *out = lease.held ? RUN_ENDED : RUN_FAILED;
         else
                 *out = is_dead(conv, &lease, name, &s) ? RUN_DEAD : RUN_LIVE;
-        run_state_release(&s);
+        backend_run_state_release(&s);
         return 0;
 }
 
@@ -587,6 +589,6 @@ bool run_is_dead(struct files_conv *conv, const char *name)
         if (run_look(conv, name, &s, NULL))
                 return false;
         bool dead = !s.finished && is_dead(conv, &lease, name, &s);
-        run_state_release(&s);
+        backend_run_state_release(&s);
         return dead;
 }

@@ -226,13 +226,6 @@ int run_wait(struct files_conv *conv, const char *name, uint64_t after, int time
 
 /* ---- looking ---- */
 
-void run_state_release(struct run_state *s)
-{
-        free(s->head);
-        free(s->last);
-        *s = (struct run_state){0};
-}
-
 static char *dup_data(struct str s)
 {
         char *z = malloc(s.n + 1);
@@ -302,7 +295,7 @@ int run_look(
                 rc = read_last(fs, fd, (uint64_t)st.st_size, &s, err);
         fs->close(fs, fd);
         if (rc)
-                run_state_release(&s);
+                backend_run_state_release(&s);
         else
                 *out = s;
         return rc;

@@ -110,20 +110,6 @@ int seal_read_leaves(struct files_conv *conv, uint64_t count, struct merkle_hash
         return 0;
 }
 
-bool seal_last_note(struct str text, struct note *out, size_t *end)
-{
-        size_t at = 0, n;
-        bool found = false;
-        struct note note;
-        while (note_read(str_span(text.p + at, text.n - at), &note, &n)) {
-                *out = note;
-                at += n;
-                found = true;
-        }
-        *end = at;
-        return found;
-}
-
 uint64_t seal_size(struct files_conv *conv)
 {
         char *text;
@@ -131,7 +117,7 @@ uint64_t seal_size(struct files_conv *conv)
         struct note last = {0};
         if (seal_read_notes(conv, &text, &n, NULL) || !text)
                 return 0;
-        uint64_t size = seal_last_note(str_span(text, n), &last, &end) ? last.size : 0;
+        uint64_t size = note_last(str_span(text, n), &last, &end) ? last.size : 0;
         free(text);
         return size;
 }
@@ -307,7 +293,7 @@ static int read_before(struct sealing *s)
         if (rc)
                 return rc;
         s->last = (struct note){0};
-        if (s->notes && !seal_last_note(str_span(s->notes, n), &s->last, &s->notes_end))
+        if (s->notes && !note_last(str_span(s->notes, n), &s->last, &s->notes_end))
                 s->last.size = 0;
         if (s->last.size && !str_is(s->last.origin, s->origin))
                 return error_set(s->err, STENO_ECORRUPT,

@@ -23,23 +23,12 @@
 #include "model/note.h"
 #include "store/files/files.h"
 
-#define SEAL_CONV 65 /* hex of a conversation's name in logs and origins, and a NUL */
-#define SEAL_ORIGIN "steno/conversation/"
-
 /* Its name in logs. The caller holds the lock, because a uid may have to be made. */
 int seal_name(struct files_conv *conv, char out[SEAL_CONV], struct steno_error *err);
 /* The same of a folder that nobody has open, by its meta.json; "": it has no uid. 0 or a negative
  * errno. */
 int seal_name_at(
     const struct fs *fs, int dir, struct str project, struct str id, char out[SEAL_CONV]);
-
-struct seal_result {
-        uint64_t size; /* records that are sealed now */
-        uint64_t added;
-        bool changed; /* there is a new note */
-        struct merkle_hash root;
-        char conv[SEAL_CONV];
-};
 
 /* Seals everything that is stored; a new note is written where something changed. STENO_ECORRUPT: a
  * record cannot be read, or the leaves are not those that were sealed before. */
@@ -66,7 +55,5 @@ int seal_read_notes(struct files_conv *conv, char **text, size_t *n, struct sten
 /* At most `count` leaves; *leaves is freed with free(), *have is how many there are. */
 int seal_read_leaves(struct files_conv *conv, uint64_t count, struct merkle_hash **leaves,
     uint64_t *have, struct steno_error *err);
-/* The last whole note of a text, and where it ends. */
-bool seal_last_note(struct str text, struct note *out, size_t *end);
 
 #endif

@@ -384,17 +384,8 @@ int seal_log_read(struct files_store *s, struct seal_log *out, struct steno_erro
         if (rc == 0 && out->text)
                 rc = read_lines(out, err);
         if (rc)
-                seal_log_release(out);
+                backend_seal_log_release(out);
         return rc;
-}
-
-void seal_log_release(struct seal_log *log)
-{
-        free(log->text);
-        free(log->leaves);
-        free(log->entries);
-        free(log->notes);
-        *log = (struct seal_log){0};
 }
 
 const struct seal_entry *seal_log_of(const struct seal_log *log, const char *conv, size_t *count)
@@ -443,13 +434,12 @@ static int sign(struct files_store *s, struct writing *w, const struct note_key 
         if (rc)
                 return rc;
         if (merkle_init(&tree)) {
-                seal_log_release(&log);
+                backend_seal_log_release(&log);
                 return error_nomem(w->err);
         }
         buf_init(&note, 0);
         snprintf(origin, sizeof origin, SEAL_LOG_ORIGIN "%s", log.id);
-        bool signed_before =
-            log.notes && seal_last_note(str_span(log.notes, log.notes_n), &last, &end);
+        bool signed_before = log.notes && note_last(str_span(log.notes, log.notes_n), &last, &end);
         bool right = !signed_before || (str_is(last.origin, origin) && last.size <= log.lines);
         for (uint64_t i = 0; right && i < log.lines; i++) {
                 merkle_push(&tree, &log.leaves[i]);
@@ -474,7 +464,7 @@ static int sign(struct files_store *s, struct writing *w, const struct note_key 
         }
         buf_release(&note);
         merkle_release(&tree);
-        seal_log_release(&log);
+        backend_seal_log_release(&log);
         return rc;
 }
 

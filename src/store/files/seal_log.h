@@ -34,33 +34,7 @@ int seal_log_sign(struct files_store *store, const struct note_key *key, struct 
 
 /* ---- all of it, for those who verify ---- */
 
-enum seal_entry_type { SEAL_ENTRY_HEAD, SEAL_ENTRY_PURGED, SEAL_ENTRY_REMOVED };
-
-struct seal_entry {
-        enum seal_entry_type type;
-        uint64_t index; /* of its line, */
-        char conv[65];  /* whose */
-        uint64_t size;  /* of a head */
-        struct merkle_hash root;
-        struct str seqs; /* of a purge; lives as long as the log that was read */
-};
-
-struct seal_log {
-        char *text;
-        size_t n;
-        char id[32];                /* "": there is no log */
-        uint64_t lines;             /* whole ones */
-        struct merkle_hash *leaves; /* of the lines */
-        struct seal_entry *entries; /* sorted by conversation, then by index */
-        size_t count;
-        uint64_t strange; /* lines that are no entries */
-        uint64_t torn;    /* bytes behind the last whole line */
-        char *notes;      /* the signed notes */
-        size_t notes_n;
-};
-
 int seal_log_read(struct files_store *store, struct seal_log *out, struct steno_error *err);
-void seal_log_release(struct seal_log *log);
 /* The entries of a conversation: *count of them from the one that is returned. */
 const struct seal_entry *seal_log_of(const struct seal_log *log, const char *conv, size_t *count);
 /* "project/id" of a name, where the store knows it; else the name itself. */

@@ -13,8 +13,5 @@
 
 /* Writes it. STENO_ENOTFOUND: the seq is not sealed; STENO_ECORRUPT: it is not what was sealed. */
 int seal_prove(struct files_conv *conv, uint64_t seq, struct buf *out, struct steno_error *err);
-/* Checks one. STENO_ECORRUPT says what is wrong. `key` may be NULL: the signature is not looked at.
- */
-int seal_prove_check(struct str json, const struct note_key *key, struct steno_error *err);
 
 #endif

@@ -14,17 +14,6 @@
 
 #define SHIFT_MAX 16 /* records that were added or removed in a row, and still are seen as that */
 
-int seal_verify_tell(struct seal_check *k, struct seal_finding f, const char *fmt, ...)
-{
-        char what[400];
-        va_list args;
-        va_start(args, fmt);
-        vsnprintf(what, sizeof what, fmt, args);
-        va_end(args);
-        f.what = what;
-        return k->each(k->ctx, &f);
-}
-
 /* ---- roots ---- */
 
 /* A root that the first `size` records must give. */
@@ -85,7 +74,7 @@ static int add_purged(struct verifying *v, struct note_ranges *to, struct str se
         if (note_ranges_read(to, seqs))
                 return 0;
         struct seal_finding f = {.kind = "seal"};
-        return seal_verify_tell(v->k, f, "what was purged cannot be read from the seal");
+        return backend_seal_tell(v->k, f, "what was purged cannot be read from the seal");
 }
 
 /* The checkpoints of the conversation itself. */
@@ -100,7 +89,7 @@ static int take_notes(struct verifying *v)
         snprintf(origin, sizeof origin, SEAL_ORIGIN "%s", v->name);
         while (rc == 0 && at < v->notes_n) {
                 if (!note_read(str_span(v->notes + at, v->notes_n - at), &note, &n))
-                        return seal_verify_tell(v->k, f,
+                        return backend_seal_tell(v->k, f,
                             "seal/checkpoints cannot be read from byte %llu on",
                             (unsigned long long)at);
                 at += n;
@@ -109,16 +98,16 @@ static int take_notes(struct verifying *v)
                 if (is_signed < 0)
                         return error_nomem(v->err);
                 if (!is_signed)
-                        rc =
-                            seal_verify_tell(v->k, f, "checkpoint %llu is not signed by the key %s",
-                                (unsigned long long)number, v->k->key->name);
+                        rc = backend_seal_tell(v->k, f,
+                            "checkpoint %llu is not signed by the key %s",
+                            (unsigned long long)number, v->k->key->name);
                 else if (!str_is(note.origin, origin))
-                        rc = seal_verify_tell(v->k, f,
+                        rc = backend_seal_tell(v->k, f,
                             "checkpoint %llu is of another conversation, or the id, the project or "
                             "the uid in meta.json was changed",
                             (unsigned long long)number);
                 else if (note.size < size)
-                        rc = seal_verify_tell(v->k, f,
+                        rc = backend_seal_tell(v->k, f,
                             "checkpoint %llu covers fewer records than the one before it",
                             (unsigned long long)number);
                 else
@@ -188,26 +177,26 @@ static int end_run(struct verifying *v)
                 return 0;
         bool one = first == last;
         if (strcmp(f.kind, "moved") == 0)
-                return seal_verify_tell(v->k, f,
+                return backend_seal_tell(v->k, f,
                     one ? "record %llu stands in the place of record %llu"
                         : "records from %llu on stand in the places from %llu on",
                     (unsigned long long)((int64_t)first - v->run_shift), (unsigned long long)first);
         if (strcmp(f.kind, "purged") == 0)
-                return seal_verify_tell(v->k, f, "purged, and entered in the seal as such");
+                return backend_seal_tell(v->k, f, "purged, and entered in the seal as such");
         if (strcmp(f.kind, "unsigned") == 0)
-                return seal_verify_tell(
+                return backend_seal_tell(
                     v->k, f, "purged, which no checkpoint covers yet: steno seal signs it");
         if (strcmp(f.kind, "lost") == 0)
-                return seal_verify_tell(v->k, f,
+                return backend_seal_tell(v->k, f,
                     "the record%s could not be read when the store was repaired", one ? "" : "s");
         if (strcmp(f.kind, "tombstone") == 0) {
                 f.kind = "removed";
-                return seal_verify_tell(v->k, f,
+                return backend_seal_tell(v->k, f,
                     "a tombstone stands in the place of the record%s, and no purge of it was "
                     "entered",
                     one ? "" : "s");
         }
-        return seal_verify_tell(
+        return backend_seal_tell(
             v->k, f, "the record%s %s %s", one ? "" : "s", one ? "was" : "were", f.kind);
 }
 
@@ -335,7 +324,7 @@ static int look_at_line(struct verifying *v, struct str line, uint64_t at, unsig
         if (!record_read(line, &rec)) {
                 struct seal_finding f = {.kind = v->last_seq < v->size ? "changed" : "uncovered",
                     .note = v->last_seq >= v->size};
-                return seal_verify_tell(v->k, f,
+                return backend_seal_tell(v->k, f,
                     "the line at byte %llu of the log is no record, or not what was stored",
                     (unsigned long long)at);
         }
@@ -400,11 +389,11 @@ static int tell_without_leaves(struct verifying *v)
                         good = v->roots[i].size;
         }
         if (bad == 0)
-                return seal_verify_tell(v->k, f,
+                return backend_seal_tell(v->k, f,
                     "seal/leaves was changed or is missing; the records are what was sealed, and "
                     "steno seal makes it anew");
         f = (struct seal_finding){.kind = "changed", .seq = good + 1, .last_seq = bad};
-        return seal_verify_tell(v->k, f,
+        return backend_seal_tell(v->k, f,
             "among these records some were changed, added, removed or moved; seal/leaves, which "
             "would say which, was changed or is missing as well");
 }
@@ -416,7 +405,7 @@ static int tell_roots(struct verifying *v)
         for (size_t i = 0; rc == 0 && v->trusted && i < v->root_count; i++) {
                 struct seal_finding f = {.kind = "changed", .seq = 1, .last_seq = v->roots[i].size};
                 if (!v->roots[i].leaves_give)
-                        rc = seal_verify_tell(v->k, f,
+                        rc = backend_seal_tell(v->k, f,
                             "the first %llu records are not those that %s has the root of",
                             (unsigned long long)v->roots[i].size, v->roots[i].who);
         }
@@ -443,7 +432,7 @@ static int verify(struct verifying *v)
         if (rc == 0)
                 rc = take_log(v);
         if (rc == 0 && !own && v->root_count)
-                rc = seal_verify_tell(
+                rc = backend_seal_tell(
                     v->k, f, "the seal of the conversation is missing; the store's log has it");
         if (rc == 0)
                 rc = take_kept(v);
@@ -525,7 +514,7 @@ static int check_log_notes(struct seal_check *k, const char *origin, struct merk
         int rc = 0;
         for (size_t at = 0, n; rc == 0 && at < log->notes_n; at += n) {
                 if (!note_read(str_span(log->notes + at, log->notes_n - at), &note, &n))
-                        return seal_verify_tell(k, f,
+                        return backend_seal_tell(k, f,
                             "the checkpoints of the store's log cannot be read from byte %llu on",
                             (unsigned long long)at);
                 number++;
@@ -533,11 +522,11 @@ static int check_log_notes(struct seal_check *k, const char *origin, struct merk
                 if (is_signed < 0)
                         return is_signed;
                 if (!is_signed)
-                        rc = seal_verify_tell(k, f,
+                        rc = backend_seal_tell(k, f,
                             "checkpoint %llu of the store's log is not signed by the key %s",
                             (unsigned long long)number, k->key->name);
                 else if (!str_is(note.origin, origin) || !log_gives(log, &note, tree))
-                        rc = seal_verify_tell(k, f,
+                        rc = backend_seal_tell(k, f,
                             "the store's log is not what its checkpoint %llu says: entries were "
                             "changed or removed",
                             (unsigned long long)number);
@@ -554,17 +543,17 @@ static int check_given(
         if (!str_starts(note->origin, SEAL_LOG_ORIGIN))
                 return 0;
         if (!str_is(note->origin, origin))
-                return seal_verify_tell(
+                return backend_seal_tell(
                     k, f, "a checkpoint that was given is of another store's log");
         if (log_gives(k->log, note, tree))
                 return 0;
         return note->size > k->log->lines
-                   ? seal_verify_tell(k, f,
+                   ? backend_seal_tell(k, f,
                          "the store's log has %llu entries, and had %llu when a checkpoint that "
                          "was "
                          "given was made",
                          (unsigned long long)k->log->lines, (unsigned long long)note->size)
-                   : seal_verify_tell(k, f,
+                   : backend_seal_tell(k, f,
                          "the store's log is not a continuation of a checkpoint that was given: "
                          "entries were changed");
 }
@@ -583,12 +572,12 @@ int seal_verify_log(struct seal_check *k, struct steno_error *err)
         for (size_t i = 0; rc == 0 && i < k->kept_count; i++)
                 rc = check_given(k, &k->kept[i], origin, &tree);
         if (rc == 0 && log->strange + (log->torn > 0) > 0)
-                rc = seal_verify_tell(k, f, "%llu line%s of the store's log cannot be understood",
+                rc = backend_seal_tell(k, f, "%llu line%s of the store's log cannot be understood",
                     (unsigned long long)(log->strange + (log->torn > 0)),
                     log->strange + (log->torn > 0) == 1 ? "" : "s");
         if (rc == 0 && log->lines > k->log_signed) {
                 f.kind = "unsigned";
-                rc = seal_verify_tell(k, f,
+                rc = backend_seal_tell(k, f,
                     "the last %llu of %llu entries of the store's log are covered by no "
                     "checkpoint: "
                     "steno seal signs them",

@@ -68,13 +68,13 @@ static int check_output(struct files_conv *c, uint64_t seq, struct str ref, stru
         if (rc == STENO_ENOMEM)
                 return error_nomem(err);
         if (rc)
-                return seal_verify_tell(k, f, "output %s is missing", id);
+                return backend_seal_tell(k, f, "output %s is missing", id);
         if (info.state == ARTIFACT_DELETED)
-                return seal_verify_tell(k, f, "output %s was removed (%s)", id, info.deleted_by);
+                return backend_seal_tell(k, f, "output %s was removed (%s)", id, info.deleted_by);
         if (!sha.n) {
                 f.kind = "uncovered";
                 f.note = true;
-                return seal_verify_tell(k, f,
+                return backend_seal_tell(k, f,
                     "output %s was not finished when its record was written: not covered", id);
         }
         rc = hash_output(c, &info, hex);
@@ -82,8 +82,8 @@ static int check_output(struct files_conv *c, uint64_t seq, struct str ref, stru
                 return error_nomem(err);
         k->outputs++;
         if (!hex[0])
-                return seal_verify_tell(k, f, "the bytes of output %s are missing", id);
-        return str_is(sha, hex) ? 0 : seal_verify_tell(k, f, "output %s was changed", id);
+                return backend_seal_tell(k, f, "the bytes of output %s are missing", id);
+        return str_is(sha, hex) ? 0 : backend_seal_tell(k, f, "output %s was changed", id);
 }
 
 static struct str sum_of(const struct about *about, size_t slot)
@@ -104,7 +104,7 @@ static int check_part(struct files_conv *c, uint64_t seq, struct about_part part
         int rc = part_get(c, part.name, part.size, NULL, NULL, NULL);
         if (rc == STENO_ENOMEM)
                 return error_nomem(err);
-        return rc ? seal_verify_tell(k, f,
+        return rc ? backend_seal_tell(k, f,
                         "a large string of its message (part %.16s...) was changed "
                         "or removed",
                         part.name.n >= 16 ? part.name.p : "?")
@@ -161,7 +161,7 @@ static int look_at_stray(void *ctx, const struct artifact_info *info)
             (s->named->count && bsearch(&id, s->named->list, s->named->count, sizeof id, by_text)))
                 return 0;
         struct seal_finding f = {.kind = "uncovered", .note = true, .ref = info->id};
-        return seal_verify_tell(s->check, f,
+        return backend_seal_tell(s->check, f,
             "output %s (%s) is named by no record, so nothing says whether it was added", info->id,
             info->name);
 }

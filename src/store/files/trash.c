@@ -251,41 +251,13 @@ int trash_list_read(
         int rc = fs->list(fs, l.trash, take_folder, &l);
         fs->close(fs, l.trash);
         if (rc) {
-                trash_list_release(out);
+                backend_trash_list_release(out);
                 return rc == STENO_ENOMEM ? error_nomem(err)
                                           : error_sys(err, rc, "listing the trash");
         }
         if (out->count)
                 qsort(out->items, out->count, sizeof *out->items, newest_first);
         return 0;
-}
-
-void trash_list_release(struct trash_list *list)
-{
-        for (size_t i = 0; i < list->count; i++)
-                item_release(&list->items[i]);
-        free(list->items);
-        *list = (struct trash_list){0};
-}
-
-static bool is_called(const struct trash_item *item, const char *id)
-{
-        return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
-               conv_folder_is_of(item->folder, str_of(id));
-}
-
-size_t trash_find(struct trash_list *list, struct str project, const char *id)
-{
-        size_t found = 0;
-        for (int by_name = 0; by_name < 2 && !found; by_name++) {
-                for (size_t i = 0; i < list->count; i++) {
-                        struct trash_item *it = &list->items[i];
-                        it->found = str_is(project, it->project) &&
-                                    (by_name ? strcmp(it->name, id) == 0 : is_called(it, id));
-                        found += it->found;
-                }
-        }
-        return found;
 }
 
 /* ---- taking out ---- */

@@ -18,33 +18,11 @@
 
 #include "store/files/files.h"
 
-#define TRASH_NAME 65
-
-struct trash_item {
-        char name[TRASH_NAME]; /* in trash/ */
-        char *project;
-        char *id;
-        char folder[65]; /* where it was, "" when that is not known */
-        char deleted_at[TIME_TEXT];
-        uint64_t bytes;
-        bool found; /* by trash_find */
-};
-
-struct trash_list {
-        struct trash_item *items; /* newest first */
-        size_t count;
-        size_t cap;
-};
-
 /* Moves a conversation here, as `name`. Waits for a running append. */
 int trash_put(struct files_conv *conv, char name[TRASH_NAME], struct steno_error *err);
 /* What is here. `sizes` counts the bytes of each, which walks all of it. */
 int trash_list_read(
     struct files_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
-void trash_list_release(struct trash_list *list);
-/* Marks what a caller means: the conversations of this id (or folder), newest first; where there is
- * none, the one of that name. How many. */
-size_t trash_find(struct trash_list *list, struct str project, const char *id);
 /* Back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is in use.
  * STENO_ENOTFOUND: someone was quicker. */
 int trash_put_back(struct files_store *store, const struct trash_item *item, const char *as,

@@ -76,7 +76,7 @@ static bool was_message(struct counting *c, const struct record *rec, const stru
                slot(c->list, c->size, buf_str(&c->id))->id.p;
 }
 
-static int count_one(void *ctx, const struct files_record *r)
+static int count_one(void *ctx, const struct backend_record *r)
 {
         struct counting *c = ctx;
         struct about about;

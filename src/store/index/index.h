@@ -35,17 +35,10 @@ int index_compare(struct index *index, struct index_difference *out, struct sten
 /* Throws it away and makes it anew. */
 int index_rebuild(struct index *index, struct steno_error *err);
 
-struct index_query {
-        const char *project; /* NULL: all */
-        uint32_t limit;      /* 20 when 0 */
-        const char *cursor;  /* NULL: from the newest */
-        const char *words;   /* all must occur in the title or id; NULL: any */
-};
-
 /* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours.
  * STENO_ECORRUPT, here and below: the database is damaged; the next catch-up makes it anew. */
 int index_list(
-    struct index *index, const struct index_query *q, char **json, struct steno_error *err);
+    struct index *index, const struct backend_query *q, char **json, struct steno_error *err);
 
 /* Every conversation that can be read, oldest activity first. A non-zero return of `each` ends it
  * and is returned. */
@@ -59,13 +52,8 @@ struct index_row {
 int index_each(struct index *index, int (*each)(void *ctx, const struct index_row *row), void *ctx,
     struct steno_error *err);
 
-/* Totals: conversations, messages that are shown, bytes. */
-struct index_totals {
-        uint64_t conversations;
-        uint64_t messages;
-        uint64_t bytes;
-};
-int index_totals(struct index *index, struct index_totals *out, struct steno_error *err);
+/* Conversations, messages that are shown, bytes. */
+int index_totals(struct index *index, struct backend_totals *out, struct steno_error *err);
 
 /*
  * Conversations with a run that may not have come to its end, at most `max`: JSON

@@ -80,7 +80,7 @@ static void put_item(struct jsonw *w, sqlite3_stmt *s)
 
 /* The statement for a query: conditions are added as they are needed. */
 static void query_sql(
-    const struct index_query *q, const char *const *words, size_t word_count, struct buf *sql)
+    const struct backend_query *q, const char *const *words, size_t word_count, struct buf *sql)
 {
         buf_puts(sql, "SELECT id,project,title,created,updated,messages,last_seq,bytes FROM conv"
                       " WHERE NOT unreadable");
@@ -97,7 +97,7 @@ static void query_sql(
         buf_puts(sql, " ORDER BY updated DESC, project, id LIMIT ?5");
 }
 
-int index_list(struct index *x, const struct index_query *q, char **json, struct steno_error *err)
+int index_list(struct index *x, const struct backend_query *q, char **json, struct steno_error *err)
 {
         char cursor_text[2048];
         const char *part[3] = {0};
@@ -174,7 +174,7 @@ out:
         return rc;
 }
 
-int index_totals(struct index *x, struct index_totals *out, struct steno_error *err)
+int index_totals(struct index *x, struct backend_totals *out, struct steno_error *err)
 {
         sqlite3_stmt *s = NULL;
         pthread_mutex_lock(&x->mutex);
@@ -183,7 +183,7 @@ int index_totals(struct index *x, struct index_totals *out, struct steno_error *
         if (rc == 0 && sqlite3_step(s) != SQLITE_ROW)
                 rc = index_error(x, err);
         if (rc == 0)
-                *out = (struct index_totals){(uint64_t)sqlite3_column_int64(s, 0),
+                *out = (struct backend_totals){(uint64_t)sqlite3_column_int64(s, 0),
                     (uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
         sqlite3_finalize(s);
         pthread_mutex_unlock(&x->mutex);

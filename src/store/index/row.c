@@ -159,7 +159,7 @@ static void facts_release(struct facts *f)
         free(f->created);
 }
 
-static int note_time(void *ctx, const struct files_record *r)
+static int note_time(void *ctx, const struct backend_record *r)
 {
         struct facts *f = ctx;
         if (!r->damaged)

@@ -335,13 +335,13 @@ int search_progress(struct search *s, const char *project_folder, const char *fo
         return rc;
 }
 
-int search_each_conv(struct search *s, search_conv_fn each, void *ctx, struct steno_error *err)
+int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err)
 {
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < s->count; i++) {
                 sqlite3_stmt *q = NULL;
-                rc = prepare(s->shards[i].db,
-                    "SELECT project_folder,folder,log,last FROM conv WHERE live", &q, err);
+                rc = prepare(
+                    s->shards[i].db, "SELECT project,id,log,last FROM conv WHERE live", &q, err);
                 while (rc == 0 && sqlite3_step(q) == SQLITE_ROW)
                         rc = each(ctx, (const char *)sqlite3_column_text(q, 0),
                             (const char *)sqlite3_column_text(q, 1),
@@ -661,8 +661,7 @@ static int ask_shard(struct search *s, const struct shard *x, const struct searc
                 to = (int64_t)row;
         buf_init(&sql, 0);
         buf_puts(&sql,
-            "SELECT b.id,c.project_folder,c.folder,c.project,c.id,b.seq,b.ref,b.at,b.len,"
-            "b.role,b.error,t.text,b.time FROM ");
+            "SELECT b.id,c.project,c.id,b.seq,b.ref,b.at,b.len,b.role,b.error,t.text,b.time FROM ");
         buf_puts(&sql, ask->match ? "ft CROSS JOIN block b ON b.id=ft.rowid" : "block b");
         buf_puts(&sql, " CROSS JOIN conv c ON c.key=b.conv LEFT JOIN name t ON t.id=b.tool WHERE ");
         put_condition(&sql, ask->match, "ft MATCH ?1 AND ft.rowid>=?2 AND ft.rowid<?3");
@@ -694,22 +693,20 @@ static int ask_shard(struct search *s, const struct shard *x, const struct searc
         sqlite3_bind_text(q, 10, ask->model, -1, SQLITE_STATIC);
         int step = SQLITE_DONE;
         while (rc == 0 && (step = sqlite3_step(q)) == SQLITE_ROW) {
-                const char *ref = (const char *)sqlite3_column_text(q, 6);
-                const char *tool = (const char *)sqlite3_column_text(q, 11);
+                const char *ref = (const char *)sqlite3_column_text(q, 4);
+                const char *tool = (const char *)sqlite3_column_text(q, 9);
                 struct search_hit hit = {.place = (uint64_t)x->number << PLACE_BITS |
                                                   (uint64_t)sqlite3_column_int64(q, 0),
-                    .project_folder = (const char *)sqlite3_column_text(q, 1),
-                    .folder = (const char *)sqlite3_column_text(q, 2),
-                    .project = (const char *)sqlite3_column_text(q, 3),
-                    .id = (const char *)sqlite3_column_text(q, 4),
-                    .seq = (uint64_t)sqlite3_column_int64(q, 5),
+                    .project = (const char *)sqlite3_column_text(q, 1),
+                    .id = (const char *)sqlite3_column_text(q, 2),
+                    .seq = (uint64_t)sqlite3_column_int64(q, 3),
                     .ref = ref ? ref : "",
-                    .at = (uint64_t)sqlite3_column_int64(q, 7),
-                    .len = (uint64_t)sqlite3_column_int64(q, 8),
-                    .role = sqlite3_column_int(q, 9),
-                    .error = sqlite3_column_int(q, 10),
+                    .at = (uint64_t)sqlite3_column_int64(q, 5),
+                    .len = (uint64_t)sqlite3_column_int64(q, 6),
+                    .role = sqlite3_column_int(q, 7),
+                    .error = sqlite3_column_int(q, 8),
                     .tool = tool ? tool : "",
-                    .time = sqlite3_column_int64(q, 12)};
+                    .time = sqlite3_column_int64(q, 10)};
                 rc = each(ctx, &hit);
         }
         if (rc == 0 && step != SQLITE_DONE && step != SQLITE_ROW)

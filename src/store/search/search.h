@@ -25,8 +25,6 @@
 #include "base/str.h"
 #include "store/files/files.h"
 
-#define SEARCH_BLOCK ((size_t)16 * 1024)
-#define SEARCH_OVERLAP ((size_t)256) /* of two blocks, so that no phrase is cut */
 #define SEARCH_SHARD_BYTES ((uint64_t)256 * 1024 * 1024) /* of text; a purge costs this much */
 
 struct search;
@@ -45,9 +43,8 @@ int search_progress(struct search *s, const char *project_folder, const char *fo
     uint64_t *seq, struct steno_error *err);
 
 /* The same of all; one that is in several shards comes several times. */
-typedef int (*search_conv_fn)(
-    void *ctx, const char *project_folder, const char *folder, uint64_t log, uint64_t last);
-int search_each_conv(struct search *s, search_conv_fn each, void *ctx, struct steno_error *err);
+int search_each_conv(
+    struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err);
 
 /* Begins to add to a conversation, in a transaction. */
 struct search_conv {
@@ -59,25 +56,6 @@ struct search_conv {
 };
 int search_begin(struct search *s, const struct search_conv *conv, struct steno_error *err);
 
-enum search_role {
-        SEARCH_USER = 1,
-        SEARCH_ASSISTANT,
-        SEARCH_TOOL,
-        SEARCH_SYSTEM,
-};
-
-struct search_block {
-        uint64_t seq;
-        struct str ref; /* of an output; "": of the message */
-        uint64_t at;    /* where the block begins in the text */
-        uint64_t len;
-        int role; /* enum search_role */
-        bool error;
-        struct str tool;
-        struct str model;
-        int64_t time;     /* ms */
-        struct str words; /* folded, with spaces */
-};
 int search_add(struct search *s, const struct search_block *b, struct steno_error *err);
 /* Commits; everything up to `seq` is indexed. */
 int search_commit(struct search *s, uint64_t seq, struct steno_error *err);
@@ -91,37 +69,7 @@ int search_discard(struct search *s, struct steno_error *err);
 
 /* ---- asking ---- */
 
-struct search_ask {
-        const char *match;   /* of FTS5; NULL: every block */
-        const char *project; /* NULL: all */
-        const char *conversation;
-        const char *tool;
-        const char *model;
-        int role;      /* 0: any */
-        bool error;    /* only failures */
-        bool outputs;  /* outputs, else messages */
-        int64_t after; /* ms; INT64_MIN: no bound */
-        int64_t before;
-        uint64_t below; /* only rows before this place (see search_hit); UINT64_MAX: all */
-};
-
-struct search_hit {
-        uint64_t place; /* newer ones are greater: shard and row */
-        const char *project_folder;
-        const char *folder;
-        const char *project;
-        const char *id;
-        uint64_t seq;
-        const char *ref; /* "": the message */
-        uint64_t at;
-        uint64_t len;
-        int role;
-        bool error;
-        const char *tool;
-        int64_t time;
-};
 /* Candidates, newest first. A non-zero return of `each` ends it and is returned. */
-typedef int (*search_hit_fn)(void *ctx, const struct search_hit *hit);
 int search_each(struct search *s, const struct search_ask *ask, search_hit_fn each, void *ctx,
     struct steno_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * bundle_names.c - which files a conversation has in a bundle, and their order (bundle.h). A name
+ * backend_bundle.c - which files a conversation has in a bundle, and their order. A name
  * that is not one of these is refused before anything is made of it.
  */
-#include "store/files/bundle.h"
+#include "store/backend.h"
 
 #include <string.h>
 
@@ -56,12 +56,12 @@ static size_t group_of(const char *name)
         return GROUP_COUNT;
 }
 
-bool bundle_is_name(const char *name)
+bool backend_bundle_is_name(const char *name)
 {
         return group_of(name) < GROUP_COUNT;
 }
 
-int bundle_compare(const char *a, const char *b)
+int backend_bundle_compare(const char *a, const char *b)
 {
         size_t x = group_of(a), y = group_of(b);
         return x != y ? (x < y ? -1 : 1) : strcmp(a, b);

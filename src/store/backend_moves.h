@@ -1,0 +1,151 @@
+/*
+ * backend_moves.h - conversations on their way out and in, copies, checks, and what belongs to the
+ * store.
+ *
+ * A bundle has the files of a conversation under the names of docs/format.md, whatever the backend
+ * keeps them as: the same conversation gives the same bytes on each.
+ */
+#ifndef STORE_BACKEND_MOVES_H
+#define STORE_BACKEND_MOVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "store/backend_records.h"
+
+struct backend_bundle;
+struct backend_incoming;
+struct backend_lock;
+
+/* ---- out ---- */
+
+struct bundle_entry {
+        const char *name;
+        uint64_t size;
+        char sha256[SHA256_HEX];
+        struct str text;  /* its bytes, where they are in memory */
+        const char *path; /* else where the backend has them */
+        struct str ref;   /* of an output: its name may change while it is written */
+};
+
+struct bundle_options {
+        bool partial;          /* what has no bytes is a tombstone, else it is STENO_ECORRUPT */
+        uint64_t max_artifact; /* larger outputs are tombstones; 0: none */
+};
+
+/* What a caller sees of a conversation that is to go out; the backend has more behind it. */
+struct bundle_view {
+        struct bundle_entry *entries; /* in the order of the bundle */
+        size_t count;
+        uint64_t last_seq;
+        uint64_t bytes;
+        uint64_t tombstones; /* outputs and messages whose bytes are not here */
+};
+
+/* Finds out what there is, and hashes it. Nothing is locked: what a purge takes away meanwhile
+ * stops the sending. */
+int backend_bundle_prepare(struct backend_conv *conv, const struct bundle_options *opt,
+    struct backend_bundle **out, struct steno_error *err);
+const struct bundle_view *backend_bundle_view(const struct backend_bundle *b);
+/* Adds a file that lives in memory until the release, at the end. */
+int backend_bundle_add_text(
+    struct backend_bundle *b, const char *name, struct str text, struct steno_error *err);
+/* Hands out the bytes of the i-th file, each held against what was promised. */
+int backend_bundle_send(
+    struct backend_bundle *b, size_t i, steno_sink sink, void *ctx, struct steno_error *err);
+/* NULL does nothing. */
+void backend_bundle_release(struct backend_bundle *b);
+/* Is it a name that a conversation has in a bundle? */
+bool backend_bundle_is_name(const char *name);
+/* How names sort, by group and then by bytes; negative, 0 or positive. */
+int backend_bundle_compare(const char *a, const char *b);
+
+/* ---- in ---- */
+
+/* A place aside for conversations that come in. What is not installed goes with it. */
+int backend_incoming_open(
+    struct backend_store *store, struct backend_incoming **out, struct steno_error *err);
+/* NULL does nothing. */
+void backend_incoming_close(struct backend_incoming *in);
+/* Begins the number-th conversation. */
+int backend_incoming_begin(struct backend_incoming *in, uint32_t number, struct steno_error *err);
+/* Begins a file of it, under its name in a bundle; what is written goes there until the next one.
+ */
+int backend_incoming_file(struct backend_incoming *in, const char *name, struct steno_error *err);
+int backend_incoming_write(
+    struct backend_incoming *in, const void *p, size_t n, struct steno_error *err);
+/* The file is whole. */
+int backend_incoming_file_end(struct backend_incoming *in, struct steno_error *err);
+/* The conversation is whole: is it one that this store may take over, under these names?
+ * `renamed`: they are not those that it came with. `trusted`: its lines may be of any size.
+ * STENO_EPROTO says what is wrong. */
+int backend_incoming_end(struct backend_incoming *in, struct str project, struct str id,
+    bool renamed, bool trusted, struct steno_error *err);
+/* Gives the number-th its place. STENO_ECONFLICT: the id is taken. */
+int backend_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
+    struct str id, struct steno_error *err);
+
+/* ---- copies and checks ---- */
+
+/* A copy of the whole store in a folder, while it is written; a copy that is there is brought up
+ * to date. *report is JSON. */
+int backend_backup(struct backend_store *store, const char *path, steno_progress progress,
+    void *progress_ctx, char **report, struct steno_error *err);
+struct check_finding {
+        const char *project; /* NULL: it is about the store */
+        const char *conversation;
+        bool trashed;     /* it is in the trash */
+        uint64_t seq;     /* of the record it is about, 0: none */
+        const char *what; /* a sentence */
+        bool repaired;
+        bool repairable; /* by a check that repairs */
+        bool note;       /* worth knowing, and no damage */
+        bool copied;     /* it is missing, and this is a copy of the conversation: it may have come
+                            while that was made, and a repair only notes that it is lost */
+};
+
+/* A non-zero return stops the check, which returns it. */
+typedef int (*check_fn)(void *ctx, const struct check_finding *f);
+
+struct backend_check {
+        bool repair;
+        struct str project; /* "": all */
+        struct str id;      /* "": all of the project */
+        /* In: why the settings are the defaults; "": they are what was set. A repair that wrote
+         * them anew makes it "". */
+        char *settings_problem;
+        check_fn each;
+        /* A conversation was looked at, and is not in the trash. */
+        int (*checked)(void *ctx, struct backend_conv *conv);
+        void *ctx;
+        steno_progress progress;
+        void *progress_ctx;
+};
+
+/* Looks at everything. STENO_EDENIED and STENO_EFULL: all was looked at, but something that was
+ * told of could not be repaired. */
+int backend_check(
+    struct backend_store *store, struct backend_check *check, struct steno_error *err);
+
+/* ---- of the store ---- */
+
+/* One at a time of all who use the store: waits until nobody else holds the lock of this name. */
+int backend_lock(struct backend_store *store, const char *name, struct backend_lock **out,
+    struct steno_error *err);
+/* NULL does nothing. */
+void backend_unlock(struct backend_lock *lock);
+/* A small text of the store's own (tokens.json, accepted.jsonl), freed with free(). *stamp (may
+ * be NULL) is another number whenever it has changed. STENO_ENOTFOUND: there is none. */
+int backend_document_read(struct backend_store *store, const char *name, size_t max, char **text,
+    size_t *n, uint64_t *stamp, struct steno_error *err);
+/* Only the stamp, which costs little; 0: there is none. */
+int backend_document_stamp(
+    struct backend_store *store, const char *name, uint64_t *stamp, struct steno_error *err);
+/* Makes the new text of the old one ("" where there is none). Nobody else's change is lost. Waits
+ * at most `patience_ms` for others, then STENO_ETIMEOUT. */
+int backend_document_change(struct backend_store *store, const char *name, size_t max,
+    int patience_ms, backend_change_fn change, void *ctx, struct steno_error *err);
+
+#endif

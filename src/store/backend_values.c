@@ -1,0 +1,87 @@
+/*
+ * backend_values.c - what backends hand out, whatever kind they are: letting go of it, finding
+ * something in it, and telling of it.
+ */
+#include "store/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+void backend_receipt_release(struct backend_receipt *r, size_t count)
+{
+        if (!r->ids)
+                return;
+        for (size_t i = 0; i < count; i++)
+                free(r->ids[i]);
+        free(r->ids);
+        r->ids = NULL;
+}
+
+void backend_run_state_release(struct run_state *s)
+{
+        free(s->head);
+        free(s->last);
+        *s = (struct run_state){0};
+}
+
+void backend_trash_list_release(struct trash_list *list)
+{
+        for (size_t i = 0; i < list->count; i++) {
+                free(list->items[i].project);
+                free(list->items[i].id);
+        }
+        free(list->items);
+        *list = (struct trash_list){0};
+}
+
+/* Is this the folder of that id? */
+static bool is_folder_of(const char *folder, struct str id)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        return id.n > 0 && id_file_name(id, name) == 0 && strcmp(name, folder) == 0;
+}
+
+static bool is_called(const struct trash_item *item, const char *id)
+{
+        return strcmp(item->id, id) == 0 || strcmp(item->folder, id) == 0 ||
+               is_folder_of(item->folder, str_of(id));
+}
+
+size_t backend_trash_find(struct trash_list *list, struct str project, const char *id)
+{
+        size_t found = 0;
+        for (int by_name = 0; by_name < 2 && !found; by_name++) {
+                for (size_t i = 0; i < list->count; i++) {
+                        struct trash_item *it = &list->items[i];
+                        it->found = str_is(project, it->project) &&
+                                    (by_name ? strcmp(it->name, id) == 0 : is_called(it, id));
+                        found += it->found;
+                }
+        }
+        return found;
+}
+
+void backend_seal_log_release(struct seal_log *log)
+{
+        free(log->text);
+        free(log->leaves);
+        free(log->entries);
+        free(log->notes);
+        *log = (struct seal_log){0};
+}
+
+int backend_seal_tell(struct seal_check *k, struct seal_finding f, const char *fmt, ...)
+{
+        char what[400];
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(what, sizeof what, fmt, args);
+        va_end(args);
+        f.what = what;
+        return k->each(k->ctx, &f);
+}

@@ -1,0 +1,471 @@
+/*
+ * backup_store.c - a consistent copy of a store that is being written, and a store from a copy.
+ *
+ * A backup is a folder in the format of a store, with a file backup.json that says so, and
+ * complete.json, which is written last and taken away first: without it the folder is in the middle
+ * of something. Conversations are copied one by one (backup.h). Projects are walked, then the
+ * trash, then projects again, so that what is moved meanwhile is met at least once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "store/files/backup.h"
+#include "store/files/files_backend.h"
+
+#define KIND_FILE "backup.json"
+#define COMPLETE_FILE "complete.json"
+#define SMALL_MAX (64 * MIB)
+#define SEALS_MAX (1 * GIB)
+#define DEPTH_MAX 16
+
+/* Files of the root that are part of a backup. The server's own token, indexes and figures are
+ * not. */
+static const char *const ROOT_FILES[] = {"store.json", "tokens.json", "accepted.jsonl"};
+
+struct backing {
+        struct files_store *store;
+        const struct fs *fs;
+        int root; /* of the backup */
+        int trash;
+        char mark[BACKUP_MARK];
+        uint64_t conversations;
+        uint64_t trashed;
+        uint64_t records;
+        uint64_t copied;
+        steno_progress progress;
+        void *progress_ctx;
+        struct steno_error *err;
+};
+
+static int failed(struct backing *b, int sys, const char *what)
+{
+        return error_sys(b->err, sys, "backup: %s", what);
+}
+
+/* ---- one conversation ---- */
+
+static int copy_conv(struct backing *b, struct files_conv *conv, int parent, const char *folder)
+{
+        struct backup_result r = {0};
+        int to = fs_open_dir(b->fs, parent, folder, true);
+        if (to < 0)
+                return failed(b, to, folder);
+        /* A second look in one backup is for what the first one missed. */
+        int rc = backup_is_of(b->fs, to, b->mark) ? 0 : backup_conv(conv, to, b->mark, &r, b->err);
+        b->fs->close(b->fs, to);
+        b->records += r.records;
+        b->copied += r.copied;
+        if (rc == STENO_ENOTFOUND) { /* removed meanwhile: it is in the trash, or gone */
+                fs_remove_tree(b->fs, parent, folder);
+                return 0;
+        }
+        if (rc == 0 && b->progress &&
+            b->progress(b->progress_ctx, "backup", b->conversations + b->trashed, 0))
+                rc = error_set(b->err, STENO_EINTERRUPTED, "stopped by the caller");
+        return rc;
+}
+
+/* The folder of a project's conversations in the backup. */
+static int open_project(struct backing *b, const char *project)
+{
+        int projects = fs_open_dir(b->fs, b->root, "projects", true);
+        int dir = projects < 0 ? projects : fs_open_dir(b->fs, projects, project, true);
+        int conversations = dir < 0 ? dir : fs_open_dir(b->fs, dir, "conversations", true);
+        if (dir >= 0)
+                b->fs->close(b->fs, dir);
+        if (projects >= 0)
+                b->fs->close(b->fs, projects);
+        return conversations;
+}
+
+static int take_conv(void *ctx, const char *project, const char *folder, bool link)
+{
+        struct backing *b = ctx;
+        struct files_conv *conv;
+        if (link)
+                return 0;
+        int rc = files_conv_open_folder(b->store, project, folder, &conv, b->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        int parent = open_project(b, project);
+        rc = parent < 0 ? failed(b, parent, project) : copy_conv(b, conv, parent, folder);
+        if (parent >= 0)
+                b->fs->close(b->fs, parent);
+        files_conv_release(conv);
+        return rc;
+}
+
+/* ---- the trash ---- */
+
+static int take_trashed(struct backing *b, const struct trash_item *item)
+{
+        struct files_conv *conv;
+        char note[TRASH_NAME + 8], from[TRASH_NAME + 16], *text = NULL;
+        size_t n = 0;
+        int rc = files_conv_open_trashed(
+            b->store, item->name, str_of(item->project), str_of(item->id), &conv, b->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        snprintf(note, sizeof note, "%s.json", item->name);
+        snprintf(from, sizeof from, "trash/%s", note);
+        int sys = fs_slurp(b->fs, b->store->root, from, META_MAX, &text, &n);
+        if (sys == 0)
+                sys = fs_replace(b->fs, b->trash, note, text, n);
+        free(text);
+        b->trashed++;
+        rc =
+            sys && sys != -ENOENT ? failed(b, sys, note) : copy_conv(b, conv, b->trash, item->name);
+        files_conv_release(conv);
+        return rc;
+}
+
+static int take_trash(struct backing *b)
+{
+        struct trash_list list;
+        int rc = trash_list_read(b->store, false, &list, b->err);
+        if (rc)
+                return rc;
+        b->trash = fs_open_dir(b->fs, b->root, "trash", true);
+        rc = b->trash < 0 ? failed(b, b->trash, "trash") : 0;
+        for (size_t i = 0; rc == 0 && i < list.count; i++)
+                rc = take_trashed(b, &list.items[i]);
+        backend_trash_list_release(&list);
+        return rc;
+}
+
+/* ---- what the store no longer has ---- */
+
+struct sweep {
+        struct backing *b;
+        int dir;
+        bool trash;
+        uint64_t *count; /* of what stays */
+};
+
+static int sweep_conv(void *ctx, const char *name, unsigned char type)
+{
+        struct sweep *s = ctx;
+        struct backing *b = s->b;
+        struct stat st;
+        char note[TRASH_NAME + 8];
+        (void)type;
+        if (b->fs->stat(b->fs, s->dir, name, &st) || !S_ISDIR(st.st_mode))
+                return 0;
+        int dir = b->fs->open(b->fs, s->dir, name, O_RDONLY | O_DIRECTORY, 0);
+        if (dir < 0)
+                return dir;
+        bool stays = backup_is_of(b->fs, dir, b->mark);
+        b->fs->close(b->fs, dir);
+        *s->count += stays;
+        if (stays)
+                return 0;
+        if (s->trash) {
+                snprintf(note, sizeof note, "%.*s.json", TRASH_NAME - 1, name);
+                b->fs->unlink(b->fs, s->dir, note, 0);
+        }
+        return fs_remove_tree(b->fs, s->dir, name);
+}
+
+static int sweep_project(void *ctx, const char *name, unsigned char type)
+{
+        struct sweep *s = ctx;
+        struct backing *b = s->b;
+        (void)type;
+        int dir = open_project(b, name);
+        struct sweep below = {.b = b, .dir = dir, .count = s->count};
+        int rc = dir < 0 ? dir : b->fs->list(b->fs, dir, sweep_conv, &below);
+        if (dir >= 0)
+                b->fs->close(b->fs, dir);
+        return rc;
+}
+
+static int sweep_all(struct backing *b)
+{
+        uint64_t trashed = 0;
+        struct sweep s = {.b = b, .count = &b->conversations};
+        int projects = fs_open_dir(b->fs, b->root, "projects", true);
+        b->conversations = 0;
+        int sys = projects < 0 ? projects : b->fs->list(b->fs, projects, sweep_project, &s);
+        if (projects >= 0)
+                b->fs->close(b->fs, projects);
+        struct sweep t = {.b = b, .dir = b->trash, .trash = true, .count = &trashed};
+        if (sys == 0)
+                sys = b->fs->list(b->fs, b->trash, sweep_conv, &t);
+        b->trashed = trashed;
+        return sys ? failed(b, sys, "removing what the store no longer has") : 0;
+}
+
+/* ---- the folder ---- */
+
+static int note_any(void *ctx, const char *name, unsigned char type)
+{
+        (void)name, (void)type;
+        *(bool *)ctx = true;
+        return 0;
+}
+
+/* Opens or makes the folder. What is in it must be a backup. */
+static int open_target(struct backing *b, const char *path)
+{
+        struct stat st;
+        bool any = false;
+        static const char KIND[] = "{\"steno\":\"backup\",\"version\":1}\n";
+        b->root = b->fs->open_root(b->fs, path, true);
+        if (b->root < 0)
+                return error_sys(b->err, b->root, "opening %.150s", path);
+        int sys = b->fs->stat(b->fs, b->root, KIND_FILE, &st);
+        if (sys == -ENOENT) {
+                sys = b->fs->list(b->fs, b->root, note_any, &any);
+                if (sys == 0 && any)
+                        return error_set(b->err, STENO_ECONFLICT,
+                            "%.150s is not empty, and no backup of Steno", path);
+                if (sys == 0)
+                        sys = fs_replace(b->fs, b->root, KIND_FILE, KIND, sizeof KIND - 1);
+        }
+        if (sys == 0)
+                sys = b->fs->unlink(b->fs, b->root, COMPLETE_FILE, 0);
+        if (sys == 0 || sys == -ENOENT)
+                sys = b->fs->fsync(b->fs, b->root);
+        return sys ? failed(b, sys, path) : 0;
+}
+
+static int copy_small(struct backing *b, int from, int to, const char *name, size_t max)
+{
+        char *text = NULL;
+        size_t n = 0;
+        int sys = fs_slurp(b->fs, from, name, max, &text, &n);
+        if (sys == 0)
+                sys = fs_replace(b->fs, to, name, text, n);
+        else if (sys == -ENOENT)
+                sys = b->fs->unlink(b->fs, to, name, 0);
+        free(text);
+        return sys && sys != -ENOENT ? failed(b, sys, name) : 0;
+}
+
+static int copy_root_files(struct backing *b)
+{
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < sizeof ROOT_FILES / sizeof *ROOT_FILES; i++)
+                rc = copy_small(b, b->store->root, b->root, ROOT_FILES[i], SMALL_MAX);
+        return rc;
+}
+
+/* The log of seals goes first: what it says of a conversation must be there when that is copied.
+ * Its checkpoints go before its lines, which only grow. */
+static int copy_seals(struct backing *b)
+{
+        static const char *const FILES[] = {"checkpoints", "log.jsonl", "names.jsonl"};
+        int from = fs_open_dir(b->fs, b->store->root, "seal", false);
+        if (from == -ENOENT)
+                return 0;
+        int to = from < 0 ? from : fs_open_dir(b->fs, b->root, "seal", true);
+        int rc = to < 0 ? failed(b, to, "seal") : 0;
+        for (size_t i = 0; rc == 0 && i < sizeof FILES / sizeof *FILES; i++)
+                rc = copy_small(b, from, to, FILES[i], SEALS_MAX);
+        if (from >= 0)
+                b->fs->close(b->fs, from);
+        if (to >= 0)
+                b->fs->close(b->fs, to);
+        return rc;
+}
+
+static void put_report(const struct backing *b, struct buf *out)
+{
+        char at[TIME_TEXT];
+        struct jsonw w = jsonw_to(out);
+        time_format(b->store->env->now(b->store->env), at);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "at", at);
+        jsonw_field_u64(&w, "conversations", b->conversations);
+        jsonw_field_u64(&w, "trashed", b->trashed);
+        jsonw_field_u64(&w, "records", b->records);
+        jsonw_field_u64(&w, "copied", b->copied);
+        jsonw_object_end(&w);
+}
+
+/* What a look into an earlier backup has left there is about that one. */
+static void drop_derived(struct backing *b)
+{
+        static const char *const NAMES[] = {
+            "index.db", "index.db-wal", "index.db-shm", "recent", "recent.old", "figures.json"};
+        for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+                b->fs->unlink(b->fs, b->root, NAMES[i], 0);
+}
+
+static int complete(struct backing *b, char **report)
+{
+        struct buf out;
+        drop_derived(b);
+        buf_init(&out, 0);
+        put_report(b, &out);
+        int rc = buf_check(&out, b->err);
+        int sys = rc ? 0 : fs_replace(b->fs, b->root, COMPLETE_FILE, out.p, out.n);
+        if (sys)
+                rc = failed(b, sys, COMPLETE_FILE);
+        if (rc == 0 && report) {
+                *report = buf_take(&out, NULL);
+                rc = *report ? 0 : error_nomem(b->err);
+        }
+        buf_release(&out);
+        return rc;
+}
+
+int backup_store(struct files_store *store, const char *path, steno_progress progress,
+    void *progress_ctx, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct backing b = {.store = store,
+            .fs = store->env->fs,
+            .root = -1,
+            .trash = -1,
+            .progress = progress,
+            .progress_ctx = progress_ctx,
+            .err = err ? err : &why};
+        id_make(store->env, "", b.mark);
+        int rc = open_target(&b, path);
+        if (rc == 0)
+                rc = copy_root_files(&b);
+        if (rc == 0)
+                rc = copy_seals(&b);
+        if (rc == 0)
+                rc = files_each_conv(store, take_conv, &b, b.err);
+        if (rc == 0)
+                rc = take_trash(&b);
+        if (rc == 0)
+                rc = files_each_conv(store, take_conv, &b, b.err);
+        if (rc == 0)
+                rc = sweep_all(&b);
+        if (rc == 0)
+                rc = complete(&b, report);
+        if (b.trash >= 0)
+                b.fs->close(b.fs, b.trash);
+        if (b.root >= 0)
+                b.fs->close(b.fs, b.root);
+        return rc;
+}
+
+/* ---- and back ---- */
+
+struct restoring {
+        const struct fs *fs;
+        int from;
+        int to;
+        int depth;
+        uint64_t files;
+        uint64_t bytes;
+};
+
+/* Neither the backup's own notes, nor what a look into it has left there. */
+static bool is_wanted(const char *name, int depth)
+{
+        static const char *const ROOT[] = {
+            "projects", "trash", "seal", "store.json", "tokens.json", "accepted.jsonl"};
+        if (depth > 0)
+                return name[0] != '.' && strncmp(name, "ids.idx", 7) != 0;
+        for (size_t i = 0; i < sizeof ROOT / sizeof *ROOT; i++)
+                if (strcmp(name, ROOT[i]) == 0)
+                        return true;
+        return false;
+}
+
+static int restore_entry(void *ctx, const char *name, unsigned char type)
+{
+        struct restoring *r = ctx;
+        struct stat st;
+        (void)type;
+        int rc = r->fs->stat(r->fs, r->from, name, &st);
+        if (rc || !is_wanted(name, r->depth))
+                return rc;
+        if (S_ISREG(st.st_mode)) {
+                int fd = r->fs->open(r->fs, r->from, name, O_RDONLY, 0);
+                rc = fd < 0 ? fd : fs_copy_new(r->fs, fd, (uint64_t)st.st_size, r->to, name);
+                if (fd >= 0)
+                        r->fs->close(r->fs, fd);
+                r->files++;
+                r->bytes += (uint64_t)st.st_size;
+                return rc;
+        }
+        if (!S_ISDIR(st.st_mode) || r->depth >= DEPTH_MAX)
+                return 0; /* no backup has such things */
+        struct restoring below = {.fs = r->fs, .depth = r->depth + 1};
+        below.from = r->fs->open(r->fs, r->from, name, O_RDONLY | O_DIRECTORY, 0);
+        below.to = below.from < 0 ? below.from : fs_open_dir(r->fs, r->to, name, true);
+        rc = below.to < 0 ? below.to : r->fs->list(r->fs, below.from, restore_entry, &below);
+        if (rc == 0)
+                rc = r->fs->fsync(r->fs, below.to);
+        if (below.to >= 0)
+                r->fs->close(r->fs, below.to);
+        if (below.from >= 0)
+                r->fs->close(r->fs, below.from);
+        r->files += below.files;
+        r->bytes += below.bytes;
+        return rc;
+}
+
+static int remove_entry(void *ctx, const char *name, unsigned char type)
+{
+        struct restoring *r = ctx;
+        struct stat st;
+        (void)type;
+        if (r->fs->stat(r->fs, r->to, name, &st))
+                return 0;
+        return S_ISDIR(st.st_mode) ? fs_remove_tree(r->fs, r->to, name)
+                                   : r->fs->unlink(r->fs, r->to, name, 0);
+}
+
+static int restore(struct restoring *r, const char *path, const char *to, struct steno_error *err)
+{
+        struct stat st;
+        bool any = false;
+        if (r->from < 0)
+                return error_sys(err, r->from, "opening %.150s", path);
+        if (r->fs->stat(r->fs, r->from, KIND_FILE, &st))
+                return error_set(err, STENO_EPROTO, "%.150s is no backup of Steno", path);
+        if (r->fs->stat(r->fs, r->from, COMPLETE_FILE, &st))
+                return error_set(err, STENO_ECORRUPT,
+                    "%.120s is not complete: its last backup was cut off; make it again", path);
+        if (r->to < 0)
+                return error_sys(err, r->to, "opening %.150s", to);
+        int sys = r->fs->list(r->fs, r->to, note_any, &any);
+        if (sys == 0 && any)
+                return error_set(
+                    err, STENO_ECONFLICT, "%.150s is not empty; restore into a new folder", to);
+        if (sys == 0)
+                sys = r->fs->list(r->fs, r->from, restore_entry, r);
+        if (sys == 0)
+                sys = r->fs->fsync(r->fs, r->to);
+        if (sys) {
+                r->fs->list(r->fs, r->to, remove_entry, r);
+                return error_sys(err, sys, "restoring %.150s", path);
+        }
+        return 0;
+}
+
+int backup_restore(const char *path, const char *to, char **report, struct steno_error *err)
+{
+        const struct fs *fs = env_real()->fs;
+        struct restoring r = {.fs = fs, .from = fs->open_root(fs, path, false), .to = -1};
+        if (r.from >= 0)
+                r.to = fs->open_root(fs, to, true);
+        int rc = restore(&r, path, to, err);
+        if (rc == 0 && report) {
+                struct buf b;
+                buf_init(&b, 0);
+                buf_printf(&b, "{\"files\":%llu,\"bytes\":%llu}", (unsigned long long)r.files,
+                    (unsigned long long)r.bytes);
+                *report = buf_take(&b, NULL);
+                buf_release(&b);
+                rc = *report ? 0 : error_nomem(err);
+        }
+        if (r.to >= 0)
+                fs->close(fs, r.to);
+        if (r.from >= 0)
+                fs->close(fs, r.from);
+        return rc;
+}
