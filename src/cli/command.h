@@ -121,12 +121,17 @@ int options_parse(struct cli *c, const struct opt *globals, const struct opt *op
     bool stop_at_word, int *argc, char **argv);
 extern const struct opt cli_globals[];
 
-/* Help on `out`: general, of one command, and all of it as a manual page. */
+/* Help on `out`: general, and of one command. */
 void help_general(struct out *o);
 void help_command(struct out *o, const struct command *cmd);
 /* For the first word of commands of two words; false when there is none. `out` NULL: only asks. */
 bool help_family(struct out *o, const char *word);
-void help_man(struct out *o);
+/* A summary is a phrase in the list and a sentence on its own. */
+void help_sentence(struct out *o, const char *phrase);
+extern const char help_exit_codes[];
+/* A manual page: of the program (NULL), or of one command by its page's name, "context-read".
+ * False when there is no such command. */
+bool man_page(struct out *o, const char *name);
 /* The command whose name comes closest to a misspelt one, or NULL. */
 const char *help_nearest(const char *word);
 

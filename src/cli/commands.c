@@ -47,7 +47,8 @@
         X(cmd_check)                                                                               \
         X(cmd_rm)                                                                                  \
         X(cmd_trash)                                                                               \
-        X(cmd_purge)
+        X(cmd_purge)                                                                               \
+        X(cmd_completion)
 
 #define DECLARE(name) extern const struct command name;
 #define ROW(name) &name,

@@ -1,6 +1,5 @@
 /*
- * help.c - everything that describes the commands, made from their rows: the general help, the
- * help of one command, and the manual page.
+ * help.c - the help of the program and of each command, made from the rows of the commands.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -17,12 +16,12 @@ static const char *const group_titles[GROUP_COUNT] = {
     [GROUP_KEEP] = "Keeping the store",
 };
 
-static const char exit_codes[] =
+const char help_exit_codes[] =
     "0 done, 1 not found or no match, 2 usage, 3 refused (permission, conflict,\n"
     "protocol), 4 corrupt, 5 I/O or full disk, 130 interrupted";
 
 /* A summary is a phrase in the list and a sentence on its own. */
-static void put_sentence(struct out *o, const char *phrase)
+void help_sentence(struct out *o, const char *phrase)
 {
         char first = (char)toupper((unsigned char)phrase[0]);
 
@@ -94,7 +93,7 @@ void help_general(struct out *o)
                     "  echo '{\"role\":\"user\",\"content\":\"Hello\"}' | steno append \"$id\"\n"
                     "  steno log \"$id\"\n"
                     "\nExit codes: ");
-        out_puts(o, exit_codes);
+        out_puts(o, help_exit_codes);
         out_puts(o, ".\n");
 }
 
@@ -113,7 +112,7 @@ void help_command(struct out *o, const struct command *cmd)
 {
         out_printf(o, "usage: steno %s%s%s%s\n\n", cmd->name, cmd->opts ? " [options]" : "",
             cmd->usage[0] ? " " : "", cmd->usage);
-        put_sentence(o, cmd->summary);
+        help_sentence(o, cmd->summary);
         if (cmd->detail != NULL)
                 out_printf(o, "\n%s\n", cmd->detail);
         put_options(o, "Options", cmd->opts);
@@ -187,93 +186,4 @@ const char *help_nearest(const char *word)
                 }
         }
         return nearest;
-}
-
-/* ---- the manual page ---- */
-
-/* Text as roff: a backslash doubled, a dot or quote at a line's start and every dash protected. */
-static void put_roff(struct out *o, const char *text)
-{
-        bool start = true;
-
-        for (; *text != 0; text++) {
-                if (start && (*text == '.' || *text == '\''))
-                        out_puts(o, "\\&");
-                if (*text == '\\')
-                        out_puts(o, "\\e");
-                else if (*text == '-')
-                        out_puts(o, "\\-");
-                else
-                        out_put(o, text, 1);
-                start = *text == '\n';
-        }
-}
-
-static void man_options(struct out *o, const struct opt *table)
-{
-        for (; table != NULL && table->name != NULL; table++) {
-                if (table->help == NULL)
-                        continue;
-                out_puts(o, ".TP\n.B ");
-                if (table->letter)
-                        out_printf(o, "\\-%c\\fR, \\fB", table->letter);
-                out_puts(o, "\\-\\-");
-                put_roff(o, table->name);
-                if (table->arg != NULL) {
-                        out_puts(o, " \\fI");
-                        put_roff(o, table->arg);
-                        out_puts(o, "\\fR");
-                }
-                out_puts(o, "\n");
-                put_roff(o, table->help);
-                out_puts(o, "\n");
-        }
-}
-
-static void man_command(struct out *o, const struct command *cmd)
-{
-        out_puts(o, ".SS steno ");
-        put_roff(o, cmd->name);
-        out_puts(o, " ");
-        put_roff(o, cmd->usage);
-        out_puts(o, "\n");
-        put_sentence(o, cmd->summary);
-        if (cmd->detail != NULL) {
-                out_puts(o, ".PP\n");
-                put_roff(o, cmd->detail);
-                out_puts(o, "\n");
-        }
-        man_options(o, cmd->opts);
-        out_puts(o, ".PP\n.RS\n.nf\n");
-        put_roff(o, cmd->example);
-        out_puts(o, "\n.fi\n.RE\n");
-}
-
-void help_man(struct out *o)
-{
-        size_t n;
-        const struct command *const *all = commands_all(&n);
-
-        out_printf(o,
-            ".TH STENO 1 \"\" \"steno %s\" \"Steno\"\n.SH NAME\nsteno \\- the verbatim record of "
-            "conversations with tools\n.SH SYNOPSIS\n.B steno\n[\\-\\-store \\fIURL\\fR] "
-            "[\\-\\-project \\fIP\\fR] [\\-\\-json] \\fICOMMAND\\fR ...\n.SH DESCRIPTION\n",
-            steno_version());
-        put_roff(o, "Steno keeps conversations between people, models and tools: every message "
-                    "byte for byte, every large tool output in a file of its own, in a folder of "
-                    "plain files that survives kills, power loss and full disks. Data goes to "
-                    "standard output, everything else to standard error.\n");
-        out_puts(o, ".SH OPTIONS\nThey may stand before and behind the command.\n");
-        man_options(o, cli_globals);
-        out_puts(o, ".SH COMMANDS\n");
-        for (size_t i = 0; i < n; i++)
-                man_command(o, all[i]);
-        out_puts(o, ".SH EXIT STATUS\n");
-        put_roff(o, exit_codes);
-        out_puts(o, ".\n.SH ENVIRONMENT\n.TP\n.B STENO_STORE\nthe store, unless \\-\\-store is "
-                    "given\n.TP\n.B STENO_PROJECT\nthe project, unless \\-\\-project is given\n"
-                    ".TP\n.B XDG_DATA_HOME\nwhere the default store is: \\fI$XDG_DATA_HOME/steno"
-                    "\\fR, else \\fI~/.local/share/steno\\fR\n.TP\n.B NO_COLOR\nno colours, when "
-                    "set and not empty\n.TP\n.B STENO_PAGER\\fR, \\fBPAGER\nwhat long answers go "
-                    "through on a terminal; \\fIless \\-FRX\\fR unless set\n");
 }

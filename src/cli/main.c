@@ -110,8 +110,9 @@ static int dispatch(struct cli *c, int argc, char **argv)
                 return EXIT_DONE;
         }
         if (c->help_man) {
-                help_man(&c->out);
-                return EXIT_DONE;
+                if (man_page(&c->out, argc > 0 ? argv[0] : NULL))
+                        return EXIT_DONE;
+                return cli_usage(c, "no command \"%s\"", argv[0]);
         }
         if (argc > 0 && strcmp(argv[0], "help") == 0) {
                 c->help = true;
