@@ -7,7 +7,7 @@ MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
 MESON_tsan = -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install format clean
+.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install uninstall deb format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -39,7 +39,7 @@ with-tests: deps-test $(BUILD)/build.ninja
 # save the page, whose time is the browser's, and what loads a library before the sanitizer's. What
 # has threads under TSan.
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
-ASAN = *,!layers.test,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
+ASAN = *,!layers.test,!package/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
 ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!gateway/lineage.test,$\
 	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\
@@ -74,8 +74,18 @@ bench: deps-test $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 	@bench/run $(BUILD)
 
+# PREFIX=DIR is another place than /usr/local.
 install: all
-	@meson install -C $(BUILD)
+	@[ -z "$(PREFIX)" ] || meson configure $(BUILD) --prefix "$(abspath $(PREFIX))"
+	@meson install -C $(BUILD) --quiet
+
+uninstall:
+	@ninja -C $(BUILD) --quiet uninstall
+
+# The Debian packages, in build/deb.
+deb: all
+	@tools/deps deb
+	@tools/deb
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
