@@ -10,7 +10,23 @@
 struct mcp_opts {
         const char *conversation;
         bool read_only;
+        bool create;
 };
+
+/* For a client that starts this before anything was said. */
+static int create(struct cli *c, const char *id)
+{
+        struct steno_error err = {0};
+        struct steno_conv *conv = NULL;
+        int rc = cli_open_store(c, CLI_CREATE);
+        if (rc)
+                return rc;
+        rc = steno_conv_create(c->store, c->project, id, NULL, &conv, &err);
+        steno_conv_close(conv);
+        steno_close(c->store); /* cli_open_conv() opens it again */
+        c->store = NULL;
+        return rc && rc != STENO_ECONFLICT ? cli_fail(c, &err) : 0;
+}
 
 static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
 {
@@ -23,8 +39,12 @@ static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
         if (o->conversation && o->read_only)
                 return cli_usage(c, "--read-only is for a whole project, --conversation for one "
                                     "conversation: use one of them");
-        int rc =
-            o->conversation ? cli_open_conv(c, o->conversation) : cli_open_store(c, CLI_MUST_EXIST);
+        if (o->create && !o->conversation)
+                return cli_usage(c, "--create makes the conversation that --conversation names");
+        int rc = o->create ? create(c, o->conversation) : 0;
+        if (rc == 0)
+                rc = o->conversation ? cli_open_conv(c, o->conversation)
+                                     : cli_open_store(c, CLI_MUST_EXIST);
         if (rc)
                 return rc;
         struct mcpd_scope scope = {
@@ -39,6 +59,8 @@ static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
 static const struct opt mcp_table[] = {
     {"conversation", 0, OPT_TEXT, "CONV", offsetof(struct mcp_opts, conversation),
         "the conversation that the client reads"},
+    {"create", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, create),
+        "make the conversation where it is not there"},
     {"read-only", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, read_only),
         "every conversation of the project (--project), for reading"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -47,7 +69,7 @@ static const struct opt mcp_table[] = {
 const struct command cmd_mcp = {
     .name = "mcp",
     .group = GROUP_SERVE,
-    .usage = "--conversation CONV | --read-only",
+    .usage = "--conversation CONV [--create] | --read-only",
     .summary = "an MCP server on standard input and output",
     .detail = "Gives an MCP client the context_* tools, conversation_read, and the stored outputs "
               "as resources. It reaches the one conversation that is named here, or with "

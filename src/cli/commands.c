@@ -8,6 +8,7 @@
         X(cmd_append)                                                                              \
         X(cmd_output)                                                                              \
         X(cmd_record)                                                                              \
+        X(cmd_acp)                                                                                 \
         X(cmd_fork)                                                                                \
         X(cmd_ls)                                                                                  \
         X(cmd_log)                                                                                 \

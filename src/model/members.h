@@ -52,10 +52,13 @@ enum members_rule {
         ROW(EXIT_CODE, "exitCode", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */             \
         ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* tool */             \
         ROW(TIMED_OUT, "timedOut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */             \
+        ROW(INTERRUPTED, "interrupted", MEMBER_NOT_SENT | MEMBER_BY_LOOP)   /* tool */             \
+        ROW(UNFINISHED, "unfinished", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */             \
         ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                 /* tool */             \
         ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */     \
         ROW(SEEN, "seen", MEMBER_NOT_SENT)   /* imported tool: what its model was shown */         \
-        ROW(ENTRY, "entry", MEMBER_NOT_SENT) /* imported: what it was made from, as it stood */
+        ROW(ENTRY, "entry", MEMBER_NOT_SENT) /* imported: what it was made from, as it stood */    \
+        ROW(ACP, "acp", MEMBER_NOT_SENT)     /* recorded from ACP: what no message can say */
 
 #define MEMBERS_ENUM(id, name, rules) MEMBER_##id,
 enum member { MEMBERS(MEMBERS_ENUM) MEMBER_COUNT };

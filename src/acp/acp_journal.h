@@ -1,0 +1,75 @@
+/*
+ * acp_journal.h - the lines that passed, in the order in which they did, in a file.
+ *
+ *   acp/acp_<ULID>   steno-acp 1 <project>\n
+ *                    <kind> <milliseconds since 1970> <bytes>\n<bytes>\n
+ *                    ...
+ *
+ * The kinds are enum acp_kind. A frame that is torn at the end was not passed on and does not
+ * count. Whoever writes a journal, or records one that was left, holds a lock on it.
+ */
+#ifndef ACP_ACP_JOURNAL_H
+#define ACP_ACP_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/env.h"
+#include "base/str.h"
+#include "steno.h"
+
+#define ACP_NAME 40
+#define ACP_LINE_MAX (512 * MIB) /* a line with more is passed on in pieces, and only noted */
+
+enum acp_kind {
+        ACP_CLIENT = '>', /* a line of the client, as it came */
+        ACP_AGENT = '<',  /* a line of the agent, as it came */
+        ACP_ASKED = '?',  /* a request of our own to the client */
+        ACP_NOTE = '=',   /* what the relay decided: JSON */
+        ACP_HUGE = '!',   /* a line that was too long to be kept: its first bytes */
+};
+
+struct acp_journal;
+
+struct acp_frame {
+        enum acp_kind kind;
+        int64_t at;
+        struct str bytes; /* valid until the next read */
+};
+
+/* A new one, locked. */
+int acp_journal_create(const struct env *env, const char *path, const char *project,
+    struct acp_journal **out, struct steno_error *err);
+/* One that is there. STENO_ECONFLICT: somebody is at it; STENO_ENOTFOUND: it is gone;
+ * STENO_ECORRUPT: it is no journal. */
+int acp_journal_open(const struct env *env, const char *path, const char *name,
+    struct acp_journal **out, struct steno_error *err);
+/* The names of all that are there, oldest first, NULL-terminated; freed with
+ * acp_journal_names_free. */
+int acp_journal_names(
+    const struct env *env, const char *path, char ***out, struct steno_error *err);
+void acp_journal_names_free(char **names);
+
+const char *acp_journal_name(const struct acp_journal *j);
+const char *acp_journal_project(const struct acp_journal *j);
+
+/* By one thread. 0, STENO_EFULL or STENO_EIO: then the line must not be passed on. */
+int acp_journal_put(
+    struct acp_journal *j, enum acp_kind kind, struct str bytes, struct steno_error *err);
+/* Nothing more will be written. */
+void acp_journal_end(struct acp_journal *j);
+
+/*
+ * The next frame, for one other thread: 1; 0 at the end (waits until there is more or
+ * acp_journal_end was called, for a journal that is being written); or a negative code.
+ */
+int acp_journal_next(struct acp_journal *j, struct acp_frame *out, struct steno_error *err);
+
+/* Gives it another name (kept_...): something in it cannot be recorded, and it is not read again.
+ */
+void acp_journal_set_aside(struct acp_journal *j);
+/* Closes it; the file stays, or goes for good. */
+void acp_journal_close(struct acp_journal *j, bool remove);
+
+#endif

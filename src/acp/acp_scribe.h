@@ -1,0 +1,26 @@
+/*
+ * acp_scribe.h - reads a journal and records what it says.
+ *
+ * On a thread of its own, behind what passes; or at once, for a journal that was left.
+ */
+#ifndef ACP_ACP_SCRIBE_H
+#define ACP_ACP_SCRIBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "acp/acp_journal.h"
+#include "steno.h"
+
+struct acp_scribe_result {
+        uint64_t sessions;
+        bool failed;            /* the journal is to be read again later */
+        bool refused;           /* something in it cannot be recorded */
+        struct steno_error why; /* of either */
+};
+
+/* Reads the journal to its end. `again`: some of it may be recorded. */
+void acp_scribe_read(struct steno_store *store, struct acp_journal *journal, bool again,
+    struct acp_scribe_result *out);
+
+#endif

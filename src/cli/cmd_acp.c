@@ -1,0 +1,110 @@
+/*
+ * cmd_acp.c - steno acp: records an ACP agent, from between it and its client.
+ */
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "acp/acp.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+
+struct acp_opts {
+        bool no_mcp;
+        bool recover;
+};
+
+static void warn(void *ctx, const char *text)
+{
+        cli_warn(ctx, text);
+}
+
+/* What killed recorders left, without an agent. */
+static int recover(struct cli *c, const char *path)
+{
+        struct steno_error err = {0};
+        uint64_t count = 0;
+        if (acp_recover(c->store, path, &count, &err))
+                return cli_fail(c, &err);
+        cli_say(c, "%llu %s taken up", (unsigned long long)count,
+            count == 1 ? "recording was" : "recordings were");
+        return EXIT_DONE;
+}
+
+static int run_agent(struct cli *c, const struct acp_opts *o, char **argv, const char *path)
+{
+        struct steno_error err = {0};
+        struct acp_result result = {0};
+        char *program = o->no_mcp ? NULL : realpath("/proc/self/exe", NULL);
+        struct acp_options opt = {.store = c->store,
+            .path = path,
+            .project = c->project ? c->project : "default",
+            .program = program,
+            .url = path,
+            .argv = argv,
+            .in = STDIN_FILENO,
+            .out = STDOUT_FILENO,
+            .stopped = interrupt_pending,
+            .warn = warn,
+            .warn_ctx = c};
+        interrupt_patience(1000);
+        int rc = acp_run(&opt, &result, &err);
+        free(program);
+        if (result.unrecorded)
+                cli_warn(c, "some of it could not be recorded; what was said is in the store's "
+                            "folder acp");
+        if (rc == STENO_ENOTFOUND || rc == STENO_EDENIED)
+                return cli_refuse(c, rc == STENO_EDENIED ? 126 : 127, "%s", err.msg);
+        if (rc)
+                return cli_fail(c, &err);
+        if (interrupt_is_term())
+                interrupt_obeyed(); /* clients end an agent that way */
+        return WIFSIGNALED(result.status) ? 128 + WTERMSIG(result.status)
+                                          : WEXITSTATUS(result.status);
+}
+
+static int run_acp(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct acp_opts *o = opts;
+        if (argc == 0 && !o->recover)
+                return cli_usage(c, "which agent? for example: steno acp -- gemini --acp");
+        if (argc && o->recover)
+                return cli_usage(c, "--recover runs no agent");
+        argv[argc] = NULL;
+        int rc = cli_open_store(c, o->recover ? CLI_MUST_EXIST : CLI_CREATE);
+        if (rc)
+                return rc;
+        char *path = realpath(cli_store_path(c), NULL);
+        if (!path)
+                return cli_refuse(c, EXIT_IO, "the store's folder cannot be found");
+        rc = o->recover ? recover(c, path) : run_agent(c, o, argv, path);
+        free(path);
+        return rc;
+}
+
+static const struct opt acp_table[] = {
+    {"no-mcp", 0, OPT_FLAG, NULL, offsetof(struct acp_opts, no_mcp),
+        "do not give the agent Steno's MCP server"},
+    {"recover", 0, OPT_FLAG, NULL, offsetof(struct acp_opts, recover),
+        "record what killed recorders left, and end"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_acp = {
+    .name = "acp",
+    .group = GROUP_RECORD,
+    .usage = "[--no-mcp] -- AGENT ARGV... | --recover",
+    .summary = "records an ACP agent, from between it and its editor",
+    .detail =
+        "Speaks the Agent Client Protocol on standard input and output, and passes on what the "
+        "editor and the agent say, byte for byte. Each session becomes a conversation, with "
+        "the whole output of every terminal. The agent gets Steno's MCP server, so that it "
+        "can read its own record. Put this command in the place of the agent's in the "
+        "editor's settings. Exits as the agent did.",
+    .example = "steno acp -- gemini --acp\n"
+               "steno ls",
+    .opts = acp_table,
+    .opts_size = sizeof(struct acp_opts),
+    .max_args = -1,
+    .run = run_acp,
+};
