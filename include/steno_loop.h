@@ -201,6 +201,8 @@ struct steno_loop_options {
         void (*on_tool_message)(void *ctx, const char *json, size_t n);
         void (*on_event)(void *ctx, uint64_t seq, const char *type, const char *data, size_t n);
         void *ctx;
+
+        const char *message_format; /* of message_json; "openai" when NULL */
 };
 
 /*

@@ -29,8 +29,10 @@
 struct reader {
         struct reader *next;
         struct stream *stream;
-        projection_fn project;
+        const struct projection *projection;
+        void *state;    /* of the projection */
         uint64_t after; /* has had all events up to this one */
+        uint64_t mute;  /* up to this one it wants to see nothing of them */
         bool full;      /* in this round */
         bool over;
 };
@@ -57,46 +59,28 @@ struct follow {
         bool stopping;
 };
 
-/* ---- projections ---- */
+/* ---- one round ---- */
 
-static bool project_default(
-    struct stream *s, const char *run, uint64_t seq, const char *type, const char *data, size_t n)
+static void reader_free(struct reader *r)
+{
+        stream_unref(r->stream);
+        (r->projection->end ? r->projection->end : free)(r->state);
+        free(r);
+}
+
+/* Writes one event. False: the reader is gone. */
+static bool tell(struct reader *r, const struct projected *e)
 {
         struct buf out;
-        char id[300];
-        if (!event_is_shown(type))
-                return true;
         buf_init(&out, 0);
-        buf_printf(&out, "{\"seq\":%llu", (unsigned long long)seq);
-        if (n > 2 && data[0] == '{') {
-                buf_putc(&out, ',');
-                buf_put(&out, data + 1, n - 1);
-        } else {
-                buf_putc(&out, '}');
-        }
-        snprintf(id, sizeof id, "%s-%llu", run, (unsigned long long)seq);
-        bool ok = !out.failed && stream_event(s, id, type, out.p, out.n);
+        bool ok = r->projection->event(r->state, e, &out) && !out.failed;
+        if (ok && out.n && e->seq > r->mute)
+                ok = stream_write(r->stream, out.p, out.n);
+        else if (!ok)
+                stream_break(r->stream);
         buf_release(&out);
         return ok;
 }
-
-static const struct {
-        const char *name;
-        projection_fn fn;
-} PROJECTIONS[] = {
-    {"", project_default},
-    {"default", project_default},
-};
-
-projection_fn follow_projection_find(const char *name)
-{
-        for (size_t i = 0; i < sizeof PROJECTIONS / sizeof *PROJECTIONS; i++)
-                if (strcmp(name ? name : "", PROJECTIONS[i].name) == 0)
-                        return PROJECTIONS[i].fn;
-        return NULL;
-}
-
-/* ---- one round ---- */
 
 static int hand_out(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
@@ -112,7 +96,9 @@ static int hand_out(
                 waiting = true;
                 if (r->after >= seq)
                         continue;
-                if (!r->project(r->stream, f->run, seq, type, data, n))
+                struct projected e = {
+                    .run = f->run, .seq = seq, .type = type, .data = data, .n = n};
+                if (!tell(r, &e))
                         r->over = true;
                 r->after = seq;
                 f->handed = true;
@@ -157,8 +143,7 @@ static void drop_readers(struct followed *f)
                 }
                 if (r->over || !stream_is_open(r->stream)) {
                         *at = r->next;
-                        stream_unref(r->stream);
-                        free(r);
+                        reader_free(r);
                 } else {
                         at = &r->next;
                 }
@@ -226,8 +211,7 @@ static void followed_free(struct followed *f)
 {
         for (struct reader *r = f->readers, *next; r; r = next) {
                 next = r->next;
-                stream_unref(r->stream);
-                free(r);
+                reader_free(r);
         }
         pthread_cond_destroy(&f->wake);
         free(f->project);
@@ -337,13 +321,21 @@ static bool begin(struct follow *all, struct followed *f)
 }
 
 int follow_add(struct follow *all, const char *project, const char *run_id, uint64_t after,
-    projection_fn project_events, struct stream *stream, struct steno_error *err)
+    const struct projection *projection, struct stream *stream, struct steno_error *err)
 {
+        bool whole = projection->begin != NULL;
         struct reader *r = calloc(1, sizeof *r);
+        void *state = r && whole ? projection->begin() : NULL;
         int rc = 0;
-        if (!r)
+        if (!r || (whole && !state)) {
+                free(r);
                 return error_nomem(err);
-        *r = (struct reader){.stream = stream, .project = project_events, .after = after};
+        }
+        *r = (struct reader){.stream = stream,
+            .projection = projection,
+            .state = state,
+            .after = whole ? 0 : after,
+            .mute = whole ? after : 0};
         pthread_mutex_lock(&all->mutex);
         struct followed *f = all->stopping ? NULL : followed_get(all, project, run_id);
         if (f) {
@@ -359,8 +351,10 @@ int follow_add(struct follow *all, const char *project, const char *run_id, uint
                 rc = error_nomem(err);
         }
         pthread_mutex_unlock(&all->mutex);
-        if (rc)
-                free(r);
+        if (rc) {
+                r->stream = NULL; /* the caller's still */
+                reader_free(r);
+        }
         return rc;
 }
 

@@ -31,6 +31,7 @@ struct live {
         char *conversation;
         char *message;
         char *message_json;
+        char *message_format;
         char *mode;
         char *model;
         char run[64];
@@ -149,6 +150,7 @@ static void live_free(struct live *l)
         free(l->conversation);
         free(l->message);
         free(l->message_json);
+        free(l->message_format);
         free(l->mode);
         free(l->model);
         steno_free(l->result);
@@ -177,6 +179,7 @@ static void *run(void *arg)
             .conv = l->conv,
             .prompt = l->message,
             .message_json = l->message_json,
+            .message_format = l->message_format,
             .mode = l->mode,
             .model = l->model,
             .run_id = l->run,
@@ -234,6 +237,7 @@ static int live_new(
         l->conversation = copy(t->conversation, &failed);
         l->message = copy(t->message, &failed);
         l->message_json = copy(t->message_json, &failed);
+        l->message_format = copy(t->message_format, &failed);
         l->mode = copy(t->mode, &failed);
         l->model = copy(t->model, &failed);
         if (t->run)

@@ -22,13 +22,14 @@ void runner_free(struct runner *chat);
 struct runner_turn {
         const char *project;
         const char *conversation;
-        const char *message;      /* the user's text, or */
-        const char *message_json; /* the whole message; neither: continue */
-        const char *mode;         /* NULL: chat */
-        const char *model;        /* NULL: the configuration's */
-        const char *run;          /* id, or NULL */
-        bool public_only;         /* only the tools that are marked public */
-        bool no_stream;           /* ask the model for whole replies */
+        const char *message;        /* the user's text, or */
+        const char *message_json;   /* the whole message; neither: continue */
+        const char *message_format; /* of message_json; NULL: openai */
+        const char *mode;           /* NULL: chat */
+        const char *model;          /* NULL: the configuration's */
+        const char *run;            /* id, or NULL */
+        bool public_only;           /* only the tools that are marked public */
+        bool no_stream;             /* ask the model for whole replies */
 };
 
 /*

@@ -120,6 +120,10 @@ int loop_store_user(struct loop *c, struct steno_error *err)
                 if (rc == 0 && seen)
                         return 0;
         }
+        /* Our own members have a place in our own format only. */
+        if (c->opt.message_json && c->opt.message_format)
+                return append(
+                    c, str_of(c->opt.message_json), c->opt.message_format, STENO_RECORD, 0, err);
         struct buf json;
         buf_init(&json, MESSAGE_MAX);
         int rc = 0;

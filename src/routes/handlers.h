@@ -47,6 +47,12 @@ void own_chatbot(struct request *r);
 void own_chatbot_public(struct request *r);
 void own_session_continue(struct request *r);
 
+/* vercel/, agui/ */
+void vercel_chat(struct request *r);
+void vercel_messages(struct request *r);
+void vercel_stream(struct request *r);
+void agui_run(struct request *r);
+
 /* api_misc.c */
 void own_stats(struct request *r);
 void own_metrics(struct request *r);

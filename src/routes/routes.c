@@ -77,11 +77,21 @@ static const struct route ROUTES[] = {
     {"GET", "/api/runs/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_run_get,
         "what became of a run"},
     {"GET", "/api/runs/:id/events", SCOPE_SESSION, ROUTE_STREAMS, 0, ERRORS_STENO, own_run_events,
-        "its events from Last-Event-ID on, then live"},
+        "its events from Last-Event-ID on, then live: format=ui|agui"},
     {"POST", "/api/runs/:id/stop", SCOPE_SESSION, ROUTE_URGENT, SMALL, ERRORS_STENO, own_run_stop,
         "stops it"},
     {"POST", "/api/runs/:id/approvals/:call", SCOPE_PROJECT, ROUTE_URGENT, SMALL, ERRORS_STENO,
         own_run_approve, "allows or denies a call that waits: approved, approval"},
+
+    /* pages of others: the AI SDK, AG-UI */
+    {"POST", "/api/chat", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO,
+        vercel_chat, "a turn of the AI SDK's useChat: id, messages, trigger?, messageId?"},
+    {"GET", "/api/chat/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, vercel_messages,
+        "the UI messages of a chat, without those that its stream will bring"},
+    {"GET", "/api/chat/:id/stream", SCOPE_PROJECT, ROUTE_STREAMS, 0, ERRORS_STENO, vercel_stream,
+        "the run of a chat that goes on, from its first chunk; 204: there is none"},
+    {"POST", "/api/agui", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO, agui_run,
+        "a run for AG-UI's clients: threadId, runId, messages"},
 
     /* OpenAI Conversations */
     {"POST", "/v1/conversations", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI, conversations_create,

@@ -134,8 +134,8 @@ static void answer_stream(struct request *r, struct turn *t)
         jsonw_object_end(&w);
         stream_event(s, NULL, "session", first.p, first.n);
         buf_release(&first);
-        if (follow_add(r->server->follow, r->who.project, t->run, 0, follow_projection_find(NULL),
-                s, &err)) {
+        if (follow_add(
+                r->server->follow, r->who.project, t->run, 0, projection_find(NULL), s, &err)) {
                 stream_break(s);
                 stream_unref(s);
         }

@@ -61,8 +61,8 @@ void own_run_events(struct request *r)
 {
         struct steno_error err = {0};
         uint64_t after;
-        projection_fn project = follow_projection_find(request_query(r, "format"));
-        if (!project) {
+        const struct projection *projection = projection_find(request_query(r, "format"));
+        if (!projection) {
                 request_error(r, 400, "bad_request", "there is no such format of events");
                 return;
         }
@@ -71,9 +71,11 @@ void own_run_events(struct request *r)
         struct stream *s = stream_events(r, NULL, NULL);
         if (!s)
                 return;
+        if (projection->header[0])
+                request_header_out(r, projection->header[0], projection->header[1]);
         stream_write(s, ": steno\n\n", 9);
         if (follow_add(
-                r->server->follow, r->who.project, r->params[0].p, after, project, s, &err)) {
+                r->server->follow, r->who.project, r->params[0].p, after, projection, s, &err)) {
                 stream_break(s);
                 stream_unref(s);
         }
