@@ -118,7 +118,7 @@ static int verify_each(void *ctx, const char *project, const char *id)
 
 static int verify_trash(struct verifying *v)
 {
-        struct trash_list list;
+        struct trash_list list = {0};
         int rc = backend_trash_list(v->store->backend, false, &list, v->err);
         for (size_t i = 0; rc == 0 && i < list.count; i++) {
                 struct backend_conv *conv;
