@@ -18,8 +18,6 @@
 
 /* One write is bounded; what does not fit waits for the next group. */
 #define GROUP_BYTES (8 * MIB)
-/* What a record usually has besides its message and its about object. */
-#define HEADER_ROOM 320
 /* An append that has to look for ids in an index that is behind catches up before it tries again.
  * Only its last try reads all that is missing under the lock. */
 #define APPEND_TRIES 4
@@ -47,12 +45,17 @@ static int remember(struct group *g, uint64_t hash, uint64_t at)
 static void group_init(struct group *g, struct files_conv *c)
 {
         const struct env *env = c->store->env;
-        *g = (struct group){.conv = c, .seq = c->at.last_seq};
+        *g = (struct group){.conv = c,
+            .admission = {.ops = &files_append_looks,
+                .stored = c->at.last_seq,
+                .seq = c->at.last_seq,
+                .last_amend = c->ids.last_amend,
+                .pairing = &c->pairing}};
         g->noted = g->few;
         g->noted_cap = sizeof g->few / sizeof *g->few;
         buf_init(&g->out, 0);
         buf_init(&g->x, 0);
-        arena_init(&g->arena);
+        arena_init(&g->admission.arena);
         time_format(env->now(env), g->at);
 }
 
@@ -62,7 +65,7 @@ static void group_release(struct group *g)
                 free(g->noted);
         buf_release(&g->out);
         buf_release(&g->x);
-        arena_release(&g->arena);
+        arena_release(&g->admission.arena);
 }
 
 /* Fills `hex` for one record; `wanted` records are still to come. */
@@ -88,24 +91,10 @@ static int serialise(struct group *g, struct append_request *q)
         for (size_t i = 0; rc == 0 && i < b->count; i++) {
                 struct backend_entry *e = &b->entries[i];
                 uint64_t at = c->at.end + out->n;
-                e->about.key = i == 0 ? b->key : (struct str){0};
-                e->about.length = e->about.kind.n ? 0 : e->m.n;
                 char salt[2 * ABOUT_SALT + 1];
                 take_salt(g, b->count - i, salt);
-                e->about.salt = str_of(salt);
-                buf_clear(&g->x);
-                about_write(&e->about, &g->x);
-                e->about.salt = (struct str){0};
-                buf_reserve(out, e->m.n + g->x.n + HEADER_ROOM);
-                struct record r = {.seq = g->seq + 1 + i,
-                    .at = e->at.n ? e->at : str_of(g->at),
-                    .fmt = e->fmt,
-                    .batch_index = b->each ? 0 : (uint32_t)i,
-                    .batch_count = b->each ? 1 : (uint32_t)b->count,
-                    .group = at - c->ids.mark.size, /* L3 */
-                    .x = buf_str(&g->x),
-                    .m = e->m};
-                record_write(out, &r, e->id);
+                /* L3 */
+                admission_put(&g->admission, q, i, g->at, at - c->ids.mark.size, salt, &g->x, out);
                 rc = g->x.failed ? g->x.failed : out->failed;
                 if (rc == 0)
                         rc = remember(g, ids_hash_id(e->id), at);
@@ -159,31 +148,26 @@ static int admit(struct group *g, struct append_request *q)
         struct backend_batch *b = q->batch;
         if (!q->patient && needs_ids(b) && conv_ids_are_behind(g->conv))
                 return CONV_EBEHIND;
-        int rc = admit_names(g, q);
-        if (rc == 0)
-                rc = replay_admit_ids(g, q);
-        if (rc)
+        struct admission *a = &g->admission;
+        uint64_t amend = a->amend;
+        int rc = admission_admit(a, q);
+        if (rc > 0)
                 return rc;
-        if (b->expect && b->expected_seq != g->seq && !admit_expected(g, b->expected_seq))
-                return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
-                    (unsigned long long)b->expected_seq, (unsigned long long)g->seq);
-        uint64_t amend = g->amend;
-        rc = admit_targets(g, q);
         if (rc == 0)
                 rc = check_parts(g, q);
         if (rc == 0)
-                rc = admit_pairing(g, q);
+                rc = admission_pair(a, q);
         if (rc == 0)
                 rc = serialise(g, q);
         if (rc) {
-                g->amend = amend;
+                a->amend = amend;
                 if (rc == STENO_ENOMEM)
                         conv_forget(g->conv);
                 return rc;
         }
         q->admitted = true;
-        q->receipt.first_seq = g->seq + 1;
-        q->receipt.last_seq = g->seq += b->count;
+        q->receipt.first_seq = a->seq + 1;
+        q->receipt.last_seq = a->seq += b->count;
         if (b->durability == STENO_FULL)
                 g->sync = true;
         return 0;
@@ -254,13 +238,13 @@ static int write_group(struct group *g, struct steno_error *err)
         uint64_t before = c->at.end;
         c->at.end += g->out.n;
         c->at.size = c->at.end;
-        c->at.last_seq = c->highest_seq = g->seq;
+        c->at.last_seq = c->highest_seq = g->admission.seq;
         if (ids_covered(&c->ids) == before) {
                 bool kept = true;
                 for (size_t i = 0; kept && i < g->noted_count; i++)
                         kept = ids_add(&c->ids, g->noted[i].hash, g->noted[i].at);
-                if (kept && ids_cover(&c->ids, before, c->at.end) && g->amend)
-                        ids_set_amend(&c->ids, g->amend);
+                if (kept && ids_cover(&c->ids, before, c->at.end) && g->admission.amend)
+                        ids_set_amend(&c->ids, g->admission.amend);
         }
         if ((ids_covered(&c->ids) != c->at.end || ids_unsettled(&c->ids) > c->store->settle_ids) &&
             !__atomic_load_n(&c->tend_ids, __ATOMIC_RELAXED)) {
@@ -333,7 +317,7 @@ static struct append_request *commit(struct files_conv *c, struct append_request
         }
         group_init(&g, c);
         rest = admit_all(&g, list);
-        if (g.replay_sync && !g.sync) {
+        if (g.admission.replayed_full && !g.sync) {
                 rc = sync_replayed(c, &err);
                 if (rc)
                         fail_replayed(list, &err, rc);
@@ -343,7 +327,7 @@ static struct append_request *commit(struct files_conv *c, struct append_request
                 if (rc)
                         fail_admitted(list, &err, rc);
                 /* What should have been synced with it still has to be. */
-                if (rc && g.replay_sync && !c->poisoned)
+                if (rc && g.admission.replayed_full && !c->poisoned)
                         rc = sync_replayed(c, &err);
                 if (c->poisoned)
                         fail_replayed(list, &err, rc);

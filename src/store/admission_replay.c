@@ -1,7 +1,7 @@
 /*
- * replay.c - what an append finds that is there already: by id, and by idempotency key.
+ * admission_replay.c - what an append finds that is there already: by id, and by idempotency key.
  */
-#include "store/files/append_work.h"
+#include "store/admission.h"
 
 #include <stdlib.h>
 
@@ -68,13 +68,13 @@ static int same_message(const struct record *rec, const struct about *stored,
         return 0;
 }
 
-static int compare(struct group *g, const struct record *rec, const struct backend_entry *e,
+static int compare(struct admission *a, const struct record *rec, const struct backend_entry *e,
     enum likeness *like, struct steno_error *err)
 {
         struct about stored;
         struct buf id;
         bool same = false;
-        int rc = about_read(rec->x, &g->arena, &stored, err);
+        int rc = about_read(rec->x, &a->arena, &stored, err);
         if (rc)
                 return rc;
         buf_init(&id, 0);
@@ -98,54 +98,6 @@ static int compare(struct group *g, const struct record *rec, const struct backe
                 *like = LIKE_OTHER_BYTES;
         buf_release(&id);
         return rc;
-}
-
-static int try_candidate(void *ctx, uint64_t at)
-{
-        struct candidate *c = ctx;
-        struct record rec;
-        const struct fs *fs = c->conv->store->env->fs;
-        int rc = log_read_at(fs, c->conv->log, c->conv->at.end, at, &c->line, &rec, c->err);
-        if (rc == STENO_ECORRUPT)
-                return 0;
-        if (rc) {
-                c->rc = rc;
-                return 1;
-        }
-        struct str found = rec.id;
-        if (c->key && !about_key(rec.x, &found))
-                return 0;
-        buf_clear(&c->text);
-        json_unescape(found, &c->text, NULL);
-        if (c->text.failed) {
-                c->rc = error_nomem(c->err);
-                return 1;
-        }
-        if (!str_eq(buf_str(&c->text), c->want))
-                return 0;
-        c->rec = rec;
-        c->at = at;
-        return 1;
-}
-
-void replay_candidate_init(struct candidate *c, struct group *g, struct steno_error *err)
-{
-        *c = (struct candidate){.conv = g->conv, .err = err};
-        buf_init(&c->line, 0);
-        buf_init(&c->text, 0);
-}
-
-void replay_candidate_release(struct candidate *c)
-{
-        buf_release(&c->line);
-        buf_release(&c->text);
-}
-
-int replay_candidate_find(struct candidate *c)
-{
-        uint64_t hash = c->key ? ids_hash_key(c->want) : ids_hash_id(c->want);
-        int rc = conv_lookup(c->conv, hash, try_candidate, c, c->err);
-        return rc <= 0 ? rc : c->rc ? c->rc : 1;
 }
 
 static int add_receipt_id(struct backend_receipt *r, size_t i, struct str escaped)
@@ -188,78 +140,70 @@ static int refuse_replay(
         return conflict(q, i, WHY[like]);
 }
 
-/* Where the record is that the first message of the batch would be. */
-static int find_first(struct group *g, const struct candidate *found, uint64_t first_seq,
-    uint64_t *at, struct steno_error *err)
+/* The records that this batch would have, held against its messages one by one. */
+struct comparison {
+        struct admission *a;
+        struct append_request *q;
+        uint64_t first_seq;
+        size_t at; /* the next message */
+        bool by_key;
+        enum likeness like;
+        int rc;
+};
+
+static int compare_next(void *ctx, const struct backend_record *r)
 {
-        struct files_conv *c = g->conv;
-        *at = found->at;
-        if (found->rec.seq == first_seq)
+        struct comparison *c = ctx;
+        struct append_request *q = c->q;
+        struct backend_batch *b = q->batch;
+        uint64_t want = c->first_seq + c->at;
+        /* Damage before it is none of its business; what a repair left of a record has its seq. */
+        if (r->damaged && (r->rec.seq ? r->rec.seq : r->last_seq) < want)
                 return 0;
-        return log_seek_after(c->store->env->fs, c->log, c->at.end, first_seq - 1, at, err);
+        if (r->damaged || r->rec.seq != want) {
+                c->like = LIKE_DAMAGED;
+                return 1;
+        }
+        c->rc = compare(c->a, &r->rec, &b->entries[c->at], &c->like, &q->err);
+        if (c->by_key && c->like != LIKE_DAMAGED &&
+            (r->rec.batch_count != b->count || r->rec.batch_index != c->at))
+                c->like = LIKE_OTHER_ID;
+        if (c->rc || c->like != LIKE_SAME)
+                return 1;
+        if (add_receipt_id(&q->receipt, c->at, r->rec.id)) {
+                c->rc = error_nomem(&q->err);
+                return 1;
+        }
+        return ++c->at == b->count;
 }
 
 /*
- * The record of message `i` of this batch was found: are all of them there, and the same? Then the
- * receipt is given again.
+ * The record of message `message` of this batch was found, with this seq: are all of them there,
+ * and the same? Then the receipt is given again.
  */
-static int replay(struct group *g, struct append_request *q, const struct candidate *found,
-    size_t message, bool by_key)
+static int replay(
+    struct admission *a, struct append_request *q, uint64_t seq, size_t message, bool by_key)
 {
-        struct files_conv *c = g->conv;
         struct backend_batch *b = q->batch;
-        struct log_cursor cursor;
-        struct log_line line;
-        enum likeness like = LIKE_SAME;
-        uint64_t first_seq = found->rec.seq - message;
-        uint64_t at;
-        size_t i = 0;
-        int rc = find_first(g, found, first_seq, &at, &q->err);
-        if (rc)
-                return rc;
+        struct comparison c = {.a = a, .q = q, .first_seq = seq - message, .by_key = by_key};
         q->receipt.ids = calloc(b->count, sizeof *q->receipt.ids);
         if (!q->receipt.ids)
                 return error_nomem(&q->err);
-        log_cursor_init(&cursor, c->store->env->fs, c->log, at, c->at.end);
-        for (; i < b->count; i++) {
-                rc = log_next_seq(&cursor, first_seq + i, &line, &q->err);
-                if (rc == 0)
-                        like = first_seq + i > c->at.last_seq ? LIKE_OTHER_ID : LIKE_DAMAGED;
-                if (rc != 1)
-                        break;
-                rc = compare(g, &line.rec, &b->entries[i], &like, &q->err);
-                if (by_key && like != LIKE_DAMAGED &&
-                    (line.rec.batch_count != b->count || line.rec.batch_index != i))
-                        like = LIKE_OTHER_ID;
-                if (rc || like != LIKE_SAME)
-                        break;
-                rc = add_receipt_id(&q->receipt, i, line.rec.id);
-                if (rc) {
-                        error_nomem(&q->err);
-                        break;
-                }
-        }
-        log_cursor_release(&cursor);
-        if (rc == 0 && like != LIKE_SAME)
-                rc = refuse_replay(q, i, message, by_key, like);
+        int rc = a->ops->read(a, c.first_seq - 1, compare_next, &c, &q->err);
+        rc = rc < 0 ? rc : c.rc;
+        if (rc == 0 && c.like == LIKE_SAME && c.at < b->count)
+                c.like = c.first_seq + c.at > a->stored ? LIKE_OTHER_ID : LIKE_DAMAGED;
+        if (rc == 0 && c.like != LIKE_SAME)
+                rc = refuse_replay(q, c.at, message, by_key, c.like);
         if (rc) {
                 backend_receipt_release(&q->receipt, b->count);
                 return rc;
         }
-        q->receipt.first_seq = first_seq;
-        q->receipt.last_seq = first_seq + b->count - 1;
+        q->receipt.first_seq = c.first_seq;
+        q->receipt.last_seq = c.first_seq + b->count - 1;
         q->receipt.replayed = true;
-        if (b->durability == STENO_FULL)
-                g->replay_sync = true;
+        a->replayed_full = a->replayed_full || b->durability == STENO_FULL;
         return ADMIT_REPLAY;
-}
-
-static bool in_group(const struct group *g, uint64_t hash)
-{
-        for (size_t i = 0; i < g->noted_count; i++)
-                if (g->noted[i].hash == hash)
-                        return true;
-        return false;
 }
 
 static int repeated_inside(struct append_request *q)
@@ -275,40 +219,38 @@ static int repeated_inside(struct append_request *q)
         return 0;
 }
 
-int replay_admit_ids(struct group *g, struct append_request *q)
+/* By its key, or (key false) by the id of message `i`. */
+static int look_for(
+    struct admission *a, struct append_request *q, bool key, size_t i, struct buf *line)
+{
+        struct record rec;
+        struct str want = key ? q->batch->key : q->batch->entries[i].id;
+        if (a->ops->is_admitted(a, want, key))
+                return ADMIT_LATER;
+        int rc = a->ops->find(a, want, key, line, &rec, &q->err);
+        if (rc != 1)
+                return rc;
+        return rec.seq > i ? replay(a, q, rec.seq, i, key) : conflict(q, i, "is there already");
+}
+
+int admission_replay(struct admission *a, struct append_request *q)
 {
         struct backend_batch *b = q->batch;
-        struct candidate c;
+        struct buf line;
         bool outside = b->key.n > 0;
         for (size_t i = 0; i < b->count && !outside; i++)
                 outside = !b->entries[i].made_id;
         if (!outside)
                 return ADMIT_NEW;
         int rc = repeated_inside(q);
-        if (rc == 0)
-                rc = conv_cover_ids(g->conv, &q->err);
         if (rc)
                 return rc;
-        replay_candidate_init(&c, g, &q->err);
-        if (b->key.n) {
-                c.want = b->key;
-                c.key = true;
-                if (in_group(g, ids_hash_key(b->key)))
-                        rc = ADMIT_LATER;
-                else if ((rc = replay_candidate_find(&c)) == 1)
-                        rc = replay(g, q, &c, 0, true);
-                c.key = false;
-        }
-        for (size_t i = 0; rc == 0 && i < b->count; i++) {
-                if (b->entries[i].made_id)
-                        continue;
-                c.want = b->entries[i].id;
-                if (in_group(g, ids_hash_id(c.want)))
-                        rc = ADMIT_LATER;
-                else if ((rc = replay_candidate_find(&c)) == 1)
-                        rc = c.rec.seq > i ? replay(g, q, &c, i, false)
-                                           : conflict(q, i, "is there already");
-        }
-        replay_candidate_release(&c);
+        buf_init(&line, 0);
+        if (b->key.n)
+                rc = look_for(a, q, true, 0, &line);
+        for (size_t i = 0; rc == 0 && i < b->count; i++)
+                if (!b->entries[i].made_id)
+                        rc = look_for(a, q, false, i, &line);
+        buf_release(&line);
         return rc;
 }

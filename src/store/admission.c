@@ -1,12 +1,17 @@
 /*
- * admit.c - whether a batch may go in: what its amendments are about, and its pairing.
+ * admission.c - see admission.h: amendments, the expected seq, pairing, and the lines that come of
+ * it.
  */
-#include "store/files/append_work.h"
+#include "store/admission.h"
 
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/limits.h"
+
+/* What a record usually has besides its message and its about object. */
+#define HEADER_ROOM 320
 
 /* ---- amendments ---- */
 
@@ -14,25 +19,25 @@
  * A message that took another's place is known by its own id too, but amended through the one that
  * was there first: so all that happened to a place is found under one name.
  */
-int admit_names(struct group *g, struct append_request *q)
+static int name_targets(struct admission *a, struct append_request *q)
 {
         struct backend_batch *b = q->batch;
         for (size_t i = 0; i < b->count; i++) {
                 struct backend_entry *e = &b->entries[i];
-                struct candidate found;
+                struct record found;
                 struct about about;
+                struct buf line;
                 if (!e->about.kind.n)
                         continue;
-                replay_candidate_init(&found, g, &q->err);
-                found.want = e->named;
+                buf_init(&line, 0);
                 e->about.target = e->named;
-                int rc = replay_candidate_find(&found);
+                int rc = a->ops->find(a, e->named, false, &line, &found, &q->err);
                 if (rc == 1) {
-                        rc = about_read(found.rec.x, &g->arena, &about, &q->err);
+                        rc = about_read(found.x, &a->arena, &about, &q->err);
                         if (rc == 0 && str_is(about.kind, "supersede"))
                                 e->about.target = about.target;
                 }
-                replay_candidate_release(&found);
+                buf_release(&line);
                 if (rc)
                         return rc;
         }
@@ -65,21 +70,21 @@ static int follow_target(void *ctx, const struct backend_record *r)
 
 /* Is a message of this id in its place, or what came there behind it? */
 static int look_for_target(
-    struct group *g, const struct backend_entry *e, bool *there, struct steno_error *err)
+    struct admission *a, const struct backend_entry *e, bool *there, struct steno_error *err)
 {
-        struct candidate found;
-        struct target t = {.id = e->about.target, .arena = &g->arena};
-        replay_candidate_init(&found, g, err);
-        found.want = t.id;
-        int rc = replay_candidate_find(&found);
-        bool message = rc == 1 && !str_starts(found.rec.x, "{\"kind\":");
-        bool purged = rc == 1 && str_starts(found.rec.x, "{\"kind\":\"tombstone\"");
-        replay_candidate_release(&found);
+        struct record found;
+        struct buf line;
+        struct target t = {.id = e->about.target, .arena = &a->arena};
+        buf_init(&line, 0);
+        int rc = a->ops->find(a, t.id, false, &line, &found, err);
+        bool message = rc == 1 && !str_starts(found.x, "{\"kind\":");
+        bool purged = rc == 1 && str_starts(found.x, "{\"kind\":\"tombstone\"");
+        buf_release(&line);
         *there = false;
         if (rc < 0 || !(message || purged))
                 return rc < 0 ? rc : 0;
         buf_init(&t.by, 0);
-        rc = files_read_amendments(g->conv, follow_target, &t, err);
+        rc = a->ops->read_amendments(a, follow_target, &t, err);
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         bool by_first = str_eq(e->named, t.id);
@@ -89,10 +94,11 @@ static int look_for_target(
         return rc < 0 ? rc : 0;
 }
 
-int admit_targets(struct group *g, struct append_request *q)
+/* ADMIT_LATER when another amendment goes first. */
+static int look_for_targets(struct admission *a, struct append_request *q)
 {
         struct backend_batch *b = q->batch;
-        bool others = g->amend;
+        bool others = a->amend;
         for (size_t i = 0; i < b->count; i++) {
                 struct backend_entry *e = &b->entries[i];
                 bool there;
@@ -100,7 +106,7 @@ int admit_targets(struct group *g, struct append_request *q)
                         continue;
                 if (others)
                         return ADMIT_LATER; /* what those do is not in the log yet */
-                int rc = look_for_target(g, e, &there, &q->err);
+                int rc = look_for_target(a, e, &there, &q->err);
                 if (rc)
                         return rc;
                 if (!there)
@@ -109,8 +115,8 @@ int admit_targets(struct group *g, struct append_request *q)
                             str_is(e->about.kind, "delete") ? "delete"
                             : str_is(e->about.kind, "meta") ? "give metadata to"
                                                             : "replace");
-                e->about.prev = g->amend ? g->amend : g->conv->ids.last_amend;
-                g->amend = g->seq + 1 + i;
+                e->about.prev = a->amend ? a->amend : a->last_amend;
+                a->amend = a->seq + 1 + i;
         }
         return 0;
 }
@@ -132,26 +138,28 @@ static int stop_at_other(void *ctx, const struct backend_record *r)
         return !recovered;
 }
 
-bool admit_expected(struct group *g, uint64_t seq)
+/* Is all that came behind `seq` what was completed of a run that died? A writer that had seen
+ * everything before has seen all that others wrote. */
+static bool saw_all(struct admission *a, uint64_t seq)
 {
         uint64_t count = 0;
-        return seq < g->seq && g->seq == g->conv->at.last_seq &&
-               files_read(g->conv, seq, stop_at_other, &count, NULL) == 0;
+        return seq < a->seq && a->seq == a->stored &&
+               a->ops->read(a, seq, stop_at_other, &count, NULL) == 0;
 }
 
 /* ---- pairing ---- */
 
 /* A batch that is refused never gets the seqs that its messages would have had. */
-static const char *place_of(const struct group *g, uint64_t seq, char *to, size_t n)
+static const char *place_of(const struct admission *a, uint64_t seq, char *to, size_t n)
 {
-        if (seq > g->seq)
-                snprintf(to, n, "message %llu of this batch", (unsigned long long)(seq - g->seq));
+        if (seq > a->seq)
+                snprintf(to, n, "message %llu of this batch", (unsigned long long)(seq - a->seq));
         else
                 snprintf(to, n, "seq %llu", (unsigned long long)seq);
         return to;
 }
 
-static int refuse_result(struct group *g, struct append_request *q, size_t i, struct str call,
+static int refuse_result(struct admission *a, struct append_request *q, size_t i, struct str call,
     const struct pairing_match *m)
 {
         char place[64];
@@ -159,7 +167,7 @@ static int refuse_result(struct group *g, struct append_request *q, size_t i, st
         if (m->verdict == PAIRING_DUPLICATE)
                 return error_set(&q->err, STENO_EPROTO,
                     "message %zu: tool_call_id \"%.*s\" was already answered at %s", i + 1, n,
-                    call.p, place_of(g, m->result_seq, place, sizeof place));
+                    call.p, place_of(a, m->result_seq, place, sizeof place));
         if (m->gone)
                 return error_set(&q->err, STENO_EPROTO,
                     "message %zu: tool_call_id \"%.*s\" answers a call that was deleted or "
@@ -170,27 +178,27 @@ static int refuse_result(struct group *g, struct append_request *q, size_t i, st
                     "message %zu: tool_call_id \"%.*s\" answers no call", i + 1, n, call.p);
         return error_set(&q->err, STENO_EPROTO,
             "message %zu: tool_call_id \"%.*s\" answers no call of the block at %s", i + 1, n,
-            call.p, place_of(g, m->block_seq, place, sizeof place));
+            call.p, place_of(a, m->block_seq, place, sizeof place));
 }
 
-static int pair_batch(struct group *g, struct append_request *q, struct pairing *p)
+static int pair_batch(struct admission *a, struct append_request *q, struct pairing *p)
 {
         struct backend_batch *b = q->batch;
         for (size_t i = 0; i < b->count; i++) {
                 struct backend_entry *e = &b->entries[i];
                 struct about *about = &e->about;
                 struct pairing_match *m =
-                    arena_alloc(&g->arena, (about->answer_count + 1) * sizeof *m);
-                if (!m || pairing_follow(p, g->seq + 1 + i, e->id, about, m, NULL))
+                    arena_alloc(&a->arena, (about->answer_count + 1) * sizeof *m);
+                if (!m || pairing_follow(p, a->seq + 1 + i, e->id, about, m, NULL))
                         return error_nomem(&q->err);
                 about->orphan = about->duplicate = false;
                 for (size_t k = 0; k < about->answer_count; k++) {
                         /* What a run's journal says is true, however late it comes. */
-                        bool late = about->of && about->of + PAIRING_WINDOW < g->seq + 1 + i;
+                        bool late = about->of && about->of + PAIRING_WINDOW < a->seq + 1 + i;
                         if (m[k].verdict == PAIRING_OK || late)
                                 continue;
                         if (!b->record)
-                                return refuse_result(g, q, i, about->answers[k], &m[k]);
+                                return refuse_result(a, q, i, about->answers[k], &m[k]);
                         if (m[k].verdict == PAIRING_ORPHAN)
                                 about->orphan = true;
                         else
@@ -201,29 +209,67 @@ static int pair_batch(struct group *g, struct append_request *q, struct pairing 
 }
 
 /* A batch is tried on a copy, so that a refused one leaves no trace. */
-int admit_pairing(struct group *g, struct append_request *q)
+int admission_pair(struct admission *a, struct append_request *q)
 {
-        struct files_conv *c = g->conv;
         struct backend_batch *b = q->batch;
         bool answers = false;
         for (size_t i = 0; i < b->count; i++)
                 answers = answers || b->entries[i].about.answer_count > 0;
-        if (!answers && !c->pairing)
+        if (!answers && !*a->pairing)
                 return 0; /* loaded when the first result comes */
-        int rc = conv_load_pairing(c, &q->err);
+        int rc = a->ops->load_pairing(a, &q->err);
         if (rc)
                 return rc;
         if (!answers)
-                return pair_batch(g, q, c->pairing);
-        struct pairing *trial = pairing_clone(c->pairing);
+                return pair_batch(a, q, *a->pairing);
+        struct pairing *trial = pairing_clone(*a->pairing);
         if (!trial)
                 return error_nomem(&q->err);
-        rc = pair_batch(g, q, trial);
+        rc = pair_batch(a, q, trial);
         if (rc) {
                 pairing_free(trial);
                 return rc;
         }
-        pairing_free(c->pairing);
-        c->pairing = trial;
+        pairing_free(*a->pairing);
+        *a->pairing = trial;
         return 0;
+}
+
+/* ---- all of it ---- */
+
+int admission_admit(struct admission *a, struct append_request *q)
+{
+        struct backend_batch *b = q->batch;
+        int rc = name_targets(a, q);
+        if (rc == 0)
+                rc = admission_replay(a, q);
+        if (rc)
+                return rc;
+        if (b->expect && b->expected_seq != a->seq && !saw_all(a, b->expected_seq))
+                return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
+                    (unsigned long long)b->expected_seq, (unsigned long long)a->seq);
+        return look_for_targets(a, q);
+}
+
+void admission_put(const struct admission *a, struct append_request *q, size_t i, const char *now,
+    uint64_t group, const char *salt, struct buf *x, struct buf *out)
+{
+        struct backend_batch *b = q->batch;
+        struct backend_entry *e = &b->entries[i];
+        e->about.key = i == 0 ? b->key : (struct str){0};
+        e->about.length = e->about.kind.n ? 0 : e->m.n;
+        e->about.salt = str_of(salt);
+        buf_clear(x);
+        about_write(&e->about, x);
+        e->about.salt = (struct str){0};
+        buf_reserve(out, e->m.n + x->n + HEADER_ROOM);
+        struct record r = {.seq = a->seq + 1 + i,
+            .at = e->at.n ? e->at : str_of(now),
+            .fmt = e->fmt,
+            .batch_index = b->each ? 0 : (uint32_t)i,
+            .batch_count = b->each ? 1 : (uint32_t)b->count,
+            .group = group,
+            .x = buf_str(x),
+            .m = e->m};
+        record_write(out, &r, e->id);
 }

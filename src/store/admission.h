@@ -1,0 +1,79 @@
+/*
+ * admission.h - whether a batch may go into a conversation: what of it is there already, what its
+ * amendments are about, what its writer expected, and whether its results have calls. One
+ * implementation for every kind of store, which says how it finds and reads its records.
+ *
+ * All of it happens while nobody else writes to the conversation, or is tried again when somebody
+ * did: a batch that is refused leaves no trace.
+ */
+#ifndef STORE_ADMISSION_H
+#define STORE_ADMISSION_H
+
+#include "base/arena.h"
+#include "model/pairing.h"
+#include "store/backend_records.h"
+
+struct admission;
+
+/* How a kind of store looks at its own records. */
+struct admission_ops {
+        /* The record with this id, or with this idempotency key: 1 and *rec, whose spans live as
+         * long as what is in `line`; 0: there is none. */
+        int (*find)(struct admission *a, struct str want, bool key, struct buf *line,
+            struct record *rec, struct steno_error *err);
+        /* Is it of a batch that was admitted and is not written yet? */
+        bool (*is_admitted)(struct admission *a, struct str want, bool key);
+        /* As backend_read and backend_read_amendments, of what is written. */
+        int (*read)(struct admission *a, uint64_t after, backend_record_fn each, void *ctx,
+            struct steno_error *err);
+        int (*read_amendments)(
+            struct admission *a, backend_record_fn each, void *ctx, struct steno_error *err);
+        /* *a->pairing has seen the last records (model/pairing.h). */
+        int (*load_pairing)(struct admission *a, struct steno_error *err);
+};
+
+struct admission {
+        const struct admission_ops *ops;
+        uint64_t stored;          /* last seq that is written */
+        uint64_t seq;             /* last seq, the admitted batches included */
+        uint64_t last_amend;      /* seq of the last amendment that is written, */
+        uint64_t amend;           /* and of the last one of the admitted batches; 0: none */
+        struct pairing **pairing; /* *pairing is NULL until it is loaded */
+        bool replayed_full;       /* somebody wants a replay to be durable */
+        struct arena arena;
+};
+
+/* One batch on its way in. */
+struct append_request {
+        struct append_request *next;
+        struct backend_batch *batch;
+        struct backend_receipt receipt;
+        struct steno_error err;
+        int rc;
+        bool done;
+        bool admitted; /* its records are in the group's write */
+        bool patient;  /* ids.idx is brought up to date under the lock, however long it takes */
+};
+
+/* What becomes of a batch that is not refused. */
+enum admission_result {
+        ADMIT_NEW = 0, /* its records are to be written */
+        ADMIT_REPLAY,  /* it is there already, and its receipt is filled */
+        ADMIT_LATER,   /* it depends on a batch that is admitted and not written yet */
+};
+
+/* A result, or negative: refused, and q->err says why. */
+int admission_admit(struct admission *a, struct append_request *q);
+/* Results have their calls; a recording append gets its marks. After all else was found right. */
+int admission_pair(struct admission *a, struct append_request *q);
+
+/* The line of the i-th record of an admitted batch, and its line feed. `now` is text; `group` as in
+ * struct record; `salt` is hex. */
+void admission_put(const struct admission *a, struct append_request *q, size_t i, const char *now,
+    uint64_t group, const char *salt, struct buf *x, struct buf *out);
+
+/* ---- between admission.c and admission_replay.c ---- */
+
+int admission_replay(struct admission *a, struct append_request *q);
+
+#endif
