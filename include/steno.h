@@ -528,6 +528,42 @@ STENO_API int steno_context_call_with(struct steno_conv *conv, const char *name,
     size_t n, const struct steno_context_options *opt, char **text, bool *is_error,
     struct steno_error *err);
 
+/* ------------------------------------------- results on their way to a model */
+
+/*
+ * Large results in a list of messages that somebody else sends to a model: found, replaced by
+ * stubs, and kept at hand for the context tools while the answer is awaited. Nothing is stored. The
+ * stub follows from the bytes and the limits alone, so that a prompt stays the same from request to
+ * request; its ref names the bytes, and is good for steno_context as well, in every conversation
+ * that has the same output.
+ */
+struct steno_stubs;
+
+struct steno_stubs_options {
+        size_t size;
+        uint64_t max_inline_chars; /* 0: the usual ones */
+        uint64_t max_inline_bytes;
+        bool context_tools; /* the model has the context_* tools */
+};
+
+/* The bytes [at, at + n) of the list are to be replaced. Non-zero ends it, and is returned. */
+typedef int (*steno_stub_fn)(void *ctx, size_t at, size_t n, const char *with, size_t with_n);
+
+/* `messages` is a JSON array in `format` and must outlive the call only. `each` is told from the
+ * beginning of the list to its end. Messages that the format does not know are left as they are. */
+STENO_API int steno_stubs_new(const char *format, const char *messages, size_t n,
+    const struct steno_stubs_options *opt, steno_stub_fn each, void *ctx, struct steno_stubs **out,
+    struct steno_error *err);
+STENO_API size_t steno_stubs_count(const struct steno_stubs *s);
+/* A model's call of a context tool, answered from these results, as steno_context_call does. From
+ * one thread at a time. */
+STENO_API int steno_stubs_call(struct steno_stubs *s, const char *name, const char *args, size_t n,
+    char **text, bool *is_error, struct steno_error *err);
+STENO_API void steno_stubs_free(struct steno_stubs *s);
+
+/* The limits that hold in a store: what is larger becomes a stub. */
+STENO_API void steno_inline_limits(struct steno_store *store, uint64_t *chars, uint64_t *bytes);
+
 /* -------------------------------------------------------------------- runs */
 
 struct steno_run;

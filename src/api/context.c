@@ -70,6 +70,41 @@ static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of
         return out->ref[0];
 }
 
+void context_name_bytes(const char sha256[SHA256_HEX], char ref[CONTEXT_BYTES_REF])
+{
+        snprintf(ref, CONTEXT_BYTES_REF, "ctx_%.32s", sha256);
+}
+
+/* An artifact whose bytes a ref names. */
+struct bytes_search {
+        struct str ref;
+        struct artifact_info *out;
+};
+
+static int has_bytes(void *ctx, const struct artifact_info *info)
+{
+        struct bytes_search *s = ctx;
+        char ref[CONTEXT_BYTES_REF];
+        if (info->state != ARTIFACT_CLOSED)
+                return 0;
+        context_name_bytes(info->sha256, ref);
+        if (!str_is(s->ref, ref))
+                return 0;
+        *s->out = *info;
+        return 1;
+}
+
+static int find_artifact(
+    struct steno_conv *conv, struct str id, struct artifact_info *out, struct steno_error *err)
+{
+        struct bytes_search s = {id, out};
+        int rc = backend_artifact_find(conv->backend, id, out, err);
+        if (rc != STENO_ENOTFOUND || id.n != CONTEXT_BYTES_REF - 1)
+                return rc;
+        int found = backend_artifact_each(conv->backend, has_bytes, &s, NULL);
+        return found == 1 ? 0 : rc;
+}
+
 int context_open(
     struct steno_conv *conv, struct str ref, struct context_file *out, struct steno_error *err)
 {
@@ -79,7 +114,7 @@ int context_open(
         struct str id = ref;
         if (ref.n && ref.p[0] == '@' && resolve_path(conv, ref, &named))
                 id = str_of(named.ref);
-        int rc = backend_artifact_find(conv->backend, id, &out->info, err);
+        int rc = find_artifact(conv, id, &out->info, err);
         if (rc)
                 return rc;
         if (out->info.state == ARTIFACT_DELETED) {
@@ -274,7 +309,7 @@ void context_put_notes(struct jsonw *w, const struct buf *said)
 
 static const struct {
         const char *name;
-        int (*run)(struct steno_conv *conv, const struct json *args,
+        int (*run)(const struct context_shelf *shelf, const struct json *args,
             const struct context_watch *watch, struct buf *out, struct steno_error *err);
 } OPERATIONS[] = {
     {"list", context_list},
@@ -287,11 +322,81 @@ _Static_assert(
     sizeof OPERATIONS / sizeof *OPERATIONS == sizeof((struct figures *)0)->reads / sizeof(uint64_t),
     "every operation is counted");
 
-static void count_read(struct steno_conv *conv, size_t operation)
+void context_count(struct steno_conv *conv, const char *op)
 {
         struct figures more = {0};
-        more.reads[operation] = 1;
+        for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++)
+                more.reads[i] = strcmp(op, OPERATIONS[i].name) == 0;
         backend_figures_add(conv->store->backend, &more);
+}
+
+static int run_operation(const struct context_shelf *shelf, const char *op, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err)
+{
+        for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
+                if (strcmp(op, OPERATIONS[i].name) != 0)
+                        continue;
+                int rc = OPERATIONS[i].run(shelf, args, watch, out, err);
+                return rc ? rc : buf_check(out, err);
+        }
+        return error_set(err, STENO_EINVAL, "there is no context operation \"%.40s\"", op);
+}
+
+int context_run(const struct context_shelf *shelf, const char *op, struct str args,
+    const struct context_watch *watch, char **json, struct steno_error *err)
+{
+        static const struct context_watch nobody = {0};
+        struct json j;
+        struct buf out;
+        json_init(&j);
+        buf_init(&out, 64 * MIB);
+        if (args.n == 0)
+                args = STR("{}");
+        int rc = json_parse(&j, args.p, args.n, NULL, err);
+        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
+                rc = error_set(err, STENO_EPROTO, "the arguments must be an object");
+        if (rc == 0)
+                rc = run_operation(shelf, op, &j, watch ? watch : &nobody, &out, err);
+        if (rc == 0) {
+                char *text = buf_take(&out, NULL);
+                if (text)
+                        *json = text;
+                else
+                        rc = error_nomem(err);
+        }
+        json_release(&j);
+        buf_release(&out);
+        return rc;
+}
+
+/* ---- the shelf of a conversation ---- */
+
+static struct steno_conv *conv_of(const struct context_shelf *self)
+{
+        return ((const struct context_conv *)self)->conv;
+}
+
+static int open_in_conv(const struct context_shelf *self, struct str ref, struct context_file *out,
+    struct steno_error *err)
+{
+        return context_open(conv_of(self), ref, out, err);
+}
+
+static int each_in_conv(const struct context_shelf *self,
+    int (*each)(void *ctx, const struct artifact_info *info), void *ctx, struct steno_error *err)
+{
+        return backend_artifact_each(conv_of(self)->backend, each, ctx, err);
+}
+
+static int lines_in_conv(const struct context_shelf *self, const struct artifact_info *info,
+    char **p, size_t *n, struct steno_error *err)
+{
+        return backend_artifact_lines(conv_of(self)->backend, info, p, n, err);
+}
+
+void context_conv_init(struct context_conv *c, struct steno_conv *conv)
+{
+        *c = (struct context_conv){{open_in_conv, each_in_conv, lines_in_conv}, conv};
 }
 
 int steno_context(struct steno_conv *conv, const char *op, const char *args, size_t n, char **json,
@@ -304,42 +409,15 @@ int steno_context_with(struct steno_conv *conv, const char *op, const char *args
     const struct steno_context_options *opt, char **json, struct steno_error *err)
 {
         struct context_watch watch = {0};
-        struct json j;
-        struct buf out;
+        struct context_conv shelf;
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)
                 return rc;
         if (opt)
                 watch = (struct context_watch){opt->progress, opt->progress_ctx};
-        json_init(&j);
-        buf_init(&out, 64 * MIB);
-        if (!args || n == 0) {
-                args = "{}";
-                n = 2;
-        }
-        rc = json_parse(&j, args, n, NULL, err);
-        if (rc == 0 && json_type(&j, 0) != JSON_OBJECT)
-                rc = error_set(err, STENO_EPROTO, "the arguments must be an object");
-        if (rc == 0) {
-                rc = error_set(err, STENO_EINVAL, "there is no context operation \"%.40s\"", op);
-                for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
-                        if (strcmp(op, OPERATIONS[i].name) != 0)
-                                continue;
-                        rc = OPERATIONS[i].run(conv, &j, &watch, &out, err);
-                        if (rc == 0)
-                                rc = buf_check(&out, err);
-                        if (rc == 0)
-                                count_read(conv, i);
-                }
-        }
-        if (rc == 0) {
-                char *text = buf_take(&out, NULL);
-                if (text)
-                        *json = text;
-                else
-                        rc = error_nomem(err);
-        }
-        json_release(&j);
-        buf_release(&out);
+        context_conv_init(&shelf, conv);
+        rc = context_run(&shelf.shelf, op, str_span(args, args ? n : 0), &watch, json, err);
+        if (rc == 0)
+                context_count(conv, op);
         return rc;
 }

@@ -1,5 +1,6 @@
 /*
- * context.h - the context operations: list, read, tail, grep over one conversation's artifacts.
+ * context.h - the context operations: list, read, tail, grep over the outputs of one shelf: a
+ * conversation's artifacts, or the large results of messages that are not stored (stubs.c).
  * Their table (names, words, parameters) is context_tools.c's; this is what they do.
  */
 #ifndef API_CONTEXT_H
@@ -10,19 +11,34 @@
 
 /* An artifact that is open for reading. */
 struct context_file {
-        struct backend_reader *reader;
-        uint64_t size; /* as it was when it was opened */
-        bool damaged;  /* closed, and not of the size that it was closed with */
+        struct backend_reader *reader; /* NULL: it is in memory, */
+        struct str memory;             /* which outlives this */
+        uint64_t size;                 /* as it was when it was opened */
+        bool damaged;                  /* closed, and not of the size that it was closed with */
         struct artifact_info info;
 };
 
-/* A ref, or a path of the runtime-store profile. A deleted one is STENO_ENOTFOUND with the words
- * of its tombstone. */
+/* A ref, a path of the runtime-store profile, or a ref that names its bytes (context_name_bytes). A
+ * deleted one is STENO_ENOTFOUND with the words of its tombstone. */
 int context_open(
     struct steno_conv *conv, struct str ref, struct context_file *out, struct steno_error *err);
 void context_close(struct context_file *f);
 /* STENO_ECORRUPT, and how much of a damaged one is there. */
 int context_damage(const struct context_file *f, struct steno_error *err);
+
+/* Where outputs stand. `self` is the shelf itself, so that a kind of its own can embed it. */
+struct context_shelf {
+        /* STENO_ENOTFOUND: no such ref here. */
+        int (*open)(const struct context_shelf *self, struct str ref, struct context_file *out,
+            struct steno_error *err);
+        /* Newest first; stops at the first non-zero return of `each`, which it returns. */
+        int (*each)(const struct context_shelf *self,
+            int (*each)(void *ctx, const struct artifact_info *info), void *ctx,
+            struct steno_error *err);
+        /* The line index, freed with free(); *n is 0 when there is none. */
+        int (*lines)(const struct context_shelf *self, const struct artifact_info *info, char **p,
+            size_t *n, struct steno_error *err);
+};
 
 /* Who is told how far a long operation has come, and may stop it. */
 struct context_watch {
@@ -31,13 +47,13 @@ struct context_watch {
 };
 
 /* Each appends a JSON object to `out`; `args` is an object at node 0. */
-int context_list(struct steno_conv *conv, const struct json *args,
+int context_list(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
-int context_read(struct steno_conv *conv, const struct json *args,
+int context_read(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
-int context_tail(struct steno_conv *conv, const struct json *args,
+int context_tail(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
-int context_grep(struct steno_conv *conv, const struct json *args,
+int context_grep(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
 
 /* What a number of the arguments may be, and what it is when it is not given. */
@@ -72,5 +88,29 @@ void context_put_content(
 void context_put_state(struct jsonw *w, const struct context_file *f, struct buf *said);
 /* "notes": what was clamped, when anything was. */
 void context_put_notes(struct jsonw *w, const struct buf *said);
+
+/*
+ * Runs an operation ("list", "read", "tail", "grep") on a shelf. The answer is JSON, freed with
+ * free(). `watch` may be NULL.
+ */
+int context_run(const struct context_shelf *shelf, const char *op, struct str args,
+    const struct context_watch *watch, char **json, struct steno_error *err);
+/* A model's call of a context tool on a shelf, as steno_context_call answers it. */
+int context_call(const struct context_shelf *shelf, const char *name, struct str args,
+    const struct context_watch *watch, char **text, bool *is_error, struct steno_error *err);
+
+/* Counts an operation on a conversation. */
+void context_count(struct steno_conv *conv, const char *op);
+
+/* A conversation as a shelf. */
+struct context_conv {
+        struct context_shelf shelf;
+        struct steno_conv *conv;
+};
+void context_conv_init(struct context_conv *c, struct steno_conv *conv);
+
+#define CONTEXT_BYTES_REF 37
+/* The ref that bytes have wherever they stand: it is made of their sha256. */
+void context_name_bytes(const char sha256[SHA256_HEX], char ref[CONTEXT_BYTES_REF]);
 
 #endif

@@ -18,8 +18,8 @@
 #include "output/lines.h"
 #include "api/spill.h"
 
-static int open_ref(struct steno_conv *conv, const struct json *args, struct context_file *f,
-    struct steno_error *err)
+static int open_ref(const struct context_shelf *shelf, const struct json *args,
+    struct context_file *f, struct steno_error *err)
 {
         struct buf ref;
         json_ref v = json_get(args, 0, "ref");
@@ -31,7 +31,7 @@ static int open_ref(struct steno_conv *conv, const struct json *args, struct con
                      ? buf_check(&ref, err)
                      : error_set(err, STENO_EPROTO, "ref must be given, as a string");
         if (rc == 0)
-                rc = context_open(conv, buf_str(&ref), f, err);
+                rc = shelf->open(shelf, buf_str(&ref), f, err);
         buf_release(&ref);
         return rc;
 }
@@ -39,6 +39,10 @@ static int open_ref(struct steno_conv *conv, const struct json *args, struct con
 static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
         struct context_file *f = ctx;
+        if (!f->reader) {
+                memcpy(p, f->memory.p + at, n);
+                return 0;
+        }
         ssize_t got = backend_reader_read(f->reader, at, p, n, err);
         if (got < 0)
                 return (int)got;
@@ -74,7 +78,7 @@ static int list_one(void *ctx, const struct artifact_info *info)
         return 0;
 }
 
-int context_list(struct steno_conv *conv, const struct json *args,
+int context_list(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct buf said, kind, after;
@@ -93,7 +97,7 @@ int context_list(struct steno_conv *conv, const struct json *args,
                 jsonw_object(&l.w);
                 jsonw_key(&l.w, "items");
                 jsonw_array(&l.w);
-                rc = backend_artifact_each(conv->backend, list_one, &l, err);
+                rc = shelf->each(shelf, list_one, &l, err);
                 jsonw_array_end(&l.w);
                 context_put_notes(&l.w, &said);
                 jsonw_object_end(&l.w);
@@ -115,8 +119,8 @@ struct range {
 };
 
 /* line and count as an offset and a limit. */
-static int range_of_lines(struct steno_conv *conv, struct context_file *f, const struct json *args,
-    struct range *out, struct buf *said, struct steno_error *err)
+static int range_of_lines(const struct context_shelf *shelf, struct context_file *f,
+    const struct json *args, struct range *out, struct buf *said, struct steno_error *err)
 {
         uint64_t line, count, end;
         bool found, more;
@@ -129,7 +133,7 @@ static int range_of_lines(struct steno_conv *conv, struct context_file *f, const
                 rc = context_number(args, "count",
                     (struct context_range){100, 1, CONTEXT_TAIL_LINES_MAX}, said, &count, err);
         if (rc == 0)
-                rc = backend_artifact_lines(conv->backend, &f->info, &index, &n, err);
+                rc = shelf->lines(shelf, &f->info, &index, &n, err);
         if (rc)
                 return rc;
         struct lines_file file = {read_file, f, f->size};
@@ -174,7 +178,7 @@ static size_t unfinished_character(const struct context_file *f, const char *p, 
         return begun ? n - valid : 0;
 }
 
-int context_read(struct steno_conv *conv, const struct json *args,
+int context_read(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
@@ -182,7 +186,7 @@ int context_read(struct steno_conv *conv, const struct json *args,
         struct range r;
         char page[CONTEXT_READ_MAX + 8];
         (void)watch;
-        int rc = open_ref(conv, args, &f, err);
+        int rc = open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
@@ -193,7 +197,7 @@ int context_read(struct steno_conv *conv, const struct json *args,
         if (rc) {
                 /* nothing is read */
         } else if (by_line) {
-                rc = range_of_lines(conv, &f, args, &r, &said, err);
+                rc = range_of_lines(shelf, &f, args, &r, &said, err);
         } else {
                 rc = context_number(args, "offset", (struct context_range){0, 0, UINT64_MAX >> 1},
                     &said, &r.offset, err);
@@ -264,7 +268,7 @@ static int read_tail(struct context_file *f, uint64_t lines, bool base64, char *
         }
 }
 
-int context_tail(struct steno_conv *conv, const struct json *args,
+int context_tail(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
@@ -273,7 +277,7 @@ int context_tail(struct steno_conv *conv, const struct json *args,
         uint64_t lines;
         char page[CONTEXT_READ_MAX];
         (void)watch;
-        int rc = open_ref(conv, args, &f, err);
+        int rc = open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
@@ -391,7 +395,7 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
 {
         struct map map = {0};
         struct grep_source source = {.file = {read_file, f, f->size}};
-        if (f->size && f->size <= SIZE_MAX &&
+        if (f->size && f->size <= SIZE_MAX && f->reader &&
             backend_reader_map(f->reader, (size_t)f->size, &map) == 0)
                 source.map = &map;
         int rc = grep_run(&source, opt, out, err);
@@ -403,14 +407,14 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
         return rc;
 }
 
-int context_grep(struct steno_conv *conv, const struct json *args,
+int context_grep(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
         struct context_file f;
         struct buf said, pattern;
         struct grep_options opt = {0};
         struct grep_result result;
-        int rc = open_ref(conv, args, &f, err);
+        int rc = open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);

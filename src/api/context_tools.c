@@ -245,6 +245,41 @@ static bool in_words(
         }
 }
 
+int context_call(const struct context_shelf *shelf, const char *name, struct str args,
+    const struct context_watch *watch, char **text, bool *is_error, struct steno_error *err)
+{
+        const struct context_tool *t = find_tool(name);
+        struct steno_error why = {0};
+        struct json j;
+        struct buf words;
+        int rc = 0;
+        if (!t)
+                return error_set(err, STENO_EINVAL, "\"%.60s\" is no context tool", name);
+        buf_init(&words, 64 * KIB);
+        json_init(&j);
+        *is_error = true;
+        if (args.n && json_parse(&j, args.p, args.n, NULL, &why)) {
+                buf_printf(&words, "context_%s: the arguments are not JSON: %s", t->name, why.msg);
+        } else if (args.n && json_type(&j, 0) != JSON_OBJECT) {
+                buf_printf(&words, "context_%s: the arguments must be an object", t->name);
+        } else if (!args.n || !name_unknown(t, &j, &words)) {
+                rc = context_run(shelf, t->name, args, watch, text, &why);
+                *is_error = rc != 0;
+        }
+        json_release(&j);
+        if (!*is_error) {
+                buf_release(&words);
+                return 0;
+        }
+        if (rc && !in_words(t, rc, &why, &words)) {
+                buf_release(&words);
+                if (err)
+                        *err = why;
+                return rc;
+        }
+        return hand_over(&words, text, err);
+}
+
 int steno_context_call(struct steno_conv *conv, const char *name, const char *args, size_t n,
     char **text, bool *is_error, struct steno_error *err)
 {
@@ -254,37 +289,16 @@ int steno_context_call(struct steno_conv *conv, const char *name, const char *ar
 int steno_context_call_with(struct steno_conv *conv, const char *name, const char *args, size_t n,
     const struct steno_context_options *opt, char **text, bool *is_error, struct steno_error *err)
 {
-        const struct context_tool *t = find_tool(name);
-        struct steno_error why = {0};
-        struct json j;
-        struct buf words;
-        if (!t)
-                return error_set(err, STENO_EINVAL, "\"%.60s\" is no context tool", name);
-        buf_init(&words, 64 * KIB);
-        json_init(&j);
-        *is_error = true;
-        if (n && json_parse(&j, args, n, NULL, &why)) {
-                buf_printf(&words, "context_%s: the arguments are not JSON: %s", t->name, why.msg);
-        } else if (n && json_type(&j, 0) != JSON_OBJECT) {
-                buf_printf(&words, "context_%s: the arguments must be an object", t->name);
-        } else if (!n || !name_unknown(t, &j, &words)) {
-                char *json = NULL;
-                int rc = steno_context_with(conv, t->name, args, n, opt, &json, &why);
-                if (rc && !in_words(t, rc, &why, &words)) {
-                        json_release(&j);
-                        buf_release(&words);
-                        if (err)
-                                *err = why;
-                        return rc;
-                }
-                if (rc == 0) {
-                        *is_error = false;
-                        json_release(&j);
-                        buf_release(&words);
-                        *text = json;
-                        return 0;
-                }
-        }
-        json_release(&j);
-        return hand_over(&words, text, err);
+        struct context_watch watch = {0};
+        struct context_conv shelf;
+        int rc = optstruct_check(opt, sizeof *opt, err);
+        if (rc)
+                return rc;
+        if (opt)
+                watch = (struct context_watch){opt->progress, opt->progress_ctx};
+        context_conv_init(&shelf, conv);
+        rc = context_call(&shelf.shelf, name, str_span(args, n), &watch, text, is_error, err);
+        if (rc == 0 && !*is_error)
+                context_count(conv, name + strlen("context_"));
+        return rc;
 }

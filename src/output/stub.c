@@ -70,17 +70,19 @@ static void put_kind(
 static void put_second_line(struct buf *out, const struct stub_meta *m, enum stub_kind kind,
     const struct excerpt *e, const struct excerpt_figures *f)
 {
-        buf_puts(out, "tool: ");
+        if (m->tool.n)
+                buf_puts(out, "tool: ");
         if (m->server.n) {
                 clean_put_name(out, m->server, NAME_BYTES);
                 buf_putc(out, '/');
         }
-        clean_put_name(out, m->tool, NAME_BYTES);
+        if (m->tool.n)
+                clean_put_name(out, m->tool, NAME_BYTES);
         if (m->call.n) {
                 buf_puts(out, "   call: ");
                 clean_put_name(out, m->call, NAME_BYTES);
         }
-        buf_puts(out, "   output: ");
+        buf_puts(out, m->tool.n ? "   output: " : "output: ");
         put_kind(out, kind, e, f);
         if (m->has_exit)
                 buf_printf(out, "   exit: %lld", (long long)m->exit_code);

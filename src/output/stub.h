@@ -52,9 +52,9 @@ enum stub_tools {
 };
 
 struct stub_meta {
-        struct str ref;    /* "ctx_..." */
-        struct str server; /* may be empty */
-        struct str tool;
+        struct str ref;      /* "ctx_..." */
+        struct str server;   /* may be empty */
+        struct str tool;     /* its name; empty: nothing is said about it */
         struct str call;     /* call id; may be empty: then it is left out */
         enum stub_kind kind; /* STUB_BINARY is also taken when the excerpt's figures say so */
         bool has_exit;
