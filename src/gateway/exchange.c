@@ -20,6 +20,8 @@
 #define NAMES_MAX 100000
 /* An answer that is larger stays as it is, in its file. */
 #define LOAD_MAX (512 * MIB)
+#define NOTES_MAX (64 * MIB)
+#define NOTES_NAME (EXCHANGE_ID + 4)
 
 struct exchange {
         struct exchanges *all;
@@ -31,6 +33,7 @@ struct exchange {
         uint64_t end;       /* of the file */
         atomic_bool dirty;
         bool syncing; /* under the folder's mutex */
+        int notes;    /* descriptor of the file beside; -1: there is none */
 };
 
 struct exchanges {
@@ -102,10 +105,13 @@ int exchanges_open(
         fs->close(fs, root);
         if (dir < 0)
                 return error_sys(err, -dir, "opening the gateway's folder");
-        /* SQLite gives its files the mode of this one. */
-        int db = fs->open(fs, dir, "lineage.db", O_RDWR | O_CREAT, 0600);
-        if (db >= 0)
-                fs->close(fs, db);
+        /* SQLite gives its files the mode that these have. */
+        static const char *const names[] = {"lineage.db", "seams.db"};
+        for (size_t i = 0; i < 2; i++) {
+                int db = fs->open(fs, dir, names[i], O_RDWR | O_CREAT, 0600);
+                if (db >= 0)
+                        fs->close(fs, db);
+        }
         struct exchanges *all = calloc(1, sizeof *all);
         if (!all) {
                 fs->close(fs, dir);
@@ -195,6 +201,7 @@ static struct exchange *new_exchange(struct exchanges *all, int fd, const char *
                 return NULL;
         x->all = all;
         x->fd = fd;
+        x->notes = -1;
         snprintf(x->id, sizeof x->id, "%s", id);
         pthread_mutex_lock(&all->mutex);
         x->next = all->first;
@@ -226,12 +233,22 @@ void exchange_close(struct exchange *x)
                 x->next->prev = x->prev;
         pthread_mutex_unlock(&all->mutex);
         all->env->fs->close(all->env->fs, x->fd);
+        if (x->notes >= 0)
+                all->env->fs->close(all->env->fs, x->notes);
         free(x);
+}
+
+static void name_notes(const struct exchange *x, char out[NOTES_NAME])
+{
+        snprintf(out, NOTES_NAME, "ro_%s", x->id);
 }
 
 void exchange_remove(struct exchange *x)
 {
         const struct fs *fs = x->all->env->fs;
+        char notes[NOTES_NAME];
+        name_notes(x, notes);
+        fs->unlink(fs, x->all->dir, notes, 0);
         fs->unlink(fs, x->all->dir, x->id, 0);
         exchange_close(x);
 }
@@ -245,12 +262,17 @@ void exchange_set_aside(struct exchange *x)
         exchange_close(x);
 }
 
+static int code_of(int sys)
+{
+        return sys == -ENOSPC || sys == -EDQUOT || sys == -EFBIG ? STENO_EFULL : STENO_EIO;
+}
+
 static int put(struct exchange *x, const void *p, size_t n)
 {
         const struct fs *fs = x->all->env->fs;
         int rc = fs_pwrite_all(fs, x->fd, p, n, (off_t)x->end);
         if (rc)
-                return rc == -ENOSPC || rc == -EDQUOT ? STENO_EFULL : STENO_EIO;
+                return code_of(rc);
         x->end += n;
         if (!atomic_exchange(&x->dirty, true)) {
                 pthread_mutex_lock(&x->all->mutex);
@@ -329,6 +351,19 @@ int exchange_put(struct exchange *x, const void *p, size_t n)
         return rc;
 }
 
+int exchange_note(struct exchange *x, struct str line)
+{
+        const struct fs *fs = x->all->env->fs;
+        char name[NOTES_NAME];
+        name_notes(x, name);
+        if (x->notes < 0)
+                x->notes = fs->open(fs, x->all->dir, name, O_WRONLY | O_APPEND | O_CREAT, 0600);
+        int rc = x->notes < 0 ? x->notes : fs_write_all(fs, x->notes, line.p, line.n);
+        if (rc == 0)
+                rc = fs_write_all(fs, x->notes, "\n", 1);
+        return rc ? code_of(rc) : 0;
+}
+
 uint64_t exchange_size(const struct exchange *x)
 {
         return atomic_load(&((struct exchange *)x)->size);
@@ -386,12 +421,31 @@ static bool split(struct exchange_parts *out)
         return true;
 }
 
+/* A file that is not there says nothing. */
+static int load_notes(const struct exchange *x, struct buf *out, struct steno_error *err)
+{
+        const struct fs *fs = x->all->env->fs;
+        char name[NOTES_NAME];
+        char *text = NULL;
+        size_t n = 0;
+        name_notes(x, name);
+        int rc = fs_slurp(fs, x->all->dir, name, NOTES_MAX, &text, &n);
+        if (rc == -ENOENT)
+                return 0;
+        if (rc)
+                return error_sys(err, -rc, "reading what a recorded request has beside it");
+        buf_put(out, text, n);
+        free(text);
+        return buf_check(out, err);
+}
+
 int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err)
 {
         const struct fs *fs = x->all->env->fs;
         struct stat st;
         *out = (struct exchange_parts){0};
         buf_init(&out->whole, LOAD_MAX);
+        buf_init(&out->notes, NOTES_MAX);
         int rc = fs->fstat(fs, x->fd, &st);
         if (rc < 0)
                 return error_sys(err, -rc, "reading a recorded request");
@@ -405,11 +459,12 @@ int exchange_load(const struct exchange *x, struct exchange_parts *out, struct s
         out->whole.n += (size_t)n;
         if (!split(out))
                 return error_set(err, STENO_ECORRUPT, "a recorded request is torn");
-        return 0;
+        return load_notes(x, &out->notes, err);
 }
 
 void exchange_parts_release(struct exchange_parts *parts)
 {
         buf_release(&parts->whole);
+        buf_release(&parts->notes);
         *parts = (struct exchange_parts){0};
 }

@@ -10,6 +10,8 @@
  *   steno-exchange 1 <bytes of the head> <bytes of the body>\n
  *   head (JSON, gateway.h) body
  *   <bytes of the answer's head>\n head (JSON) body ... to the end of the file
+ *
+ * What the client does not see of an exchange (rounds.h) is noted in a second file, ro_<id>.
  */
 #ifndef GATEWAY_EXCHANGE_H
 #define GATEWAY_EXCHANGE_H
@@ -56,6 +58,9 @@ void exchange_remove(struct exchange *x);
 /* The answer's head, once, before its bytes. 0 or negative. */
 int exchange_answer(struct exchange *x, struct str head);
 int exchange_put(struct exchange *x, const void *p, size_t n);
+/* A line about a hidden round (rounds.h), without its line feed: in a file beside, which goes with
+ * the exchange. */
+int exchange_note(struct exchange *x, struct str line);
 /* How much of the answer's body there is. From any thread. */
 uint64_t exchange_size(const struct exchange *x);
 /* Up to `n` bytes of the answer's body; 0 at its end, negative: it cannot be read. */
@@ -68,6 +73,7 @@ struct exchange_parts {
         struct str body;
         struct str answer_head;
         struct str answer_body;
+        struct buf notes; /* of hidden rounds, a line each; empty: none */
 };
 /* STENO_ECORRUPT: it was torn before it was whole, so nothing of it had been sent. */
 int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err);

@@ -12,15 +12,18 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/wait.h"
+#include "gateway/errands.h"
 #include "gateway/exchange.h"
 #include "gateway/recorder.h"
+#include "gateway/rounds.h"
 #include "gateway/wire.h"
 #include "net/relay.h"
 
 #define CONNECT_MS 15000
 #define GONE_MS 60000 /* an answer that nobody reads any more is read on for so long */
 #define HEADERS_MAX 128
-#define GONE_BYTES (64 * MIB)        /* or for so much */
+#define GONE_BYTES (64 * MIB) /* or for so much */
+#define ERRAND_THREADS 4
 #define ANSWER_HEADERS_MAX (8 * KIB) /* what a connection's memory holds beside the request */
 
 /* ---- upstreams ---- */
@@ -40,13 +43,23 @@ static const struct upstream upstreams[] = {
 
 #define UPSTREAMS (sizeof upstreams / sizeof *upstreams)
 
+/* What a person configured of an upstream. */
+struct upstream_settings {
+        char *url;
+        char *key;  /* NULL: none is configured */
+        bool stubs; /* large results reach the model as stubs */
+        bool tools; /* and it has the context tools */
+        bool cancel_when_gone;
+};
+
 struct gateway {
+        struct steno_store *store;
         struct exchanges *exchanges;
         struct recorder *recorder;
         struct relay *relay;
-        char *urls[UPSTREAMS];
-        char *keys[UPSTREAMS]; /* NULL: none is configured */
-        bool cancel_when_gone;
+        struct upstream_settings up[UPSTREAMS];
+        struct seams *seams; /* NULL: no upstream has stubs */
+        struct errands *errands;
         pthread_mutex_t mutex;
         pthread_cond_t quiet;
         bool stopped;
@@ -90,8 +103,8 @@ static int set_key(
         if (strpbrk(value, "\r\n"))
                 return error_set(
                     err, STENO_EINVAL, "upstreams.%s.key has a line end", upstreams[i].name);
-        g->keys[i] = strdup(value);
-        return g->keys[i] ? 0 : error_nomem(err);
+        g->up[i].key = strdup(value);
+        return g->up[i].key ? 0 : error_nomem(err);
 }
 
 static int set_url(struct gateway *g, size_t i, const char *url, struct steno_error *err)
@@ -103,9 +116,46 @@ static int set_url(struct gateway *g, size_t i, const char *url, struct steno_er
         size_t n = strlen(url);
         while (n && url[n - 1] == '/')
                 n--;
-        free(g->urls[i]);
-        g->urls[i] = strndup(url, n);
-        return g->urls[i] ? 0 : error_nomem(err);
+        free(g->up[i].url);
+        g->up[i].url = strndup(url, n);
+        return g->up[i].url ? 0 : error_nomem(err);
+}
+
+static int set_switch(const struct json *j, json_ref obj, const char *name, const char *key,
+    bool *out, struct steno_error *err)
+{
+        json_ref r = json_get(j, obj, key);
+        if (r == JSON_NONE)
+                return 0;
+        if (json_type(j, r) != JSON_TRUE && json_type(j, r) != JSON_FALSE)
+                return error_set(
+                    err, STENO_EINVAL, "upstreams.%.40s.%s must be true or false", name, key);
+        *out = json_type(j, r) == JSON_TRUE;
+        return 0;
+}
+
+static int set_when_gone(
+    const struct json *j, json_ref obj, const char *name, bool *cancel, struct steno_error *err)
+{
+        json_ref r = json_get(j, obj, "whenGone");
+        if (r != JSON_NONE && !json_is(j, r, "finish") && !json_is(j, r, "cancel"))
+                return error_set(err, STENO_EINVAL,
+                    "upstreams.%.40s.whenGone is \"finish\" or \"cancel\"", name);
+        *cancel = json_is(j, r, "cancel");
+        return 0;
+}
+
+static int set_switches(
+    struct gateway *g, size_t i, const struct json *j, json_ref obj, struct steno_error *err)
+{
+        struct upstream_settings *up = &g->up[i];
+        int rc = set_switch(j, obj, upstreams[i].name, "stubs", &up->stubs, err);
+        if (rc == 0)
+                rc = set_switch(j, obj, upstreams[i].name, "contextTools", &up->tools, err);
+        if (rc == 0)
+                rc = set_when_gone(j, obj, upstreams[i].name, &up->cancel_when_gone, err);
+        up->stubs = up->stubs || up->tools; /* tools without stubs would have nothing to read */
+        return rc;
 }
 
 static int configure_one(struct gateway *g, const struct json *j, json_ref key,
@@ -125,6 +175,8 @@ static int configure_one(struct gateway *g, const struct json *j, json_ref key,
                 rc = set_url(g, i, url, err);
         if (rc == 0 && secret)
                 rc = set_key(g, i, secret, env, err);
+        if (rc == 0)
+                rc = set_switches(g, i, j, value, err);
         free(name);
         free(url);
         free(secret);
@@ -148,6 +200,19 @@ static int configure(struct gateway *g, const struct gateway_options *opt, struc
         return rc;
 }
 
+/* What the upstreams with stubs need. */
+static int prepare_stubs(
+    struct gateway *g, const struct gateway_options *opt, struct steno_error *err)
+{
+        bool stubs = false, tools = false;
+        for (size_t i = 0; i < UPSTREAMS; i++) {
+                stubs = stubs || g->up[i].stubs;
+                tools = tools || g->up[i].tools;
+        }
+        int rc = stubs ? seams_open(opt->path, &g->seams, err) : 0;
+        return rc == 0 && tools ? errands_new(ERRAND_THREADS, &g->errands, err) : rc;
+}
+
 int gateway_new(const struct gateway_options *opt, struct gateway **out, struct steno_error *err)
 {
         struct gateway *g = calloc(1, sizeof *g);
@@ -155,10 +220,12 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
                 return error_nomem(err);
         pthread_mutex_init(&g->mutex, NULL);
         wait_init(&g->quiet);
-        g->cancel_when_gone = opt->cancel_when_gone;
+        g->store = opt->store;
         int rc = configure(g, opt, err);
         if (rc == 0)
                 rc = exchanges_open(env_real(), opt->path, &g->exchanges, err);
+        if (rc == 0)
+                rc = prepare_stubs(g, opt, err);
         if (rc == 0)
                 rc = recorder_new(opt->store, g->exchanges, opt->path, &g->recorder, err);
         if (rc == 0)
@@ -179,6 +246,8 @@ void gateway_stop(struct gateway *g)
         struct relay *relay = g->relay;
         g->stopped = true;
         pthread_mutex_unlock(&g->mutex);
+        errands_free(g->errands); /* they may start jobs of the relay */
+        g->errands = NULL;
         relay_free(relay); /* with readers that still look at it: they find no job there */
         g->relay = NULL;
 }
@@ -194,9 +263,10 @@ void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed)
         pthread_mutex_unlock(&g->mutex);
         recorder_free(g->recorder, recorded, failed);
         exchanges_close(g->exchanges);
+        seams_close(g->seams);
         for (size_t i = 0; i < UPSTREAMS; i++) {
-                free(g->urls[i]);
-                free(g->keys[i]);
+                free(g->up[i].url);
+                free(g->up[i].key);
         }
         pthread_mutex_destroy(&g->mutex);
         pthread_cond_destroy(&g->quiet);
@@ -205,11 +275,31 @@ void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed)
 
 /* ---- a turn ---- */
 
+/* What is needed to send a request, and to send the next one of the same turn. */
+struct sending {
+        char method[24];
+        char *url;
+        char *headers[HEADERS_MAX + 8];
+        size_t count;
+        bool failed;
+};
+
 struct gateway_turn {
         struct gateway *gateway;
+        const struct wire *wire; /* NULL: it is passed on and not understood */
+        struct sending sending;
+        bool cancel_when_gone;
         struct gateway_calls calls;
         void *ctx;
-        char *body; /* of the request, while it is sent */
+        char *body; /* of the request, while it is sent; NULL: rounds have it */
+        size_t body_size;
+        struct rounds *rounds; /* NULL: the request is sent as it came */
+        bool veiled;           /* the client may see another answer than came (rounds.h) */
+        bool stream;           /* the answer is one */
+        bool revoked;
+        bool unrecorded;   /* a piece of the answer could not be written */
+        char problem[100]; /* what a later round failed with; "": nothing that is known */
+        struct buf tail;   /* behind what is in the file: the end of an answer that failed */
         struct exchange *x;
         struct relay_job *job; /* under the mutex; NULL: over */
         pthread_mutex_t mutex;
@@ -228,6 +318,13 @@ struct gateway_turn {
         uint64_t delivered;
         struct recorder_fate fate;
 };
+
+static void free_sending(struct sending *s)
+{
+        for (size_t i = 0; i < s->count; i++)
+                free(s->headers[i]);
+        free(s->url);
+}
 
 static void unref(struct gateway_turn *t)
 {
@@ -251,6 +348,9 @@ static void unref(struct gateway_turn *t)
                 recorder_take(g->recorder, t->x, &t->fate);
         }
         buf_release(&t->headers);
+        buf_release(&t->tail);
+        rounds_free(t->rounds);
+        free_sending(&t->sending);
         free(t->body);
         pthread_mutex_destroy(&t->mutex);
         free(t);
@@ -375,36 +475,83 @@ static void put_now(struct jsonw *w, const char *key)
         jsonw_field_cstr(w, key, at);
 }
 
-static int on_head(void *ctx, int status, struct str headers)
+/* Status and headers go to the client, and `body` where it is there already. */
+static int tell_head(struct gateway_turn *t, int status, struct str headers,
+    const struct seen *seen, struct str body)
 {
-        struct gateway_turn *t = ctx;
-        struct seen seen = {.length = -1};
         struct buf head;
-        each_line(headers, look_at_header, &seen);
-        if (seen.wrong || (seen.chunked && seen.length >= 0))
-                return STENO_EPROTO;
-        if (headers.n > ANSWER_HEADERS_MAX)
-                return STENO_ELIMIT;
         buf_init(&head, 4 * KIB);
         struct jsonw w = jsonw_to(&head);
         jsonw_object(&w);
         jsonw_field_i64(&w, "status", status);
         put_now(&w, "at");
-        jsonw_field_bool(&w, "stream", seen.stream);
-        jsonw_field_bool(&w, "encoded", seen.encoded);
+        jsonw_field_bool(&w, "stream", seen->stream);
+        jsonw_field_bool(&w, "encoded", seen->encoded);
         jsonw_object_end(&w);
         int rc = head.failed ? head.failed : exchange_answer(t->x, buf_str(&head));
         buf_release(&head);
+        if (rc == 0 && body.n)
+                rc = exchange_put(t->x, body.p, body.n);
         if (rc)
                 return rc;
         pthread_mutex_lock(&t->mutex);
+        buf_clear(&t->headers);
         buf_put_str(&t->headers, headers);
         t->status = status;
-        t->length = seen.length;
+        t->length = seen->length;
+        t->stream = seen->stream;
         t->told = true;
         rc = t->headers.failed;
         pthread_mutex_unlock(&t->mutex);
         t->calls.ready(t->ctx);
+        return rc;
+}
+
+/* The answer of a round. What is a failure or cannot be read is the client's as it is, unless it
+ * has begun to read another answer. */
+static int veil_head(struct gateway_turn *t, int status, struct str headers, struct seen *seen)
+{
+        bool fits = status / 100 == 2 && !seen->encoded;
+        if (t->told && (!fits || !seen->stream)) {
+                snprintf(t->problem, sizeof t->problem,
+                    "the endpoint answered %d while a context tool was used", status);
+                return STENO_EPROTO;
+        }
+        if (!fits) {
+                t->veiled = false;
+                return tell_head(t, status, headers, seen, (struct str){0});
+        }
+        rounds_begin(t->rounds, seen->stream);
+        seen->length = -1;
+        if (seen->stream)
+                return t->told ? 0 : tell_head(t, status, headers, seen, (struct str){0});
+        pthread_mutex_lock(&t->mutex); /* told when all of it is there */
+        buf_clear(&t->headers);
+        buf_put_str(&t->headers, headers);
+        t->status = status;
+        pthread_mutex_unlock(&t->mutex);
+        return t->headers.failed;
+}
+
+static int on_head(void *ctx, int status, struct str headers)
+{
+        struct gateway_turn *t = ctx;
+        struct seen seen = {.length = -1};
+        each_line(headers, look_at_header, &seen);
+        if (seen.wrong || (seen.chunked && seen.length >= 0))
+                return STENO_EPROTO;
+        if (headers.n > ANSWER_HEADERS_MAX)
+                return STENO_ELIMIT;
+        return t->veiled ? veil_head(t, status, headers, &seen)
+                         : tell_head(t, status, headers, &seen, (struct str){0});
+}
+
+static int put_piece(struct gateway_turn *t, struct str piece)
+{
+        int rc = piece.n ? exchange_put(t->x, piece.p, piece.n) : 0;
+        t->unrecorded = rc != 0;
+        if (rc == 0)
+                wake(t);
         return rc;
 }
 
@@ -415,22 +562,39 @@ static int on_data(void *ctx, const char *p, size_t n)
         t->unread = t->left || t->gone ? t->unread + n : 0;
         bool enough = t->unread > GONE_BYTES;
         pthread_mutex_unlock(&t->mutex);
-        int rc = enough ? STENO_EINTERRUPTED : exchange_put(t->x, p, n);
+        if (enough)
+                return STENO_EINTERRUPTED;
+        if (!t->veiled)
+                return put_piece(t, str_span(p, n));
+        struct buf out;
+        buf_init(&out, 0);
+        int rc = rounds_feed(t->rounds, p, n, &out);
         if (rc == 0)
-                wake(t);
+                rc = put_piece(t, buf_str(&out));
+        buf_release(&out);
         return rc;
 }
 
-static void on_end(void *ctx, int rc, const char *why)
+/* The turn is over. */
+static void finish(struct gateway_turn *t, int rc, const char *why)
 {
-        struct gateway_turn *t = ctx;
         pthread_mutex_lock(&t->mutex);
         t->job = NULL;
         t->ended = true;
         t->fate.cut = rc != 0;
         if (rc)
-                snprintf(t->fate.why, sizeof t->fate.why, "%.100s", why);
+                snprintf(
+                    t->fate.why, sizeof t->fate.why, "%.100s", t->problem[0] ? t->problem : why);
+        /* A client that has a part of a stream is told why there is no more, in a way that its
+         * API has; what the file holds stays as it is. */
+        if (t->unrecorded && t->stream && t->wire)
+                wire_put_error(
+                    t->wire, "record_failed", "the answer could not be recorded", &t->tail);
+        else if (rc && t->told && t->stream && t->veiled && rounds_again(t->rounds))
+                wire_put_error(t->wire, "upstream_failed", t->fate.why, &t->tail);
         bool told = t->told;
+        if (!told)
+                t->status = 0;
         t->told = true;
         pthread_mutex_unlock(&t->mutex);
         if (!told)
@@ -440,21 +604,91 @@ static void on_end(void *ctx, int rc, const char *why)
         unref(t);
 }
 
+/* ---- rounds ---- */
+
+static int start_job(struct gateway_turn *t, struct steno_error *err);
+
+/* An answer that is no stream, whole. */
+static int tell_whole(struct gateway_turn *t, struct str body)
+{
+        struct seen seen = {.length = (int64_t)body.n};
+        struct buf headers;
+        buf_init(&headers, 0);
+        buf_put_str(&headers, buf_str(&t->headers));
+        int rc = headers.failed;
+        if (rc == 0)
+                rc = tell_head(t, t->status, buf_str(&headers), &seen, body);
+        buf_release(&headers);
+        return rc;
+}
+
+static bool may_go_on(struct gateway_turn *t)
+{
+        pthread_mutex_lock(&t->mutex);
+        bool may = !t->left && !t->gone && !t->revoked;
+        pthread_mutex_unlock(&t->mutex);
+        return may;
+}
+
+/* On a thread of the errands: what stands between two rounds, or before the end. */
+static void do_round(void *ctx)
+{
+        struct gateway_turn *t = ctx;
+        struct steno_error err = {0};
+        struct buf out;
+        bool again = false;
+        buf_init(&out, 0);
+        int rc = rounds_work(t->rounds, t->x, &again, &out, &err);
+        if (rc == 0 && again)
+                rc = may_go_on(t) ? start_job(t, &err)
+                                  : error_set(&err, STENO_EINTERRUPTED, "the client left");
+        else if (rc == 0)
+                rc = t->told ? put_piece(t, buf_str(&out)) : tell_whole(t, buf_str(&out));
+        buf_release(&out);
+        if (rc || !again)
+                finish(t, rc, err.msg[0] ? err.msg : steno_code_name(rc));
+}
+
+static bool send_errand(struct gateway_turn *t)
+{
+        struct gateway *g = t->gateway;
+        pthread_mutex_lock(&g->mutex);
+        bool sent = !g->stopped && g->errands && errands_put(g->errands, do_round, t);
+        pthread_mutex_unlock(&g->mutex);
+        return sent;
+}
+
+static void on_end(void *ctx, int rc, const char *why)
+{
+        struct gateway_turn *t = ctx;
+        struct buf out;
+        if (!t->veiled || rc) {
+                finish(t, rc, why);
+                return;
+        }
+        pthread_mutex_lock(&t->mutex);
+        t->job = NULL;
+        pthread_mutex_unlock(&t->mutex);
+        buf_init(&out, 0);
+        rc = rounds_end(t->rounds, &out);
+        if (rc == 0)
+                rc = put_piece(t, buf_str(&out));
+        buf_release(&out);
+        if (rc || !rounds_is_busy(t->rounds))
+                finish(t, rc, steno_code_name(rc));
+        else if (!send_errand(t))
+                finish(t, STENO_EINTERRUPTED, "the server is stopping");
+}
+
 /* ---- the request ---- */
 
-struct header_list {
-        char *list[HEADERS_MAX + 8];
-        size_t count;
-        bool failed;
-};
-
-static void add_header(struct header_list *h, const char *a, struct str b)
+static void add_header(struct sending *h, const char *a, struct str b)
 {
         char *z = NULL;
         if (h->count >= HEADERS_MAX + 6 || asprintf(&z, "%s%.*s", a, (int)b.n, b.n ? b.p : "") < 0)
                 h->failed = true;
         else
-                h->list[h->count++] = z;
+                h->headers[h->count++] = z;
 }
 
 static struct str header_of(const struct gateway_request *r, const char *wanted)
@@ -468,7 +702,7 @@ static struct str header_of(const struct gateway_request *r, const char *wanted)
 }
 
 static void list_headers(
-    struct gateway *g, size_t up, const struct gateway_request *r, struct header_list *h)
+    struct gateway *g, size_t up, const struct gateway_request *r, struct sending *h)
 {
         static const char *const ours[] = {
             "host", "content-length", "accept-encoding", "expect", "x-steno-conversation", NULL};
@@ -498,8 +732,8 @@ static void list_headers(
         if (!type)
                 add_header(h, "Content-Type:", (struct str){0});
         if (!r->own_credentials)
-                add_header(h, upstreams[up].key_header, str_of(g->keys[up]));
-        h->list[h->count] = NULL;
+                add_header(h, upstreams[up].key_header, str_of(g->up[up].key));
+        h->headers[h->count] = NULL;
 }
 
 /* Is it the member "key" of a query, however it is spelled? */
@@ -540,16 +774,23 @@ static void put_query(struct buf *url, const struct gateway_request *r)
         }
 }
 
-/* What the client calls its session. Requests that are no turns of it have one beside it. */
-static void put_group(struct jsonw *w, const struct gateway_request *r)
+/* What the client calls its session. */
+static struct str group_of(const struct gateway_request *r)
 {
         static const char *const names[] = {
             "thread-id", "x-session-id", "session-id", "session_id", "conversation_id"};
-        struct str group = {0}, meta = header_of(r, "x-codex-turn-metadata");
-        struct json j;
-        struct buf text;
+        struct str group = {0};
         for (size_t i = 0; i < sizeof names / sizeof *names && group.n == 0; i++)
                 group = header_of(r, names[i]);
+        return group;
+}
+
+/* Requests that are no turns of a session have one beside it. */
+static void put_group(struct jsonw *w, const struct gateway_request *r)
+{
+        struct str group = group_of(r), meta = header_of(r, "x-codex-turn-metadata");
+        struct json j;
+        struct buf text;
         if (group.n == 0)
                 return;
         json_init(&j);
@@ -570,14 +811,20 @@ static void put_group(struct jsonw *w, const struct gateway_request *r)
         json_release(&j);
 }
 
+/* Whose requests are compared with each other. */
+static void put_owner(struct buf *out, const struct gateway_request *r, const struct wire *wire)
+{
+        buf_printf(
+            out, "%s/%s/%s/%s", r->project, r->token_id, r->upstream, wire ? wire->name : "");
+}
+
 static void put_head(
     struct buf *out, const struct gateway_request *r, struct str path, const struct wire *wire)
 {
         struct buf owner;
         struct jsonw w = jsonw_to(out);
         buf_init(&owner, 4 * KIB);
-        buf_printf(
-            &owner, "%s/%s/%s/%s", r->project, r->token_id, r->upstream, wire ? wire->name : "");
+        put_owner(&owner, r, wire);
         jsonw_object(&w);
         put_now(&w, "at");
         jsonw_field_cstr(&w, "project", r->project);
@@ -595,18 +842,12 @@ static void put_head(
         buf_release(&owner);
 }
 
-static struct gateway_turn *new_turn(struct gateway *g, const struct gateway_calls *calls,
-    void *ctx, struct str body, const char *token_id)
+static struct gateway_turn *new_turn(
+    struct gateway *g, const struct gateway_calls *calls, void *ctx, const char *token_id)
 {
         struct gateway_turn *t = calloc(1, sizeof *t);
         if (!t)
                 return NULL;
-        t->body = malloc(body.n + 1);
-        if (!t->body) {
-                free(t);
-                return NULL;
-        }
-        memcpy(t->body, body.n ? body.p : "", body.n);
         t->gateway = g;
         t->calls = *calls;
         t->ctx = ctx;
@@ -614,6 +855,7 @@ static struct gateway_turn *new_turn(struct gateway *g, const struct gateway_cal
         t->length = -1;
         pthread_mutex_init(&t->mutex, NULL);
         buf_init(&t->headers, 512 * KIB);
+        buf_init(&t->tail, 64 * KIB);
         snprintf(t->token_id, sizeof t->token_id, "%s", token_id);
         pthread_mutex_lock(&g->mutex);
         t->next = g->first;
@@ -636,32 +878,39 @@ static int need_relay(struct gateway *g, struct steno_error *err)
         return rc;
 }
 
-static int send_it(struct gateway_turn *t, size_t up, const struct gateway_request *r,
-    struct str path, struct steno_error *err)
+/* Sends what the turn has to send now. */
+static int start_job(struct gateway_turn *t, struct steno_error *err)
 {
         static const struct relay_calls calls = {on_head, on_data, on_end};
         struct gateway *g = t->gateway;
-        struct header_list headers = {.count = 0};
-        struct buf url;
-        buf_init(&url, 64 * KIB);
-        buf_puts(&url, g->urls[up]);
-        buf_put_str(&url, path);
-        put_query(&url, r);
-        list_headers(g, up, r, &headers);
-        struct relay_request what = {.method = r->method,
-            .url = buf_cstr(&url),
-            .headers = (const char *const *)headers.list,
-            .body = str_span(t->body, r->body.n),
+        struct relay_request what = {.method = t->sending.method,
+            .url = t->sending.url,
+            .headers = (const char *const *)t->sending.headers,
+            .body = t->rounds ? rounds_body(t->rounds) : str_span(t->body, t->body_size),
             .connect_ms = CONNECT_MS};
-        int rc = what.url && !headers.failed ? need_relay(g, err) : error_nomem(err);
+        int rc = need_relay(g, err);
         pthread_mutex_lock(&t->mutex);
         if (rc == 0)
                 rc = relay_start(g->relay, &what, &calls, t, &t->job, err);
         pthread_mutex_unlock(&t->mutex);
-        for (size_t i = 0; i < headers.count; i++)
-                free(headers.list[i]);
-        buf_release(&url);
         return rc;
+}
+
+static int send_it(struct gateway_turn *t, size_t up, const struct gateway_request *r,
+    struct str path, struct steno_error *err)
+{
+        struct buf url;
+        buf_init(&url, 64 * KIB);
+        buf_puts(&url, t->gateway->up[up].url);
+        buf_put_str(&url, path);
+        put_query(&url, r);
+        list_headers(t->gateway, up, r, &t->sending);
+        snprintf(t->sending.method, sizeof t->sending.method, "%s", r->method);
+        t->sending.url = buf_take(&url, NULL);
+        buf_release(&url);
+        if (!t->sending.url || t->sending.failed)
+                return error_nomem(err);
+        return start_job(t, err);
 }
 
 void gateway_drop(struct gateway_turn *t)
@@ -682,11 +931,48 @@ static int check_request(
                 return error_set(err, STENO_EINVAL,
                     "x-steno-conversation is 1 to %d bytes of UTF-8 without control characters",
                     ID_MAX);
-        if (!r->own_credentials && !g->keys[up])
+        if (!r->own_credentials && !g->up[up].key)
                 return error_set(err, STENO_EINVAL,
                     "no key is configured for %s: set \"upstreams\", or put the token into the "
                     "path (/~TOKEN%s/...) so that your own key is passed on",
                     r->upstream, upstreams[up].prefix);
+        return 0;
+}
+
+/* The request with stubs in it, where the upstream has them. */
+static int make_rounds(struct gateway_turn *t, const struct upstream_settings *up,
+    const struct gateway_request *r, struct steno_error *err)
+{
+        struct buf owner;
+        struct splice_options opt = {
+            .wire = t->wire, .seams = t->gateway->seams, .tools = up->tools};
+        buf_init(&owner, 4 * KIB);
+        put_owner(&owner, r, t->wire);
+        opt.owner = buf_cstr(&owner);
+        steno_inline_limits(t->gateway->store, &opt.max_chars, &opt.max_bytes);
+        int rc = opt.owner ? seams_pin(opt.seams, opt.owner, group_of(r), &opt.max_chars,
+                                 &opt.max_bytes, err)
+                           : error_nomem(err);
+        if (rc == 0)
+                rc = rounds_new(&opt, r->body, &t->rounds, err);
+        t->veiled = rc == 0 && rounds_offered(t->rounds);
+        buf_release(&owner);
+        return rc;
+}
+
+/* What goes out is kept until it is sent. */
+static int take_body(
+    struct gateway_turn *t, const struct gateway_request *r, struct steno_error *err)
+{
+        const struct upstream_settings *up = &t->gateway->up[upstream_index(r->upstream)];
+        t->cancel_when_gone = up->cancel_when_gone;
+        if (t->wire && up->stubs)
+                return make_rounds(t, up, r, err);
+        t->body = malloc(r->body.n + 1);
+        if (!t->body)
+                return error_nomem(err);
+        memcpy(t->body, r->body.n ? r->body.p : "", r->body.n);
+        t->body_size = r->body.n;
         return 0;
 }
 
@@ -701,8 +987,12 @@ int gateway_start(struct gateway *g, const struct gateway_request *r,
         struct buf head;
         buf_init(&head, 64 * KIB);
         put_head(&head, r, r->rest, wire);
-        struct gateway_turn *t = new_turn(g, calls, ctx, r->body, r->token_id);
+        struct gateway_turn *t = new_turn(g, calls, ctx, r->token_id);
         rc = t ? buf_check(&head, err) : error_nomem(err);
+        if (rc == 0) {
+                t->wire = wire;
+                rc = take_body(t, r, err);
+        }
         if (rc == 0)
                 rc = exchange_create(g->exchanges, buf_str(&head), r->body, &t->x, err);
         buf_release(&head);
@@ -778,6 +1068,15 @@ void gateway_headers(const struct gateway_turn *t,
         each_line(buf_str(&t->headers), tell_header, &to);
 }
 
+/* Under the mutex. */
+static ssize_t read_tail(const struct gateway_turn *t, size_t at, void *p, size_t n)
+{
+        if (n > t->tail.n - at)
+                n = t->tail.n - at;
+        memcpy(p, t->tail.p + at, n);
+        return (ssize_t)n;
+}
+
 ssize_t gateway_read(struct gateway_turn *t, uint64_t at, void *p, size_t n)
 {
         pthread_mutex_lock(&t->mutex);
@@ -787,6 +1086,8 @@ ssize_t gateway_read(struct gateway_turn *t, uint64_t at, void *p, size_t n)
                 t->delivered = at + (uint64_t)got;
         else if (got < 0)
                 got = GATEWAY_CUT;
+        else if (ended && at < exchange_size(t->x) + t->tail.n)
+                got = read_tail(t, (size_t)(at - exchange_size(t->x)), p, n);
         else if (ended)
                 got = t->fate.cut ? GATEWAY_CUT : GATEWAY_END;
         else {
@@ -802,7 +1103,7 @@ void gateway_gone(struct gateway_turn *t)
 {
         pthread_mutex_lock(&t->mutex);
         if (t->job && !t->gone)
-                relay_limit(t->gateway->relay, t->job, t->gateway->cancel_when_gone ? 0 : GONE_MS);
+                relay_limit(t->gateway->relay, t->job, t->cancel_when_gone ? 0 : GONE_MS);
         t->gone = true;
         pthread_mutex_unlock(&t->mutex);
 }
@@ -814,6 +1115,7 @@ void gateway_revoke(struct gateway *g, bool (*valid)(void *ctx, const char *toke
                 if (valid(ctx, t->token_id))
                         continue;
                 pthread_mutex_lock(&t->mutex);
+                t->revoked = true;
                 if (t->job)
                         relay_limit(g->relay, t->job, 0);
                 pthread_mutex_unlock(&t->mutex);
@@ -826,7 +1128,7 @@ void gateway_leave(struct gateway_turn *t)
         pthread_mutex_lock(&t->mutex);
         t->left = true;
         if (t->job)
-                relay_limit(t->gateway->relay, t->job, t->gateway->cancel_when_gone ? 0 : GONE_MS);
+                relay_limit(t->gateway->relay, t->job, t->cancel_when_gone ? 0 : GONE_MS);
         pthread_mutex_unlock(&t->mutex);
         unref(t);
 }

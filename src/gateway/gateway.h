@@ -26,7 +26,8 @@ struct gateway;
 
 /*
  * `upstreams` is the configuration, a JSON object or NULL:
- *   {"openai": {"url": "https://api.openai.com/v1", "key": "env:OPENAI_API_KEY"}, ...}
+ *   {"openai": {"url": "https://api.openai.com/v1", "key": "env:OPENAI_API_KEY",
+ *               "stubs": true, "contextTools": true, "whenGone": "cancel"}, ...}
  * Those of the three names that are not in it have the provider's own URL and no key: then only
  * tokens in the path work, and the client's own key is passed on. STENO_EINVAL: it says something
  * that is not understood.
@@ -36,8 +37,6 @@ struct gateway_options {
         const char *path; /* of the store */
         const char *upstreams;
         const char *const *env;
-        bool cancel_when_gone; /* end the call to the endpoint when the client leaves */
-        bool best_effort;      /* pass on what cannot be recorded */
 };
 
 int gateway_new(const struct gateway_options *opt, struct gateway **out, struct steno_error *err);

@@ -63,6 +63,7 @@ struct job {
         bool replied;
         uint64_t last_seq;
         unsigned appended;
+        bool told; /* the reply was stored as the model said it, not as the client saw it */
 };
 
 /* ---- reading it ---- */
@@ -409,6 +410,66 @@ static int remember_ids(struct job *k, const struct json *j, json_ref m, struct 
         return rc;
 }
 
+/* ---- rounds that the client did not see ---- */
+
+static int append_each(struct job *k, const struct json *j, json_ref list, bool sync,
+    char id[LINEAGE_CONV], struct steno_error *err)
+{
+        int rc = 0;
+        for (json_ref m = json_child(j, list); m != JSON_NONE && rc == 0; m = json_next(j, list, m))
+                rc = append(k, json_raw(j, m), k->wire->format, sync, id, err);
+        return rc;
+}
+
+/* Results that the client's next message begins with are one here. */
+static int append_lead(struct job *k, struct str lead, struct steno_error *err)
+{
+        struct buf b;
+        bool gemini = strcmp(k->wire->name, "gemini") == 0;
+        buf_init(&b, MESSAGE_MAX);
+        buf_printf(&b, "{\"role\":\"user\",\"%s\":", gemini ? "parts" : "content");
+        buf_put_str(&b, lead);
+        buf_putc(&b, '}');
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), k->wire->format, true, NULL, err);
+        buf_release(&b);
+        return rc;
+}
+
+static int store_round(
+    struct job *k, const struct json *j, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        bool final = json_bool(j, json_get(j, 0, "final"), false);
+        json_ref lead = json_get(j, 0, "lead");
+        int rc = append_each(k, j, json_get(j, 0, "messages"), final, id, err);
+        if (rc == 0 && lead != JSON_NONE)
+                rc = append_lead(k, json_raw(j, lead), err);
+        k->told = k->told || final;
+        return rc;
+}
+
+/* What the model was told and said in rounds that the gateway answered itself (rounds.h). They are
+ * no part of the history that the client sends, so they have no nodes. */
+static int store_rounds(struct job *k, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        struct str rest = buf_str(&k->parts.notes);
+        struct json j;
+        int rc = 0;
+        json_init(&j);
+        while (rest.n && rc == 0) {
+                const char *end = memchr(rest.p, '\n', rest.n);
+                if (!end)
+                        break; /* torn: it had not been sent */
+                size_t n = (size_t)(end - rest.p);
+                if (json_parse(&j, rest.p, n, NULL, NULL) == 0)
+                        rc = store_round(k, &j, id, err);
+                rest = str_span(end + 1, rest.n - n - 1);
+        }
+        json_release(&j);
+        return rc;
+}
+
 /* Appends the messages of the answer; the last one's id is left in `id`. */
 static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct steno_error *err)
 {
@@ -421,7 +482,8 @@ static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct 
         for (json_ref m = n ? json_child(&j, 0) : JSON_NONE; m != JSON_NONE && rc == 0;
              m = json_next(&j, 0, m)) {
                 bool last = ++i == n;
-                rc = append(k, json_raw(&j, m), k->wire->format, last && whole, id, err);
+                if (!k->told)
+                        rc = append(k, json_raw(&j, m), k->wire->format, last && whole, id, err);
                 if (rc == 0)
                         rc = remember_ids(k, &j, m, err);
                 k->replied = true;
@@ -572,6 +634,10 @@ static int store_answer(struct job *k, struct steno_error *err)
         bool items = strcmp(k->wire->name, "responses") == 0; /* whole ones, also of a cut answer */
         bool kept = k->reply.count > 0 && (whole || items);
         int rc = note_node(k, !kept, !whole || k->fate->gone, err);
+        if (rc == 0)
+                rc = store_rounds(k, id, err);
+        /* Items of a cut answer that belong to an earlier round are stored with it. */
+        kept = kept && (k->told || k->parts.notes.n == 0);
         if (rc == 0 && kept)
                 rc = store_reply(k, whole, id, err);
         if (rc == 0 && !whole)

@@ -337,6 +337,8 @@ static void add_part(struct parts *p, const struct json *j, json_ref part, struc
         json_ref thought = json_get(j, part, "thought");
         uint32_t known = (text != JSON_NONE) + (thought != JSON_NONE);
         if (json_type(j, text) == JSON_STRING && json_count(j, part) == known) {
+                if (json_inner(j, text).n == 0)
+                        return; /* the last piece of a stream; no endpoint takes it back */
                 bool is_thought = json_bool(j, thought, false);
                 if (p->any && p->thought != is_thought)
                         flush_text(p);
@@ -454,4 +456,36 @@ int wire_messages(const struct wire *w, const struct json *request, struct buf *
                 buf_puts(out, "[]");
         }
         return out->failed;
+}
+
+void wire_put_error(const struct wire *w, const char *code, const char *message, struct buf *out)
+{
+        bool items = strcmp(w->name, "responses") == 0, blocks = strcmp(w->name, "anthropic") == 0;
+        bool gemini = strcmp(w->name, "gemini") == 0;
+        buf_puts(out, items || blocks ? "event: error\ndata: " : "data: ");
+        struct jsonw j = jsonw_to(out);
+        jsonw_object(&j);
+        if (items || blocks)
+                jsonw_field_cstr(&j, "type", "error");
+        if (!items) {
+                jsonw_key(&j, "error");
+                jsonw_object(&j);
+        }
+        if (blocks)
+                jsonw_field_cstr(&j, "type", "api_error");
+        else if (gemini)
+                jsonw_field_i64(&j, "code", 500);
+        else
+                jsonw_field_cstr(&j, "code", code);
+        jsonw_field_cstr(&j, "message", message);
+        if (gemini)
+                jsonw_field_cstr(&j, "status", "INTERNAL");
+        else if (!blocks)
+                jsonw_field_null(&j, "param");
+        if (!items && !blocks && !gemini)
+                jsonw_field_cstr(&j, "type", "server_error");
+        if (!items)
+                jsonw_object_end(&j);
+        jsonw_object_end(&j);
+        buf_puts(out, "\n\n");
 }

@@ -48,6 +48,9 @@ const struct wire *wire_named(const char *name);
 /* The messages of a request as an array; what is given as a string becomes one message. */
 int wire_messages(const struct wire *w, const struct json *request, struct buf *out);
 
+/* The event by which a stream of this API tells of a failure. `code` is a short word. */
+void wire_put_error(const struct wire *w, const char *code, const char *message, struct buf *out);
+
 void wire_answer_init(struct wire_answer *a);
 void wire_answer_release(struct wire_answer *a);
 

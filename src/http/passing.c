@@ -98,9 +98,32 @@ static void on_gone(void *cls)
         passing_forget(cls);
 }
 
+struct header_sink {
+        struct MHD_Response *response;
+        bool data; /* it says that it is nothing that a browser would show or run */
+};
+
 static void put_header(void *ctx, const char *name, const char *value)
 {
-        libmhd.add_response_header(ctx, name, value);
+        static const char *const types[] = {"application/json", "text/event-stream"};
+        struct header_sink *sink = ctx;
+        libmhd.add_response_header(sink->response, name, value);
+        if (strcasecmp(name, "content-type") == 0)
+                for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+                        if (strncasecmp(value, types[i], strlen(types[i])) == 0)
+                                sink->data = true;
+}
+
+/* A page of the endpoint's would stand on our own origin, beside the page that knows the token: a
+ * browser must not run it. */
+static void put_headers(struct passing *p, struct MHD_Response *response)
+{
+        struct header_sink sink = {.response = response};
+        gateway_headers(p->turn, put_header, &sink);
+        if (sink.data)
+                return;
+        libmhd.add_response_header(response, "Content-Security-Policy", "sandbox");
+        libmhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
 }
 
 struct MHD_Response *passing_response(struct passing *p)
@@ -112,7 +135,7 @@ struct MHD_Response *passing_response(struct passing *p)
         struct MHD_Response *response = libmhd.create_response_from_callback(
             length < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)length, SERVER_RAW_BLOCK, feed, p, on_gone);
         if (response)
-                gateway_headers(p->turn, put_header, response);
+                put_headers(p, response);
         else
                 on_gone(p);
         return response;

@@ -1,6 +1,7 @@
 // The gateway between clients and endpoints that mean harm: tokens stay here, answers that can be read
 // in two ways are refused, and nobody is held for ever.
 import { readdirSync, readFileSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import { createServer as createTcp, connect } from "node:net";
 import { join } from "node:path";
 import { Server, main, ok, same, test, until } from "../http/lib.mjs";
@@ -144,6 +145,46 @@ test("the gateway's files are for their owner alone", async () => {
   await ask(w);
   for (const name of readdirSync(join(w.s.store, "gateway")))
     same(statSync(join(w.s.store, "gateway", name)).mode & 0o077, 0, name);
+  w.end();
+});
+
+test("a page of the endpoint's cannot run on the server's own origin", async () => {
+  const types = ["text/html", "image/svg+xml", "text/plain", "application/json; charset=utf-8", "text/event-stream", ""];
+  let n = 0;
+  const w = await world((c) => {
+    const type = types[n++];
+    c.write(`HTTP/1.1 200 OK\r\n${type && `Content-Type: ${type}\r\n`}Content-Length: 2\r\n\r\n{}`);
+  });
+  for (const type of types) {
+    const { headers } = await ask(w);
+    const data = type.startsWith("application/json") || type === "text/event-stream";
+    same([headers.get("content-security-policy"), headers.get("x-content-type-options")], data ? [null, null] : ["sandbox", "nosniff"], type || "no type");
+  }
+  w.end();
+});
+
+test("a disk that fills up in a stream is told by an error event of the API, and a reset", async () => {
+  const events = {
+    "/openai/v1/chat/completions": (e) => e.data.error?.code === "record_failed",
+    "/openai/v1/responses": (e) => e.event === "error" && e.data.type === "error" && e.data.code === "record_failed",
+    "/anthropic/v1/messages": (e) => e.event === "error" && e.data.error?.type === "api_error",
+    "/gemini/v1beta/models/m:streamGenerateContent": (e) => e.data.error?.status === "INTERNAL",
+  };
+  const piece = `data: {"choices":[{"index":0,"delta":{"content":"${"x".repeat(3000)}"}}]}\n\n`;
+  const w = await world((c) => {
+    c.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    let left = 400;
+    const more = () => { if (left-- && !c.destroyed) c.write(piece, () => setImmediate(more)); };
+    more();
+  });
+  spawnSync("prlimit", ["--pid", String(w.s.child.pid), "--fsize=300000"]);
+  for (const [path, is] of Object.entries(events)) {
+    const bytes = await w.s.raw(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${w.s.port}\r\nAuthorization: Bearer ${w.s.token}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"messages":[{"role":"user","content":"hi"}]}     `);
+    const text = String(bytes.text ?? bytes);
+    const last = /(?:event: (\w+)\n)?data: (\{[^\n]*error[^\n]*\})\n\n/.exec(text);
+    ok(last && is({ event: last[1], data: JSON.parse(last[2]) }), path, text.slice(-400));
+    ok(!text.endsWith("0\r\n\r\n"), "no clean end", path);
+  }
   w.end();
 });
 

@@ -31,6 +31,7 @@ export class Endpoint {
       name,
       wire: wires[provider],
       requests: [],
+      texts: [], // the same as they came
       refusals: [],
       given: [],
       counter: 0,
@@ -68,6 +69,7 @@ export class Endpoint {
     }
     if (!refused) refused = this.judge(body, path);
     this.requests.push(body);
+    this.texts.push(Buffer.concat(pieces).toString());
     if (refused.length) {
       this.refusals.push(...refused.map((v) => ({ ...v, request: this.requests.length - 1 })));
       return this.send(res, 400, this.wire.error(400, `${refused[0].rule}: ${refused[0].text}`));

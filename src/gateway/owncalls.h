@@ -1,0 +1,45 @@
+/*
+ * owncalls.h - calls of context tools in a model's reply, and their results, in each API's
+ * spelling.
+ *
+ * Pure but for the tools themselves, which read the results of the request at hand (steno_stubs).
+ */
+#ifndef GATEWAY_OWNCALLS_H
+#define GATEWAY_OWNCALLS_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "gateway/wire.h"
+#include "steno.h"
+
+/* At most so many requests of one turn are answered here. */
+#define OWNCALLS_ROUNDS_MAX 8
+
+struct owncalls {
+        /* The reply and the results, JSON with commas between, as the next request has them behind
+         * its messages. */
+        struct buf messages;
+        /* Results that have to stand in the same message as those of the app: what its next message
+         * begins with. Empty where results are messages of their own. */
+        struct buf lead;
+        struct buf results; /* all of them, with commas between */
+        size_t own;         /* calls of context tools */
+        size_t others;      /* calls that are the app's */
+};
+
+void owncalls_init(struct owncalls *h);
+void owncalls_release(struct owncalls *h);
+
+/*
+ * Answers the calls of context tools in `reply`, a JSON array of messages in the wire's format.
+ * `refused`: they are not run any more, and their results say so.
+ */
+int owncalls_answer(const struct wire *w, struct str reply, struct steno_stubs *stubs, bool refused,
+    struct owncalls *out, struct steno_error *err);
+
+/* Is this a context tool's name? */
+bool owncalls_is_name(const struct json *j, json_ref name);
+/* Does an item of Responses wait for the app? */
+bool owncalls_is_call_item(const struct json *j, json_ref item);
+
+#endif
