@@ -435,6 +435,8 @@ int context_grep(const struct context_shelf *shelf, const struct json *args,
                         put_match(&w, &result.matches[i]);
                 jsonw_array_end(&w);
                 jsonw_field_u64(&w, "total_matches", result.total_matches);
+                if (opt.from_line)
+                        jsonw_field_u64(&w, "matches_before", result.matches_before);
                 jsonw_field_bool(&w, "truncated", result.truncated);
                 if (result.next_line)
                         jsonw_field_u64(&w, "next_line", result.next_line);

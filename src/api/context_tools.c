@@ -88,7 +88,7 @@ static const struct context_tool TOOLS[] = {
         "\"line\":" COUNT ",\"byte_offset\":" COUNT ",\"content\":" TEXT ",\"encoding\":" TEXT
         ",\"window\":" FLAG ",\"before\":" TEXTS ",\"after\":" TEXTS
         "},\"required\":[\"line\",\"byte_offset\",\"content\"]}},\"total_matches\":" COUNT
-        ",\"truncated\":" FLAG ",\"next_line\":" COUNT STATE,
+        ",\"matches_before\":" COUNT ",\"truncated\":" FLAG ",\"next_line\":" COUNT STATE,
         "\"matches\",\"total_matches\",\"truncated\""},
 };
 #define TOOL_COUNT (sizeof TOOLS / sizeof *TOOLS)

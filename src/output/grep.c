@@ -203,6 +203,7 @@ static void say_what_is_left(struct grep_search *s)
         struct grep_result *r = s->out;
         r->truncated =
             s->opt->backward ? r->count < s->within : r->count + s->before < r->total_matches;
+        r->matches_before = s->opt->backward ? s->within - r->count : s->before;
         if (!r->truncated || r->count == 0)
                 return;
         r->next_line =

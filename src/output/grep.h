@@ -71,6 +71,7 @@ struct grep_result {
         struct grep_match *matches;
         size_t count;
         uint64_t total_matches;    /* matching lines of the whole text */
+        uint64_t matches_before;   /* matching lines before the first of `matches` */
         bool truncated;            /* there are more in the direction of the search */
         uint64_t next_line;        /* from_line for those; 0: there are none */
         bool narrowed;             /* lines around a match were left out */
