@@ -48,6 +48,8 @@
         ROW(RUN_FINISHED, "run_finished", 1, "reason, turns?, usage?", "always the last")          \
         ROW(REQUEST, "request", 0, "messageId, after",                                             \
             "the model is about to be asked for that message, with the log up to `after`")         \
+        ROW(REPLY_USAGE, "reply_usage", 0, "messageId, model, usage",                              \
+            "the tokens of that message, as its provider counted and spelled them")                \
         ROW(DISPATCH, "dispatch", 0, "request, call, of?, tool, sha256, after",                    \
             "a tool is about to be run")                                                           \
         ROW(OUTPUT, "output", 0, "call, ref", "the output of a tool goes to this artifact")        \

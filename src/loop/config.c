@@ -36,6 +36,7 @@ static const struct setting {
     {"toolCalls", offsetof(struct config, tool_calls), false, true},
     {"params", offsetof(struct config, params), true, false},
     {"upstreams", offsetof(struct config, upstreams), true, false},
+    {"prices", offsetof(struct config, prices), true, false},
 };
 
 /* Settings that have a reader of their own. "$schema" is for editors. */
@@ -246,6 +247,31 @@ static int check_params(const struct config *c, const char *path, struct steno_e
                      : 0;
 }
 
+/* {"model": {"input": 0.25, "output": 2, "cached": 0.025}, ...}: dollars for a million tokens. */
+static int check_prices(const struct json *j, const char *path, struct steno_error *err)
+{
+        static const char *const KINDS[] = {"input", "output", "cached", NULL};
+        json_ref prices = json_get(j, 0, "prices");
+        char where[160];
+        int rc = 0;
+        for (json_ref k = json_child(j, prices); rc == 0 && k != JSON_NONE;
+             k = json_next_key(j, prices, k)) {
+                json_ref model = json_value(j, k);
+                double n;
+                snprintf(where, sizeof where, "%.120s: prices", path);
+                if (json_type(j, model) != JSON_OBJECT)
+                        return error_set(err, STENO_EINVAL, "%s: each model has an object", where);
+                rc = json_keys_check(j, model, KINDS, where, err);
+                for (size_t i = 0; rc == 0 && KINDS[i]; i++) {
+                        json_ref v = json_get(j, model, KINDS[i]);
+                        if (v != JSON_NONE && (!json_double(j, v, &n) || n < 0))
+                                rc = error_set(err, STENO_EINVAL,
+                                    "%s: \"%s\" must be a number of dollars", where, KINDS[i]);
+                }
+        }
+        return rc;
+}
+
 /* `env` NULL: do not expand variables. */
 static int read_document(struct config *c, const struct json *j, const char *const *env,
     const char *path, struct steno_error *err)
@@ -262,6 +288,8 @@ static int read_document(struct config *c, const struct json *j, const char *con
         }
         if (rc == 0)
                 rc = check_params(c, path, err);
+        if (rc == 0)
+                rc = check_prices(j, path, err);
         if (rc == 0)
                 rc = read_switch(j, "strict", path, &c->strict, err);
         if (rc == 0)

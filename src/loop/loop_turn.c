@@ -109,6 +109,26 @@ static int note_request(struct loop *c, struct steno_error *err)
         return rc;
 }
 
+/* What the provider counted for this reply. It is for figures: that it cannot be kept ends nothing
+ * here, because the events before and behind it go the same way. */
+static void note_usage(struct loop *c, const struct reply *reply)
+{
+        struct buf data;
+        if (reply->usage.n == 0)
+                return;
+        buf_init(&data, 128 * KIB);
+        struct jsonw w = jsonw_to(&data);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "messageId", c->message_id);
+        jsonw_field_cstr(&w, "model", c->opt.model);
+        jsonw_field_raw(&w, "usage", buf_str(&reply->usage));
+        jsonw_object_end(&w);
+        if (!data.failed)
+                steno_run_event(c->run, event_name(STENO_EVENT_REPLY_USAGE), data.p, data.n,
+                    STENO_PROCESS, NULL, NULL);
+        buf_release(&data);
+}
+
 static int ask(struct loop *c, struct str history, const char *require_tool, struct reply *reply,
     struct steno_error *err)
 {
@@ -164,6 +184,8 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
         journal_flush(&c->journal);
         int stored = journal_check(&c->journal, err);
         count_tokens(c, reply, history);
+        if (!stored)
+                note_usage(c, reply);
         return stored ? stored : rc;
 }
 
