@@ -150,19 +150,18 @@ static void drop_readers(struct followed *f)
         }
 }
 
-/* A run whose process died is brought to its end, so that its readers see one. */
-static void bury_if_dead(struct followed *f)
+void follow_bury(struct server *server, const char *project, const char *run_id)
 {
-        struct steno_store *store = f->all->server->store;
+        struct steno_store *store = server->store;
         char *info = NULL;
         struct json j;
         struct steno_conv *conv = NULL;
         json_init(&j);
-        if (steno_run_info(store, f->project, f->run, &info, NULL) == 0 &&
+        if (steno_run_info(store, project, run_id, &info, NULL) == 0 &&
             json_parse(&j, info, strlen(info), NULL, NULL) == 0 &&
             json_is(&j, json_get(&j, 0, "state"), "dead")) {
                 char *id = json_dup_string(&j, json_get(&j, 0, "conversation"));
-                if (id && steno_conv_open(store, f->project, id, &conv, NULL) == 0)
+                if (id && steno_conv_open(store, project, id, &conv, NULL) == 0)
                         steno_conv_recover(conv, NULL, NULL);
                 free(id);
         }
@@ -248,7 +247,7 @@ static void *run(void *arg)
                 quiet_ms = moved ? 0 : quiet_ms + idle_ms;
                 if (quiet_ms >= DEAD_CHECK_MS) {
                         quiet_ms = 0;
-                        bury_if_dead(f);
+                        follow_bury(all->server, f->project, f->run);
                 }
                 if (!moved)
                         rest(f, draining ? DRAIN_POLL_MS : idle_ms);

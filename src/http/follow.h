@@ -24,6 +24,8 @@ int follow_add(struct follow *f, const char *project, const char *run, uint64_t 
 unsigned follow_readers(struct follow *f, const char *run);
 /* Something was written to this run: look now. */
 void follow_poke(struct follow *f, const char *run);
+/* Brings a run whose process died to its end, so that its readers see one. */
+void follow_bury(struct server *server, const char *project, const char *run);
 /* Readers get no more; runs are asked to stop. */
 void follow_stop(struct follow *f);
 void follow_free(struct follow *f);

@@ -6,12 +6,14 @@
 /*
  * Nothing but our own files, and no way from text to markup or code: what a model or a tool wrote
  * is data on this page. Styles are set through the object model only; data: and blob: are for the
- * images that tools return.
+ * images that tools return. The one policy of trusted types passes the addresses of the page's two
+ * workers and nothing else.
  */
 #define POLICY                                                                                     \
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "            \
-        "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "                        \
-        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        "worker-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "     \
+        "frame-ancestors 'none'; require-trusted-types-for 'script'; "                             \
+        "trusted-types steno-worker"
 
 static bool takes_gzip(struct request *r)
 {

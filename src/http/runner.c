@@ -13,11 +13,11 @@
 #include "http/server_core.h"
 #include "http/follow.h"
 #include "http/http_limits.h"
+#include "http/watches.h"
 #include "model/event.h"
 
 /* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
-#define UNWATCHED_MS 15000
-#define APPROVAL_MS (10 * 60 * 1000)
+#define UNWATCHED_MS 30000
 /* The event that asks is sent shortly before the call begins to wait. An answer that comes in
  * between must not be lost. */
 #define ASKED_SOON_MS 1000
@@ -47,6 +47,7 @@ struct live {
         char *final;
         /* the call that waits for permission */
         char asked_call[1100];
+        char *asked_json; /* what is told of it */
         char asked_hash[72];
         int answer; /* enum steno_permission; STENO_ASK while there is none */
 };
@@ -104,6 +105,7 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
                 pthread_mutex_unlock(&l->chat->mutex);
         }
         follow_poke(l->chat->server->follow, l->run);
+        watches_poke(l->chat->server->watches);
 }
 
 static void wait_a_moment(struct runner *chat)
@@ -111,28 +113,70 @@ static void wait_a_moment(struct runner *chat)
         wait_for(&chat->changed, &chat->mutex, 100);
 }
 
+/* A call that waits, as watchers are told of it. NULL: out of memory. */
+static char *describe_asked(const struct live *l, const struct steno_permission_request *q)
+{
+        char since[TIME_TEXT];
+        struct buf out;
+        buf_init(&out, 0);
+        struct jsonw w = jsonw_to(&out);
+        time_format(env_real()->now(env_real()), since);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "run", l->run);
+        jsonw_field_cstr(&w, "call", q->call_id);
+        jsonw_field_cstr(&w, "approval", q->approval);
+        jsonw_field_cstr(&w, "conversation", l->conversation);
+        jsonw_field_cstr(&w, "tool", q->server ? q->raw_name : q->tool);
+        if (q->server)
+                jsonw_field_cstr(&w, "server", q->server);
+        jsonw_field_str(&w, "arguments", str_span(q->args, q->args_n));
+        char *directory =
+            l->chat->session->directory ? realpath(l->chat->session->directory, NULL) : NULL;
+        if (directory)
+                jsonw_field_cstr(&w, "directory", directory);
+        free(directory);
+        jsonw_field_cstr(&w, "since", since);
+        jsonw_object_end(&w);
+        char *json = out.failed ? NULL : buf_take(&out, NULL);
+        buf_release(&out);
+        return json;
+}
+
+/* Does anybody watch who could answer: this run, or all that waits in its project? */
+static bool is_watched(const struct live *l)
+{
+        struct server *s = l->chat->server;
+        return follow_readers(s->follow, l->run) || watches_anybody(s->watches, l->project);
+}
+
 /* Waits for an answer of somebody who watches. */
 static int ask(void *ctx, const struct steno_permission_request *q, char reason[240])
 {
         struct live *l = ctx;
         struct runner *chat = l->chat;
-        int64_t from = http_now_ms(), watched = from;
+        int64_t watched = http_now_ms();
+        char *described = describe_asked(l, q);
         pthread_mutex_lock(&chat->mutex);
         snprintf(l->asked_call, sizeof l->asked_call, "%s", q->call_id);
         snprintf(l->asked_hash, sizeof l->asked_hash, "%s", q->approval);
+        l->asked_json = described;
         l->answer = STENO_ASK;
         pthread_cond_broadcast(&chat->changed);
+        watches_poke(chat->server->watches);
         while (l->answer == STENO_ASK && !steno_stop_requested(q->stop)) {
                 int64_t now = http_now_ms();
-                if (follow_readers(chat->server->follow, l->run))
+                if (is_watched(l))
                         watched = now;
-                if (now - watched > UNWATCHED_MS || now - from > APPROVAL_MS)
+                if (now - watched > UNWATCHED_MS)
                         break;
                 wait_a_moment(chat);
         }
         int answer = l->answer;
         l->asked_call[0] = '\0';
+        l->asked_json = NULL;
         pthread_mutex_unlock(&chat->mutex);
+        free(described);
+        watches_poke(chat->server->watches);
         if (answer == STENO_ASK) {
                 snprintf(reason, 240, "nobody was there to allow it");
                 answer = STENO_DENY;
@@ -201,6 +245,7 @@ static void *run(void *arg)
         char *result = NULL;
         int rc = steno_chat_loop(&opt, &result, &err);
         follow_poke(chat->server->follow, l->run);
+        watches_poke(chat->server->watches);
         pthread_mutex_lock(&chat->mutex);
         l->rc = rc;
         l->err = err;
@@ -412,4 +457,44 @@ int runner_approve(struct runner *chat, const char *project, const char *run_id,
         }
         pthread_mutex_unlock(&chat->mutex);
         return rc;
+}
+
+void runner_put_waiting(struct runner *chat, const char *project, struct buf *out)
+{
+        bool first = true;
+        buf_puts(out, "{\"items\":[");
+        if (chat)
+                pthread_mutex_lock(&chat->mutex);
+        for (struct live *l = chat ? chat->list : NULL; l; l = l->next) {
+                if (!l->asked_json || l->answer != STENO_ASK || strcmp(l->project, project) != 0)
+                        continue;
+                if (!first)
+                        buf_putc(out, ',');
+                first = false;
+                buf_puts(out, l->asked_json);
+        }
+        if (chat)
+                pthread_mutex_unlock(&chat->mutex);
+        buf_puts(out, "]}");
+}
+
+enum runner_state runner_state(struct runner *chat, const char *project, const char *conversation)
+{
+        enum runner_state state = RUNNER_IDLE;
+        if (!chat)
+                return state;
+        pthread_mutex_lock(&chat->mutex);
+        for (struct live *l = chat->list; l; l = l->next) {
+                if (l->over || strcmp(l->conversation, conversation) != 0 ||
+                    strcmp(l->project, project) != 0)
+                        continue;
+                state = l->asked_json && l->answer == STENO_ASK ? RUNNER_WAITING : RUNNER_RUNNING;
+        }
+        pthread_mutex_unlock(&chat->mutex);
+        return state;
+}
+
+const char *runner_prices(const struct runner *chat)
+{
+        return chat ? chat->session->config.prices : NULL;
 }

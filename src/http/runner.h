@@ -3,7 +3,8 @@
  *
  * A run goes on when its readers leave; it is ended by the model, a limit, a stop or the server's
  * end. Everybody who watches reads the journal (follow.h). A call that wants permission waits for
- * an answer while somebody watches; when nobody does, it is denied.
+ * an answer while somebody watches the run, or the approvals of its project (watches.h); when
+ * nobody does, it is denied.
  */
 #ifndef HTTP_RUNNER_H
 #define HTTP_RUNNER_H
@@ -48,5 +49,17 @@ int runner_stop(struct runner *chat, const char *project, const char *run, struc
 /* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. */
 int runner_approve(struct runner *chat, const char *project, const char *run, const char *call,
     const char *approval, bool allow, struct steno_error *err);
+/*
+ * The calls of this server's runs in a project that wait for permission, newest run first:
+ * {"items":[{"run","call","approval","conversation","tool","server"?,"arguments","directory"?,
+ * "since"}]}. `arguments` is a string, byte for byte. `chat` may be NULL.
+ */
+void runner_put_waiting(struct runner *chat, const char *project, struct buf *out);
+
+enum runner_state { RUNNER_IDLE, RUNNER_RUNNING, RUNNER_WAITING };
+/* What a conversation does on this server. `chat` may be NULL. */
+enum runner_state runner_state(struct runner *chat, const char *project, const char *conversation);
+/* The price table of the configuration, a JSON object, or NULL. */
+const char *runner_prices(const struct runner *chat);
 
 #endif

@@ -19,6 +19,7 @@
 #include "http/connections.h"
 #include "http/runner.h"
 #include "http/server_core.h"
+#include "http/digests.h"
 #include "http/follow.h"
 #include "http/indexer.h"
 #include "http/http.h"
@@ -26,6 +27,7 @@
 #include "http/passing.h"
 #include "http/replies.h"
 #include "http/tails.h"
+#include "http/watches.h"
 
 /* ---- where to listen ---- */
 
@@ -209,6 +211,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->streams = streams_new(s);
         s->follow = follow_new(s);
         s->tails = tails_new();
+        s->watches = watches_new(s);
+        s->digests = digests_new();
         s->replies = replies_new();
         s->buckets = buckets_new();
         s->visitor_reads = buckets_new();
@@ -219,9 +223,9 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (opt->script)
                 s->script = strdup(opt->script);
         if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->streams ||
-            !s->follow || !s->tails || !s->replies || !s->buckets || !s->visitor_reads ||
-            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
-            (opt->script && !s->script))
+            !s->follow || !s->tails || !s->watches || !s->digests || !s->replies || !s->buckets ||
+            !s->visitor_reads || (opt->public_project && !s->public_project) ||
+            (opt->session && !s->chat) || (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
 }
@@ -309,6 +313,7 @@ void server_stop(struct server *s)
         if (s->follow)
                 follow_stop(s->follow);
         tails_stop(s->tails);
+        watches_stop(s->watches);
         if (s->streams)
                 streams_drain(s->streams);
         if (s->daemon)
@@ -321,6 +326,8 @@ void server_stop(struct server *s)
             s->tally ? &s->tally->unrecorded : NULL);
         follow_free(s->follow);
         tails_free(s->tails);
+        watches_free(s->watches);
+        digests_free(s->digests);
         replies_free(s->replies);
         buckets_free(s->buckets);
         buckets_free(s->visitor_reads);

@@ -19,6 +19,8 @@ struct MHD_Daemon;
 struct runner;
 struct follow;
 struct tails;
+struct watches;
+struct digests;
 struct replies;
 struct buckets;
 struct gateway;
@@ -33,6 +35,8 @@ struct server {
         struct streams *streams;
         struct follow *follow; /* runs and their readers */
         struct tails *tails;   /* outputs and theirs */
+        struct watches *watches;
+        struct digests *digests;
         struct replies *replies;
         struct buckets *buckets;
         struct buckets *visitor_reads; /* apart, because a read and a turn count differently */

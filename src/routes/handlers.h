@@ -38,6 +38,18 @@ void own_session_export(struct request *r);
 void own_import(struct request *r);
 void own_search(struct request *r);
 
+/* own_story.c, own_home.c, own_trash.c */
+void own_session_timeline(struct request *r);
+void own_session_errors(struct request *r);
+void own_home(struct request *r);
+void own_trash_list(struct request *r);
+void own_trash_remove(struct request *r);
+
+/* own_watch.c */
+void own_watch(struct request *r);
+void own_watch_change(struct request *r);
+void own_approvals(struct request *r);
+
 /* own_fork.c */
 void own_session_fork(struct request *r);
 void own_session_seal(struct request *r);

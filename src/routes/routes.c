@@ -19,7 +19,8 @@ static const struct route ROUTES[] = {
     {"POST", "/api/chat-sessions", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, own_session_create,
         "makes a conversation"},
     {"GET", "/api/chat-sessions", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_list,
-        "lists conversations, newest activity first: limit, cursor, q"},
+        "lists conversations, newest activity first: limit, cursor, q; figures; is, tool, model, "
+        "after, before"},
     {"GET", "/api/chat-sessions/:id", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_session_get,
         "one conversation, its last seq and its runs"},
     {"PATCH", "/api/chat-sessions/:id", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, own_session_patch,
@@ -38,6 +39,16 @@ static const struct route ROUTES[] = {
         "takes in a bundle (on_conflict=skip|both|replace, new_ids=1) or a transcript (name)"},
     {"GET", "/api/search", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_search,
         "words in messages, calls, results and outputs: q, limit, cursor"},
+    {"GET", "/api/chat-sessions/:id/timeline", SCOPE_PROJECT, 0, 0, ERRORS_STENO,
+        own_session_timeline, "every reply and call with its time: from, limit"},
+    {"GET", "/api/chat-sessions/:id/errors", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_errors,
+        "every failed call and reply: from, limit"},
+    {"GET", "/api/home", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_home,
+        "what runs, waits and failed, by day, tool and model: days"},
+    {"GET", "/api/trash", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_trash_list,
+        "conversations in the trash"},
+    {"DELETE", "/api/trash/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_trash_remove,
+        "removes one of them for good"},
     {"GET", "/api/chat-sessions/:id/messages", SCOPE_SESSION, 0, 0, ERRORS_STENO, own_messages_get,
         "a view: format, edit_strategies, budget, before, after, limit, last, outputs, facts"},
     {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
@@ -68,6 +79,14 @@ static const struct route ROUTES[] = {
         own_context_grep, "a search: pattern, max_results, context_lines, case_sensitive"},
     {"GET", "/api/chat-sessions/:id/context/:ref/raw", SCOPE_SIGNED, 0, 0, ERRORS_STENO,
         own_context_raw, "all of it, as it is"},
+
+    /* watching */
+    {"POST", "/api/watch", SCOPE_PROJECT, ROUTE_STREAMS, SMALL, ERRORS_STENO, own_watch,
+        "one stream for many things: topics"},
+    {"PATCH", "/api/watch/:id", SCOPE_PROJECT, ROUTE_URGENT, SMALL, ERRORS_STENO, own_watch_change,
+        "changes what a stream is about: add, remove"},
+    {"GET", "/api/approvals", SCOPE_PROJECT, ROUTE_URGENT, 0, ERRORS_STENO, own_approvals,
+        "the calls that wait for permission"},
 
     /* runs */
     {"POST", "/api/chatbot", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO,

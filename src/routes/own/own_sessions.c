@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "http/server_core.h"
+#include "routes/own/own_digest.h"
 #include "routes/own/own_facts.h"
 #include "http/http_limits.h"
+
+#define LIST_STEP 50 /* conversations between two looks at the clock */
+#define LIST_MS 600  /* for the figures of a list; then a cursor goes on */
 
 /* ---- conversations ---- */
 
@@ -51,17 +55,70 @@ void own_session_create(struct request *r)
         json_release(&j);
 }
 
+/* Pages of the store's list until there are enough that pass the filter, or the time is over: the
+ * cursor goes on from there. */
+static int put_rows(struct request *r, struct steno_list_options *opt, const struct own_filter *f,
+    uint64_t limit, struct steno_error *err)
+{
+        struct jsonw w = jsonw_to(&r->reply);
+        int64_t until = http_now_ms() + LIST_MS;
+        uint64_t passed = 0;
+        char *cursor = NULL;
+        int rc = 0;
+        jsonw_object(&w);
+        jsonw_key(&w, "items");
+        jsonw_array(&w);
+        opt->limit = limit < LIST_STEP ? (uint32_t)limit : LIST_STEP;
+        do {
+                struct json j;
+                char *page = NULL;
+                json_init(&j);
+                rc = steno_list(r->store, r->who.project, opt, &page, err);
+                if (rc == 0)
+                        rc = json_parse(&j, page, strlen(page), NULL, err);
+                json_ref items = json_get(&j, 0, "items");
+                for (json_ref i = json_child(&j, items); rc == 0 && i != JSON_NONE;
+                     i = json_next(&j, items, i)) {
+                        bool shown;
+                        int64_t left = until - http_now_ms();
+                        rc = own_row_put(r, &j, i, f, left > 20 ? (int)left : 20, &w, &shown, err);
+                        passed += shown;
+                }
+                free(cursor);
+                cursor = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+                opt->cursor = cursor;
+                json_release(&j);
+                steno_free(page);
+        } while (rc == 0 && cursor && passed < limit && http_now_ms() < until);
+        jsonw_array_end(&w);
+        if (cursor)
+                jsonw_field_cstr(&w, "next_cursor", cursor);
+        jsonw_object_end(&w);
+        free(cursor);
+        return rc;
+}
+
 void own_session_list(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_list_options opt = {.size = sizeof opt};
+        struct own_filter filter;
         uint64_t limit;
         char *json;
-        if (!request_number(r, "limit", 20, 1, SERVER_PAGE_MAX, &limit))
+        if (!request_number(r, "limit", 20, 1, SERVER_PAGE_MAX, &limit) ||
+            !own_filter_read(r, &filter))
                 return;
         opt.limit = (uint32_t)limit;
         opt.cursor = request_query(r, "cursor");
         opt.query = request_query(r, "q");
+        if (request_flag(r, "figures", false) || own_filter_is_set(&filter)) {
+                int rc = put_rows(r, &opt, &filter, limit, &err);
+                if (rc)
+                        request_failed(r, rc, &err);
+                else
+                        request_reply_json(r, 200);
+                return;
+        }
         int rc = steno_list(r->store, r->who.project, &opt, &json, &err);
         if (rc)
                 request_failed(r, rc, &err);

@@ -1,0 +1,610 @@
+/* digests.c - see digests.h */
+#include "http/digests.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "http/walk.h"
+#include "model/event.h"
+
+#define STEP 500           /* records between two looks at the clock */
+#define OPEN_MAX 1024      /* calls that wait for their result */
+#define COUNTS_MAX 200     /* tools, and models */
+#define DAYS_MAX 400       /* the newest */
+#define USAGE_MAX 20000    /* replies */
+#define KEPT_MAX 20000     /* digests in memory */
+#define NAME_MAX_BYTES 200 /* of a tool or a call that is kept */
+#define LINE_MAX_BYTES 240 /* of an error */
+#define DAY_MS 86400000
+
+struct open_call {
+        uint64_t hash; /* of its id */
+        uint64_t seq;
+        size_t tool;
+};
+
+struct entry {
+        struct digest d; /* the first member: a digest is its entry */
+        struct entry *next, *newer, *older;
+        char *project;
+        char *id;
+        unsigned users;
+        pthread_mutex_t mutex;
+        struct open_call *open;
+        size_t open_count;
+        int64_t before_at; /* of the record before */
+        size_t model;      /* that spoke last, behind the models: none */
+        char last_run[80]; /* whose journal was read */
+        bool failed;       /* out of memory on the way */
+};
+
+#define BUCKETS 4096
+
+struct digests {
+        pthread_mutex_t mutex;
+        struct entry *table[BUCKETS];
+        struct entry *newest, *oldest;
+        size_t count;
+};
+
+/* ---- lists that grow ---- */
+
+/* Room for one more in a list of `count`, whose room is always a power of two. */
+static void *grow(void *list, size_t count, size_t size)
+{
+        if (count && (count & (count - 1)))
+                return list;
+        return realloc(list, (count ? count * 2 : 1) * size);
+}
+
+static char *copy(struct str s, size_t max)
+{
+        size_t n = s.n < max ? s.n : max;
+        while (n && n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+                n--;
+        return strndup(s.n ? s.p : "", n);
+}
+
+/* The entry of that name, made if there is none; COUNTS_MAX when there is no room. */
+static size_t count_of(struct entry *e, struct digest_count **list, size_t *count, struct str name)
+{
+        char *text = copy(name, NAME_MAX_BYTES);
+        for (size_t i = 0; text && i < *count; i++) {
+                if (strcmp((*list)[i].name, text) == 0) {
+                        free(text);
+                        return i;
+                }
+        }
+        struct digest_count *grown =
+            text && *count < COUNTS_MAX ? grow(*list, *count, sizeof **list) : NULL;
+        if (!grown) {
+                e->failed = e->failed || !text || *count < COUNTS_MAX;
+                free(text);
+                return COUNTS_MAX;
+        }
+        *list = grown;
+        grown[*count] = (struct digest_count){.name = text};
+        return (*count)++;
+}
+
+static struct digest_day *day_of(struct entry *e, int64_t at)
+{
+        struct digest *d = &e->d;
+        int64_t day = at / DAY_MS;
+        for (size_t i = d->day_count; i > 0; i--)
+                if (d->days[i - 1].day == day)
+                        return &d->days[i - 1];
+        if (d->day_count == DAYS_MAX)
+                memmove(d->days, d->days + 1, --d->day_count * sizeof *d->days);
+        else {
+                struct digest_day *grown = grow(d->days, d->day_count, sizeof *d->days);
+                if (!grown) {
+                        e->failed = true;
+                        return NULL;
+                }
+                d->days = grown;
+        }
+        d->days[d->day_count] = (struct digest_day){.day = day};
+        return &d->days[d->day_count++];
+}
+
+/* ---- the walk ---- */
+
+/* The line of a text that says what is wrong: the first with a word of failure, else the last that
+ * is not blank. */
+static struct str error_line(struct str text)
+{
+        static const char *const WORDS[] = {
+            "rror", "ERROR", "xception", "anic", "atal", "FAIL", "ailed", "Traceback"};
+        struct str last = STR("");
+        for (size_t at = 0; at < text.n;) {
+                const char *nl = memchr(text.p + at, '\n', text.n - at);
+                size_t end = nl ? (size_t)(nl - text.p) : text.n;
+                struct str line = str_trim(str_span(text.p + at, end - at));
+                at = end + 1;
+                if (str_starts(line, "--- ") || str_starts(line, "[INCOMPLETE:"))
+                        continue; /* Steno's own, in an excerpt */
+                for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+                        if (line.n && memmem(line.p, line.n, WORDS[i], strlen(WORDS[i])))
+                                return line;
+                if (line.n)
+                        last = line;
+        }
+        return last;
+}
+
+static void add_failure(struct entry *e, struct digest_failure f, struct str call, struct str text)
+{
+        struct digest *d = &e->d;
+        struct digest_day *day = day_of(e, f.at);
+        if (day)
+                day->failed++;
+        d->failed++;
+        if (d->failure_count == DIGEST_FAILURES_MAX)
+                return;
+        struct digest_failure *grown = grow(d->failures, d->failure_count, sizeof *d->failures);
+        if (!grown) {
+                e->failed = true;
+                return;
+        }
+        d->failures = grown;
+        f.call = copy(call, 1200);
+        f.name = strdup(f.name ? f.name : "");
+        f.text = copy(error_line(text), LINE_MAX_BYTES);
+        if (f.call && f.name && f.text) {
+                d->failures[d->failure_count++] = f;
+                return;
+        }
+        free(f.call);
+        free(f.name);
+        free(f.text);
+        e->failed = true;
+}
+
+static void take_time(struct entry *e, int64_t at, bool work)
+{
+        if (!e->d.first_at)
+                e->d.first_at = at;
+        if (work && e->before_at && at > e->before_at)
+                e->d.work_ms += at - e->before_at;
+        e->before_at = at;
+        e->d.last_at = at;
+}
+
+static void take_title(struct digest *d, struct str text)
+{
+        size_t n = 0;
+        text = str_trim(text);
+        for (size_t i = 0; i < text.n && n < sizeof d->title - 1; i++)
+                d->title[n++] = (unsigned char)text.p[i] < 0x20 ? ' ' : text.p[i];
+        if (n < text.n)
+                while (n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+                        n--;
+        d->title[n] = '\0';
+}
+
+static int take_message(void *ctx, const struct walk_message *m)
+{
+        struct entry *e = ctx;
+        struct digest *d = &e->d;
+        bool reply = strcmp(m->role, "assistant") == 0;
+        d->messages++;
+        if (strcmp(m->role, "user") == 0) {
+                struct digest_day *day = day_of(e, m->at);
+                d->turns++;
+                if (day)
+                        day->turns++;
+                if (!d->title[0])
+                        take_title(d, m->text);
+        }
+        if (reply) {
+                d->replies++;
+                e->model = COUNTS_MAX;
+                if (m->model.n)
+                        e->model = count_of(e, &d->models, &d->model_count, m->model);
+                if (e->model < COUNTS_MAX) {
+                        d->models[e->model].calls++;
+                        d->models[e->model].failed += m->failed;
+                        if (e->before_at && m->at > e->before_at)
+                                d->models[e->model].ms += (uint64_t)(m->at - e->before_at);
+                }
+        }
+        take_time(e, m->at, reply);
+        if (m->failed)
+                add_failure(e, (struct digest_failure){.seq = m->seq, .at = m->at}, STR(""),
+                    m->error.n ? m->error : m->text);
+        return e->failed;
+}
+
+static int take_call(void *ctx, const struct walk_call *c)
+{
+        struct entry *e = ctx;
+        size_t tool = count_of(e, &e->d.tools, &e->d.tool_count, c->name);
+        e->d.calls++;
+        if (tool < COUNTS_MAX)
+                e->d.tools[tool].calls++;
+        if (e->open_count == OPEN_MAX)
+                memmove(e->open, e->open + 1, --e->open_count * sizeof *e->open);
+        struct open_call *grown = grow(e->open, e->open_count, sizeof *e->open);
+        if (!grown)
+                return e->failed = true;
+        e->open = grown;
+        e->open[e->open_count++] = (struct open_call){hash_64(c->id.p, c->id.n), c->seq, tool};
+        return e->failed;
+}
+
+/* The newest open call of that id. */
+static struct open_call *find_open(struct entry *e, struct str id)
+{
+        uint64_t hash = hash_64(id.p, id.n);
+        for (size_t i = e->open_count; i > 0; i--)
+                if (e->open[i - 1].hash == hash)
+                        return &e->open[i - 1];
+        return NULL;
+}
+
+static void close_call(struct entry *e, struct open_call *o)
+{
+        size_t at = (size_t)(o - e->open);
+        memmove(o, o + 1, (--e->open_count - at) * sizeof *o);
+        if (e->open_count)
+                return;
+        free(e->open);
+        e->open = NULL;
+}
+
+static int take_result(void *ctx, const struct walk_result *r)
+{
+        struct entry *e = ctx;
+        struct open_call *o = find_open(e, r->call);
+        struct digest_count *tool = o && o->tool < COUNTS_MAX ? &e->d.tools[o->tool] : NULL;
+        bool failed = r->state == WALK_FAILED || r->state == WALK_DENIED;
+        take_time(e, r->at, true);
+        if (tool) {
+                tool->failed += failed;
+                tool->ms += r->duration > 0 ? (uint64_t)r->duration : 0;
+        }
+        if (failed)
+                add_failure(e,
+                    (struct digest_failure){.seq = o ? o->seq : r->seq,
+                        .name = tool ? tool->name : NULL,
+                        .at = r->at,
+                        .has_exit = r->has_exit,
+                        .exit = r->exit},
+                    r->call, r->text);
+        if (o)
+                close_call(e, o);
+        return e->failed;
+}
+
+struct reading {
+        struct entry *e;
+        struct walk walk;
+        struct steno_error *err;
+};
+
+static int take_record(void *ctx, const struct steno_record *r)
+{
+        struct reading *g = ctx;
+        int rc = walk_record(&g->walk, r, g->err);
+        g->e->d.seq = steno_record_seq(r);
+        return rc;
+}
+
+/* ---- tokens, which are in the journals of runs ---- */
+
+static void take_number(const struct json *j, json_ref obj, const char *key, uint64_t *to)
+{
+        uint64_t n = 0;
+        if (json_u64(j, json_get(j, obj, key), &n))
+                *to += n;
+}
+
+/* As the providers spell it. */
+static struct digest_tokens tokens_of(const struct json *j, json_ref u)
+{
+        struct digest_tokens t = {0};
+        take_number(j, u, "prompt_tokens", &t.in);
+        take_number(j, u, "completion_tokens", &t.out);
+        take_number(j, json_get(j, u, "prompt_tokens_details"), "cached_tokens", &t.cached);
+        take_number(j, json_get(j, u, "input_tokens_details"), "cached_tokens", &t.cached);
+        take_number(j, u, "output_tokens", &t.out);
+        take_number(j, u, "input_tokens", &t.in);
+        /* Where what was cached is counted apart, it was read all the same. */
+        uint64_t apart = 0;
+        take_number(j, u, "cache_read_input_tokens", &apart);
+        t.cached += apart;
+        t.in += apart;
+        take_number(j, u, "cache_creation_input_tokens", &t.in);
+        return t;
+}
+
+static void add_tokens(struct digest_tokens *to, struct digest_tokens t)
+{
+        to->in += t.in;
+        to->out += t.out;
+        to->cached += t.cached;
+}
+
+static void take_usage(struct entry *e, const struct json *j)
+{
+        struct digest *d = &e->d;
+        struct digest_tokens t = tokens_of(j, json_get(j, 0, "usage"));
+        char *message = json_dup_string(j, json_get(j, 0, "messageId"));
+        char *model = json_dup_string(j, json_get(j, 0, "model"));
+        add_tokens(&d->tokens, t);
+        size_t m =
+            model && *model ? count_of(e, &d->models, &d->model_count, str_of(model)) : COUNTS_MAX;
+        if (m < COUNTS_MAX)
+                add_tokens(&d->models[m].tokens, t);
+        struct digest_usage *grown = message && d->usage_count < USAGE_MAX
+                                         ? grow(d->usage, d->usage_count, sizeof *d->usage)
+                                         : NULL;
+        if (grown) {
+                d->usage = grown;
+                d->usage[d->usage_count++] =
+                    (struct digest_usage){hash_64(message, strlen(message)), t};
+        }
+        free(message);
+        free(model);
+}
+
+static int take_event(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
+{
+        struct entry *e = ctx;
+        struct json j;
+        (void)seq;
+        (void)at;
+        if (event_find(type) != STENO_EVENT_REPLY_USAGE)
+                return 0;
+        json_init(&j);
+        if (json_parse(&j, data, n, NULL, NULL) == 0)
+                take_usage(e, &j);
+        json_release(&j);
+        return e->failed;
+}
+
+/* Reads the journals of runs that have finished since the last time, oldest first. */
+static void read_runs(struct entry *e, struct steno_store *store, struct steno_conv *conv)
+{
+        struct json j;
+        char *text = NULL;
+        json_init(&j);
+        if (steno_run_list(conv, &text, NULL) || json_parse(&j, text, strlen(text), NULL, NULL)) {
+                json_release(&j);
+                steno_free(text);
+                return;
+        }
+        json_ref items = json_get(&j, 0, "items");
+        uint32_t count = json_count(&j, items), fresh = 0;
+        while (fresh < count && !json_is(&j, json_get(&j, json_at(&j, items, fresh), "id"),
+                                    e->last_run[0] ? e->last_run : " "))
+                fresh++;
+        for (uint32_t i = fresh; i > 0; i--) {
+                json_ref run = json_at(&j, items, i - 1);
+                char *id = json_dup_string(&j, json_get(&j, run, "id"));
+                bool over = json_is(&j, json_get(&j, run, "state"), "finished");
+                if (id && over && strlen(id) < sizeof e->last_run) {
+                        steno_run_read(store, steno_conv_project(conv), id, 0, take_event, e, NULL);
+                        memcpy(e->last_run, id, strlen(id) + 1);
+                }
+                free(id);
+                if (!over)
+                        break;
+        }
+        json_release(&j);
+        steno_free(text);
+}
+
+/* ---- bringing one up to date ---- */
+
+static void names_free(struct digest_count *list, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                free(list[i].name);
+        free(list);
+}
+
+static void forget(struct entry *e)
+{
+        struct digest *d = &e->d;
+        for (size_t i = 0; i < d->failure_count; i++) {
+                free(d->failures[i].call);
+                free(d->failures[i].name);
+                free(d->failures[i].text);
+        }
+        free(d->failures);
+        names_free(d->tools, d->tool_count);
+        names_free(d->models, d->model_count);
+        free(d->days);
+        free(d->usage);
+        *d = (struct digest){0};
+        free(e->open);
+        e->open = NULL;
+        e->open_count = 0;
+        e->before_at = 0;
+        e->last_run[0] = '\0';
+        e->model = COUNTS_MAX;
+        e->failed = false;
+}
+
+static int catch_up(struct entry *e, struct steno_store *store, struct steno_conv *conv, int ms,
+    struct steno_error *err)
+{
+        struct reading g = {.e = e, .err = err};
+        g.walk = (struct walk){e, take_message, take_call, take_result};
+        uint64_t last = 0;
+        int64_t until = time_monotonic_ms() + ms;
+        int rc = steno_conv_last_seq(conv, &last, err);
+        if (rc)
+                return rc;
+        if (last < e->d.seq)
+                forget(e); /* another conversation under the same id */
+        bool grown = last > e->d.seq || !e->d.whole;
+        while (rc == 0 && e->d.seq < last && time_monotonic_ms() <= until) {
+                uint64_t from = e->d.seq;
+                rc = steno_read(conv, from, STEP, take_record, &g, err);
+                if (rc == 0 && e->d.seq == from)
+                        break;
+        }
+        e->d.whole = e->d.seq >= last;
+        if (rc == 0 && grown && e->d.whole)
+                read_runs(e, store, conv);
+        if (e->failed) {
+                forget(e);
+                return error_nomem(err);
+        }
+        return rc < 0 ? rc : 0;
+}
+
+/* ---- the table ---- */
+
+struct digests *digests_new(void)
+{
+        struct digests *all = calloc(1, sizeof *all);
+        if (all)
+                pthread_mutex_init(&all->mutex, NULL);
+        return all;
+}
+
+static void entry_free(struct entry *e)
+{
+        forget(e);
+        pthread_mutex_destroy(&e->mutex);
+        free(e->project);
+        free(e->id);
+        free(e);
+}
+
+void digests_free(struct digests *all)
+{
+        if (!all)
+                return;
+        for (struct entry *e = all->newest, *older; e; e = older) {
+                older = e->older;
+                entry_free(e);
+        }
+        pthread_mutex_destroy(&all->mutex);
+        free(all);
+}
+
+static size_t bucket_of(const char *project, const char *id)
+{
+        return (hash_64(project, strlen(project)) * 31 + hash_64(id, strlen(id))) % BUCKETS;
+}
+
+static void unlink_use(struct digests *all, struct entry *e)
+{
+        *(e->newer ? &e->newer->older : &all->newest) = e->older;
+        *(e->older ? &e->older->newer : &all->oldest) = e->newer;
+}
+
+static void link_newest(struct digests *all, struct entry *e)
+{
+        e->newer = NULL;
+        e->older = all->newest;
+        *(all->newest ? &all->newest->newer : &all->oldest) = e;
+        all->newest = e;
+}
+
+/* Drops the one that nobody has asked for longest. Under the mutex. */
+static void make_room(struct digests *all)
+{
+        struct entry *e = all->oldest;
+        while (e && e->users)
+                e = e->newer;
+        if (all->count < KEPT_MAX || !e)
+                return;
+        struct entry **at = &all->table[bucket_of(e->project, e->id)];
+        while (*at != e)
+                at = &(*at)->next;
+        *at = e->next;
+        unlink_use(all, e);
+        all->count--;
+        entry_free(e);
+}
+
+/* Finds it or makes it. Under the mutex. */
+static struct entry *entry_get(struct digests *all, const char *project, const char *id)
+{
+        size_t b = bucket_of(project, id);
+        for (struct entry *e = all->table[b]; e; e = e->next) {
+                if (strcmp(e->id, id) == 0 && strcmp(e->project, project) == 0) {
+                        unlink_use(all, e);
+                        link_newest(all, e);
+                        return e;
+                }
+        }
+        make_room(all);
+        struct entry *e = calloc(1, sizeof *e);
+        if (!e)
+                return NULL;
+        pthread_mutex_init(&e->mutex, NULL);
+        e->model = COUNTS_MAX;
+        e->project = strdup(project);
+        e->id = strdup(id);
+        if (!e->project || !e->id) {
+                entry_free(e);
+                return NULL;
+        }
+        e->next = all->table[b];
+        all->table[b] = e;
+        link_newest(all, e);
+        all->count++;
+        return e;
+}
+
+static void leave(struct digests *all, struct entry *e)
+{
+        pthread_mutex_lock(&all->mutex);
+        e->users--;
+        pthread_mutex_unlock(&all->mutex);
+}
+
+int digests_open(struct digests *all, struct steno_store *store, struct steno_conv *conv, int ms,
+    const struct digest **out, struct steno_error *err)
+{
+        pthread_mutex_lock(&all->mutex);
+        struct entry *e = entry_get(all, steno_conv_project(conv), steno_conv_id(conv));
+        if (e)
+                e->users++;
+        pthread_mutex_unlock(&all->mutex);
+        if (!e)
+                return error_nomem(err);
+        pthread_mutex_lock(&e->mutex);
+        int rc = catch_up(e, store, conv, ms, err);
+        if (rc) {
+                pthread_mutex_unlock(&e->mutex);
+                leave(all, e);
+                return rc;
+        }
+        *out = &e->d;
+        return 0;
+}
+
+void digests_close(struct digests *all, const struct digest *d)
+{
+        struct entry *e = (struct entry *)d;
+        if (!e)
+                return;
+        pthread_mutex_unlock(&e->mutex);
+        leave(all, e);
+}
+
+bool digest_usage_of(const struct digest *d, const char *message, struct digest_tokens *out)
+{
+        uint64_t hash = hash_64(message, strlen(message));
+        for (size_t i = d->usage_count; i > 0; i--) {
+                if (d->usage[i - 1].message == hash) {
+                        *out = d->usage[i - 1].tokens;
+                        return true;
+                }
+        }
+        return false;
+}

@@ -1,0 +1,257 @@
+/* walk.c - see walk.h */
+#include "http/walk.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/json.h"
+
+struct telling {
+        const struct walk *to;
+        const struct steno_record *record;
+        struct arena arena;
+        struct json about;
+        struct json j;
+        int64_t at;
+        bool error; /* Steno's mark on the record */
+};
+
+/* ---- texts ---- */
+
+/* The inside of a string token, cut so that neither an escape nor a character is split. */
+static struct str cut_inner(struct str s)
+{
+        if (s.n <= WALK_TEXT_MAX)
+                return s;
+        size_t n = WALK_TEXT_MAX;
+        for (size_t i = n - 12; i < n; i++) {
+                if (s.p[i] == '\\') {
+                        n = i;
+                        break;
+                }
+        }
+        while (n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+                n--;
+        return str_span(s.p, n);
+}
+
+/* Decoded into the arena; empty when it is no string. */
+static struct str text_of(struct telling *t, json_ref r)
+{
+        struct buf b;
+        if (json_type(&t->j, r) != JSON_STRING)
+                return STR("");
+        buf_init(&b, 0);
+        json_unescape(cut_inner(json_inner(&t->j, r)), &b, NULL);
+        struct str out = arena_dup(&t->arena, buf_str(&b));
+        buf_release(&b);
+        return out.p ? out : STR("");
+}
+
+/* What stands there, a text as text and anything else as its JSON. */
+static struct str value_of(struct telling *t, json_ref r)
+{
+        if (json_type(&t->j, r) == JSON_STRING)
+                return text_of(t, r);
+        if (r == JSON_NONE)
+                return STR("");
+        struct str raw = json_raw(&t->j, r);
+        if (raw.n > WALK_TEXT_MAX)
+                raw.n = WALK_TEXT_MAX;
+        while (raw.n && raw.n == WALK_TEXT_MAX && ((unsigned char)raw.p[raw.n] & 0xc0) == 0x80)
+                raw.n--;
+        return raw;
+}
+
+/* The first text of a content: a string, or a list of parts. */
+static struct str content_of(struct telling *t, json_ref content)
+{
+        if (json_type(&t->j, content) != JSON_ARRAY)
+                return value_of(t, content);
+        for (json_ref p = json_child(&t->j, content); p != JSON_NONE;
+             p = json_next(&t->j, content, p)) {
+                json_ref text = json_get(&t->j, p, "text");
+                if (json_type(&t->j, text) == JSON_STRING)
+                        return text_of(t, text);
+        }
+        return STR("");
+}
+
+/* ---- results ---- */
+
+static enum walk_state state_of(bool failed, struct str text)
+{
+        if (str_starts(text, "[interrupted]"))
+                return WALK_STOPPED;
+        if (!failed)
+                return WALK_DONE;
+        return str_starts(text, "Permission denied") || str_starts(text, "permission denied")
+                   ? WALK_DENIED
+                   : WALK_FAILED;
+}
+
+const char *walk_state_name(enum walk_state state)
+{
+        static const char *const NAMES[] = {"complete", "error", "denied", "interrupted"};
+        return NAMES[state];
+}
+
+/* `m` has the members that Steno knows of a result, `said` is what it says. */
+static int tell_result(struct telling *t, json_ref m, struct str call, json_ref said, bool failed)
+{
+        const struct json *j = &t->j;
+        struct walk_result r = {.seq = steno_record_seq(t->record),
+            .at = t->at,
+            .call = call,
+            .duration = -1,
+            .text = content_of(t, said)};
+        json_ref ref = json_get(j, m, "ref");
+        json_i64(j, json_get(j, m, "duration"), &r.duration);
+        r.has_exit = json_i64(j, json_get(j, m, "exitCode"), &r.exit);
+        r.ref = text_of(t, json_get(j, ref, "id"));
+        json_u64(j, json_get(j, ref, "byteSize"), &r.bytes);
+        if (!r.bytes)
+                r.bytes = json_raw(j, said).n;
+        r.state = state_of(failed, r.text);
+        return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
+}
+
+static int tell_tool(struct telling *t, json_ref m)
+{
+        const struct json *j = &t->j;
+        bool failed = t->error || json_bool(j, json_get(j, m, "isError"), false) ||
+                      json_bool(j, json_get(j, m, "is_error"), false);
+        return tell_result(
+            t, m, text_of(t, json_get(j, m, "tool_call_id")), json_get(j, m, "content"), failed);
+}
+
+/* ---- calls ---- */
+
+static int tell_call(struct telling *t, json_ref c)
+{
+        const struct json *j = &t->j;
+        json_ref function = json_get(j, c, "function");
+        json_ref in = function == JSON_NONE ? c : function;
+        struct walk_call call = {.seq = steno_record_seq(t->record),
+            .at = t->at,
+            .id = text_of(t, json_get(j, c, "id")),
+            .name = text_of(t, json_get(j, in, "name")),
+            .arguments = value_of(t, json_get(j, in, "arguments"))};
+        int rc = t->to->call ? t->to->call(t->to->ctx, &call) : 0;
+        /* A call that carries its own result. */
+        json_ref error = json_get(j, c, "error"), result = json_get(j, c, "result");
+        if (rc == 0 && (error != JSON_NONE || result != JSON_NONE))
+                rc = tell_result(
+                    t, c, call.id, error != JSON_NONE ? error : result, error != JSON_NONE);
+        return rc;
+}
+
+static int tell_calls(struct telling *t, json_ref m)
+{
+        json_ref list = json_get(&t->j, m, "tool_calls");
+        if (list == JSON_NONE)
+                list = json_get(&t->j, m, "toolCalls");
+        if (json_type(&t->j, list) != JSON_ARRAY)
+                return 0;
+        int rc = 0;
+        for (json_ref c = json_child(&t->j, list); rc == 0 && c != JSON_NONE;
+             c = json_next(&t->j, list, c))
+                rc = tell_call(t, c);
+        return rc;
+}
+
+/* ---- messages ---- */
+
+/* "endpoint model" of the record. */
+static struct str model_of(struct telling *t)
+{
+        struct str via = json_inner(&t->about, json_get(&t->about, 0, "via"));
+        const char *space = via.n ? memrchr(via.p, ' ', via.n) : NULL;
+        return space ? str_span(space + 1, via.n - (size_t)(space - via.p) - 1) : STR("");
+}
+
+static int tell_message(struct telling *t, json_ref m, const char *role)
+{
+        const struct json *j = &t->j;
+        json_ref error = json_get(j, m, "error");
+        struct walk_message said = {.seq = steno_record_seq(t->record),
+            .at = t->at,
+            .id = steno_record_id(t->record),
+            .role = role,
+            .text = content_of(t, json_get(j, m, "content")),
+            .model = model_of(t),
+            .failed = json_type(j, error) == JSON_OBJECT,
+            .error = STR("")};
+        if (said.failed)
+                said.error = text_of(t, json_get(j, error, "message"));
+        int rc = t->to->message ? t->to->message(t->to->ctx, &said) : 0;
+        return rc ? rc : tell_calls(t, m);
+}
+
+static int tell_one(struct telling *t, json_ref m)
+{
+        static const char *const ROLES[] = {"user", "assistant", "system", "developer"};
+        const struct json *j = &t->j;
+        json_ref role = json_get(j, m, "role");
+        if (json_is(j, role, "tool"))
+                return tell_tool(t, m);
+        for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++)
+                if (json_is(j, role, ROLES[i]))
+                        return tell_message(t, m, ROLES[i]);
+        return 0;
+}
+
+/* The record's message in a form that is understood here. */
+static int load(struct telling *t, char **text, size_t *n, struct steno_error *err)
+{
+        const struct steno_record *r = t->record;
+        if (strcmp(steno_record_format(r), "openai") == 0)
+                return steno_record_message(r, text, n, err);
+        bool answers = json_count(&t->about, json_get(&t->about, 0, "answers")) > 0;
+        bool calls = json_count(&t->about, json_get(&t->about, 0, "calls")) > 0;
+        return steno_record_as(r, answers && !calls ? "openai" : "chat", text, n, err);
+}
+
+static int tell_record(struct telling *t, struct steno_error *err)
+{
+        char *text = NULL;
+        size_t n = 0, about_n = 0;
+        const char *about = steno_record_about(t->record, &about_n);
+        int rc = json_parse(&t->about, about, about_n, NULL, err);
+        if (rc == 0)
+                rc = load(t, &text, &n, err);
+        if (rc == 0)
+                rc = json_parse(&t->j, text, n, NULL, err);
+        if (rc) {
+                steno_free(text);
+                return rc == STENO_ENOMEM ? rc : 0; /* what is damaged tells nothing */
+        }
+        t->error = json_bool(&t->about, json_get(&t->about, 0, "error"), false);
+        if (json_type(&t->j, 0) == JSON_ARRAY)
+                for (json_ref m = json_child(&t->j, 0); rc == 0 && m != JSON_NONE;
+                     m = json_next(&t->j, 0, m))
+                        rc = tell_one(t, m);
+        else
+                rc = tell_one(t, 0);
+        steno_free(text);
+        return rc;
+}
+
+int walk_record(const struct walk *to, const struct steno_record *r, struct steno_error *err)
+{
+        struct telling t = {.to = to, .record = r};
+        const char *at = steno_record_at(r);
+        if (strcmp(steno_record_kind(r), "message") != 0)
+                return 0;
+        time_parse(at, strlen(at), &t.at);
+        arena_init(&t.arena);
+        json_init(&t.about);
+        json_init(&t.j);
+        int rc = tell_record(&t, err);
+        json_release(&t.j);
+        json_release(&t.about);
+        arena_release(&t.arena);
+        return rc;
+}

@@ -1,0 +1,63 @@
+/*
+ * walk.h - the records of a conversation as a story: who spoke, what was called and what came of
+ * it, whatever format a message was stored in.
+ *
+ * Texts are decoded, cut to WALK_TEXT_MAX bytes between characters, and live until the callback
+ * returns.
+ */
+#ifndef HTTP_WALK_H
+#define HTTP_WALK_H
+
+#include "base/str.h"
+#include "steno.h"
+
+#define WALK_TEXT_MAX 4096
+
+struct walk_message {
+        uint64_t seq;
+        int64_t at; /* ms since 1970 */
+        const char *id;
+        const char *role; /* never "tool": results come as such */
+        struct str text;
+        struct str model; /* that said it; empty: not known */
+        bool failed;      /* a reply that is an error */
+        struct str error;
+};
+
+struct walk_call {
+        uint64_t seq; /* of the message that makes it */
+        int64_t at;
+        struct str id;
+        struct str name;
+        struct str arguments;
+};
+
+enum walk_state { WALK_DONE, WALK_FAILED, WALK_DENIED, WALK_STOPPED };
+
+struct walk_result {
+        uint64_t seq; /* of the message that has it */
+        int64_t at;
+        struct str call;
+        enum walk_state state;
+        int64_t duration; /* ms; negative: not known */
+        bool has_exit;
+        int64_t exit;
+        struct str ref; /* of the whole output */
+        uint64_t bytes; /* of it */
+        struct str text;
+};
+
+/* A non-zero answer of a callback ends the walk and is returned. Each may be NULL. */
+struct walk {
+        void *ctx;
+        int (*message)(void *ctx, const struct walk_message *m);
+        int (*call)(void *ctx, const struct walk_call *c);
+        int (*result)(void *ctx, const struct walk_result *r);
+};
+
+/* Tells one record. What is no message, or cannot be read, tells nothing. */
+int walk_record(const struct walk *to, const struct steno_record *r, struct steno_error *err);
+
+const char *walk_state_name(enum walk_state state);
+
+#endif

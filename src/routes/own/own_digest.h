@@ -1,0 +1,39 @@
+/*
+ * own_digest.h - digests (http/digests.h) as JSON, for the routes that answer with them.
+ */
+#ifndef ROUTES_OWN_OWN_DIGEST_H
+#define ROUTES_OWN_OWN_DIGEST_H
+
+#include "base/json.h"
+#include "http/digests.h"
+#include "http/request.h"
+
+/* "name":[in,out,cached] */
+void own_digest_put_tokens(struct jsonw *w, const char *name, const struct digest_tokens *t);
+/* "totals":{...} */
+void own_digest_put_totals(struct jsonw *w, const struct digest *d);
+/* {"n","seq","call","name","text","at","exit"?}; `n` counts from 1. */
+void own_digest_put_failure(struct jsonw *w, const struct digest_failure *f, size_t n);
+/* "prices":{...}, the configuration's, where it has some. */
+void own_digest_put_prices(struct jsonw *w, struct request *r);
+
+/* Which conversations a list is about. Members are NULL, 0 or empty where nothing is asked. */
+struct own_filter {
+        const char *is; /* error, running, waiting */
+        const char *tool;
+        const char *model;
+        int64_t after, before; /* ms */
+};
+
+/* Reads it from the query; false: a 400 was answered. */
+bool own_filter_read(struct request *r, struct own_filter *f);
+bool own_filter_is_set(const struct own_filter *f);
+
+/*
+ * Writes a conversation of a list, `item` of `j`, with its figures, if the filter lets it pass:
+ * *passed. Digests are made for about `ms`.
+ */
+int own_row_put(struct request *r, const struct json *j, json_ref item, const struct own_filter *f,
+    int ms, struct jsonw *w, bool *passed, struct steno_error *err);
+
+#endif
