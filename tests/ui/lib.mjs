@@ -221,12 +221,26 @@ export async function openBrowser() {
   return browser;
 }
 
-// A window of its own: what it asked of others, what it complained about, which dialogs it opened.
+// A window: what it asked of others, what it complained about, which dialogs it opened. Browsers'
+// contexts are expensive, so one that is like the one wanted is used again, with a new page and
+// nothing in its storage.
 const shown = [];
-export async function openWindow(server, { path = "/", width = 1280, height = 800, dark = false, ...more } = {}) {
+const idle = new Map();
+export async function openWindow(server, { path = "/", width = 1280, height = 800, dark = false, fresh = false, ...more } = {}) {
   const b = await openBrowser();
-  const context = await b.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", locale: "en-GB", ...more });
+  const how = { viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", locale: "en-GB", ...more };
+  const key = JSON.stringify(how);
+  const context = (!fresh && idle.get(key)?.pop()) || await b.newContext(how);
   const w = await adopt(context, server);
+  w.close = async () => {
+    for (const p of context.pages().slice(1)) await p.close();
+    const page = context.pages()[0];
+    if (fresh || !page) { await context.close(); return; }
+    await context.setOffline(false);
+    await page.evaluate(() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page */ } }).catch(() => {});
+    await page.close();
+    idle.set(key, [...(idle.get(key) ?? []), context]);
+  };
   await w.page.goto(server.address(path));
   return w;
 }

@@ -1,19 +1,22 @@
-// A whole output: a window into its lines, search on the server, following what grows.
+// A whole output: a window into its lines, search on the server in both directions, following what
+// grows.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { get } from "./api";
+import { comebacks, get, Unreachable } from "./api";
 import { bytes, count, plural } from "./format";
 import type { Ref } from "./history";
-import { Lines, type Found } from "./lines";
-import { go, hrefOf, route, sharedLink, type Route } from "./route";
+import { Lines, type Found, type Line, type Match } from "./lines";
+import { nameOf } from "./list";
+import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
 import { Scroll } from "./scroll";
-import { ansi, cut, show } from "./text";
+import { ansi, cut, redrawn, show } from "./text";
 import { toast } from "./toast";
+import { ERRORS } from "./Tool";
 
 const ROW = 20;
 const OVER = 12;
-const LINE_SHOWN = 2000;
-const ERRORS = "\\b(error|exception|traceback|panic|fatal|fail(ed|ure)?)\\b";
+const LONG = 4096; // letters; a longer line is a window
+const WINDOW = 2048;
 const COPY_MOST = 4_000_000;
 
 export function Output({ id, refId }: { id: string; refId: string }) {
@@ -30,17 +33,22 @@ export function Output({ id, refId }: { id: string; refId: string }) {
   return lines ? <Viewer key={`${id}/${refId}`} lines={lines} id={id} refId={refId} name={hint.value} /> : null;
 }
 
+interface Here { match: Match; index: number; total: number }
+
 function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: string; name: string }) {
   const box = useRef<HTMLDivElement>(null);
   const scroll = useRef(new Scroll(ROW)).current;
   const [, repaint] = useState(0);
   const live = useSignal(false);
-  const found = useSignal<Found | null>(null);
-  const at = useSignal(-1);
+  const found = useSignal<Found | null>(null); // the matches around
+  const current = useSignal<Here | null>(null);
+  const none = useSignal(false);
   const busy = useSignal(false);
   const wrong = useSignal("");
   const context = useSignal(0);
   const cased = useSignal(false);
+  const taking = useSignal("");
+  const errorCount = useSignal<number | null>(null);
   const pattern = useSignal(route.peek().query ?? ""); // what was searched
   const typed = useSignal(pattern.peek());
   const searching = useRef<AbortController | null>(null);
@@ -52,51 +60,71 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const total = lines.total.value;
   scroll.resize(total);
 
-  const showLine = (n: number, centre = true) => {
+  // A place that is gone to stands a third from the top.
+  const showLine = (n: number, third = true) => {
     const el = box.current!;
     live.value = false;
-    scroll.to(el, (n - 1) * ROW - (centre ? Math.max(0, (el.clientHeight - ROW) / 2) : 0));
+    scroll.to(el, (n - 1) * ROW - (third ? Math.max(0, (el.clientHeight - ROW) / 3) : 0));
     repaint((x) => x + 1);
   };
   const mark = (n: number) => {
     const line = Math.max(1, Math.min(Math.trunc(n) || 1, lines.total.peek() || 1));
-    go(here({ line, ...(found.peek() ? { query: pattern.peek() } : {}) }), true);
+    go(here({ line, ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
     showLine(line);
   };
   const toEnd = () => { scroll.to(box.current!, lines.total.peek() * ROW); repaint((x) => x + 1); };
+  const standing = () => route.peek().line ?? Math.floor(scroll.top(box.current!)) + 1;
 
-  // ---- search ----
-  const step = (by: number) => {
-    const all = found.peek()?.matches ?? [];
-    if (!all.length) return;
-    at.value = (at.peek() + by + all.length) % all.length;
-    mark(all[at.peek()]!.line);
+  // ---- search: from where one stands, both ways; the server counts all of them ----
+  const arrive = (f: Found, i: number) => {
+    found.value = f;
+    const match = f.matches[i]!;
+    current.value = { match, index: (f.matches_before ?? 0) + i, total: f.total_matches };
+    none.value = false;
+    mark(match.line);
   };
-  const search = async (text: string, first?: "next" | "previous") => {
+  const seek = async (text: string, from: number, back: boolean) => {
     searching.current?.abort();
     const stop = searching.current = new AbortController();
-    pattern.value = typed.value = text;
     wrong.value = "";
-    found.value = null;
-    at.value = -1;
-    if (!text) { go(here(place.line ? { line: place.line } : {}), true); return; }
     busy.value = true;
+    const how = { context: context.peek(), cased: cased.peek() };
     try {
-      const f = await lines.grep(text, context.peek(), cased.peek(), stop.signal);
-      found.value = f;
-      if (!f.matches.length) return;
-      const now = route.peek().line ?? Math.floor(scroll.top(box.current!)) + 1;
-      let i = f.matches.findIndex((m) => m.line >= now);
-      if (first === "previous") i = i < 0 ? f.matches.length - 1 : i - 1 < 0 ? f.matches.length - 1 : i - 1;
-      at.value = i < 0 ? 0 : i;
-      mark(f.matches[at.peek()]!.line);
+      let f = await lines.grep(text, { ...how, from, back }, stop.signal);
+      // Round the end.
+      if (!f.matches.length && f.total_matches) f = await lines.grep(text, { ...how, from: back ? lines.total.peek() : 1, back }, stop.signal);
+      if (text === ERRORS) errorCount.value = f.total_matches;
+      if (!f.matches.length) { found.value = null; current.value = null; none.value = true; return; }
+      arrive(f, back ? f.matches.length - 1 : 0);
     } catch (e) {
-      if (!stop.signal.aborted) wrong.value = (e as Error).message;
+      if (stop.signal.aborted) return;
+      if (e instanceof Unreachable) again.current = () => void seek(text, from, back);
+      else wrong.value = (e as Error).message;
     } finally { if (searching.current === stop) busy.value = false; }
   };
+  // A search that the server's absence broke off is made again.
+  const again = useRef<(() => void) | null>(null);
+  useEffect(() => { const f = again.current; again.current = null; f?.(); }, [comebacks.value]);
+
+  const search = (text: string) => {
+    pattern.value = typed.value = text;
+    found.value = null;
+    current.value = null;
+    none.value = false;
+    if (!text) { wrong.value = ""; searching.current?.abort(); busy.value = false; go(here(place.line ? { line: place.line } : {}), true); return; }
+    void seek(text, standing(), false);
+  };
+  const step = (by: 1 | -1) => {
+    const now = current.peek(), f = found.peek();
+    if (!pattern.peek()) return;
+    if (!now || !f) { void seek(pattern.peek(), standing(), by < 0); return; }
+    const i = f.matches.indexOf(now.match) + by;
+    const stands = route.peek().line;
+    if (stands === now.match.line && f.matches[i]) { arrive(f, i); return; }
+    void seek(pattern.peek(), (stands ?? now.match.line) + by, by < 0);
+  };
   const errors = (by: 1 | -1) => {
-    if (found.peek() && pattern.peek() === ERRORS) step(by);
-    else void search(ERRORS, by < 0 ? "previous" : "next");
+    if (pattern.peek() !== ERRORS) { pattern.value = ERRORS; typed.value = ""; found.value = null; current.value = null; void seek(ERRORS, standing() + (by < 0 ? -1 : 0), by < 0); } else step(by);
   };
 
   // ---- the first look, and what comes after ----
@@ -106,7 +134,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     if (!started.current) {
       started.current = true;
       if (place.line) showLine(Math.min(place.line, total || 1));
-      if (place.query && !found.peek()) void search(place.query);
+      if (place.query && !found.peek()) void seek(place.query, place.line ?? 1, false);
       else if (!place.line && lines.growing.peek()) live.value = true;
       el.focus({ preventScroll: true });
     }
@@ -123,6 +151,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       else if (what === "end") { live.value = lines.growing.peek(); toEnd(); }
       else if (what === "next" || what === "previous") step(what === "next" ? 1 : -1);
       else if (what === "error" || what === "error-back") errors(what === "error" ? 1 : -1);
+      else if (what === "follow") { live.value = lines.growing.peek(); toEnd(); }
       else if (what === "down" || what === "up") { live.value = false; scroll.to(el, scroll.top(el) * ROW + (what === "down" ? ROW : -ROW)); repaint((x) => x + 1); }
     };
     el.addEventListener("steno-act", act);
@@ -146,7 +175,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const copy = async () => {
     try {
       const all = lines.bytes.peek() <= COPY_MOST;
-      const text = all ? await (await lines.raw()).text()
+      const text = all ? await (await lines.raw(undefined)).text()
         : Array.from({ length: to - from + 1 }, (_, i) => lines.line(from + i)?.text ?? "").join("\n");
       await navigator.clipboard.writeText(text);
       toast(all ? "The whole output is copied." : `It is large: lines ${count(from)} to ${count(to)} are copied.`);
@@ -154,70 +183,110 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   };
   const download = async () => {
     try {
-      const url = URL.createObjectURL(await lines.raw());
+      const size = lines.bytes.peek();
+      const blob = await lines.raw(undefined, (n) => { taking.value = `${bytes(n)} of ${bytes(size)}`; });
+      const url = URL.createObjectURL(blob);
       const a = document.createElement("a");
       a.href = url;
       a.download = `${refId.replace(/[^\w-]/g, "_")}.txt`;
       a.click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
-    } catch (e) { toast(`Not downloaded: ${(e as Error).message}`); }
+    } catch (e) { toast(`Not downloaded: ${(e as Error).message}`); } finally { taking.value = ""; }
   };
   const link = () => void navigator.clipboard?.writeText(sharedLink(here(place.line ? { line: place.line } : {}))).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available."));
 
-  const hits = new Set(found.value?.matches.map((m) => m.line));
+  const at = current.value;
+  const hits = new Map(found.value?.matches.map((m) => [m.line, m]));
   const literal = found.value && /^[^\\^$.|?*+()[\]{}]+$/.test(pattern.value) ? pattern.value : "";
   const digits = String(total).length;
+  const range = total ? `Lines ${count(Math.floor(top) + 1)} to ${count(Math.min(total, Math.floor(top) + shown))} of ${count(total)}` : "Lines";
   return <section class="output" aria-label="Full output">
     <header class="bar">
-      <a class="button small" href={hrefOf({ view: "conversation", id })} data-act="back">← Back</a>
-      <h2 title={cut(name, 200)}><bdi>{show(cut(name, 200))}</bdi></h2>
-      <span class="figures">{plural(total, "line")} · {bytes(lines.bytes.value)}{lines.growing.value && <span class="flag live">growing</span>}</span>
+      <a class="button small" href={hrefOf({ view: "conversation", id })} data-act="back" onClick={(e) => { if (cameFrom(id)) { e.preventDefault(); history.back(); } }}>← Back</a>
+      <h2 title={cut(name, 200)}><span class="quiet wide-only">{show(cut(nameOf(id), 60))} / </span><bdi>{show(cut(name, 200))}</bdi></h2>
+      <span class="figures" title={plural(lines.bytes.value, "byte")}>{plural(total, "line")} · {bytes(lines.bytes.value)}{lines.growing.value && <span class="flag live">growing</span>}</span>
     </header>
     <div class="bar tools" role="toolbar" aria-label="Output">
-      <form class="find" role="search" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (found.peek() && v === pattern.peek()) step(1); else void search(v); }}>
+      <form class="find" role="search" aria-label="This output" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (current.peek() && v === pattern.peek()) step(1); else search(v); }}>
         <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder="Search (regex)…" value={typed.value} autocomplete="off" spellcheck={false}
           onInput={(e) => { typed.value = e.currentTarget.value; }}
           onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); box.current!.focus(); } }} />
-        <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (pattern.peek()) void search(pattern.peek()); }} />Aa</label>
-        <button type="button" aria-label="Previous match" disabled={!found.value?.matches.length} onClick={() => step(-1)}>↑</button>
-        <button type="button" aria-label="Next match" disabled={!found.value?.matches.length} onClick={() => step(1)}>↓</button>
-        <span class="hits" role="status">{busy.value ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}</span>
-          : found.value ? found.value.total_matches ? `${count(at.value + 1)} of ${count(found.value.total_matches)}${found.value.truncated ? ` (first ${count(found.value.matches.length)} listed)` : ""}` : "no match" : ""}</span>
+        <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (pattern.peek()) search(pattern.peek()); }} />Aa</label>
+        <button type="button" aria-label="Previous match" disabled={!pattern.value || none.value} onClick={() => step(-1)}>↑</button>
+        <button type="button" aria-label="Next match" disabled={!pattern.value || none.value} onClick={() => step(1)}>↓</button>
+        <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}</span>
+          : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
-      <button type="button" data-act="errors" onClick={() => errors(1)}>Errors</button>
+      <button type="button" data-act="errors" class={errorCount.value ? "bad" : ""} onClick={() => errors(1)}>Errors{errorCount.value !== null ? ` ${count(errorCount.value)}` : ""}</button>
       <form class="line" onSubmit={(e) => { e.preventDefault(); const v = Number(String(new FormData(e.currentTarget).get("line")).replace(/\D/g, "")); if (v) mark(v); }}>
         <input id="line" name="line" inputMode="numeric" aria-label="Go to line" placeholder="Line…" size={9} autocomplete="off" />
       </form>
       <button type="button" data-act="start" onClick={() => { go(here({}), true); showLine(1, false); }}>Start</button>
       <button type="button" data-act="end" onClick={() => { live.value = lines.growing.peek(); toEnd(); }}>End</button>
       <button type="button" data-act="copy" onClick={() => void copy()}>Copy</button>
-      <button type="button" data-act="download" onClick={() => void download()}>Download</button>
+      <button type="button" data-act="download" disabled={!!taking.value} onClick={() => void download()}>{taking.value || "Download"}</button>
       <button type="button" data-act="link" onClick={link}>Link</button>
     </div>
     {lines.problem.value && <p class="problem" role="alert">{lines.problem}</p>}
     <div class="output-body">
-      <div class="lines" id="lines" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Lines">
+      <div class="lines" id="lines" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label={range}>
         <div class="lines-space" style={{ height: `${scroll.height}px` }}>
           {Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => {
             const n = from + i;
             const l = lines.line(n);
-            return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hits.has(n) ? " hit" : ""}`} data-line={n} style={{ top: `${(n - 1) * ROW - scroll.offset}px` }}>
+            const hit = hits.get(n);
+            const long = l && (l.cut || l.text.length > LONG);
+            return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={{ top: `${(n - 1) * ROW - scroll.offset}px` }}>
               <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits + 1}ch` }}
                 onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{n}</a>
-              <span class="content">{l ? <>{literal && hits.has(n) ? marked(l.text, literal, cased.value) : ansi(cut(l.text, LINE_SHOWN))}{(l.cut || l.text.length > LINE_SHOWN) && <span class="odd">… a long line</span>}</> : <span class="quiet">…</span>}</span>
+              <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} literal={literal} cased={cased.value} />
+                : hit && literal ? marked(l.text, literal, cased.value) : redrawn(l.text)}</span>
             </div>;
           })}
         </div>
       </div>
-      {found.value && found.value.matches.length > 0 && <Matches found={found.value} at={at.value} context={context.value} literal={literal} cased={cased.value}
-        setContext={(n) => { context.value = n; void search(pattern.peek()); }} choose={(i) => { at.value = i; mark(found.peek()!.matches[i]!.line); }} />}
+      {at && found.value && <Rail lines={found.value.matches} at={at.match.line} total={total} />}
+      {at && found.value && <Matches found={found.value} now={at} context={context.value} literal={literal} cased={cased.value} errors={pattern.value === ERRORS}
+        setContext={(n) => { context.value = n; void seek(pattern.peek(), at.match.line, false); }} choose={(i) => arrive(found.peek()!, i)} />}
     </div>
     {lines.growing.value && !live.value && <button type="button" class="jump" data-act="live" onClick={() => { live.value = true; toEnd(); }}>Jump to live ↓</button>}
   </section>;
 }
 
+// Did the reader come here from the conversation? Then Back is the place where it was left.
+const cameFrom = (id: string) => history.length > 1 && cameFromConversation(id);
+
+// A line that is longer than anybody reads: a window around the match, or around where one moved it.
+function LongLine({ lines, n, line, match, literal, cased }: { lines: Lines; n: number; line: Line; match: Match | undefined; literal: string; cased: boolean }) {
+  const [view, setView] = useState<{ text: string; before: number; after: number; at: number } | null>(null);
+  const [moved, setMoved] = useState<number | null>(null);
+  useEffect(() => { setMoved(null); }, [match?.byte_offset]);
+  useEffect(() => {
+    let gone = false;
+    void (async () => {
+      const begin = await lines.offsetOf(n);
+      const next = n < lines.total.peek() ? await lines.offsetOf(n + 1) - 1 : lines.bytes.peek();
+      const want = moved ?? (match ? Math.max(begin, match.byte_offset - WINDOW / 4) : begin);
+      const p = await lines.piece(Math.max(begin, Math.min(want, Math.max(begin, next - 64))), Math.min(WINDOW, next - begin));
+      if (!gone) setView({ text: p.text.replace(/\n[^]*$/, ""), before: p.offset - begin, after: Math.max(0, next - p.end), at: p.offset });
+    })().catch(() => {});
+    return () => { gone = true; };
+  }, [n, match?.byte_offset, moved, lines.total.value]);
+  const shown = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
+  return <>
+    {shown.before > 0 && <button type="button" tabIndex={-1} class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
+    {literal && match ? marked(shown.text, literal, cased) : show(shown.text)}
+    {shown.after > 0 && <button type="button" tabIndex={-1} class="letters" data-act="letters-after" onClick={() => setMoved(shown.at + WINDOW)}>{plural(shown.after, "byte")} after</button>}
+  </>;
+}
+
+function Rail({ lines, at, total }: { lines: Match[]; at: number; total: number }) {
+  const seen = new Map<number, boolean>();
+  for (const m of lines) { const y = Math.round((m.line / Math.max(1, total)) * 400); seen.set(y, (seen.get(y) ?? false) || m.line === at); }
+  return <div class="rail" aria-hidden="true">{[...seen].map(([y, now]) => <i key={y} class={now ? "now" : ""} style={{ top: `${(y / 400) * 100}%` }} />)}</div>;
+}
+
 function marked(text: string, literal: string, cased: boolean) {
-  text = cut(text, LINE_SHOWN);
   const hay = cased ? text : text.toLowerCase(), needle = cased ? literal : literal.toLowerCase();
   if (hay.length !== text.length) return show(text);
   const out = [];
@@ -230,18 +299,22 @@ function marked(text: string, literal: string, cased: boolean) {
   return out;
 }
 
-function Matches({ found, at, context, literal, cased, setContext, choose }: {
-  found: Found; at: number; context: number; literal: string; cased: boolean; setContext: (n: number) => void; choose: (i: number) => void;
+function Matches({ found, now, context, literal, cased, errors, setContext, choose }: {
+  found: Found; now: Here; context: number; literal: string; cased: boolean; errors: boolean; setContext: (n: number) => void; choose: (i: number) => void;
 }) {
-  const SHOWN = 60;
-  const from = Math.max(0, Math.min(at - SHOWN / 2, found.matches.length - SHOWN));
+  const first = found.matches_before ?? 0;
   return <aside class="matches" aria-label="Matches">
-    <div class="matches-head"><span>{plural(found.total_matches, "match").replace("matchs", "matches")}</span>
+    <div class="matches-head"><span>{errors ? plural(found.total_matches, "line that says error", "lines that say error") : plural(found.total_matches, "match", "matches")}{found.total_matches > found.matches.length ? `, ${count(first + 1)} to ${count(first + found.matches.length)}` : ""}</span>
       <label>Context <select value={context} onChange={(e) => setContext(Number(e.currentTarget.value))}>{[0, 1, 3, 5].map((n) => <option key={n} value={n}>{n}</option>)}</select></label></div>
-    <ol tabIndex={0} aria-label="List of matches">{found.matches.slice(from, from + SHOWN).map((m, i) => <li key={from + i} class={from + i === at ? "current" : ""}>
-      <button type="button" onClick={() => choose(from + i)}><span class="no">{count(m.line)}</span>
+    <ol tabIndex={0} aria-label="List of matches">{found.matches.map((m, i) => <li key={i} class={m === now.match ? "current" : ""}>
+      <button type="button" tabIndex={-1} onClick={() => choose(i)}><span class="no">{count(m.line)}</span>
         <span class="snippet">{(m.before ?? []).map((b, k) => <span key={`b${k}`} class="near">{show(cut(b, 300))}{"\n"}</span>)}
-          <span>{literal ? marked(cut(m.content, 300), literal, cased) : show(cut(m.content, 300))}</span>
+          <span>{literal ? marked(around(m.content, literal, cased), literal, cased) : ansi(cut(m.content, 300))}</span>
           {(m.after ?? []).map((b, k) => <span key={`a${k}`} class="near">{"\n"}{show(cut(b, 300))}</span>)}</span></button></li>)}</ol>
   </aside>;
+}
+
+function around(text: string, literal: string, cased: boolean) {
+  const i = cased ? text.indexOf(literal) : text.toLowerCase().indexOf(literal.toLowerCase());
+  return i > 120 ? `…${cut(text.slice(i - 60), 240)}` : cut(text, 300);
 }

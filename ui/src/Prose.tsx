@@ -1,44 +1,153 @@
-// What a model writes: paragraphs, code, headings, lists. A small part of Markdown, made of text
-// nodes; links stay text.
+// What a person or a model writes, as Markdown: tokens of marked's lexer become nodes, never markup.
+//
+// The lexer runs in a worker that is killed when a text takes longer than a moment, because there
+// are texts on which every Markdown reader takes minutes. Until its answer is there, and for a text
+// that is too long, it is plain text.
+import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { Long, show } from "./text";
+import lexerUrl from "./lexer?worker&url";
+import { colours } from "./code";
+import { scriptUrl } from "./trusted";
+import { cut, Long, show } from "./text";
+import { toast } from "./toast";
 
-function inline(text: string): ComponentChildren[] {
-  const out: ComponentChildren[] = [];
-  let at = 0;
-  for (const m of text.matchAll(/`([^`\n]{1,400})`|\*\*([^*\n]{1,400})\*\*/g)) {
-    if (m.index > at) out.push(show(text.slice(at, m.index)));
-    out.push(m[1] !== undefined ? <code>{show(m[1])}</code> : <strong>{show(m[2]!)}</strong>);
-    at = m.index + m[0].length;
+const TIME_MS = 250;
+const TEXT_MOST = 64_000;
+const PARAGRAPH_MOST = 4000;
+const DEEPEST = 24;
+const KEPT = 400;
+
+interface Token {
+  type: string; raw: string; text?: string; tokens?: Token[]; depth?: number; lang?: string; href?: string;
+  ordered?: boolean; start?: number | ""; items?: Token[]; task?: boolean; checked?: boolean;
+  header?: Cell[]; rows?: Cell[][]; align?: (string | null)[];
+}
+interface Cell { text: string; tokens: Token[] }
+
+// ---- the worker ----
+let worker: Worker | null = null;
+let last = 0;
+const queue: { id: number; text: string; done: (t: Token[] | null) => void }[] = [];
+const known = new Map<string, Token[] | null>();
+let timer = 0;
+
+function next() {
+  const job = queue[0];
+  if (!job) return;
+  worker ??= begin();
+  worker.postMessage({ id: job.id, text: job.text });
+  timer = window.setTimeout(() => { worker?.terminate(); worker = null; finish(null); }, TIME_MS * (warm ? 1 : 20));
+}
+let warm = false;
+function finish(tokens: Token[] | null) {
+  clearTimeout(timer);
+  const job = queue.shift();
+  if (job) {
+    known.set(job.text, tokens);
+    if (known.size > KEPT) known.delete(known.keys().next().value!);
+    job.done(tokens);
   }
-  if (at < text.length) out.push(show(text.slice(at)));
-  return out;
+  next();
+}
+function begin() {
+  const w = new Worker(scriptUrl(lexerUrl) as string, { type: "module" });
+  warm = false;
+  w.onmessage = (m: MessageEvent<{ id: number; tokens: Token[] | null }>) => { warm = true; if (queue[0]?.id === m.data.id) finish(m.data.tokens); };
+  w.onerror = () => { w.terminate(); if (worker === w) worker = null; finish(null); };
+  return w;
+}
+function lex(text: string, done: (t: Token[] | null) => void): () => void {
+  const job = { id: ++last, text, done };
+  queue.push(job);
+  if (queue.length === 1) next();
+  return () => { job.done = () => {}; };
 }
 
-function lines(text: string): ComponentChildren[] {
-  return text.split("\n").map((l, i, all) => {
-    const end = i < all.length - 1 ? "\n" : "";
-    const head = /^(#{1,6}) (.*)$/.exec(l);
-    if (head) return <><strong class="heading">{inline(head[2]!)}</strong>{end}</>;
-    const item = /^(\s*)[-*] (.*)$/.exec(l);
-    if (item) return <>{item[1]}{"• "}{inline(item[2]!)}{end}</>;
-    return <>{inline(l)}{end}</>;
-  });
+// Is there anything that Markdown would change? Runs that no reader survives are left as they are.
+const MARKS = /[`*_#>|~[\]]|^\s*([-+]|\d+[.)]) |https?:\/\/|\n\s*\n/m;
+const worth = (text: string) => text.length <= TEXT_MOST && MARKS.test(text) && !/([*_`[\]>~#|-])\1{60}|(> ?){30}|\S{4000}/.test(text) && text.split(/\n\s*\n/).every((p) => p.length <= PARAGRAPH_MOST * 4);
+
+// ---- nodes ----
+const SAFE = /^(https?:|mailto:)/i;
+
+function inline(tokens: Token[] | undefined, depth: number): ComponentChildren {
+  if (!tokens) return null;
+  return tokens.map((t, i) => inlineOne(t, i, depth));
 }
 
-function render(text: string): ComponentChildren {
-  const parts = text.split(/^```([^\n`]*)$\n?/m);
-  return parts.map((p, i) => {
-    // text, info, code, info, text, ...: fences come in pairs, the last may be open
-    const phase = i % 4;
-    if (phase === 0) return p.trim() ? <div key={i} class="para">{lines(p.replace(/\n+$/, ""))}</div> : null;
-    if (phase === 2) return <pre key={i} class="text code" tabIndex={0} aria-label="Code">{show(p.replace(/\n$/, ""))}</pre>;
-    return null;
-  });
+function inlineOne(t: Token, key: number, depth: number): ComponentChildren {
+  if (depth > DEEPEST) return show(t.raw);
+  switch (t.type) {
+    case "strong": return <strong key={key}>{inline(t.tokens, depth + 1)}</strong>;
+    case "em": return <em key={key}>{inline(t.tokens, depth + 1)}</em>;
+    case "del": return <del key={key}>{inline(t.tokens, depth + 1)}</del>;
+    case "codespan": return <code key={key}>{show(t.text ?? "")}</code>;
+    case "br": return <br key={key} />;
+    case "escape": return show(t.text ?? t.raw);
+    case "link": {
+      const href = t.href ?? "";
+      if (!SAFE.test(href) || href.length > 2000) return show(t.raw);
+      // Where it leads stands beside it, unless the words say it.
+      const words = t.text ?? "";
+      return <span key={key}><a href={href} rel="noopener noreferrer" target="_blank">{inline(t.tokens, depth + 1)}</a>{words !== href && !href.endsWith(words) && <span class="where"> ({show(cut(href.replace(/^https?:\/\//, ""), 60))})</span>}</span>;
+    }
+    case "text": return t.tokens ? <span key={key}>{inline(t.tokens, depth + 1)}</span> : show(t.raw);
+    default: return show(t.raw); // images of others, HTML and whatever comes: as it stands
+  }
 }
+
+function Code({ text, lang }: { text: string; lang: string }) {
+  const copy = () => void navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The clipboard is not available."));
+  return <div class="code-block">
+    <div class="code-head"><span>{show(cut(lang, 40))}</span><button type="button" class="copy-code" aria-label="Copy the code" onClick={copy}>Copy</button></div>
+    <pre class="text code" tabIndex={0} aria-label="Code"><Long text={text} as={(s) => colours(s, lang)} /></pre>
+  </div>;
+}
+
+function Table({ t, depth }: { t: Token; depth: number }) {
+  const cell = (c: Cell, i: number, head: boolean) => {
+    const style = { textAlign: (["left", "center", "right"].includes(t.align?.[i] ?? "") ? t.align![i] : "left") as "left" };
+    return head ? <th key={i} scope="col" style={style}>{inline(c.tokens, depth + 1)}</th> : <td key={i} style={style}>{inline(c.tokens, depth + 1)}</td>;
+  };
+  return <div class="table-wrap" tabIndex={0} role="region" aria-label="Table"><table>
+    <thead><tr>{(t.header ?? []).slice(0, 50).map((c, i) => cell(c, i, true))}</tr></thead>
+    <tbody>{(t.rows ?? []).slice(0, 500).map((r, k) => <tr key={k}>{r.slice(0, 50).map((c, i) => cell(c, i, false))}</tr>)}</tbody>
+  </table></div>;
+}
+
+function block(t: Token, key: number, depth: number): ComponentChildren {
+  if (depth > DEEPEST) return <p key={key} dir="auto" class="para">{show(t.raw)}</p>;
+  switch (t.type) {
+    case "space": case "def": return t.type === "def" ? <p key={key} dir="auto" class="para">{show(t.raw.trimEnd())}</p> : null;
+    case "heading": return <p key={key} dir="auto" class={`heading h-${t.depth}`} role="heading" aria-level={Math.min(6, 3 + (t.depth ?? 1))}>{inline(t.tokens, depth)}</p>;
+    case "code": return <Code key={key} text={t.text ?? ""} lang={t.lang ?? ""} />;
+    case "blockquote": return <blockquote key={key}>{blocks(t.tokens, depth + 1)}</blockquote>;
+    case "hr": return <hr key={key} />;
+    case "list": {
+      const items = (t.items ?? []).map((i, k) => <li key={k} dir="auto">{i.task && <span class={`box${i.checked ? " checked" : ""}`} role="img" aria-label={i.checked ? "done" : "open"} />}{blocks(i.tokens, depth + 1)}</li>);
+      return t.ordered ? <ol key={key} start={typeof t.start === "number" ? t.start : 1}>{items}</ol> : <ul key={key}>{items}</ul>;
+    }
+    case "table": return <Table key={key} t={t} depth={depth} />;
+    case "text": return <span key={key} dir="auto">{t.tokens ? inline(t.tokens, depth) : show(t.raw)}</span>;
+    case "paragraph": return <p key={key} dir="auto" class="para">{inline(t.tokens, depth)}</p>;
+    default: return <p key={key} dir="auto" class="para">{show(t.raw)}</p>;
+  }
+}
+const blocks = (tokens: Token[] | undefined, depth: number): ComponentChildren => (tokens ?? []).map((t, i) => block(t, i, depth));
 
 // Kerning makes the browser shape a word again for each line it is broken into: with a word of
 // 30,000 letters that takes seconds.
 export const kerning = (text: string) => (/\S{500}/.test(text) ? " unkerned" : "");
 
-export const Prose = ({ text }: { text: string }) => <div class={`prose${kerning(text)}`} dir="auto"><Long text={text} most={30_000} as={render} /></div>;
+export function Prose({ text, live = false }: { text: string; live?: boolean }) {
+  const rich = !live && worth(text);
+  const [made, setMade] = useState<{ text: string; tokens: Token[] | null } | null>(() => (rich && known.has(text) ? { text, tokens: known.get(text)! } : null));
+  useEffect(() => {
+    if (!rich || made?.text === text) return;
+    if (known.has(text)) { setMade({ text, tokens: known.get(text)! }); return; }
+    return lex(text, (tokens) => setMade({ text, tokens }));
+  }, [text, rich]);
+  const tokens = rich && made?.text === text ? made.tokens : null;
+  if (tokens) return <div class={`prose rich${kerning(text)}`}>{blocks(tokens, 0)}</div>;
+  return <div class={`prose${kerning(text)}`} dir="auto"><Long text={text} most={30_000} as={(s) => <div class="para">{show(s)}</div>} /></div>;
+}

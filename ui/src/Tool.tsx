@@ -1,59 +1,52 @@
-// A tool call: one line that says how it went, and everything behind it.
-import { useEffect, useRef, useState } from "preact/hooks";
+// A tool call: one line that says how it went, and everything behind it. One that failed opens at
+// what is wrong.
+import { useEffect, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { get } from "./api";
+import { Card } from "./Approval";
+import { approvals } from "./approvals";
 import type { Conversation } from "./conversation";
-import { bytes, count, duration, plural, utf8Size } from "./format";
+import { bytes, count, duration, now, plural, utf8Size } from "./format";
 import type { Call, Ref } from "./history";
-import { go, hrefOf } from "./route";
-import { answerCall } from "./run";
-import { cut, Long, plain, show } from "./text";
-import { changeOf, Diff, Value } from "./Value";
+import { StateIcon, WORDS } from "./icons";
+import { readJson } from "./json";
+import type { Found } from "./lines";
+import { go, hrefOf, sharedLink } from "./route";
+import { ansi, cut, Long, plain, show } from "./text";
+import { changeOf, Diff, Tree, Value } from "./Value";
 import { opened } from "./opened";
+import { toast } from "./toast";
 
-const WORDS: Record<Call["status"], string> = {
-  running: "Running", asking: "Wants permission", done: "Done", error: "Error",
-  interrupted: "Interrupted", denied: "Denied", pending: "Not answered",
-};
 const REPAIRS: Record<string, string> = {
-  not_dispatched: "never started", indeterminate: "started, then the process died: its effects are unknown",
+  not_dispatched: "it was never started", indeterminate: "it was started, then the process died: its effects are unknown",
   cut: "its arguments were cut off, so it was not run", interrupted: "it was stopped",
-  unrecorded: "no result was stored", renamed: "it shares its id with another call", running: "still running",
+  unrecorded: "no result was stored", renamed: "it shares its id with another call",
 };
 
 const STUB = "[INCOMPLETE:";
+export const ERRORS = "\\b(error|exception|traceback|panic|fatal|fail(ed|ure|ing)?)\\b|AssertionError|\\w+Error:|\\b(E|FAIL)[: ]";
 const parse = (s: string): unknown => { try { return JSON.parse(s); } catch { return undefined; } };
 
-// The command a person would recognise.
-export function commandOf(c: Call): string {
-  const a = parse(c.arguments) as Record<string, unknown> | undefined;
-  if (a && Array.isArray(a.argv)) return a.argv.map((x) => quoted(String(x))).join(" ");
-  for (const k of ["shell", "command", "cmd"]) if (a && typeof a[k] === "string") return a[k];
-  return c.arguments;
-}
+// Tools that run commands. Other tools may call an argument "command" and mean anything.
+const SHELLS = /(^|[._/-])(execute_command|bash|shell|sh|exec|run_command|run_shell_command|run_terminal_cmd|local_shell|terminal)$/i;
 const quoted = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`);
-
-const isCommand = (a: unknown) => {
-  const o = a as Record<string, unknown> | null | undefined;
-  return !!o && typeof o === "object" && (Array.isArray(o.argv) || ["shell", "command", "cmd"].some((k) => typeof o[k] === "string"));
-};
+// The command a person would recognise, where it is one.
+export function commandOf(name: string, args: string): string | null {
+  if (!SHELLS.test(name)) return null;
+  const a = parse(args) as Record<string, unknown> | null | undefined;
+  if (!a || typeof a !== "object") return null;
+  if (Array.isArray(a.argv)) return a.argv.map((x) => quoted(String(x))).join(" ");
+  if (Array.isArray(a.command)) return a.command.map((x) => quoted(String(x))).join(" ");
+  for (const k of ["shell", "command", "cmd", "script"]) if (typeof a[k] === "string") return a[k];
+  return null;
+}
 
 function summary(c: Call): string {
-  const a = parse(c.arguments);
-  if (!a || typeof a !== "object" || Array.isArray(a)) return c.arguments;
-  const o = a as Record<string, unknown>;
-  if (isCommand(o)) return commandOf(c);
-  return Object.entries(o).map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join("  ");
-}
-
-function useClock(on: boolean) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    if (!on) return;
-    const t = setInterval(() => setNow(Date.now()), 500);
-    return () => clearInterval(t);
-  }, [on]);
-  return now;
+  const command = commandOf(c.name, c.arguments);
+  if (command !== null) return command;
+  const j = readJson(c.arguments.slice(0, 20_000));
+  if (!j || j.t !== "object") return c.arguments;
+  return j.v.map(([k, v]) => `${k}: ${v.t === "array" ? `[${v.v.length}]` : v.t === "object" ? `{${v.v.length}}` : v.v}`).join("  ");
 }
 
 function sizeOf(c: Call): { all: number; kept: number } | null {
@@ -64,57 +57,130 @@ function sizeOf(c: Call): { all: number; kept: number } | null {
   return { all, kept: text.startsWith(STUB) ? Math.max(0, all - shown) : 0 };
 }
 
-export function Tool({ call: c, conversation, rowKey }: { call: Call; conversation: Conversation; rowKey: string }) {
+const Took = ({ call: c }: { call: Call }) => {
+  const took = c.duration ?? (c.status === "running" && c.startedAt ? Math.max(0, now.value - c.startedAt) : undefined);
+  return took === undefined ? null : <span title={`${count(Math.round(took))} ms`}>{duration(took)}</span>;
+};
+
+export function Tool({ call: c, conversation, rowKey, seq, slow }: { call: Call; conversation: Conversation; rowKey: string; seq: number; slow?: boolean }) {
   const state = opened(rowKey);
-  const open = state.value ?? (c.status === "error" || c.status === "denied");
-  const now = useClock(c.status === "running");
-  const took = c.duration ?? (c.status === "running" && c.startedAt ? now - c.startedAt : undefined);
+  const bad = c.status === "error" || c.status === "denied" || c.status === "indeterminate";
+  const open = state.value ?? bad;
   const size = sizeOf(c);
   const head = `${WORDS[c.status]}: ${plain(c.name, 80)}`;
-  return <section class={`tool tool-${c.status}`} data-row={rowKey} data-status={c.status} data-call={c.id} tabIndex={-1} aria-label={head}>
-    <button type="button" class="tool-head" aria-expanded={open} onClick={() => { state.value = !open; }}>
-      <span class="caret" aria-hidden="true" />
-      <span class="status"><span class="dot" aria-hidden="true" />{WORDS[c.status]}</span>
+  const asked = c.status === "waiting" ? approvals.value.find((a) => a.call === c.id && a.conversation === conversation.id) : undefined;
+  return <section class={`tool tool-${c.status}${slow ? " slow" : ""}`} data-row={rowKey} data-status={c.status} data-call={c.id} data-seq={seq} tabIndex={-1} aria-label={head}>
+    <button type="button" class="tool-head" aria-expanded={open} onClick={() => { state.value = !open; }} tabIndex={-1}>
+      <span class="status"><StateIcon status={c.status} /><span class={c.status === "done" ? "hidden" : "status-word"}>{WORDS[c.status]}</span></span>
       <span class="tool-name">{c.server && <span class="server">{show(cut(c.server, 80))}/</span>}{show(cut(c.name, 120))}</span>
       <span class="tool-args">{show(cut(plain(summary(c), 240), 240))}</span>
       <span class="tool-figures">
         {c.exitCode !== undefined && c.exitCode !== 0 && <span class="bad">exit {c.exitCode}</span>}
         {c.repair && <span class="flag">repaired</span>}
-        {took !== undefined && <span>{duration(took)}</span>}
-        {size && <span>{bytes(size.all)}</span>}
-        {size && size.kept > 0 && <span class="kept" title="Kept out of the model's context">{bytes(size.kept)} kept out</span>}
+        <Took call={c} />
+        {size && <span title={plural(size.all, "byte")}>{bytes(size.all)}</span>}
+        {size && size.kept > 0 && <span class="kept" title={`${plural(size.kept, "byte")} kept out of the model's context`}>{bytes(size.kept)} kept out</span>}
       </span>
     </button>
-    {c.status === "asking" && <Approval call={c} conversation={conversation} />}
-    {open && <ToolBody call={c} conversation={conversation} />}
+    {c.status === "waiting" && (asked ? <Card of={asked} /> : <p class="quiet waits-elsewhere">It waits for permission where it was started.</p>)}
+    {open && <ToolBody call={c} conversation={conversation} seq={seq} />}
     {!open && c.status === "running" && c.steps.length > 0 && <Steps call={c} last={1} />}
   </section>;
 }
 
-function ToolBody({ call: c, conversation }: { call: Call; conversation: Conversation }) {
+function Arguments({ call: c }: { call: Call }) {
+  const raw = useSignal(false);
   const args = parse(c.arguments);
   const change = changeOf(args);
+  const command = commandOf(c.name, c.arguments);
+  if (/^\s*(\{\s*\})?\s*$/.test(c.arguments)) return <p class="quiet">none</p>;
+  const tree = readJson(c.arguments);
+  const seen = raw.value ? null : change ? <Diff text={change.patch} name={change.name} /> : command !== null ? <pre class="text command-line" tabIndex={0} aria-label="Arguments"><Long text={command} /></pre>
+    : tree && (tree.t === "object" || tree.t === "array") ? <Tree value={tree} /> : null;
+  return <div class="value">
+    {(raw.value || seen) && <button type="button" class="switch" aria-pressed={raw.value} onClick={() => { raw.value = !raw.value; }}>{raw.value ? "Rendered" : "As it is"}</button>}
+    {seen ?? <pre class="text" tabIndex={0} aria-label="Arguments"><Long text={c.arguments} /></pre>}
+  </div>;
+}
+
+function ToolBody({ call: c, conversation, seq }: { call: Call; conversation: Conversation; seq: number }) {
+  const failed = c.status === "error";
+  const said = c.result !== undefined || c.status === "done";
   return <div class="tool-body">
     {c.repair && <p class="note">Repaired in this view: {REPAIRS[c.repair.class] ?? c.repair.class}.</p>}
+    {failed && <Wrong call={c} conversation={conversation} />}
     <h3>Arguments</h3>
-    {change ? <Diff text={change.patch} name={change.name} /> : isCommand(args) ? <Command call={c} /> : /^\s*(\{\s*\})?\s*$/.test(c.arguments) ? <p class="quiet">none</p> : <Value value={args !== undefined && typeof args === "object" && args !== null && exactly(c.arguments) ? args : c.arguments} label="Arguments" />}
+    <Arguments call={c} />
     <Steps call={c} last={50} />
-    {(c.result !== undefined || c.status === "done") && <><h3>{c.failed ? "Error" : "Result"}</h3><Result call={c} /></>}
+    {said && (failed && c.ref ? <Folded words={c.ref ? "What the model saw" : "As it is"}><Result call={c} /></Folded>
+      : <><h3>{failed ? "As it is" : c.failed ? "Error" : "Result"}</h3><Result call={c} /></>)}
     {c.status === "running" && <FollowLink call={c} conversation={conversation} />}
-    {c.ref && <FullLink refer={c.ref} conversation={conversation} />}
+    <p class="tool-acts">
+      {c.ref && <a class="button" data-full={c.ref.id} href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id })}>Open the output · {bytes(c.ref.byteSize)}</a>}
+      {Number.isFinite(seq) && <button type="button" class="quiet-link" data-act="copy-link" onClick={() => void navigator.clipboard?.writeText(sharedLink({ view: "conversation", id: conversation.id, call: c.id, from: seq })).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available."))}>Copy link</button>}
+      {typeof c.result === "string" && <button type="button" class="quiet-link" onClick={() => void navigator.clipboard?.writeText(c.result as string).then(() => toast("Copied."), () => toast("The clipboard is not available."))}>Copy what the model saw</button>}
+    </p>
   </div>;
 }
 
-function Command({ call: c }: { call: Call }) {
-  const raw = useSignal(false);
-  return <div class="value">
-    <button type="button" class="switch" aria-pressed={raw.value} onClick={() => { raw.value = !raw.value; }}>{raw.value ? "As a command" : "As it is"}</button>
-    <pre class="text command-line" tabIndex={0} aria-label="Arguments"><Long text={raw.value ? c.arguments : commandOf(c)} /></pre>
-  </div>;
+function Folded({ words, children }: { words: string; children: preact.ComponentChildren }) {
+  const open = useSignal(false);
+  return <div class="folded"><button type="button" aria-expanded={open.value} class="fold" onClick={() => { open.value = !open.peek(); }}><span class="caret" aria-hidden="true" />{words}</button>{open.value && children}</div>;
 }
 
-// A tree shows numbers as JavaScript reads them; where that is not what was written, the text stays.
-const exactly = (s: string) => !/\d{16}|\d[eE]|\.\d*0[,\s}\]]/.test(s);
+// ---- what is wrong ----
+interface Wrongs { rows: { n: number; text: string; hit: boolean }[]; first: number; total: number }
+
+// Three before, eight behind, joined where they meet.
+function rowsOf(hits: { line: number; content: string; before: string[]; after: string[] }[]): Wrongs["rows"] {
+  const rows = new Map<number, { n: number; text: string; hit: boolean }>();
+  const put = (n: number, text: string, hit: boolean) => { if (hit || !rows.has(n)) rows.set(n, { n, text, hit }); };
+  for (const h of hits) {
+    h.before.slice(-3).forEach((t, i, all) => put(h.line - all.length + i, t, false));
+    put(h.line, h.content, true);
+    h.after.slice(0, 8).forEach((t, i) => put(h.line + 1 + i, t, false));
+  }
+  return [...rows.values()].sort((a, b) => a.n - b.n);
+}
+
+function wrongsOf(text: string): Wrongs {
+  const lines = text.replace(/\n$/, "").split("\n");
+  const pattern = new RegExp(ERRORS, "i");
+  const hits: number[] = [];
+  lines.forEach((l, i) => { if (pattern.test(l.slice(0, 2000))) hits.push(i); });
+  const some = hits.length ? hits.slice(0, 3) : [];
+  const rows = some.length ? rowsOf(some.map((i) => ({ line: i + 1, content: lines[i]!, before: lines.slice(Math.max(0, i - 3), i), after: lines.slice(i + 1, i + 9) })))
+    : lines.slice(-20).map((t, i, all) => ({ n: lines.length - all.length + i + 1, text: t, hit: false }));
+  return { rows, first: some.length ? some[0]! + 1 : Math.max(1, lines.length - 19), total: hits.length };
+}
+
+function Wrong({ call: c, conversation }: { call: Call; conversation: Conversation }) {
+  const text = typeof c.result === "string" ? c.result : c.result === undefined ? "" : JSON.stringify(c.result);
+  const [found, setFound] = useState<Wrongs | null>(c.ref ? null : wrongsOf(text));
+  useEffect(() => {
+    if (!c.ref) { setFound(wrongsOf(text)); return; }
+    const stop = new AbortController();
+    const path = `/api/chat-sessions/${encodeURIComponent(conversation.id)}/context/${encodeURIComponent(c.ref.id)}`;
+    void (async () => {
+      const f = await get<Found>(`${path}/grep?pattern=${encodeURIComponent(ERRORS)}&max_results=3&context_lines=8`, stop.signal);
+      if (f.matches.length) { setFound({ rows: rowsOf(f.matches.map((m) => ({ ...m, before: m.before ?? [], after: m.after ?? [] }))), first: f.matches[0]!.line, total: f.total_matches }); return; }
+      const t = await get<{ content: string; first_line: number | null }>(`${path}/tail?lines=20`, stop.signal);
+      setFound({ rows: t.content.replace(/\n$/, "").split("\n").map((x, i) => ({ n: (t.first_line ?? 1) + i, text: x, hit: false })), first: t.first_line ?? 1, total: 0 });
+    })().catch(() => { if (!stop.signal.aborted) setFound(wrongsOf(text)); });
+    return () => stop.abort();
+  }, [c.ref?.id, text]);
+  if (!found) return <div class="wrong-lines loading" aria-hidden="true" />;
+  let before = 0;
+  return <div class="wrong">
+    <pre class="wrong-lines" tabIndex={0} aria-label="What is wrong">{found.rows.map((r) => {
+      const gap = before && r.n > before + 1 ? r.n - before - 1 : 0;
+      before = r.n;
+      return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{ansi(cut(r.text, 1000)) || " "}</span></div></>;
+    })}</pre>
+    <p class="tool-acts">{c.ref && <a class="button primary" data-wrong href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id, line: found.first })}>Open the output at line {count(found.first)}</a>}
+      <span class="quiet">{found.total ? plural(found.total, "line that says so", "lines that say so") : "its last lines"}{c.ref ? ` · ${bytes(c.ref.byteSize)} stored` : ""}</span></p>
+  </div>;
+}
 
 function Result({ call: c }: { call: Call }) {
   if (typeof c.result === "string" && c.result.startsWith(STUB)) return <Stub text={c.result} />;
@@ -137,10 +203,6 @@ function Steps({ call: c, last }: { call: Call; last: number }) {
   </li>)}</ol>;
 }
 
-function FullLink({ refer, conversation }: { refer: Ref; conversation: Conversation }) {
-  return <p><a class="button" data-full={refer.id} href={hrefOf({ view: "output", id: conversation.id, ref: refer.id })}>View full output · {bytes(refer.byteSize)}</a></p>;
-}
-
 // The output of a running tool has a file before it has a result.
 function FollowLink({ call, conversation }: { call: Call; conversation: Conversation }) {
   const note = useSignal("");
@@ -151,42 +213,4 @@ function FollowLink({ call, conversation }: { call: Call; conversation: Conversa
     else note.value = "Nothing was written yet.";
   };
   return <p><button type="button" class="button" data-follow={call.id} onClick={() => void find().catch((e) => { note.value = e.message; })}>Follow its output</button> <span class="quiet">{note}</span></p>;
-}
-
-// Runs of blank lines are counted, so that nothing hides behind them.
-function Exactly({ text }: { text: string }) {
-  const pieces = text.split(/\n((?:[^\S\n]*\n){3,})/);
-  return <>{pieces.map((t, i) => (i % 2 ? <span key={i} class="odd">{`⋮ ${count(t.split("\n").length - 1)} blank lines`}</span> : <span key={i}>{i ? "\n" : ""}{show(t)}{i < pieces.length - 1 ? "\n" : ""}</span>))}</>;
-}
-
-// A call that waits for permission: every argument stands here, and it can be allowed once its end has
-// been on the screen.
-function Approval({ call, conversation }: { call: Call; conversation: Conversation }) {
-  const problem = useSignal("");
-  const busy = useSignal(false);
-  const seen = useSignal(false);
-  const end = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const watch = new IntersectionObserver((all) => { if (all.some((e) => e.isIntersecting)) seen.value = true; });
-    if (end.current) watch.observe(end.current);
-    return () => watch.disconnect();
-  }, [call.id, call.approval]);
-  const run = conversation.run.value;
-  const answer = async (yes: boolean) => {
-    if (yes && !seen.value) return;
-    busy.value = true;
-    try { if (run) await answerCall(run.id, call, yes); } catch (e) { problem.value = (e as Error).message; busy.value = false; }
-  };
-  const command = commandOf(call);
-  return <div class="approval" role="group" aria-label="Permission">
-    <p>The model wants to run this, exactly as it stands here:</p>
-    {command !== call.arguments && <pre class="command" tabIndex={0} aria-label="Command"><Exactly text={command} /></pre>}
-    <p class="quiet">{plain(call.name)}, arguments byte for byte · {plural(utf8Size(call.arguments), "byte")}</p>
-    <pre class="command" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={call.arguments} /><i ref={end} class="end" /></pre>
-    <p class="buttons">
-      <button type="button" class="primary" data-act="approve" disabled={busy.value || !seen.value} title={seen.value ? undefined : "Scroll to the end of the arguments first"} onClick={() => void answer(true)}>Allow once</button>
-      <button type="button" class="danger" data-act="deny" disabled={busy.value} onClick={() => void answer(false)}>Deny</button>
-      <span role="alert">{problem}</span>
-    </p>
-  </div>;
 }

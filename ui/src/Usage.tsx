@@ -1,36 +1,78 @@
-// The figures of the store.
+// What was used: by model, tool and day, with costs from the prices of the configuration, and the
+// figures of the store.
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
-import { bytes, count } from "./format";
-import type { Item } from "./Sidebar";
+import { bytes, cost, count, dollars, duration, plural, short, type Prices, type Tokens } from "./format";
+import { filter, only, refreshList, type Item } from "./list";
+import { watch } from "./live";
+import type { Approval } from "./approvals";
+import { cut, show } from "./text";
 
 interface Figures {
   conversations: number; messages: number; bytes: number; artifacts: number; artifactBytes: number; quarantine: number;
   trash: { conversations: number; bytes: number };
   outputs: { materializations: number; bytesSaved: number; charsSaved: number; averageSaved: number; reads: Record<string, number> };
 }
+export interface Used { name: string; calls: number; failed: number; ms: number; tokens: Tokens }
+export interface Home {
+  waiting: { items: Approval[] }; running: Item[]; failed: Item[]; failedCount: number; conversations: number;
+  days: { day: string; turns: number; failed: number }[]; models: Used[]; tools: Used[]; prices?: Prices; left: boolean;
+}
+
+// Loads it, and again when something has changed; what took too long to sum up is asked for again.
+export function useHome(days: number) {
+  const home = useSignal<Home | null>(null);
+  const problem = useSignal("");
+  useEffect(() => {
+    let gone = false, due = 0;
+    const look = () => get<Home>(`/api/home?days=${days}`).then((h) => { if (gone) return; home.value = h; problem.value = ""; if (h.left) soon(1500); }, (e) => { problem.value = e.message; });
+    const soon = (ms: number) => { if (!due && !gone) due = window.setTimeout(() => { due = 0; if (document.hidden) soon(2000); else void look(); }, ms); };
+    void look();
+    const offs = [watch("list", 0, () => soon(400)), watch("approvals", 0, () => soon(150)), comebacks.subscribe(() => soon(10))];
+    return () => { gone = true; clearTimeout(due); offs.forEach((f) => f()); };
+  }, [days]);
+  return { home, problem };
+}
+
+// Narrows the list to what a number is about.
+export const narrow = (words: string, state: "" | "error" | "running" | "waiting" = "") => { filter.value = words; only.value = state; void refreshList(); document.getElementById("filter")?.focus(); };
+export const Number_ = ({ n, words, state = "", label }: { n: string; words: string; state?: "" | "error"; label: string }) =>
+  <button type="button" class="number" aria-label={`${n}: ${label}`} title={label} onClick={() => narrow(words, state)}>{n}</button>;
+
+export function UsedTable({ list, kind, prices, most }: { list: Used[]; kind: "model" | "tool"; prices: Prices | undefined; most: number }) {
+  const all = [...list].sort((a, b) => b.calls - a.calls).slice(0, most);
+  if (!all.length) return <p class="edge">None yet.</p>;
+  const model = kind === "model";
+  return <div class="table-wrap" tabIndex={0} role="region" aria-label={model ? "By model" : "By tool"}><table class="used">
+    <thead><tr><th scope="col">{model ? "Model" : "Tool"}</th><th scope="col">{model ? "Replies" : "Calls"}</th><th scope="col">Failed</th><th scope="col">Time</th>{model && <><th scope="col">Tokens</th><th scope="col">Cost</th></>}</tr></thead>
+    <tbody>{all.map((u) => {
+      const c = cost(prices, u.name, u.tokens), any = u.tokens[0] + u.tokens[1] > 0;
+      return <tr key={u.name}><th scope="row">{show(cut(u.name, 80))}</th>
+        <td><Number_ n={count(u.calls)} words={`${kind}:${u.name}`} label={`Conversations with ${u.name}`} /></td>
+        <td>{u.failed ? <Number_ n={count(u.failed)} words={`${kind}:${u.name}`} state="error" label={`Failed conversations with ${u.name}`} /> : "0"}</td>
+        <td title={plural(u.ms, "millisecond")}>{duration(u.ms)}</td>
+        {model && <><td title={`${count(u.tokens[0])} in, ${count(u.tokens[1])} out, ${count(u.tokens[2])} cached`}>{any ? short(u.tokens[0] + u.tokens[1]) : "—"}</td>
+          <td>{c !== undefined ? dollars(c) : any ? <span class="quiet" title="Set one with “prices” in config.json">no price</span> : "—"}</td></>}</tr>;
+    })}</tbody></table></div>;
+}
 
 function Card({ label, value, more }: { label: string; value: string; more?: string }) {
   return <div class="card"><dt>{label}</dt><dd>{value}</dd>{more && <dd class="quiet">{more}</dd>}</div>;
 }
 
-export function Stats() {
+export function Usage() {
+  const { home, problem } = useHome(30);
   const figures = useSignal<Figures | null>(null);
-  const items = useSignal<Item[]>([]);
-  const problem = useSignal("");
-  useEffect(() => {
-    const look = () => Promise.all([get<Figures>("/api/stats"), get<{ items: Item[] }>("/api/chat-sessions?limit=1000")])
-      .then(([f, l]) => { figures.value = f; items.value = l.items; problem.value = ""; }, (e) => { problem.value = e.message; });
-    void look();
-    const t = setInterval(() => { if (!document.hidden) void look(); }, 5000);
-    const off = comebacks.subscribe(() => void look());
-    return () => { clearInterval(t); off(); };
-  }, []);
-  const f = figures.value;
-  return <section class="stats" id="stats" tabIndex={0} aria-label="Stats">
-    <h2>Stats</h2>
+  useEffect(() => { get<Figures>("/api/stats").then((f) => { figures.value = f; }, () => {}); }, [home.value]);
+  const f = figures.value, h = home.value;
+  return <section class="stats" id="stats" tabIndex={0} aria-label="Usage">
+    <h2>Usage</h2>
+    <p class="quiet">The last 30 days{h?.left ? "; older conversations are still being read" : ""}. Costs come from <code>prices</code> in <code>config.json</code>.</p>
     {problem.value && <p class="problem" role="alert">{problem}</p>}
+    {h && <><h3>By model</h3><UsedTable list={h.models} kind="model" prices={h.prices} most={100} />
+      <h3>By tool</h3><UsedTable list={h.tools} kind="tool" prices={h.prices} most={100} />
+      <h3>By day</h3><Days days={h.days} /></>}
     {f && <>
       <h3>Kept out of contexts</h3>
       <dl class="cards">
@@ -42,37 +84,19 @@ export function Stats() {
       <h3>Store</h3>
       <dl class="cards">
         <Card label="Store size" value={bytes(f.bytes + f.artifactBytes)} more={`logs ${bytes(f.bytes)} · outputs ${bytes(f.artifactBytes)}`} />
-        <Card label="Conversations" value={count(f.conversations)} more={`${count(f.messages)} messages`} />
+        <Card label="Conversations" value={count(f.conversations)} more={plural(f.messages, "message")} />
         <Card label="Outputs" value={count(f.artifacts)} />
         <Card label="Trash" value={count(f.trash.conversations)} more={bytes(f.trash.bytes)} />
         <Card label="Quarantine" value={count(f.quarantine)} more="records that could not be read" />
-      </dl>
-      <Growth items={items.value} />
-    </>}
+      </dl></>}
   </section>;
 }
 
-// Messages by the day of a conversation's last activity, summed up.
-function Growth({ items }: { items: Item[] }) {
-  const DAY = 86_400_000, DAYS = 30;
-  const end = Math.floor(Date.now() / DAY);
-  const days = Array.from({ length: DAYS }, () => 0);
-  let before = 0;
-  for (const i of items) {
-    const d = DAYS - 1 - (end - Math.floor(Date.parse(i.createdAt ?? i.updatedAt ?? "") / DAY));
-    if (d < 0 || Number.isNaN(d)) before += i.bytes ?? 0;
-    else days[Math.min(d, DAYS - 1)]! += i.bytes ?? 0;
-  }
-  let sum = before;
-  const totals = days.map((d) => (sum += d));
-  const most = Math.max(1, sum);
-  return <>
-    <h3>Growth, 30 days</h3>
-    <figure class="growth">
-      <svg viewBox="0 0 300 80" preserveAspectRatio="none" role="img" aria-label={`The logs grew from ${bytes(before)} to ${bytes(sum)} in 30 days`}>
-        {totals.map((t, i) => { const h = Math.max(t ? 1 : 0, (t / most) * 74); return <rect key={i} x={i * 10 + 1} y={80 - h} width={8} height={h} />; })}
-      </svg>
-      <figcaption class="quiet">{bytes(before)} before, {bytes(sum)} now, by the day a conversation began</figcaption>
-    </figure>
-  </>;
+export function Days({ days }: { days: Home["days"] }) {
+  const most = Math.max(1, ...days.map((d) => d.turns));
+  const next = (d: string) => new Date(Date.parse(d) + 86_400_000).toISOString().slice(0, 10);
+  return <ol class="days" aria-label="Turns a day">{days.map((d) => <li key={d.day}>
+    <button type="button" aria-label={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} title={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} onClick={() => narrow(`after:${d.day} before:${next(d.day)}`)}>
+      <i class="all" style={{ height: `${(d.turns / most) * 100}%` }} /><i class="failed" style={{ height: `${(Math.min(d.failed, d.turns) / most) * 100}%` }} /></button>
+    <span aria-hidden="true">{Number(d.day.slice(8))}</span></li>)}</ol>;
 }

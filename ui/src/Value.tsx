@@ -4,50 +4,64 @@ import type { ComponentChildren } from "preact";
 import { structuredPatch } from "diff";
 import { ansi, cut, Long, show } from "./text";
 import { count, plural } from "./format";
+import { readJson, type Json } from "./json";
 
 const CHILDREN = 100;
 const DIFF_LINES = 400;
 
 // ---- JSON ----
 
-function Leaf({ value }: { value: unknown }) {
-  if (typeof value === "string") return <span class="j-string">"<Long text={value} most={2000} />"</span>;
-  return <span class={`j-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
+function Leaf({ value }: { value: Json }) {
+  if (value.t === "string") return <span class="j-string">"<Long text={value.v} most={2000} />"</span>;
+  return <span class={`j-${value.t === "word" ? (value.v === "null" ? "null" : "boolean") : "number"}`}>{String(value.v)}</span>;
 }
 
-function Branch({ name, value, depth }: { name?: ComponentChildren; value: object; depth: number }) {
-  const list = Array.isArray(value);
-  const all = Object.entries(value);
+const entries = (v: Json): [string, Json, string][] => {
+  if (v.t === "array") return v.v.map((x, i) => [String(i), x, ""]);
+  if (v.t !== "object") return [];
+  const times = new Map<string, number>();
+  for (const [k] of v.v) times.set(k, (times.get(k) ?? 0) + 1);
+  const seen = new Map<string, number>();
+  return v.v.map(([k, x]) => {
+    const all = times.get(k)!;
+    if (all === 1) return [k, x, ""];
+    seen.set(k, (seen.get(k) ?? 0) + 1);
+    return [k, x, `${all === 2 ? "twice" : `${count(all)} times`}: ${seen.get(k)} of ${all}`];
+  });
+};
+
+function Branch({ name, value, depth }: { name?: ComponentChildren; value: Json; depth: number }) {
+  const all = entries(value);
   const [open, setOpen] = useState(depth < 2 && all.length <= 30);
   const [most, setMost] = useState(CHILDREN);
   return <div class="j-node">
     <button type="button" class="j-toggle" aria-expanded={open} onClick={() => setOpen(!open)}>
       <span class="caret" aria-hidden="true" />{name}
-      <span class="j-size">{list ? `[${count(all.length)}]` : `{${count(all.length)}}`}</span>
+      <span class="j-size">{value.t === "array" ? `[${count(all.length)}]` : `{${count(all.length)}}`}</span>
       {!open && <span class="j-hint">{show(cut(preview(value), 90))}</span>}
     </button>
     {open && <div class="j-children">
-      {all.slice(0, most).map(([k, v]) => <Node key={k} name={k} value={v} depth={depth + 1} />)}
+      {all.slice(0, most).map(([k, v, again], i) => <Node key={i} name={k} value={v} again={again} depth={depth + 1} />)}
       {all.length > most && <button type="button" class="more" onClick={() => setMost(most + 400)}>… {count(all.length - most)} more</button>}
     </div>}
   </div>;
 }
 
-function preview(v: object): string {
-  const some = Object.entries(v).slice(0, 5).map(([k, x]) => {
-    const s = typeof x === "string" ? x.slice(0, 40) : x && typeof x === "object" ? (Array.isArray(x) ? "[…]" : "{…}") : String(x);
-    return Array.isArray(v) ? s : `${k}: ${s}`;
+function preview(v: Json): string {
+  const some = entries(v).slice(0, 5).map(([k, x]) => {
+    const s = x.t === "string" ? x.v.slice(0, 40) : x.t === "array" ? "[…]" : x.t === "object" ? "{…}" : x.v;
+    return v.t === "array" ? s : `${k}: ${s}`;
   });
   return some.join(", ").replace(/\s+/g, " ");
 }
 
-function Node({ name, value, depth }: { name: string; value: unknown; depth: number }) {
-  const label = <span class="j-key">{show(cut(name, 200))}</span>;
-  if (value && typeof value === "object" && depth < 60) return <Branch name={label} value={value} depth={depth} />;
-  return <div class="j-leaf">{label}<Leaf value={value && typeof value === "object" ? JSON.stringify(value) : value} /></div>;
+function Node({ name, value, again, depth }: { name: string; value: Json; again: string; depth: number }) {
+  const label = <><span class="j-key">{show(cut(name, 200))}</span>{again && <span class="j-again">{again}</span>}</>;
+  if (value.t === "array" || value.t === "object") return <Branch name={label} value={value} depth={depth} />;
+  return <div class="j-leaf">{label}<Leaf value={value} /></div>;
 }
 
-export function Tree({ value }: { value: object }) {
+export function Tree({ value }: { value: Json }) {
   return <div class="tree"><Branch value={value} depth={0} /></div>;
 }
 
@@ -152,6 +166,8 @@ export function Value({ value, display, label }: { value: unknown; display?: unk
   </div>;
 }
 
+const treeOf = (v: object) => { const j = readJson(JSON.stringify(v)); return j && <Tree value={j} />; };
+
 function shape(value: unknown, display: unknown): ComponentChildren | null {
   for (const v of [display, typeof value === "string" ? parsed(value) : value]) {
     const todos = todosOf(v);
@@ -165,15 +181,19 @@ function shape(value: unknown, display: unknown): ComponentChildren | null {
     const img = imageOf(value);
     if (img) return <img class="picture" src={img} alt="Image returned by the tool" />;
     const p = parsed(value);
-    return p ? shapeOf(p) : null;
+    return p ? shapeOf(p, value) : null;
   }
   return value && typeof value === "object" ? shapeOf(value) : null;
 }
 
-function shapeOf(v: object): ComponentChildren {
+// `exact` is the text that it was read from: a tree of it shows what stands there.
+function shapeOf(v: object, exact?: string): ComponentChildren {
   const parts = Array.isArray(v) ? v : Array.isArray((v as { content?: unknown }).content) ? (v as { content: unknown[] }).content : [v];
   const pictures = parts.map(imageOf).filter((x): x is string => x !== null);
-  if (!pictures.length) return <Tree value={v} />;
+  if (!pictures.length) {
+    const j = exact === undefined ? null : readJson(exact);
+    return j ? <Tree value={j} /> : treeOf(v);
+  }
   const words = parts.filter((p) => typeof (p as { text?: unknown })?.text === "string").map((p) => (p as { text: string }).text);
   return <>{words.map((w, i) => <pre key={i} class="text" tabIndex={0} aria-label="Text"><Long text={w} as={ansi} /></pre>)}
     {pictures.slice(0, 20).map((p, i) => <img key={i} class="picture" src={p} alt="Image returned by the tool" />)}</>;

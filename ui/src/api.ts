@@ -19,6 +19,10 @@ export const sleep = (ms: number, stop?: AbortSignal) => new Promise<void>((done
 
 let probing = false;
 let wake = () => {};
+const lostListeners = new Set<() => void>();
+export const onLost = (f: () => void) => { lostListeners.add(f); };
+// When the server was last heard of.
+export const heardAt = signal(Date.now());
 
 async function probe() {
   if (probing) return;
@@ -30,14 +34,25 @@ async function probe() {
     } catch { /* not yet */ }
   }
   probing = false;
-  connection.value = "live";
+  if (connection.peek() !== "refused") connection.value = "live";
+  heardAt.value = Date.now();
   comebacks.value++;
+  for (const f of lostListeners) f();
 }
 
 export function lost() {
+  if (connection.peek() === "live") heardAt.value = Date.now();
   if (connection.peek() !== "refused") connection.value = "lost";
   void probe();
 }
+
+// What the shared stream says of the connection.
+export function heard(state: Connection) {
+  if (state === "refused") connection.value = "refused";
+  else if (state === "lost") { if (begun) lost(); }
+  else { begun = true; if (connection.peek() === "lost") wake(); }
+}
+let begun = false;
 
 export function startConnection() {
   addEventListener("offline", lost);
@@ -86,51 +101,4 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 
 export async function send<T>(method: string, path: string, body: unknown = {}): Promise<T> {
   return await (await ask(path, { method, body })).json() as T;
-}
-
-export interface ServerEvent { id: string; type: string; data: string }
-
-// Reads one stream to its end. Throws when it breaks off.
-async function readEvents(answer: Response, each: (e: ServerEvent) => void) {
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  let e: ServerEvent = { id: "", type: "message", data: "" };
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (line === "") {
-        if (e.data) each(e);
-        e = { id: "", type: "message", data: "" };
-      } else if (line.startsWith("data:")) e.data += line.slice(5).trimStart();
-      else if (line.startsWith("event:")) e.type = line.slice(6).trim();
-      else if (line.startsWith("id:")) e.id = line.slice(3).trim();
-    }
-  }
-}
-
-// Follows a stream over broken connections and restarts until `each` answers true.
-export async function follow(path: string, each: (e: ServerEvent) => boolean, stop: AbortSignal) {
-  let last = "";
-  let over = false;
-  let wait = 200;
-  while (!over && !stop.aborted) {
-    try {
-      const answer = await ask(path, { signal: stop, headers: last ? { "Last-Event-ID": last } : {} });
-      await readEvents(answer, (e) => {
-        wait = 200;
-        if (e.id) last = e.id;
-        over ||= each(e);
-      });
-    } catch (e) {
-      if (stop.aborted) return;
-      if (e instanceof ApiError && e.status < 500) throw e;
-      if (!(e instanceof ApiError)) lost();
-    }
-    if (over || stop.aborted) return;
-    await sleep(wait, stop);
-    wait = Math.min(wait * 1.6, 4000);
-  }
 }

@@ -4,19 +4,24 @@
 // end towards which one scrolls and dropped at the other.
 import { batch, computed, signal } from "@preact/signals";
 import { ApiError, ask, get, sleep, Unreachable, comebacks, connection } from "./api";
+import { approvals } from "./approvals";
+import { Failures } from "./errors";
+import { Times } from "./Timeline";
+import { watch } from "./live";
 import { hasOpenCalls, pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
 import { onDelivered, outbox, post, waiting } from "./outbox";
 import { Run } from "./run";
 
 const PAGE = 40;
 const ROWS_MOST = 360;
-const POLL_MS = 1500;
 const BROKEN = new Set(["error", "interrupted", "died"]);
 
 export interface RunInfo { id: string; state: string; reason?: string; mode?: string; startedAt?: string }
 export interface Session { id: string; project?: string; title?: string; createdAt?: string; lastSeq: number; runs: RunInfo[] }
 
 const weight = (rows: Row[]) => rows.reduce((n, r) => n + 1 + (r.kind === "message" ? r.calls.length : 0), 0);
+
+const OPEN = new Set(["running", "waiting", "unrecorded", "indeterminate", "not_dispatched"]);
 
 export class Conversation {
   readonly session = signal<Session | null>(null);
@@ -27,18 +32,23 @@ export class Conversation {
   readonly run = signal<Run | null>(null);
   readonly sending = computed(() => waiting(outbox.value, this.id)?.text ?? "");
   readonly failure = signal("");
+  readonly failures: Failures;
+  readonly times: Times;
+  readonly failure_at = signal(0); // which of them one looks at, from 1
   private stop = new AbortController();
   private busy = false;
   private path: string;
 
   constructor(readonly id: string, from?: number) {
     this.path = `/api/chat-sessions/${encodeURIComponent(id)}`;
+    this.failures = new Failures(id);
+    this.times = new Times(id);
     void this.begin(from);
-    void this.poll();
+    const done = watch(`c/${encodeURIComponent(id)}`, 0, (e) => { if (e.type !== "gone") void this.look().catch(() => {}); });
     let seen = comebacks.peek();
     const off = comebacks.subscribe((n) => { if (n !== seen) { seen = n; void this.look(); } });
     const deaf = onDelivered(async (conversation, run) => { if (conversation === this.id) await this.delivered(run); });
-    this.stop.signal.addEventListener("abort", () => { off(); deaf(); });
+    this.stop.signal.addEventListener("abort", () => { off(); deaf(); done(); });
   }
 
   close() { this.stop.abort(); this.run.peek()?.leave(); }
@@ -91,6 +101,11 @@ export class Conversation {
     });
   }
 
+  // Makes sure that the message with this seq is among the rows.
+  async show(seq: number) {
+    if (!this.pages.peek().some((p) => p.first <= seq && seq <= p.last)) await this.loadFrom(Math.max(1, seq - 2));
+  }
+
   private async once(work: () => Promise<void>) {
     if (this.busy) return;
     this.busy = true;
@@ -130,7 +145,7 @@ export class Conversation {
   }
 
   // What came behind the last page: it is fetched again, because results may have joined it.
-  private async refreshEnd() {
+  private async refreshNow() {
     if (!this.atEnd.peek()) return;
     const pages = this.pages.peek();
     const last = pages.at(-1);
@@ -151,11 +166,27 @@ export class Conversation {
 
   private lastKnown() { return this.pages.peek().at(-1)?.last ?? 0; }
 
-  async look() {
+  // One at a time; who asks meanwhile gets the one behind it.
+  private looking: Promise<void> | null = null;
+  private lookAgain: Promise<void> | null = null;
+  look(): Promise<void> {
+    if (!this.looking) return this.looking = this.lookNow().finally(() => { this.looking = null; });
+    return this.lookAgain ??= this.looking.catch(() => {}).then(() => { this.lookAgain = null; return this.look(); });
+  }
+  private refreshing: Promise<void> | null = null;
+  private refreshAgain: Promise<void> | null = null;
+  private refreshEnd(): Promise<void> {
+    if (!this.refreshing) return this.refreshing = this.refreshNow().finally(() => { this.refreshing = null; });
+    return this.refreshAgain ??= this.refreshing.catch(() => {}).then(() => { this.refreshAgain = null; return this.refreshEnd(); });
+  }
+
+  private async lookNow() {
     if (this.unmade()) return;
     const before = this.session.peek()?.lastSeq;
     const s = await get<Session>(this.path, this.stop.signal);
     if (JSON.stringify(s) !== JSON.stringify(this.session.peek())) this.session.value = s;
+    void this.failures.look(s.lastSeq).catch(() => {});
+    void this.times.look(s.lastSeq);
     const open = s.runs.find((r) => r.state !== "finished") ?? this.brokenOff(s.runs[0]);
     if (open && this.run.peek()?.id !== open.id) this.watch(open.id);
     if (before !== undefined && (s.lastSeq > this.lastKnown() || s.lastSeq !== before) && !this.busy) await this.refreshEnd();
@@ -164,14 +195,6 @@ export class Conversation {
   // What the last run said before it broke off may stand in its journal only.
   private brokenOff(r: RunInfo | undefined) {
     return r && !this.run.peek() && BROKEN.has(r.reason ?? "") ? r : undefined;
-  }
-
-  private async poll() {
-    while (!this.stop.signal.aborted) {
-      await sleep(POLL_MS, this.stop.signal);
-      if (this.stop.signal.aborted || document.hidden || connection.peek() !== "live") continue;
-      try { await this.look(); } catch { /* the connection's state says it */ }
-    }
   }
 
   watch(id: string) {
@@ -197,10 +220,13 @@ export class Conversation {
   rows(): Row[] {
     const run = this.run.value;
     const stored = this.pages.value.flatMap((p) => p.rows);
-    if (!run || !this.atEnd.value) return stored;
-    const rows = stored.map((r) => (r.kind === "message" && r.calls.length ? overlay(r, run) : r));
+    const asked = new Map(approvals.value.filter((a) => a.conversation === this.id).map((a) => [a.call, a]));
+    const asks = (r: Row): Row => (!asked.size || r.kind !== "message" || !r.calls.some((c) => asked.has(c.id) && OPEN.has(c.status)) ? r
+      : { ...r, calls: r.calls.map((c) => { const a = asked.get(c.id); return a && OPEN.has(c.status) ? { ...c, status: "waiting" as const, approval: a.approval } : c; }) });
+    if (!run || !this.atEnd.value) return stored.map(asks);
+    const rows = stored.map((r) => asks(r.kind === "message" && r.calls.length ? overlay(r, run) : r));
     const known = new Set(stored.map((r) => (r.kind === "message" ? r.id : "")));
-    return [...rows, ...run.messages.filter((m) => !known.has(m.id) && (m.text || m.thinking || m.calls.length || m.dropped))];
+    return [...rows, ...run.messages.map((m) => asks(m) as Message).filter((m) => !known.has(m.id) && (m.text || m.thinking || m.calls.length || m.dropped))];
   }
 
   async say(text: string) {
@@ -245,7 +271,7 @@ function overlay(m: Message, run: Run): Message {
   if (!live) return m;
   const calls = m.calls.map((c): Call => {
     const l = live.calls.find((x) => x.id === c.id);
-    if (!l || c.status === "done" || c.status === "error" || c.status === "denied") return l?.steps.length && !c.steps.length ? { ...c, steps: l.steps } : c;
+    if (!l || c.status === "done" || c.status === "error" || c.status === "denied" || c.status === "interrupted") return l?.steps.length && !c.steps.length ? { ...c, steps: l.steps } : c;
     const { repair: _, ...rest } = c;
     return { ...rest, ...l };
   });

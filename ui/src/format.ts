@@ -1,4 +1,6 @@
 // Numbers and times for people.
+import { signal } from "@preact/signals";
+
 export function bytes(n: number): string {
   if (n < 1000) return `${n} B`;
   const units = ["KB", "MB", "GB", "TB"];
@@ -8,7 +10,10 @@ export function bytes(n: number): string {
 }
 
 export const count = (n: number) => n.toLocaleString("en-US");
-export const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+export const plural = (n: number, word: string, many = `${word}s`) => `${count(n)} ${n === 1 ? word : many}`;
+// 128 k, 18.2 M: the exact number belongs into a title.
+export const short = (n: number) => (n < 1000 ? String(n) : n < 999_500 ? `${n < 9950 ? (n / 1000).toFixed(1) : Math.round(n / 1000)} k` : `${(n / 1e6).toFixed(n < 9.95e6 ? 1 : 0)} M`);
+export const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${n.toPrecision(2)}` : `$${n.toFixed(2)}`);
 
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -17,21 +22,30 @@ export function duration(ms: number): string {
   return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
-export function ago(iso: string, now = Date.now()): string {
-  const s = (now - Date.parse(iso)) / 1000;
+// Ticks while the page is seen, so that times stay true.
+export const now = signal(Date.now());
+setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+document.addEventListener("visibilitychange", () => { now.value = Date.now(); });
+
+const sameDay = (a: Date, b: Date) => a.toDateString() === b.toDateString();
+export function ago(when: string | number, at = now.value): string {
+  const t = new Date(when);
+  const s = (at - t.getTime()) / 1000;
   if (!Number.isFinite(s)) return "";
-  if (s < 45) return "now";
-  if (s < 3600) return `${Math.max(1, Math.round(s / 60))} min`;
-  if (s < 86400) return `${Math.round(s / 3600)} h`;
-  if (s < 86400 * 14) return `${Math.round(s / 86400)} d`;
-  return new Date(iso).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
+  if (s < 2) return "now";
+  if (s < 60) return `${Math.floor(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  const time = t.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  if (sameDay(t, new Date(at))) return time;
+  if (sameDay(t, new Date(at - 86_400_000))) return "yesterday";
+  return t.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...(t.getFullYear() === new Date(at).getFullYear() ? {} : { year: "numeric" }) });
 }
 
-export function clock(iso: string): string {
+export function clock(iso: string | number): string {
   const t = new Date(iso);
   if (Number.isNaN(t.getTime())) return "";
   const time = t.toLocaleTimeString("en-GB");
-  return t.toDateString() === new Date().toDateString() ? time : `${t.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })}, ${time}`;
+  return sameDay(t, new Date()) ? time : `${t.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })}, ${time}`;
 }
 
 export const utf8Size = (s: string) => {
@@ -42,3 +56,23 @@ export const utf8Size = (s: string) => {
   }
   return n;
 };
+
+// ---- cost ----
+export type Prices = Record<string, { input?: number; output?: number; cached?: number }>;
+export type Tokens = [number, number, number]; // in, out, cached
+// In dollars; undefined: the model has no price.
+export function cost(prices: Prices | undefined, model: string, [tin, tout, cached]: Tokens): number | undefined {
+  const p = prices?.[model];
+  if (!p) return undefined;
+  return ((tin - cached) * (p.input ?? 0) + cached * (p.cached ?? p.input ?? 0) + tout * (p.output ?? 0)) / 1e6;
+}
+export function costOfAll(prices: Prices | undefined, models: { name: string; tokens: Tokens }[]): { sum: number; unpriced: string[] } {
+  let sum = 0;
+  const unpriced: string[] = [];
+  for (const m of models) {
+    if (!m.tokens[0] && !m.tokens[1]) continue;
+    const c = cost(prices, m.name, m.tokens);
+    if (c === undefined) unpriced.push(m.name); else sum += c;
+  }
+  return { sum, unpriced };
+}

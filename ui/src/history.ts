@@ -2,7 +2,7 @@
 export interface Ref { id: string; mimeType?: string; byteSize: number; createdAt?: number; hint?: string }
 export interface Step { text: string; progress?: number; total?: number }
 export interface Attachment { type?: string; [key: string]: unknown }
-export type Status = "running" | "asking" | "done" | "error" | "interrupted" | "denied" | "pending";
+export type Status = "waiting" | "running" | "done" | "error" | "denied" | "interrupted" | "cut" | "not_dispatched" | "indeterminate" | "unrecorded";
 
 export interface Call {
   id: string;
@@ -87,9 +87,8 @@ const DENIED = /^(Permission denied|denied)\b/i;
 export function statusOf(state: string, said: unknown): Status {
   if (state === "error") return typeof said === "string" && DENIED.test(said) ? "denied" : "error";
   if (state === "complete" || state === "done") return "done";
-  if (state === "interrupted") return "interrupted";
-  if (state === "indeterminate" || state === "not_dispatched" || state === "cut") return "interrupted";
-  return state === "running" ? "running" : "pending";
+  if (state === "interrupted" || state === "indeterminate" || state === "not_dispatched" || state === "cut" || state === "running" || state === "waiting") return state;
+  return "unrecorded";
 }
 
 // Repairs that say of a call what became of it.
@@ -114,8 +113,9 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
   const repair = repairs.get(id);
   if (repair) {
     call.repair = repair;
-    if (repair.class === "running" || repair.class === "waiting") call.status = "running";
-    else if (repair.class !== "renamed") call.status = "interrupted";
+    if (repair.class === "renamed") { /* its state is its own */ }
+    else if (repair.class === "running" || repair.class === "waiting") { call.status = repair.class; delete call.repair; }
+    else call.status = statusOf(repair.class, undefined);
   }
   return call;
 }

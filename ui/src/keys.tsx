@@ -1,17 +1,21 @@
 // The keyboard, all of it.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { go, route } from "./route";
+import { trayOpen } from "./approvals";
+import { go, route, sharedLink } from "./route";
+import { toast } from "./toast";
 
 export const helpOpen = signal(false);
+export const lettersOff = signal(false);
 
 const KEYS: [string, string][] = [
   ["j  k", "next, previous message or tool call; in an output: a line down, up"],
-  ["Enter", "open or close the block"], ["o", "view the block's full output"],
-  ["e  E", "next, previous error"], ["n  N", "next, previous match; in a transcript: next, previous tool call"],
-  ["/", "search in the output, or filter the conversations"], [":", "go to a line"],
-  ["g  G", "to the start, to the end"], ["[  ]", "previous, next conversation"],
-  ["c", "write a message"], ["a  d", "allow, deny the block, where it waits for permission and was seen to its end"], ["s", "stats"], ["Esc", "back"], ["?", "this help"],
+  ["h  l", "fold, unfold the block"], ["Enter", "open or close the block"], ["o", "open the block's output"],
+  ["e  E", "next, previous failure, also where it is not loaded yet; in an output: error line"], ["n  N", "next, previous match; in a transcript: next, previous tool call"],
+  ["/", "search in this conversation or output"], ["g /", "search everything (Ctrl K too)"], [":", "go to a line"],
+  ["g g  G", "to the start, to the end"], ["[  ]", "previous, next conversation"],
+  ["g h", "home"], ["g t", "timeline"], ["g u", "usage"], ["g d", "trash"], ["g a", "what waits for you"],
+  ["c", "write a message"], [".", "stop the run"], ["y  Y", "copy a link, copy the content"], ["a  d", "allow, deny: only in a card that has the focus and was seen to its end"], ["Esc", "one level out"], ["?", "this help"],
 ];
 
 export function Help() {
@@ -22,11 +26,12 @@ export function Help() {
   return <dialog ref={box} class="help" aria-label="Keyboard" onClose={() => { helpOpen.value = false; }}>
     <h2>Keyboard</h2>
     <dl>{KEYS.map(([k, w]) => <div key={k}><dt>{k.split("  ").map((x) => <kbd key={x}>{x}</kbd>)}</dt><dd>{w}</dd></div>)}</dl>
+    <label class="check"><input type="checkbox" checked={!lettersOff.value} onChange={(e) => { lettersOff.value = !e.currentTarget.checked; }} />Letters are commands</label>
     <form method="dialog"><button class="primary">Close</button></form>
   </dialog>;
 }
 
-const typing = (t: EventTarget | null) => t instanceof HTMLElement && (t.matches("input, textarea, select") || t.isContentEditable);
+const typing = (t: EventTarget | null) => t instanceof HTMLElement && (t.matches("input:not([type=checkbox]), textarea, select") || t.isContentEditable);
 const focusOn = (id: string) => { const el = document.getElementById(id); el?.focus(); if (el instanceof HTMLInputElement) el.select(); return !!el; };
 
 function rows(which: string): HTMLElement[] { return [...document.querySelectorAll<HTMLElement>(`#transcript ${which}`)]; }
@@ -58,35 +63,53 @@ function neighbour(by: 1 | -1) {
 }
 
 const act = (what: string) => document.getElementById("lines")?.dispatchEvent(new CustomEvent("steno-act", { detail: what }));
+const tell = (event: Event) => { document.getElementById("transcript")?.dispatchEvent(event); return true; };
 const inBlock = (selector: string) => (document.activeElement?.closest("[data-row]")?.querySelector<HTMLElement>(selector) ?? null);
-const inAsking = (selector: string) => (document.activeElement?.closest("[data-status=asking]")?.querySelector<HTMLElement>(selector) ?? null);
+const copy = (text: string, words: string) => { void navigator.clipboard?.writeText(text).then(() => toast(words), () => toast("The clipboard is not available.")); return true; };
+
+function fold(open: boolean) {
+  const b = inBlock("[aria-expanded]");
+  if (b && (b.getAttribute("aria-expanded") === "true") !== open) b.click();
+  return true;
+}
+
+// Out of an output: back to the place in the conversation.
+const out = () => { const b = document.querySelector<HTMLElement>("[data-act=back]"); if (b) b.click(); else go({ view: "conversation", id: route.peek().id }); return true; };
 
 function inOutput(key: string): boolean {
-  const acts: Record<string, string> = { j: "down", k: "up", g: "start", G: "end", n: "next", N: "previous", e: "error", E: "error-back" };
+  const acts: Record<string, string> = { j: "down", k: "up", gg: "start", G: "end", n: "next", N: "previous", e: "error", E: "error-back", f: "follow" };
   if (acts[key]) { act(acts[key]); return true; }
   if (key === "/") return focusOn("find");
   if (key === ":") return focusOn("line");
-  if (key === "Escape") { go({ view: "conversation", id: route.peek().id }); return true; }
+  if (key === "y") return copy(sharedLink(route.peek()), "Link copied, without the token.");
+  if (key === "Y") { document.querySelector<HTMLElement>("[data-act=copy]")?.click(); return true; }
+  if (key === "Escape") return out();
   return false;
 }
 
-const BAD = "[data-status=error], [data-status=denied], [data-status=interrupted], article[data-error]";
-
 function inTranscript(key: string): boolean {
+  const id = route.peek().id;
   switch (key) {
     case "j": move(1); return true;
     case "k": move(-1); return true;
+    case "h": return fold(false);
+    case "l": return fold(true);
     case "n": move(1, "[data-status]"); return true;
     case "N": move(-1, "[data-status]"); return true;
-    case "e": move(1, BAD); return true;
-    case "E": move(-1, BAD); return true;
-    case "g": document.getElementById("transcript")?.dispatchEvent(new Event("steno-start")); return true;
-    case "G": document.getElementById("transcript")?.dispatchEvent(new Event("steno-end")); return true;
-    case "o": inBlock("[data-full], [data-follow]")?.click(); return true;
+    case "e": return tell(new CustomEvent("steno-failure", { detail: 1 }));
+    case "E": return tell(new CustomEvent("steno-failure", { detail: -1 }));
+    case "gg": return tell(new Event("steno-start"));
+    case "G": return tell(new Event("steno-end"));
+    case "o": case "go": inBlock("[data-wrong], [data-full], [data-follow]")?.click(); return true;
     case "c": return focusOn("composer");
-    // Only the call that has the focus: one that is off the screen must not be answered.
-    case "a": inAsking("[data-act=approve]:not(:disabled)")?.click(); return true;
-    case "d": inAsking("[data-act=deny]")?.click(); return true;
+    case ".": document.querySelector<HTMLElement>("[data-act=stop]")?.click(); return true;
+    case "/": go({ view: "search", id: "", query: `conversation:${id} ` }); requestAnimationFrame(() => { const el = document.getElementById("everywhere") as HTMLInputElement | null; if (el) { el.focus(); el.setSelectionRange(el.value.length, el.value.length); } }); return true;
+    case "y": {
+      const row = document.activeElement?.closest<HTMLElement>("#transcript [data-seq]");
+      const from = Number(row?.dataset.seq ?? 1);
+      return copy(sharedLink({ view: "conversation", id, ...(row?.dataset.call ? { call: row.dataset.call, from } : row?.dataset.id ? { message: row.dataset.id, from } : {}) }), "Link copied, without the token.");
+    }
+    case "Y": return copy((document.activeElement?.closest<HTMLElement>("#transcript [data-row]")?.innerText ?? "").trim(), "Copied.");
     case "Enter": {
       const row = document.activeElement as HTMLElement | null;
       if (!row?.matches("[data-row]")) return false;
@@ -98,19 +121,38 @@ function inTranscript(key: string): boolean {
   return false;
 }
 
+function anywhere(key: string): boolean {
+  const id = route.peek().id;
+  switch (key) {
+    case "?": helpOpen.value = true; return true;
+    case "[": case "]": neighbour(key === "]" ? 1 : -1); return true;
+    case "g/": return focusOn("everywhere");
+    case "gh": go({ view: "home", id: "" }); return true;
+    case "gl": return focusOn("filter");
+    case "gt": if (id) go({ view: "timeline", id }); return true;
+    case "gu": case "s": go({ view: "usage", id: "" }); return true;
+    case "gd": go({ view: "trash", id: "" }); return true;
+    case "ga": trayOpen.value = true; return true;
+    case "/": return focusOn("filter");
+    case "c": return focusOn("composer");
+    case "Escape": if (route.peek().view === "timeline") go({ view: "conversation", id }); else go({ view: "home", id: "" }); return true;
+  }
+  return false;
+}
+
+// g waits for a second letter.
+let pending = 0;
+
 function pressed(e: KeyboardEvent) {
+  if ((e.ctrlKey || e.metaKey) && e.key === "k") { e.preventDefault(); focusOn("everywhere"); return; }
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || document.querySelector("dialog[open]")) return;
+  if (lettersOff.peek() && e.key.length === 1) return;
+  if ((e.target as Element).closest?.(".tray") && e.key === "Escape") { trayOpen.value = false; return; }
+  let key = e.key;
+  if (key === "g" && !pending) { pending = window.setTimeout(() => { pending = 0; }, 900); e.preventDefault(); return; }
+  if (pending) { clearTimeout(pending); pending = 0; if (key.length === 1) key = `g${key}`; }
   const view = route.peek().view;
-  let taken = true;
-  if (e.key === "?") helpOpen.value = true;
-  else if (e.key === "[" || e.key === "]") neighbour(e.key === "]" ? 1 : -1);
-  else if (e.key === "s" && view !== "output") go({ view: "stats", id: "" });
-  else if (view === "output") taken = inOutput(e.key);
-  else if (view === "conversation" && (taken = inTranscript(e.key))) { /* done */ }
-  else if (e.key === "/") taken = focusOn("filter");
-  else if (e.key === "c") taken = focusOn("composer");
-  else if (e.key === "Escape" && view === "stats") go({ view: "home", id: "" });
-  else taken = false;
+  const taken = (view === "output" && inOutput(key)) || (view === "conversation" && inTranscript(key)) || anywhere(key);
   if (taken) e.preventDefault();
 }
 

@@ -1,18 +1,21 @@
-// The lines of an artifact, however many: fetched by range, a bounded number kept.
+// The lines of an artifact, however many: fetched by range, a bounded number kept. A server that
+// was away is asked again when it is back.
 import { signal } from "@preact/signals";
-import { ask, follow, get, type ServerEvent } from "./api";
+import { ask, comebacks, get, Unreachable } from "./api";
+import type { HubEvent } from "./hub";
+import { watch } from "./live";
 
 const CHUNK = 64;
 const CHUNKS_KEPT = 300;
 const FRESH_KEPT = 6000;
 const IN_FLIGHT = 3;
-const MATCHES_KEPT = 1000;
+const MATCHES = 60; // of one request
 
-export interface Line { text: string; cut?: boolean }
+export interface Line { text: string; cut?: boolean; offset?: number }
 interface Read { content: string; encoding?: string; offset: number; next_offset: number; done: boolean; total_bytes: number; unfinished?: boolean }
 interface Tail { total_lines: number | null; total_bytes: number; offset: number; unfinished?: boolean }
 export interface Match { line: number; byte_offset: number; content: string; before?: string[]; after?: string[] }
-export interface Found { matches: Match[]; total_matches: number; truncated: boolean; next_line?: number }
+export interface Found { matches: Match[]; total_matches: number; matches_before?: number; truncated: boolean; next_line?: number }
 
 function textOf(r: { content: string; encoding?: string }): string {
   if (r.encoding !== "base64") return r.content;
@@ -33,13 +36,30 @@ export class Lines {
   private flying = new Map<number, AbortController>();
   private stop = new AbortController();
   private path: string;
+  private topic: string;
+  private looked: [number, number] = [1, 1];
+  private off: () => void = () => {};
 
   constructor(conversation: string, ref: string) {
     this.path = `/api/chat-sessions/${encodeURIComponent(conversation)}/context/${encodeURIComponent(ref)}`;
+    this.topic = `o/${encodeURIComponent(conversation)}/${encodeURIComponent(ref)}`;
     void this.open();
+    let seen = comebacks.peek();
+    const back = comebacks.subscribe((n) => {
+      if (n === seen) return;
+      seen = n;
+      this.problem.value = "";
+      if (!this.ready.peek()) void this.open(); else this.need(...this.looked);
+    });
+    this.stop.signal.addEventListener("abort", back);
   }
 
-  close() { this.stop.abort(); for (const a of this.flying.values()) a.abort(); }
+  close() { this.stop.abort(); this.off(); for (const a of this.flying.values()) a.abort(); }
+
+  private complain(e: unknown) {
+    // The state of the connection is said elsewhere, and this is looked at again when it is back.
+    if (!this.stop.signal.aborted && !(e instanceof Unreachable)) this.problem.value = (e as Error).message;
+  }
 
   private async open() {
     try {
@@ -48,13 +68,15 @@ export class Lines {
       if (t.total_lines !== null) this.total.value = t.total_lines;
       if (t.unfinished || t.total_lines === null) {
         this.growing.value = !!t.unfinished;
-        await this.grow(t.offset);
+        const line = await this.lineAt(t.offset);
+        this.grown = { line, partial: "" };
+        this.total.value = Math.max(this.total.value, line);
+        this.off();
+        this.off = watch(this.topic, t.offset, (e) => this.take(e));
       }
       this.ready.value = true;
       this.changed.value++;
-    } catch (e) {
-      if (!this.stop.signal.aborted) this.problem.value = (e as Error).message;
-    }
+    } catch (e) { this.complain(e); }
   }
 
   private read(query: string, signal: AbortSignal) { return get<Read>(`${this.path}/read?${query}`, signal); }
@@ -62,51 +84,25 @@ export class Lines {
   // The number of the line that begins at an offset: by halving, since nobody counts what still grows.
   private async lineAt(offset: number): Promise<number> {
     let low = 1, high = 2;
-    const begins = async (n: number) => (await this.read(`line=${n}&count=1`, this.stop.signal)).offset;
     if (offset === 0) return 1;
-    while (await begins(high) < offset) { low = high; high *= 4; }
+    while (await this.offsetOf(high) < offset) { low = high; high *= 4; }
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      if (await begins(middle) < offset) low = middle + 1; else high = middle;
+      if (await this.offsetOf(middle) < offset) low = middle + 1; else high = middle;
     }
     return low;
   }
-
-  private async grow(offset: number) {
-    const line = await this.lineAt(offset);
-    this.grown = { line, partial: "" };
-    this.total.value = Math.max(this.total.value, line);
-    let first = true;
-    void follow(`${this.path}/tail?follow=1&lines=1`, (e) => this.take(e, () => {
-      // The tail may have moved on between the two requests.
-      const moved = first;
-      first = false;
-      return moved ? offset : -1;
-    }), this.stop.signal).catch((e) => { this.problem.value = (e as Error).message; });
+  // Where a line begins.
+  async offsetOf(n: number) { return (await this.read(`line=${n}&count=1&limit=1`, this.stop.signal)).offset; }
+  async piece(offset: number, limit: number) {
+    const r = await this.read(`offset=${offset}&limit=${limit}`, this.stop.signal);
+    return { text: textOf(r), offset: r.offset, end: r.next_offset };
   }
 
-  private take(e: ServerEvent, begin: () => number): boolean {
-    if (e.type === "end") { this.growing.value = false; this.fix(); return true; }
-    if (e.type !== "tail") return false;
-    const r = JSON.parse(e.data) as Read;
-    const from = begin();
-    if (from >= 0 && r.offset !== from) { void this.catchUp(from, r); return false; }
-    this.add(textOf(r), r.next_offset);
-    return false;
-  }
-
-  private gap: Promise<void> | null = null;
-  private async catchUp(from: number, then: Read) {
-    this.gap = (async () => {
-      for (let at = from; at < then.offset;) {
-        const r = await this.read(`offset=${at}&limit=${Math.min(12_288, then.offset - at)}`, this.stop.signal);
-        this.add(textOf(r), r.next_offset);
-        at = r.next_offset;
-      }
-      this.add(textOf(then), then.next_offset);
-    })();
-    await this.gap.catch(() => {});
-    this.gap = null;
+  private take(e: HubEvent) {
+    if (e.type === "end") { this.growing.value = false; this.off(); void this.fix(); }
+    else if (e.type === "gone") { this.growing.value = false; this.off(); }
+    else if (e.type === "tail") { const r = e as unknown as Read; this.add(textOf(r), r.next_offset); }
   }
 
   private add(text: string, end: number) {
@@ -137,6 +133,7 @@ export class Lines {
   // What is looked at now; what is no longer is not fetched any more.
   need(first: number, last: number) {
     const want: number[] = [];
+    this.looked = [first, last];
     for (let c = Math.floor((first - 1) / CHUNK); c <= Math.floor((last - 1) / CHUNK); c++) {
       const kept = this.chunks.get(c);
       if (kept) { this.chunks.delete(c); this.chunks.set(c, kept); continue; }
@@ -159,7 +156,7 @@ export class Lines {
         else lines.forEach((l, i) => { const n = c * CHUNK + 1 + i; if (!this.fresh.has(n)) this.fresh.set(n, l); });
         for (const k of this.chunks.keys()) { if (this.chunks.size <= CHUNKS_KEPT) break; this.chunks.delete(k); }
         this.changed.value++;
-      }, (e) => { if (!a.signal.aborted) this.problem.value = (e as Error).message; })
+      }, (e) => { if (!a.signal.aborted) this.complain(e); })
         .finally(() => { if (this.flying.get(c) === a) this.flying.delete(c); this.pump(); });
     }
   }
@@ -174,28 +171,29 @@ export class Lines {
       const rest = pieces.pop()!;
       for (const p of pieces) out.push({ text: p });
       if (rest && r.done) out.push({ text: rest });
-      else if (rest && !pieces.length) out.push({ text: rest, cut: true }); // longer than one answer
+      else if (rest && !pieces.length) out.push({ text: rest, cut: true, offset: r.offset }); // longer than one answer
       if (r.done) break;
     }
     return out;
   }
 
-  // An answer is small enough for a model's context, so a search is several of them.
-  async grep(pattern: string, context: number, cased: boolean, signal: AbortSignal): Promise<Found> {
-    const query = `pattern=${encodeURIComponent(pattern)}&context_lines=${context}&case_sensitive=${cased}`;
-    const all: Found = { matches: [], total_matches: 0, truncated: true };
-    let from: number | undefined = 1;
-    while (from && all.matches.length < MATCHES_KEPT) {
-      const f: Found = await get<Found>(`${this.path}/grep?${query}&max_results=${MATCHES_KEPT - all.matches.length}&from_line=${from}`, signal);
-      all.matches.push(...f.matches);
-      all.total_matches = f.total_matches;
-      all.truncated = f.truncated;
-      from = f.next_line;
-    }
-    return all;
+  // The matches from a line on, or up to it; how many there are before them and in all.
+  grep(pattern: string, how: { from?: number; back?: boolean; context?: number; cased?: boolean; most?: number }, signal: AbortSignal): Promise<Found> {
+    const q = new URLSearchParams({ pattern, max_results: String(how.most ?? MATCHES), context_lines: String(how.context ?? 0), case_sensitive: String(!!how.cased), from_line: String(Math.max(1, how.from ?? 1)) });
+    if (how.back) q.set("direction", "backward");
+    return get<Found>(`${this.path}/grep?${q}`, signal);
   }
 
-  async raw(signal?: AbortSignal): Promise<Blob> {
-    return await (await ask(`${this.path}/raw`, signal ? { signal } : {})).blob();
+  // All of it, with progress; what breaks off goes on where it was.
+  async raw(signal: AbortSignal | undefined, progress: (n: number) => void = () => {}): Promise<Blob> {
+    const answer = await ask(`${this.path}/raw`, signal ? { signal } : {});
+    const pieces: BlobPart[] = [];
+    const reader = answer.body!.getReader();
+    for (let n = 0; ;) {
+      const { done, value } = await reader.read();
+      if (done) return new Blob(pieces, { type: "text/plain" });
+      pieces.push(value as BlobPart);
+      progress(n += value.length);
+    }
   }
 }

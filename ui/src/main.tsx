@@ -1,34 +1,55 @@
-// The page: a list on the left, a conversation, an output or the figures on the right.
+// The page: a list on the left; a conversation, an output, or one of the other views on the right.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { signal } from "@preact/signals";
-import { comebacks, connection, startConnection } from "./api";
+import { effect, signal, useSignal } from "@preact/signals";
+import { ask, comebacks, connection, heardAt, send, startConnection } from "./api";
+import { approvals, startApprovals } from "./approvals";
 import { startOutbox } from "./outbox";
 import { Composer } from "./Composer";
 import { Conversation } from "./conversation";
-import { count } from "./format";
-import { Help, helpOpen, startKeys } from "./keys";
+import { clock, count, now, plural } from "./format";
+import { HomeView } from "./Home";
+import { Glyph, StateIcon } from "./icons";
+import { Help, helpOpen, lettersOff, startKeys } from "./keys";
+import { items, startList, titleOf } from "./list";
+import { startLive } from "./live";
 import { Output } from "./Output";
-import { currentToken, hrefOf, route, startRouting, useToken } from "./route";
-import { Sidebar, startList, titleOf } from "./Sidebar";
-import { Stats } from "./Stats";
+import { currentToken, go, hrefOf, placeHere, route, sharedLink, startRouting, useToken } from "./route";
+import { SearchBox, SearchView } from "./Search";
+import { remove, Rename, Sidebar } from "./Sidebar";
 import { cut, plain, show } from "./text";
-import { Toast } from "./toast";
+import { Vitals, Waterfall } from "./Timeline";
+import { Toast, toast } from "./toast";
 import { Transcript } from "./Transcript";
+import { TrashView } from "./Trash";
+import { Tray, TrayButton } from "./Tray";
+import { Usage } from "./Usage";
 import "./style.css";
 
 type Theme = "auto" | "dark" | "light";
-const stored = () => { try { const t = localStorage.getItem("steno-theme"); return t === "dark" || t === "light" ? t : "auto"; } catch { return "auto"; } };
-const theme = signal<Theme>(stored());
-theme.subscribe((t) => {
-  document.documentElement.dataset.theme = t;
-  try { t === "auto" ? localStorage.removeItem("steno-theme") : localStorage.setItem("steno-theme", t); } catch { /* then for this visit */ }
-});
+const load = (name: string) => { try { return localStorage.getItem(name); } catch { return null; } };
+const store = (name: string, value: string | null) => { try { value === null ? localStorage.removeItem(name) : localStorage.setItem(name, value); } catch { /* then for this visit */ } };
+const theme = signal<Theme>(load("steno-theme") === "dark" ? "dark" : load("steno-theme") === "light" ? "light" : "auto");
+theme.subscribe((t) => { document.documentElement.dataset.theme = t; store("steno-theme", t === "auto" ? null : t); });
 const NEXT: Record<Theme, Theme> = { auto: "dark", dark: "light", light: "auto" };
+const pane = signal(load("steno-pane") !== "off");
+pane.subscribe((on) => store("steno-pane", on ? null : "off"));
+
+// ---- the title of the tab: how many calls wait, and what is shown ----
+const named = signal("");
+effect(() => {
+  const n = approvals.value.length;
+  document.title = `${n ? `(${n}) ` : ""}${named.value ? `${named.value} · Steno` : "Steno"}`;
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  const dot = n ? "<circle cx='12' cy='4' r='4' fill='%23c77700'/>" : "";
+  if (icon) icon.href = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect x='1' y='2' width='14' height='12' rx='3' fill='%232f50b5'/><path d='M4 6h5M4 10h8' stroke='white' stroke-width='1.6'/>${dot}</svg>`;
+});
 
 function State() {
-  const words = { live: "Connected", lost: "Reconnecting…", refused: "Token not accepted" }[connection.value];
-  return <span class={`state state-${connection.value}`} id="connection" role="status" data-state={connection.value}><span class="dot" aria-hidden="true" />{words}</span>;
+  const c = connection.value;
+  const away = c === "lost" ? Math.max(0, Math.round((now.value - heardAt.value) / 1000)) : 0;
+  const words = { live: "Connected", lost: `Not connected${away >= 3 ? ` for ${away} s` : ""}`, refused: "Token not accepted" }[c];
+  return <span class={`state state-${c}`} id="connection" role="status" data-state={c} title={c === "lost" ? `What you see is from ${clock(heardAt.value)}.` : undefined}><span class="dot" aria-hidden="true" /><span>{words}</span></span>;
 }
 
 function SignIn() {
@@ -38,8 +59,7 @@ function SignIn() {
     <form class="composer-row" onSubmit={(e) => {
       e.preventDefault();
       useToken(String(new FormData(e.currentTarget).get("token") ?? ""));
-      connection.value = "live";
-      comebacks.value++;
+      location.reload();
     }}>
       <input id="token" name="token" type="password" autocomplete="off" aria-label="Token" placeholder="sk-ac-…" />
       <button class="primary">Open</button>
@@ -47,59 +67,136 @@ function SignIn() {
   </section>;
 }
 
-function Talk({ id, from }: { id: string; from: number | undefined }) {
+// ---- a conversation ----
+function Menu({ conversation: c, rename }: { conversation: Conversation; rename: () => void }) {
+  const open = useSignal(false);
+  const path = `/api/chat-sessions/${encodeURIComponent(c.id)}`;
+  const fork = async () => {
+    try { const made = await send<{ id: string }>("POST", `${path}/fork`, {}); toast("This is the fork; the other one stays as it is."); go({ view: "conversation", id: made.id }); }
+    catch (e) { toast(`Not forked: ${(e as Error).message}`); }
+  };
+  const take = async (format: string, name: string) => {
+    try {
+      const blob = await (await ask(`${path}/export?format=${format}`)).blob();
+      const url = URL.createObjectURL(blob);
+      const a = document.createElement("a");
+      a.href = url;
+      a.download = `${c.id.replace(/[^\w-]/g, "_")}.${name}`;
+      a.click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } catch (e) { toast(`Not exported: ${(e as Error).message}`); }
+  };
+  const does = (f: () => void) => () => { open.value = false; f(); };
+  return <div class="menu-wrap" onKeyDown={(e) => { if (e.key === "Escape" && open.peek()) { e.stopPropagation(); open.value = false; } }} onFocusOut={(e) => { if (!(e.currentTarget as HTMLElement).contains(e.relatedTarget as Node | null)) open.value = false; }}>
+    <button type="button" class="small" data-act="menu" aria-label="More" aria-haspopup="true" aria-expanded={open.value} onClick={() => { open.value = !open.peek(); }}><Glyph name="more" /></button>
+    {open.value && <div class="menu" role="group" aria-label="This conversation">
+      <button type="button" data-act="menu-rename" onClick={does(rename)}>Rename</button>
+      <button type="button" data-act="fork" onClick={does(() => void fork())}>Fork</button>
+      <button type="button" data-act="menu-link" onClick={does(() => void navigator.clipboard?.writeText(sharedLink({ view: "conversation", id: c.id })).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available.")))}>Copy link</button>
+      {([["bundle", "tar.zst", "as a bundle"], ["html", "html", "as HTML"], ["md", "md", "as Markdown"], ["json", "json", "as JSON"]] as const).map(([f, ext, w]) => <button key={f} type="button" data-export={f} onClick={does(() => void take(f, ext))}>Export {w}</button>)}
+      <button type="button" class="danger" data-act="menu-trash" onClick={does(() => void remove({ id: c.id, ...(c.session.peek()?.title ? { title: c.session.peek()!.title! } : {}) }))}>To the trash</button>
+    </div>}
+  </div>;
+}
+
+function Failed({ conversation: c }: { conversation: Conversation }) {
+  const n = c.failures.total.value;
+  if (!n) return null;
+  const at = c.failure_at.value;
+  const walk = (by: 1 | -1) => document.getElementById("transcript")?.dispatchEvent(new CustomEvent("steno-failure", { detail: by }));
+  return <span class="failed-walk"><button type="button" class="failed-count" data-act="failures" onClick={() => walk(1)} title="Go to the next failure (e)"><StateIcon status="error" />{at ? `${count(at)} of ${count(n)}` : plural(n, "failed", "failed")} <kbd>e</kbd></button>
+    {at > 0 && <><button type="button" class="small" aria-label="Previous failure" onClick={() => walk(-1)}>↑</button><button type="button" class="small" aria-label="Next failure" onClick={() => walk(1)}>↓</button></>}</span>;
+}
+
+function Talk({ id }: { id: string }) {
   const [c, setC] = useState<Conversation | null>(null);
+  const renaming = useSignal(false);
+  const r = route.value;
   useEffect(() => {
-    const made = new Conversation(id, from);
+    const place = placeHere();
+    const at = route.peek();
+    const made = new Conversation(id, place?.from ?? (at.message !== undefined || at.call !== undefined ? at.from : undefined));
     setC(made);
     return () => made.close();
-  }, [id, from]);
-  useEffect(() => { if (c) return c.session.subscribe((s) => { document.title = s ? `${plain(titleOf(s), 80)} · Steno` : "Steno"; }); }, [c]);
+  }, [id]);
+  // Another place in the same conversation.
+  useEffect(() => { if (c && c.id === id && r.from && c.pages.peek().length) void c.show(r.from); }, [r.message, r.call, r.from]);
+  useEffect(() => { if (c) return c.session.subscribe((s) => { named.value = s ? plain(titleOf(items.peek()?.find((i) => i.id === s.id && i.title === s.title) ?? s), 80) : ""; }); }, [c, items.value]);
   if (!c || c.id !== id) return null;
   const s = c.session.value;
+  const title = s ? titleOf({ ...items.value?.find((i) => i.id === id), ...s }) : "…";
+  const wide = r.view === "timeline";
   return <section class="talk" aria-label="Conversation">
     <header class="bar">
-      <a class="button small narrow-only" href={hrefOf({ view: "home", id: "" })}>←</a>
-      <h2><bdi>{s ? show(cut(titleOf(s), 200)) : "…"}</bdi></h2>
-      {s && <span class="figures">{s.project && s.project !== "default" ? <>{show(cut(s.project, 60))} · </> : null}{count(s.lastSeq)} records</span>}
+      <a class="button small narrow-only" href={hrefOf({ view: "home", id: "" })} aria-label="Back to the list">←</a>
+      {renaming.value && s ? <Rename item={{ id, ...(s.title ? { title: s.title } : {}) }} done={(t) => { renaming.value = false; if (t !== undefined) c.session.value = { ...s, title: t }; }} />
+        : <h2><bdi>{show(cut(title, 200))}</bdi></h2>}
+      {s && <span class="figures">{s.project && s.project !== "default" ? <>{show(cut(s.project, 60))} · </> : null}{plural(s.lastSeq, "record")}</span>}
+      <Failed conversation={c} />
+      {wide ? <a class="button small" data-act="transcript" href={hrefOf({ view: "conversation", id })}>Transcript</a>
+        : <><a class="button small" data-act="timeline" href={hrefOf({ view: "timeline", id })}><Glyph name="bars" />Timeline</a>
+          <button type="button" class="small pane-button" aria-pressed={pane.value} title="Show the timeline beside the transcript" aria-label="Timeline beside the transcript" onClick={() => { pane.value = !pane.peek(); }}>◨</button></>}
+      <Menu conversation={c} rename={() => { renaming.value = true; }} />
     </header>
-    <Transcript conversation={c} />
-    <Composer conversation={c} />
+    <Vitals conversation={c} />
+    {wide ? <Waterfall conversation={c} wide /> : <div class="talk-body"><div class="talk-main"><Transcript key={id} conversation={c} /><Composer conversation={c} /></div>{pane.value && <Waterfall conversation={c} wide={false} />}</div>}
   </section>;
 }
 
 function Main() {
   const r = route.value;
   if (connection.value === "refused" || !currentToken()) return <SignIn />;
-  if (r.view === "conversation") return <Talk id={r.id} from={r.message ? r.from : undefined} />;
+  if (r.view === "conversation" || r.view === "timeline") return <Talk id={r.id} />;
   if (r.view === "output") return <Output id={r.id} refId={r.ref!} />;
-  if (r.view === "stats") return <Stats />;
-  return <section class="welcome" aria-label="Start"><h2>What did it do, and where did it go wrong?</h2>
-    <p>Choose a conversation, or start one. Press <kbd>?</kbd> for the keyboard.</p><Composer conversation={null} /></section>;
+  if (r.view === "usage") return <Usage />;
+  if (r.view === "trash") return <TrashView />;
+  if (r.view === "search") return <SearchView />;
+  if (r.view === "new") return <section class="welcome" aria-label="Start"><h2>What shall be done?</h2><p>Press <kbd>?</kbd> for the keyboard.</p><Composer conversation={null} /></section>;
+  return <HomeView />;
 }
+
+const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash", search: "Search", new: "New conversation" };
 
 function App() {
   const v = route.value.view;
-  useEffect(() => { if (v === "home" || v === "stats") document.title = v === "stats" ? "Stats · Steno" : "Steno"; }, [v]);
+  useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; else if (v === "output") named.value = "Output"; }, [v]);
+  const inside = currentToken() && connection.value !== "refused";
   return <div class={`app view-${v}`}>
+    <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); (document.querySelector<HTMLElement>("#transcript, #lines, main section[tabindex], main") as HTMLElement).focus(); }}>Skip to the content</a>
     <header class="top">
       <h1><a href={hrefOf({ view: "home", id: "" })}>Steno</a></h1>
-      <State />
+      {inside ? <SearchBox /> : null}
       <span class="grow" />
+      {inside ? <TrayButton /> : null}
+      <State />
       <button type="button" class="quiet-button" data-act="theme" onClick={() => { theme.value = NEXT[theme.peek()]; }} aria-label={`Theme: ${theme.value}`}>{theme.value === "dark" ? "☾" : theme.value === "light" ? "☀" : "◐"}</button>
       <button type="button" class="quiet-button" data-act="help" onClick={() => { helpOpen.value = true; }} aria-label="Keyboard help">?</button>
     </header>
-    {currentToken() && connection.value !== "refused" ? <Sidebar /> : <div class="sidebar" />}
-    <main>{<Main />}</main>
+    {inside ? <Sidebar /> : <div class="sidebar" />}
+    <main id="main" tabIndex={-1}>{<Main />}</main>
+    {inside ? <Tray /> : null}
+    {inside ? <nav class="phone-bar" aria-label="Views">
+      <a href={hrefOf({ view: "home", id: "" })} aria-current={v === "home" ? "page" : undefined}><Glyph name="home" />Home</a>
+      <a href={hrefOf({ view: "search", id: "" })} aria-current={v === "search" ? "page" : undefined}><Glyph name="search" />Search</a>
+      {(v === "conversation" || v === "timeline") && <a href={hrefOf({ view: "timeline", id: route.value.id })} aria-current={v === "timeline" ? "page" : undefined}><Glyph name="bars" />Timeline</a>}
+      <a href={hrefOf({ view: "usage", id: "" })} aria-current={v === "usage" ? "page" : undefined}><Glyph name="usage" />Usage</a>
+    </nav> : null}
     <Toast />
     <Help />
   </div>;
 }
 
+lettersOff.value = load("steno-letters") === "off";
+lettersOff.subscribe((off) => store("steno-letters", off ? "off" : null));
 startRouting();
 startConnection();
 startOutbox();
 startKeys();
-if (currentToken()) startList();
-else comebacks.subscribe((() => { let begun = false; return (n: number) => { if (n && !begun) { begun = true; startList(); } }; })());
+function begin() {
+  void startLive();
+  startList();
+  startApprovals();
+}
+if (currentToken()) begin();
+else comebacks.subscribe((() => { let begun = false; return (n: number) => { if (n && !begun && currentToken()) { begun = true; begin(); } }; })());
 render(<App />, document.getElementById("app")!);

@@ -1,7 +1,9 @@
 // A run as it goes on, built from its events; it lies over what is stored until that has it all.
 import { signal } from "@preact/signals";
-import { ApiError, follow, send, type ServerEvent } from "./api";
+import { send } from "./api";
 import type { EventName } from "./events";
+import type { HubEvent } from "./hub";
+import { watch } from "./live";
 import type { Call, Message, Ref, Step } from "./history";
 
 export class Run {
@@ -10,11 +12,11 @@ export class Run {
   readonly over = signal("");
   error: { code: string; message: string } | undefined;
   model = "";
-  private stop = new AbortController();
+  private off: () => void;
   private due = 0;
 
   constructor(readonly id: string, private told: (type: string) => void) {
-    void this.watch();
+    this.off = watch(`r/${encodeURIComponent(id)}`, 0, (e) => this.take(e));
   }
 
   // Fresh objects each time something changed: whoever shows them compares by identity.
@@ -29,15 +31,7 @@ export class Run {
   private copied = -1;
   private copies: Message[] = [];
 
-  leave() { this.stop.abort(); clearTimeout(this.due); }
-
-  private async watch() {
-    try {
-      await follow(`/api/runs/${encodeURIComponent(this.id)}/events`, (e) => this.take(e), this.stop.signal);
-    } catch (e) {
-      if (e instanceof ApiError) { this.over.value = "gone"; this.told("run_finished"); }
-    }
-  }
+  leave() { this.off(); clearTimeout(this.due); }
 
   // Many deltas, one repaint. A timer, not a frame: a window in the background goes on as well.
   private touch() {
@@ -68,13 +62,12 @@ export class Run {
     return c;
   }
 
-  private take(e: ServerEvent): boolean {
-    let d: Record<string, unknown>;
-    try { d = JSON.parse(e.data); } catch { return false; }
-    this.apply(e.type as EventName, d);
+  private take(e: HubEvent) {
+    if (e.type === "gone") { this.over.value = "gone"; this.off(); this.told("run_finished"); return; }
+    this.apply(e.type as EventName, (e.data ?? {}) as Record<string, unknown>);
     this.touch();
+    if (e.type === "run_finished") this.off();
     if (e.type === "run_started" || e.type === "run_finished" || e.type === "tool_call_approval") this.told(e.type);
-    return e.type === "run_finished";
   }
 
   private apply(type: EventName, d: Record<string, unknown>) {
@@ -88,7 +81,7 @@ export class Run {
       case "tool_call_step": this.call(d).steps.push(stepOf(d, text)); break;
       case "tool_call_approval": {
         const c = this.call(d);
-        if (d.state === "pending") { c.status = "asking"; c.approval = String(d.approval ?? ""); }
+        if (d.state === "pending") { c.status = "waiting"; c.approval = String(d.approval ?? ""); }
         else { c.status = d.state === "denied" ? "denied" : "running"; delete c.approval; c.startedAt = Date.now(); }
         break;
       }
@@ -125,6 +118,3 @@ function stepOf(d: Record<string, unknown>, text: string): Step {
 }
 
 export const stopRun = (id: string) => send("POST", `/api/runs/${encodeURIComponent(id)}/stop`);
-export const answerCall = (run: string, call: Call, approved: boolean) =>
-  send("POST", `/api/runs/${encodeURIComponent(run)}/approvals/${encodeURIComponent(call.id)}`,
-    { approved, approval: call.approval });

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import Anser from "anser";
-import { count } from "./format";
+import { count, plural } from "./format";
 
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]+/gu;
@@ -62,6 +62,15 @@ export function ansi(text: string): ComponentChildren {
     if (background) style.backgroundColor = background;
     return <span class={cls.trim()} style={style}>{show(c.content)}</span>;
   });
+}
+
+// As a terminal would have left it: of a line that was drawn over and over, the last that was drawn.
+export function redrawn(text: string): ComponentChildren {
+  const line = text.endsWith("\r") ? text.slice(0, -1) : text;
+  if (!line.includes("\r")) return ansi(line);
+  const drawn = line.split("\r").filter((x) => x !== "");
+  const last = drawn.at(-1) ?? "";
+  return <>{ansi(last)}{drawn.length > 1 && <span class="odd redraws">{plural(drawn.length - 1, "redraw")} folded into the last</span>}</>;
 }
 
 // Cuts between characters.

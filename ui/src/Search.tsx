@@ -1,0 +1,94 @@
+// Search over everything: hits by conversation, each a link to the very line.
+import { useEffect, useRef } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { comebacks, get } from "./api";
+import { ago, clock, count, plural } from "./format";
+import { nameOf } from "./list";
+import { go, hrefOf, route, type Route } from "./route";
+import { cut, show } from "./text";
+import { Bars } from "./Transcript";
+
+interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; call?: string }
+interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean }
+
+const words = (q: string) => q.replace(/\S+:\S+/g, " ").replace(/[/"*-]/g, " ").trim().split(/\s+/)[0] ?? "";
+
+function placeOf(h: Hit, q: string): Route {
+  if (h.ref) return { view: "output", id: h.conversation, ref: h.ref, line: h.line, ...(words(q) ? { query: words(q) } : {}) };
+  return { view: "conversation", id: h.conversation, message: h.id, from: h.seq };
+}
+
+// Offsets are of bytes.
+function Snippet({ hit: h }: { hit: Hit }) {
+  const raw = new TextEncoder().encode(h.snippet), text = new TextDecoder();
+  const out: preact.ComponentChildren[] = [];
+  let at = 0;
+  for (const [a, b] of h.matches) {
+    if (a < at || b > raw.length) continue;
+    out.push(show(text.decode(raw.slice(at, a))), <mark>{show(text.decode(raw.slice(a, b)))}</mark>);
+    at = b;
+  }
+  out.push(show(text.decode(raw.slice(at))));
+  return <span class="hit-text">{out}</span>;
+}
+
+const WHERE: Record<string, string> = { user: "You", assistant: "Assistant", tool: "Result", system: "System" };
+const FACETS = [["", "Everything"], ["in:output", "Outputs"], ["role:user", "What I said"], ["role:assistant", "Replies and calls"], ["is:error", "Failures"]] as const;
+
+export function SearchView() {
+  const q = route.value.query ?? "";
+  const found = useSignal<Hit[] | null>(null);
+  const cursor = useSignal("");
+  const missing = useSignal(0);
+  const problem = useSignal("");
+  const busy = useSignal(false);
+  const stop = useRef<AbortController | null>(null);
+  const look = async (more: boolean) => {
+    stop.current?.abort();
+    const s = stop.current = new AbortController();
+    if (!q.trim()) { found.value = []; return; }
+    busy.value = true;
+    problem.value = "";
+    try {
+      const a = await get<Answer>(`/api/search?q=${encodeURIComponent(q)}&limit=60${more && cursor.peek() ? `&cursor=${encodeURIComponent(cursor.peek())}` : ""}`, s.signal);
+      found.value = more ? [...(found.peek() ?? []), ...a.items] : a.items;
+      cursor.value = a.next_cursor ?? "";
+      missing.value = a.missing;
+    } catch (e) { if (!s.signal.aborted) problem.value = (e as Error).message; } finally { if (stop.current === s) busy.value = false; }
+  };
+  useEffect(() => { found.value = null; void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
+  const groups = new Map<string, Hit[]>();
+  for (const h of found.value ?? []) groups.set(h.conversation, [...(groups.get(h.conversation) ?? []), h]);
+  const facet = FACETS.map(([f]) => f).find((f) => f && q.includes(f)) ?? "";
+  const bare = FACETS.reduce((s, [f]) => (f ? s.replace(f, "") : s), q).replace(/\s+/g, " ").trim();
+  return <section class="search-view" aria-label="Search" tabIndex={0}>
+    <h2 aria-live="polite">{!q.trim() ? "Search everything" : found.value ? groups.size ? `${count(found.value.length)}${cursor.value ? "+" : ""} ${found.value.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : "Searching…"}</h2>
+    {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
+    <div class="seg facets" role="group" aria-label="Where">{FACETS.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{w}</button>)}</div>
+    {missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
+    {problem.value && <p class="problem" role="alert">{problem}</p>}
+    {busy.value && !found.value && <Bars />}
+    {[...groups].map(([id, hits]) => <Group key={id} id={id} hits={hits} q={q} bare={bare} />)}
+    {cursor.value && <button type="button" class="more" disabled={busy.value} onClick={() => void look(true)}>More</button>}
+  </section>;
+}
+
+function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare: string }) {
+  return <section class="hit-group" aria-label={nameOf(id)}>
+    <h3><a href={hrefOf({ view: "conversation", id })}><bdi>{show(cut(nameOf(id), 120))}</bdi></a> <span class="quiet">{ago(hits[0]!.at)}</span>
+      {hits.length > 3 && !q.includes("conversation:") && <button type="button" class="more" onClick={() => go({ view: "search", id: "", query: `${bare} conversation:${id}` })}>{plural(hits.length, "place")}</button>}</h3>
+    <ul>{hits.slice(0, q.includes("conversation:") ? 200 : 3).map((h, i) => <li key={i}><a class="hit-link" data-hit href={hrefOf(placeOf(h, q))}>
+      <span class="hit-where"><b>{h.ref ? "Output" : WHERE[h.role] ?? h.role}</b>{h.tool && <code>{show(cut(h.tool, 60))}</code>}{h.error && <span class="bad">failed</span>}<span class="quiet">{h.ref ? `line ${count(h.line)}` : clock(h.at)}</span></span>
+      <Snippet hit={h} /></a></li>)}</ul>
+  </section>;
+}
+
+// The field at the top of every view.
+export function SearchBox() {
+  const typed = useSignal(route.peek().view === "search" ? route.peek().query ?? "" : "");
+  useEffect(() => { if (route.value.view === "search") typed.value = route.value.query ?? ""; }, [route.value]);
+  return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) go({ view: "search", id: "", query: typed.peek().trim() }); }}>
+    <input id="everywhere" type="search" aria-label="Search everything" placeholder="Search everything" value={typed.value} onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }} />
+    <kbd class="wide-only">g /</kbd>
+  </form>;
+}

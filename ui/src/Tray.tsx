@@ -1,0 +1,35 @@
+// What waits for a person, in every view: a button that is always there, and a tray that covers
+// nothing that one has to answer.
+import { useEffect, useRef } from "preact/hooks";
+import { approvals, trayOpen } from "./approvals";
+import { Card } from "./Approval";
+import { Glyph, StateIcon } from "./icons";
+import { ago, plural } from "./format";
+import { hrefOf } from "./route";
+import { nameOf } from "./list";
+import { cut, show } from "./text";
+
+export const waitWords = (n: number) => `${plural(n, "call")} ${n === 1 ? "waits" : "wait"} for you`;
+
+export function TrayButton() {
+  const n = approvals.value.length;
+  return <button type="button" class={`tray-button${n ? " some" : ""}`} data-act="tray" aria-expanded={trayOpen.value} aria-controls="tray" hidden={!n && !trayOpen.value}
+    onClick={() => { trayOpen.value = !trayOpen.peek(); }}><StateIcon status="waiting" /><b>{n}</b><span class="wide-only">{n === 1 ? "waits for you" : "wait for you"}</span></button>;
+}
+
+export function Tray() {
+  const box = useRef<HTMLElement>(null);
+  const items = approvals.value;
+  const before = useRef(0);
+  useEffect(() => { if (trayOpen.value) box.current?.querySelector<HTMLElement>("[data-approval]")?.focus({ preventScroll: true }); }, [trayOpen.value]);
+  useEffect(() => { if (!items.length && before.current) trayOpen.value = false; before.current = items.length; }, [items.length]);
+  // Said once to those who do not see it.
+  return <>
+    <p class="hidden" role="alert">{items.length ? waitWords(items.length) : ""}</p>
+    {trayOpen.value && <aside class="tray" id="tray" ref={box} aria-label="Calls that wait for you" onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); trayOpen.value = false; document.querySelector<HTMLElement>("[data-act=tray]")?.focus(); } }}>
+      <header><StateIcon status="waiting" /><h2>{items.length ? waitWords(items.length) : "Nothing waits for you"}</h2>
+        <button type="button" class="quiet-button" aria-label="Close" onClick={() => { trayOpen.value = false; }}><Glyph name="close" /></button></header>
+      {items.map((a) => <Card key={a.approval} of={a} title={<p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 120))}</a> · asked {ago(a.since)} ago</p>} />)}
+    </aside>}
+  </>;
+}

@@ -1,0 +1,79 @@
+// The conversations as the list knows them.
+import { signal } from "@preact/signals";
+import { comebacks, connection, get } from "./api";
+import { watch } from "./live";
+import type { Failure } from "./errors";
+import type { Tokens } from "./format";
+
+export interface Item {
+  id: string; project?: string; title?: string; first?: string; createdAt?: string; updatedAt?: string; messages?: number; bytes?: number;
+  state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; lastFailure?: Failure;
+}
+interface List { items: Item[]; next_cursor?: string }
+
+export const STEP = 60;
+export const MOST = 300;
+export const items = signal<Item[] | null>(null);
+export const more = signal(false);
+export const shown = signal(STEP);
+export const filter = signal("");
+export const only = signal<"" | "error" | "running" | "waiting">("");
+export const problem = signal("");
+
+// tool:, model:, after:, before: and is: narrow the list; all other words are looked for in titles.
+export function queryOf(words: string): URLSearchParams {
+  const q = new URLSearchParams();
+  const rest: string[] = [];
+  for (const w of words.trim().split(/\s+/)) {
+    const m = /^(tool|model|after|before|is):(.+)$/.exec(w);
+    if (m) q.set(m[1]!, m[2]!); else if (w) rest.push(w);
+  }
+  if (rest.length) q.set("q", rest.join(" "));
+  return q;
+}
+
+let asked = 0;
+export async function refreshList() {
+  const mine = ++asked;
+  const q = queryOf(filter.peek());
+  if (only.peek()) q.set("is", only.peek());
+  q.set("figures", "1");
+  const most = shown.peek();
+  try {
+    const got: Item[] = [];
+    let cursor: string | undefined;
+    do {
+      q.set("limit", String(Math.min(60, most - got.length)));
+      if (cursor) q.set("cursor", cursor);
+      const list: List = await get<List>(`/api/chat-sessions?${q}`);
+      if (mine !== asked) return;
+      got.push(...list.items);
+      cursor = list.next_cursor;
+      // What is there already is shown while the rest is looked for.
+      if (cursor && got.length && got.length < most && !items.peek()) items.value = got.slice();
+    } while (cursor && got.length < most);
+    if (JSON.stringify(got) !== JSON.stringify(items.peek())) items.value = got;
+    more.value = !!cursor;
+    problem.value = "";
+  } catch (e) { if (mine === asked && connection.peek() === "live") problem.value = (e as Error).message; }
+}
+
+let due = 0, dirty = false;
+export function listSoon() {
+  if (document.hidden) { dirty = true; return; }
+  if (!due) due = window.setTimeout(() => { due = 0; void refreshList(); }, 120);
+}
+
+export function startList() {
+  let seen = -1;
+  comebacks.subscribe((n) => { if (n !== seen) { seen = n; void refreshList(); } });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && dirty) { dirty = false; listSoon(); } });
+  watch("list", 0, listSoon);
+  watch("approvals", 0, listSoon);
+}
+
+// The title, or the first words of the user, or, where nothing was said yet, the id.
+export const titleOf = (i: { title?: string; first?: string; id: string }) =>
+  (typeof i.title === "string" && i.title.trim() ? i.title : i.first?.trim() ? cutWords(i.first) : i.id);
+const cutWords = (s: string) => { const t = [...s.trim().replace(/\s+/g, " ")]; return t.length > 60 ? `${t.slice(0, 60).join("").trimEnd()}…` : t.join(""); };
+export const nameOf = (id: string) => { const i = items.peek()?.find((x) => x.id === id); return i ? titleOf(i) : id; };
