@@ -39,7 +39,7 @@ with-tests: deps-test $(BUILD)/build.ninja
 # save the page, whose time is the browser's, and what loads a library before the sanitizer's. What
 # has threads under TSan.
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
-ASAN = *,!layers.test,!package/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
+ASAN = *,!layers.test,!package/*,!bindings/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
 ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!gateway/lineage.test,$\
 	!gateway/stubs.test,!acp/kill.test,$\
 	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\

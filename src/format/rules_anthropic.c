@@ -73,7 +73,8 @@ const struct rules rules_anthropic = {
     .types = types,
     .message = "message",
     .reply = " id type model stop_reason stop_sequence stop_details usage container "
-             "context_management diagnostics createdAt exitCode signal timedOut duration toolName ",
+             "context_management diagnostics createdAt exitCode signal timedOut duration toolName "
+             "entry ",
     .name_max = 64,
     .id_plain = true,
     .images = images,

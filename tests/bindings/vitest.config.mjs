@@ -1,0 +1,1 @@
+export default { test: { include: ['*.validation.mjs'], watch: false }, resolve: { preserveSymlinks: true } };
