@@ -25,7 +25,12 @@ static bool naive(struct str text, const struct grep_options *o, struct buf *out
             pcre2_compile((PCRE2_SPTR)o->pattern.p, o->pattern.n, options, &code, &at, NULL);
         if (!re)
                 return false;
-        pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
+        /* PCRE2's two engines differ about an empty match behind a byte that is no UTF-8, so this
+         * asks the one that grep asks. */
+        uint32_t references = 0;
+        pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &references);
+        if (references == 0)
+                pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
         pcre2_match_data *data = pcre2_match_data_create(1, NULL);
         uint64_t number = 1;
         for (size_t from = 0; from < text.n; number++) {
