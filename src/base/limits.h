@@ -80,6 +80,11 @@
 #define BUNDLE_REF_LINE_MAX (4 * MIB) /* and so is a record that has refs */
 #define BUNDLE_LISTED_MAX (64 * KIB)  /* a line of the manifest of artifacts */
 
+/* Disks (steno_disk.h). A file is read whole, and a listing looks at each. */
+#define DISK_FILE_MAX (16 * MIB)
+#define DISK_FILES_MAX 10000
+#define DISK_PATH_MAX 1024
+
 /* A configuration file, and a value in it: what a person writes by hand is far smaller. */
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 

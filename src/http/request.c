@@ -54,7 +54,7 @@ bool request_number(struct request *r, const char *name, uint64_t fallback, uint
         char *end;
         long long v = strtoll(text, &end, 10);
         if (*end) {
-                request_error(r, 400, "bad_request", "%s must be a whole number", name);
+                request_error_in(r, name, 400, "bad_request", "%s must be a whole number", name);
                 return false;
         }
         *out = v < 0 || (uint64_t)v < min ? min : (uint64_t)v > max ? max : (uint64_t)v;
@@ -206,7 +206,7 @@ static void put_error(struct request *r, int status, const char *code, struct st
                 jsonw_field_str(&w, "message", message);
                 if (r->errors == ERRORS_OPENAI) {
                         jsonw_field_cstr(&w, "type", openai_type(status));
-                        jsonw_field_null(&w, "param");
+                        jsonw_field_cstr(&w, "param", r->param);
                 }
                 jsonw_field_cstr(&w, "code", code);
                 jsonw_object_end(&w);
@@ -215,19 +215,35 @@ static void put_error(struct request *r, int status, const char *code, struct st
         jsonw_object_end(&w);
 }
 
-void request_error(struct request *r, int status, const char *code, const char *fmt, ...)
+static void answer_error(
+    struct request *r, int status, const char *code, const char *fmt, va_list ap)
 {
         char message[400];
-        va_list ap;
-        va_start(ap, fmt);
         vsnprintf(message, sizeof message, fmt, ap);
-        va_end(ap);
         buf_clear(&r->reply);
         /* A conflict stays one. OpenAI's clients would send the request again. */
         if (status == 409)
                 request_header_out(r, "x-should-retry", "false");
         put_error(r, status, code, str_of(message));
         request_reply_json(r, status);
+}
+
+void request_error(struct request *r, int status, const char *code, const char *fmt, ...)
+{
+        va_list ap;
+        va_start(ap, fmt);
+        answer_error(r, status, code, fmt, ap);
+        va_end(ap);
+}
+
+void request_error_in(
+    struct request *r, const char *param, int status, const char *code, const char *fmt, ...)
+{
+        va_list ap;
+        r->param = param;
+        va_start(ap, fmt);
+        answer_error(r, status, code, fmt, ap);
+        va_end(ap);
 }
 
 void request_failed(struct request *r, int rc, const struct steno_error *err)

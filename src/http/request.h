@@ -58,6 +58,7 @@ struct request {
         struct stream *stream;
         struct file_answer *file;
         struct passing *passing; /* an answer of the gateway */
+        const char *param;       /* of the request, that the error is about; NULL: of none */
         const char *headers[8][2];
         unsigned header_count;
 
@@ -102,6 +103,9 @@ void request_reply_json(struct request *r, int status);
 /* An error as the route's API words it. `code` is a short word. */
 void request_error(struct request *r, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same about one parameter, which OpenAI's errors name: "limit", "items[3]". */
+void request_error_in(struct request *r, const char *param, int status, const char *code,
+    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same for what the library answered. */
 void request_failed(struct request *r, int rc, const struct steno_error *err);
 

@@ -99,11 +99,36 @@ static int note(void *ctx, const struct steno_record *r)
         return h->arena.failed;
 }
 
+/* A null hides what an older patch said. When all of them are merged, it has done its work. */
+static const char *without_nulls(struct arena *arena, const char *meta)
+{
+        struct json j;
+        struct buf out;
+        const char *copy = meta;
+        json_init(&j);
+        buf_init(&out, 0);
+        if (json_parse(&j, meta, strlen(meta), NULL, NULL) == 0) {
+                struct jsonw w = jsonw_to(&out);
+                jsonw_object(&w);
+                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                        if (json_type(&j, json_value(&j, k)) != JSON_NULL)
+                                jsonw_copy_member(&w, &j, k);
+                jsonw_object_end(&w);
+                copy = arena_dup(arena, buf_str(&out)).p;
+        }
+        json_release(&j);
+        buf_release(&out);
+        return copy;
+}
+
 int history_open(struct history *h, struct steno_conv *conv, struct steno_error *err)
 {
         *h = (struct history){.conv = conv};
         arena_init(&h->arena);
         int rc = steno_read_amendments(conv, note, h, err);
+        for (struct history_entry *e = rc ? NULL : h->amended; e; e = e->next)
+                if (e->meta)
+                        e->meta = without_nulls(&h->arena, e->meta);
         if (rc == 0)
                 rc = steno_conv_last_seq(conv, &h->last_seq, err);
         if (rc == STENO_ENOMEM)

@@ -34,6 +34,7 @@
 #define STORE_BACKEND_H
 
 #include "store/backend_catalogue.h"
+#include "store/backend_disks.h"
 #include "store/backend_moves.h"
 #include "store/backend_outputs.h"
 #include "store/backend_records.h"
@@ -74,6 +75,7 @@ struct backend_lock {
 
 struct steno_backend {
         const char *name;
+        const struct backend_disks *disks; /* optional */
 
         /* `where` is a path or a URL that backend_find has given to this kind; `flags` are enum
          * steno_open_flags. A store is made only where those allow it. */

@@ -487,6 +487,10 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
         if (request_flag(r, "with_asset_public_url", true) && url_text.n > 2) {
                 jsonw_field_raw(&w, "public_urls", buf_str(&url_text));
         }
+        if (request_flag(r, "with_events", false)) {
+                jsonw_key(&w, "events");
+                acontext_put_events(r, h->conv, &w, NULL);
+        }
         jsonw_object_end(&w);
         acontext_end(r, &w, 200);
         buf_release(&url_text);

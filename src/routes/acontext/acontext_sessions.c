@@ -24,7 +24,8 @@ static void put_session(
         jsonw_object(w);
         jsonw_field_copy(w, "id", meta, json_get(meta, 0, "id"));
         jsonw_field_cstr(w, "project_id", r->who.project);
-        jsonw_field_null(w, "space_id");
+        json_ref space = json_get(meta, 0, "space_id");
+        jsonw_field_raw(w, "space_id", space == JSON_NONE ? STR("null") : json_raw(meta, space));
         jsonw_field_raw(w, "user_id", user == JSON_NONE ? STR("null") : json_raw(meta, user));
         jsonw_field_bool(w, "disable_task_tracking",
             json_bool(meta, json_get(meta, 0, "disable_task_tracking"), false));
@@ -69,7 +70,7 @@ static void reply_session(struct request *r, struct steno_conv *conv, int status
 /* Members of a body that become the conversation's metadata. */
 static void put_meta(const struct json *j, struct buf *out)
 {
-        static const char *const KEPT[] = {"configs", "user", "disable_task_tracking"};
+        static const char *const KEPT[] = {"configs", "user", "disable_task_tracking", "space_id"};
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         for (size_t i = 0; i < sizeof KEPT / sizeof *KEPT; i++) {
@@ -290,9 +291,21 @@ static int by_creation(const void *a, const void *b)
         return c ? c : strcmp(x->id, y->id);
 }
 
+/* What a list of sessions was asked for. */
+struct session_query {
+        uint64_t limit;
+        uint64_t from;
+        bool newest_first;
+        const char *user;
+        const char *space;         /* only sessions that are connected to it */
+        bool not_connected;        /* only sessions that are connected to none */
+        const struct json *filter; /* NULL: none */
+};
+
 /* Does a session's metadata hold every member of the filter? */
-static bool matches(struct steno_conv *conv, const char *user, const struct json *filter)
+static bool matches(struct steno_conv *conv, const struct session_query *q)
 {
+        const struct json *filter = q->filter;
         struct json j;
         char *meta = NULL;
         bool ok = true;
@@ -301,8 +314,13 @@ static bool matches(struct steno_conv *conv, const char *user, const struct json
                 ok = false;
         } else {
                 json_ref configs = json_get(&j, 0, "configs");
-                if (user)
-                        ok = json_is(&j, json_get(&j, 0, "user"), user);
+                json_ref space = json_get(&j, 0, "space_id");
+                if (q->user)
+                        ok = json_is(&j, json_get(&j, 0, "user"), q->user);
+                if (q->space)
+                        ok = ok && json_is(&j, space, q->space);
+                if (q->not_connected)
+                        ok = ok && json_type(&j, space) != JSON_STRING;
                 for (json_ref k = filter ? json_child(filter, 0) : JSON_NONE; ok && k != JSON_NONE;
                      k = json_next_key(filter, 0, k)) {
                         char *name = json_dup_string(filter, k);
@@ -326,15 +344,6 @@ static void release_rows(struct session_rows *rows)
         free(rows->list);
 }
 
-/* What a list of sessions was asked for. */
-struct session_query {
-        uint64_t limit;
-        uint64_t from;
-        bool newest_first;
-        const char *user;
-        const struct json *filter; /* NULL: none */
-};
-
 /* Writes a session that matches; one that was removed meanwhile does not. False: the answer is an
  * error now. */
 static bool put_if_wanted(struct request *r, struct jsonw *w, const struct session_query *q,
@@ -344,7 +353,7 @@ static bool put_if_wanted(struct request *r, struct jsonw *w, const struct sessi
         bool ok = true;
         if (steno_conv_open(r->store, r->who.project, row->id, &conv, NULL))
                 return true;
-        if (matches(conv, q->user, q->filter)) {
+        if (matches(conv, q)) {
                 ok = put_session_of(r, w, conv, row->updated);
                 ++*count;
         }
@@ -392,8 +401,12 @@ void acontext_session_list(struct request *r)
 {
         struct json filter;
         const char *wanted = request_query(r, "filter_by_configs");
-        struct session_query q = {
-            .user = request_query(r, "user"), .newest_first = request_flag(r, "time_desc", false)};
+        struct session_query q = {.user = request_query(r, "user"),
+            .space = request_query(r, "space_id"),
+            .not_connected = request_flag(r, "not_connected", false),
+            .newest_first = request_flag(r, "time_desc", false)};
+        if (q.space && !*q.space)
+                q.space = NULL;
         if (!request_number(r, "limit", 20, 1, SESSIONS_MAX, &q.limit) ||
             !acontext_cursor(r, &q.from))
                 return;
@@ -436,9 +449,36 @@ void acontext_learning(struct request *r)
         reply_constant(r, "{\"space_digested_count\":0,\"not_space_digested_count\":0}", 200);
 }
 
+/* Nothing is learned here, but a session says which space it belongs to. */
 void acontext_connect(struct request *r)
 {
-        reply_constant(r, "{}", 200);
+        struct steno_error err = {0};
+        struct json j;
+        struct buf patch;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return;
+        json_init(&j);
+        buf_init(&patch, 0);
+        if (request_json(r, &j)) {
+                json_ref space = json_get(&j, 0, "space_id");
+                struct jsonw w = jsonw_to(&patch);
+                jsonw_object(&w);
+                if (space != JSON_NONE)
+                        jsonw_field_copy(&w, "space_id", &j, space);
+                jsonw_object_end(&w);
+                const char *text = buf_cstr(&patch);
+                int rc = text ? 0 : STENO_ENOMEM;
+                if (json_type(&j, space) != JSON_STRING || !json_inner(&j, space).n)
+                        request_error(r, 400, "bad_request", "space_id must be a text");
+                else if (rc || (rc = steno_conv_set_meta(conv, text, &err)) != 0)
+                        request_failed(r, rc, &err);
+                else
+                        reply_constant(r, "{}", 200);
+        }
+        buf_release(&patch);
+        json_release(&j);
+        steno_conv_close(conv);
 }
 
 void acontext_observing(struct request *r)

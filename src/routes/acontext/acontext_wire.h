@@ -34,6 +34,10 @@ struct acontext_facts {
 void acontext_put_message(
     struct jsonw *w, const struct acontext_facts *facts, const struct json *j, json_ref m);
 
+/* A list of the session's events, oldest first. */
+int acontext_put_events(
+    struct request *r, struct steno_conv *conv, struct jsonw *w, struct steno_error *err);
+
 /* Shows media of a stored message as assets: {sha256: {...}} for public_urls. */
 struct asset {
         char sha256[65];

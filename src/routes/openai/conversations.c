@@ -80,7 +80,7 @@ static bool take_metadata(struct request *r, const struct json *j, struct str *o
                         why = "a metadata value has more than 512 characters";
         }
         if (why) {
-                request_error(r, 400, "invalid_metadata", "%s", why);
+                request_error_in(r, "metadata", 400, "invalid_metadata", "%s", why);
                 return false;
         }
         *out = json_raw(j, m);
@@ -101,7 +101,10 @@ static bool normalise_items(
                 if (*count)
                         buf_putc(out, ',');
                 if (!items_normalise(j, e, str_of(key), *count, out, &why)) {
-                        request_error(r, 400, "invalid_item", "items[%zu]: %s", *count, why);
+                        char param[40];
+                        snprintf(param, sizeof param, "items[%zu]", *count);
+                        request_error_in(r, param, 400, "invalid_item", "%s: %s", param, why);
+                        r->param = NULL;
                         return false;
                 }
                 ++*count;
@@ -198,7 +201,7 @@ static bool is_list(struct request *r, const struct json *j, json_ref items)
         if (t == JSON_ARRAY)
                 return true;
         if (t != JSON_NOTHING && t != JSON_NULL)
-                request_error(r, 400, "invalid_items", "items must be an array");
+                request_error_in(r, "items", 400, "invalid_items", "items must be an array");
         return false;
 }
 
@@ -430,7 +433,7 @@ static bool page_options(struct request *r, struct steno_conv *conv, struct page
         if (!request_number(r, "limit", ITEMS_DEFAULT, 1, ITEMS_MAX, &limit))
                 return false;
         if (order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0) {
-                request_error(r, 400, "invalid_order", "order must be asc or desc");
+                request_error_in(r, "order", 400, "invalid_order", "order must be asc or desc");
                 return false;
         }
         p->limit = (size_t)limit;
@@ -438,7 +441,7 @@ static bool page_options(struct request *r, struct steno_conv *conv, struct page
         if (!after || !*after)
                 return true;
         if (find_place(conv, after, p)) {
-                request_error(r, 404, "not_found", "no item \"%.100s\"", after);
+                request_error_in(r, "after", 404, "not_found", "no item \"%.100s\"", after);
                 return false;
         }
         p->skipping = true;
@@ -518,7 +521,8 @@ static void create_items(struct request *r, struct steno_conv *conv, const struc
         json_ref list = json_get(j, 0, "items");
         if (!is_list(r, j, list)) {
                 if (!r->status)
-                        request_error(r, 400, "invalid_items", "items must be an array");
+                        request_error_in(
+                            r, "items", 400, "invalid_items", "items must be an array");
                 return;
         }
         buf_init(&items, 0);

@@ -341,6 +341,9 @@ int backup_store(struct files_store *store, const char *path, steno_progress pro
                 rc = files_each_conv(store, take_conv, &b, b.err);
         if (rc == 0)
                 rc = sweep_all(&b);
+        int sys = rc ? 0 : disk_backup(store, b.root, &b.copied);
+        if (sys)
+                rc = failed(&b, sys, "disks");
         if (rc == 0)
                 rc = complete(&b, report);
         if (b.trash >= 0)

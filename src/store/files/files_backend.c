@@ -717,6 +717,7 @@ static int do_document_change(struct backend_store *store, const char *name, siz
 
 const struct steno_backend files_backend = {
     .name = "files",
+    .disks = &disk_calls,
     .open = do_open,
     .restore = backup_restore,
     .close = do_close,

@@ -5,6 +5,7 @@
 #ifndef STORE_FILES_FILES_BACKEND_H
 #define STORE_FILES_FILES_BACKEND_H
 
+#include "store/files/disk.h"
 #include "store/files/artifact.h"
 #include "store/files/bundle.h"
 #include "store/files/conv.h"
