@@ -41,16 +41,16 @@ with-tests: deps-test $(BUILD)/build.ninja
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
 ASAN = *,!layers.test,!package/*,!bindings/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
 ASAN_LONG = ,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!gateway/lineage.test,$\
-	!gateway/stubs.test,!acp/kill.test,$\
+	!gateway/stubs.test,!gateway/responses.test,!acp/kill.test,$\
 	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\
 	!loop/death.test,!loop/text_calls.test,!view/*.test,!search/*
-TSAN_LONG = ,!acp/*,!gateway/stubs.test,!http/visitors.test,!http/refusals.test,!http/budget.test,!http/ids.test,$\
+TSAN_LONG = ,!acp/*,!gateway/stubs.test,!gateway/responses.test,!http/visitors.test,!http/refusals.test,!http/budget.test,!http/ids.test,$\
 	!http/chatpage.test,!http/whole.test,!loop/text_calls.test,!loop/kill.test,!loop/commands.test
 test-long: ASAN_LONG =
 test-long: TSAN_LONG =
 TSAN = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
-	http/*,!http/browser.test,!http/clock.test,loop/*,gateway/sdks.test,gateway/stubs.test,acp/*$(TSAN_LONG)
+	http/*,!http/browser.test,!http/clock.test,loop/*,gateway/sdks.test,gateway/stubs.test,gateway/responses.test,acp/*$(TSAN_LONG)
 SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'build-tsan:$(TSAN)')
 
 test: with-tests sanitized

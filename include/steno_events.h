@@ -44,6 +44,9 @@
             "the last reply, whole, under both names; toolCalls has each call of the run as the "  \
             "view chat has it: id, name, arguments, state, result or error, invokedAt, duration, " \
             "steps, ref, display")                                                                 \
+        ROW(RESPONSE_EVENT, "response_event", 1, "event?, input?, stored?",                        \
+            "an event of /v1/responses as its client gets it; the first has the input's items, "   \
+            "the last the seq up to which they are stored")                                        \
         ROW(RUN_ERROR, "run_error", 1, "code, message, retryable", "why the run did not succeed")  \
         ROW(RUN_FINISHED, "run_finished", 1, "reason, turns?, usage?", "always the last")          \
         ROW(REQUEST, "request", 0, "messageId, after",                                             \

@@ -112,6 +112,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .seal_key = key,
             .session = &session,
             .upstreams = session.config.upstreams,
+            .responses = session.config.responses,
             .env = (const char *const *)environ};
         rc = serve_until_signal(c, &opt);
         session_close(&session);

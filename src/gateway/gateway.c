@@ -58,6 +58,7 @@ struct gateway {
         struct recorder *recorder;
         struct relay *relay;
         struct upstream_settings up[UPSTREAMS];
+        size_t responses;    /* which of them serves /v1/responses */
         struct seams *seams; /* NULL: no upstream has stubs */
         struct errands *errands;
         pthread_mutex_t mutex;
@@ -200,6 +201,29 @@ static int configure(struct gateway *g, const struct gateway_options *opt, struc
         return rc;
 }
 
+/* Which upstream serves /v1/responses. */
+static int configure_responses(
+    struct gateway *g, const struct gateway_options *opt, struct steno_error *err)
+{
+        struct json j;
+        if (!opt->responses)
+                return 0;
+        json_init(&j);
+        int rc = json_parse(&j, opt->responses, strlen(opt->responses), NULL, err);
+        char *name = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "upstream"));
+        json_ref wire = rc ? JSON_NONE : json_get(&j, 0, "wire");
+        if (rc == 0 && name)
+                g->responses = upstream_index(name);
+        if (rc == 0 && g->responses == UPSTREAMS)
+                rc = error_set(
+                    err, STENO_EINVAL, "responses.upstream: \"%.40s\" is no upstream", name);
+        if (rc == 0 && wire != JSON_NONE && !json_is(&j, wire, "responses"))
+                rc = error_set(err, STENO_EINVAL, "responses.wire: only \"responses\" is known");
+        free(name);
+        json_release(&j);
+        return rc;
+}
+
 /* What the upstreams with stubs need. */
 static int prepare_stubs(
     struct gateway *g, const struct gateway_options *opt, struct steno_error *err)
@@ -223,6 +247,8 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
         g->store = opt->store;
         int rc = configure(g, opt, err);
         if (rc == 0)
+                rc = configure_responses(g, opt, err);
+        if (rc == 0)
                 rc = exchanges_open(env_real(), opt->path, &g->exchanges, err);
         if (rc == 0)
                 rc = prepare_stubs(g, opt, err);
@@ -235,6 +261,24 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
                 return rc;
         }
         *out = g;
+        return 0;
+}
+
+const char *gateway_responses(const struct gateway *g)
+{
+        return upstreams[g->responses].name;
+}
+
+int gateway_endpoint(
+    struct gateway *g, const char *upstream, struct gateway_endpoint *out, struct steno_error *err)
+{
+        size_t i = upstream_index(upstream);
+        if (i == UPSTREAMS || !g->up[i].key)
+                return error_set(err, STENO_EINVAL,
+                    "no key is configured for %.40s: set \"upstreams\" in the server's "
+                    "configuration",
+                    upstream);
+        *out = (struct gateway_endpoint){g->up[i].url, upstreams[i].key_header, g->up[i].key};
         return 0;
 }
 

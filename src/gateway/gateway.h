@@ -36,6 +36,7 @@ struct gateway_options {
         struct steno_store *store;
         const char *path; /* of the store */
         const char *upstreams;
+        const char *responses; /* {"upstream": NAME}, JSON; NULL: openai */
         const char *const *env;
 };
 
@@ -45,6 +46,17 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
 void gateway_stop(struct gateway *g);
 /* Waits until all is recorded. *recorded, *failed (may be NULL): how many were, and were not. */
 void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed);
+
+/* Where an upstream is, and its key. STENO_EINVAL: there is no such upstream, or it has no key. */
+struct gateway_endpoint {
+        const char *url;
+        const char *key_header; /* what stands before the key */
+        const char *key;
+};
+int gateway_endpoint(
+    struct gateway *g, const char *upstream, struct gateway_endpoint *out, struct steno_error *err);
+/* The upstream of /v1/responses, as it is configured. */
+const char *gateway_responses(const struct gateway *g);
 
 /* Does this path belong to the gateway? The upstream's name, or NULL; *rest is what stands behind
  * the prefix, with its slash. */

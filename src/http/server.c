@@ -152,8 +152,11 @@ static int open_gateway(struct server *s, const struct server_options *opt, stru
 {
         char *path = NULL;
         int rc = file_url_path(opt->store, &path, err);
-        struct gateway_options g = {
-            .store = s->store, .path = path, .upstreams = opt->upstreams, .env = opt->env};
+        struct gateway_options g = {.store = s->store,
+            .path = path,
+            .upstreams = opt->upstreams,
+            .responses = opt->responses,
+            .env = opt->env};
         if (rc == 0)
                 rc = gateway_new(&g, &s->gateway, err);
         s->tally = opt->tally;

@@ -40,6 +40,7 @@ struct server_options {
         const char *seal_key;       /* private key of seals; may be NULL */
         struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
         const char *upstreams;      /* of the gateway (gateway.h), JSON; may be NULL */
+        const char *responses;      /* likewise */
         const char *const *env;     /* for the keys that it names */
         const char *lent_token;     /* one more token, for the gateway's routes only; may be NULL */
         const char *lent_project;   /* and its project */

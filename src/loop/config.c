@@ -37,6 +37,7 @@ static const struct setting {
     {"params", offsetof(struct config, params), true, false},
     {"upstreams", offsetof(struct config, upstreams), true, false},
     {"prices", offsetof(struct config, prices), true, false},
+    {"responses", offsetof(struct config, responses), true, false},
 };
 
 /* Settings that have a reader of their own. "$schema" is for editors. */

@@ -15,6 +15,7 @@
  *     "permissions": [...],              permission.h
  *     "upstreams": {"openai": {"url": "https://...", "key": "env:NAME"}},    gateway/gateway.h
  *     "prices": {"MODEL": {"input": 0.25, "output": 2, "cached": 0.025}},    $ a million tokens
+ *     "responses": {"upstream": "openai"},
  *     "environment": ["NAME", ...],      more variables that commands and servers may see
  *     "limits": {"turns": 50, "seconds": 0, "tokens": 0, "toolSeconds": 600,
  *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0}
@@ -66,6 +67,7 @@ struct config {
         enum config_switch strict; /* send only members that the provider's own types have */
         char *upstreams;           /* of the gateway, JSON object */
         char *prices;              /* dollars for a million tokens by model, JSON object */
+        char *responses;           /* which of them serves /v1/responses, JSON object */
         struct mcp_servers servers;
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */

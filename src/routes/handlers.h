@@ -72,6 +72,12 @@ void own_health(struct request *r);
 void own_docs(struct request *r);
 
 /* openai_conversations.c */
+void answers_create(struct request *r);
+void answers_get(struct request *r);
+void answers_delete(struct request *r);
+void answers_cancel(struct request *r);
+void answers_inputs(struct request *r);
+
 void conversations_create(struct request *r);
 void conversations_get(struct request *r);
 void conversations_update(struct request *r);

@@ -130,6 +130,19 @@ static const struct route ROUTES[] = {
     {"DELETE", "/v1/conversations/:id/items/:item", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI,
         conversations_item_delete, "deletes one item"},
 
+    /* OpenAI Responses */
+    {"POST", "/v1/responses", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN | ROUTE_LATER, LARGE,
+        ERRORS_OPENAI, answers_create,
+        "a response of a model, with its state here: conversation or previous_response_id"},
+    {"GET", "/v1/responses/:id", SCOPE_PROJECT, ROUTE_STREAMS, 0, ERRORS_OPENAI, answers_get,
+        "one response; stream=true, starting_after replay its events"},
+    {"DELETE", "/v1/responses/:id", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, answers_delete,
+        "forgets a response; its items stay"},
+    {"POST", "/v1/responses/:id/cancel", SCOPE_PROJECT, ROUTE_URGENT, SMALL, ERRORS_OPENAI,
+        answers_cancel, "stops a response"},
+    {"GET", "/v1/responses/:id/input_items", SCOPE_PROJECT, 0, 0, ERRORS_OPENAI, answers_inputs,
+        "the items of its input: after, limit, order"},
+
     /* Acontext */
     {"GET", "/api/v1/ping", SCOPE_PROJECT, 0, 0, ERRORS_ACONTEXT, acontext_ping, "pong"},
     {"POST", "/api/v1/session", SCOPE_PROJECT, 0, SMALL, ERRORS_ACONTEXT, acontext_session_create,

@@ -11,5 +11,6 @@ export type EventName =
   | "tool_call_complete"
   | "tool_call_error"
   | "final_message"
+  | "response_event"
   | "run_error"
   | "run_finished";

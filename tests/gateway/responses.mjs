@@ -1,0 +1,197 @@
+// /v1/responses: conversation, previous_response_id, replay, deletion, background and cancel, with openai
+// and @openai/agents as they are, before an endpoint that judges every request.
+import { Server, load, main, ok, same, sleep, test, until } from "../http/lib.mjs";
+import { needTypes } from "../strict/judges.mjs";
+import { Endpoint } from "../strict/server.mjs";
+import { lastOf } from "./apps.mjs";
+
+needTypes();
+process.env.OPENAI_AGENTS_DISABLE_TRACING = "1";
+const OpenAI = (await load("openai7")).default;
+const OpenAI6 = (await load("openai6")).default;
+const { Agent, OpenAIConversationsSession, OpenAIProvider, Runner, tool } = await load("@openai/agents");
+
+const say = (body) => {
+  const last = lastOf("responses", body);
+  if (last.results) return { text: `it says ${last.results[0]}` };
+  if (/call/.test(last.user)) return { text: "", calls: [{ name: "weather", args: { city: "Graz" } }] };
+  return { text: `answer to ${last.user}`, thinking: /think/.test(last.user) ? "hm" : undefined };
+};
+async function world(script = say) {
+  const e = await new Endpoint("responses", script).start();
+  const s = new Server();
+  s.configure({ upstreams: { openai: { url: `${e.url}/v1`, key: "k" } }, responses: { upstream: "openai" } });
+  await s.start();
+  const client = (Kind = OpenAI, more = {}) => new Kind({ baseURL: `${s.url}/v1`, apiKey: s.token, maxRetries: 0, ...more });
+  return { e, s, client, end: () => { s.kill(); e.stop(); } };
+}
+const texts = (items) => items.map((i) => i.content?.map?.((c) => c.text).join("") ?? i.output ?? i.name ?? i.type);
+const asked = (e, n = -1) => texts(e.requests.at(n).input.map((i) => ({ ...i, content: typeof i.content === "string" ? [{ text: i.content }] : i.content })));
+
+for (const [name, Kind] of Object.entries({ openai6: OpenAI6, openai7: OpenAI }))
+  for (const stream of [false, true])
+    test(`${name}, ${stream ? "streamed" : "whole"}: a conversation gets input and output, and the model the whole of it`, async () => {
+      const w = await world();
+      const client = w.client(Kind);
+      const conv = await client.conversations.create();
+      for (const [i, input] of ["one", "think of two", "three"].entries()) {
+        const body = { model: "m", input, conversation: i ? { id: conv.id } : conv.id, instructions: "be brief" };
+        const r = stream ? await client.responses.stream(body).finalResponse() : await client.responses.create(body);
+        same(r.output_text, `answer to ${input}`, "the answer");
+        same([r.status, r.conversation?.id, r.previous_response_id], ["completed", conv.id, null], "its state");
+        ok(r.id.startsWith("resp_"), "an id", r.id);
+        same((await client.responses.retrieve(r.id)).output_text ?? texts(r.output).at(-1), `answer to ${input}`, "it can be read again");
+      }
+      same(asked(w.e), ["one", "answer to one", "think of two", "reasoning", "answer to think of two", "three"], "what the model was asked last");
+      ok(w.e.requests.every((r) => r.instructions === "be brief" && r.store === false && r.conversation === undefined), "the request");
+      const items = [];
+      for await (const i of client.conversations.items.list(conv.id, { order: "asc" })) items.push(i);
+      same(texts(items), ["one", "answer to one", "think of two", "reasoning", "answer to think of two", "three", "answer to three"], "items");
+      ok(!JSON.stringify(items).includes("be brief"), "instructions are not stored");
+      same(w.e.refusals, [], "refused");
+      w.end();
+    });
+
+test("previous_response_id goes on where that response ended, and from an earlier one in a fork", async () => {
+  const w = await world();
+  const client = w.client();
+  const a = await client.responses.create({ model: "m", input: "one" });
+  const b = await client.responses.create({ model: "m", input: "two", previous_response_id: a.id });
+  same(asked(w.e), ["one", "answer to one", "two"], "behind the first");
+  const c = await client.responses.create({ model: "m", input: "other", previous_response_id: a.id });
+  same(asked(w.e), ["one", "answer to one", "other"], "a fork");
+  await client.responses.create({ model: "m", input: "more", previous_response_id: b.id });
+  same(asked(w.e), ["one", "answer to one", "two", "answer to two", "more"], "the first branch");
+  await client.responses.create({ model: "m", input: "last", previous_response_id: c.id });
+  same(asked(w.e), ["one", "answer to one", "other", "answer to other", "last"], "the second one");
+  same([b.previous_response_id, b.conversation], [a.id, null], "members");
+  for (const bad of ["resp_none", "none"]) {
+    const e = await client.responses.create({ model: "m", input: "x", previous_response_id: bad }).catch((x) => x);
+    same(e.status, 404, bad);
+  }
+  const both = await client.responses.create({ model: "m", input: "x", previous_response_id: a.id, conversation: "c" }).catch((x) => x);
+  same([both.status, both.code], [400, "mutually_exclusive_parameters"], "both");
+  same((await client.responses.create({ model: "m", input: "x", conversation: "conv_none" }).catch((x) => x)).status, 404, "no such conversation");
+  same(w.e.refusals, [], "refused");
+  w.end();
+});
+
+test("a response is read again, from any event on, also after a kill, and forgotten when it is deleted", async () => {
+  const w = await world();
+  const client = w.client();
+  const events = [];
+  for await (const e of await client.responses.create({ model: "m", input: [{ role: "user", content: "a" }, { role: "user", content: "b" }], stream: true })) events.push(e);
+  same(events.map((e) => e.sequence_number), events.map((_, i) => i), "numbers without gaps");
+  same([events[0].type, events.at(-1).type], ["response.created", "response.completed"], "first and last");
+  const id = events[0].response.id;
+  ok(events.filter((e) => e.response).every((e) => e.response.id === id), "one id");
+  await w.s.crash();
+  const again = [];
+  for await (const e of await w.client().responses.retrieve(id, { stream: true })) again.push(e);
+  same(again, events, "the same events");
+  const rest = [];
+  for await (const e of await w.client().responses.retrieve(id, { stream: true, starting_after: 4 })) rest.push(e);
+  same(rest, events.slice(5), "those behind the fifth");
+  same((await w.client().responses.retrieve(id)).status, "completed", "the response");
+  const inputs = async (query) => {
+    const list = [];
+    for await (const i of w.client().responses.inputItems.list(id, query)) list.push(i);
+    return texts(list);
+  };
+  same(await inputs({}), ["b", "a"], "its input, newest first");
+  same(await inputs({ order: "asc", limit: 1 }), ["a", "b"], "page by page");
+  await w.client().responses.delete(id);
+  same((await w.client().responses.retrieve(id).catch((e) => e)).status, 404, "deleted");
+  same((await w.client().responses.create({ model: "m", input: "x", previous_response_id: id }).catch((e) => e)).status, 404, "and not continued");
+  w.end();
+});
+
+test("a refusal of the upstream is the client's, and a cut or a kill ends a stream with an error", async () => {
+  let reply = { error: { status: 429, message: "slow down" } };
+  const w = await world(() => reply);
+  const client = w.client();
+  const conv = await client.conversations.create();
+  const e = await client.responses.create({ model: "m", input: "x", conversation: conv.id }).catch((x) => x);
+  same([e.status, /slow down/.test(e.message)], [429, true], "its own words");
+  reply = { text: "half of an answer", cut: true };
+  const cut = await client.responses.stream({ model: "m", input: "x", conversation: conv.id }).finalResponse().catch((x) => x);
+  ok(cut instanceof Error || cut.status === "failed", "told", cut.status);
+  const list = await client.conversations.items.list(conv.id);
+  same(list.data.length, 0, "nothing half is stored");
+  reply = { text: "whole" };
+  same((await client.responses.create({ model: "m", input: "y", conversation: conv.id })).output_text, "whole", "it goes on");
+  w.end();
+});
+
+test("two responses at once in one conversation: the second is refused, and works later", async () => {
+  let open;
+  const gate = new Promise((done) => { open = done; });
+  const w = await world(async (body) => {
+    if (/slow/.test(lastOf("responses", body).user)) await gate;
+    return say(body);
+  });
+  const client = w.client();
+  const conv = await client.conversations.create();
+  const slow = client.responses.create({ model: "m", input: "slow", conversation: conv.id });
+  await until("the request", () => w.e.requests.length === 1);
+  const e = await client.responses.create({ model: "m", input: "fast", conversation: conv.id }).catch((x) => x);
+  same([e.status, e.code], [409, "conversation_locked"], "refused");
+  open();
+  same((await slow).output_text, "answer to slow", "the first");
+  same((await client.responses.create({ model: "m", input: "fast", conversation: conv.id })).output_text, "answer to fast", "the second");
+  w.end();
+});
+
+test("a response in the background is answered at once, polled, and can be cancelled", async () => {
+  let open;
+  const gate = new Promise((done) => { open = done; });
+  const w = await world(async (body) => {
+    await gate;
+    return say(body);
+  });
+  const client = w.client();
+  const r = await client.responses.create({ model: "m", input: "one", background: true });
+  same(r.status, "queued", "at once");
+  const doomed = await client.responses.create({ model: "m", input: "two", background: true });
+  await until("both requests", () => w.e.requests.length === 2);
+  same((await client.responses.cancel(doomed.id)).status, "cancelled", "cancelled");
+  open();
+  await until("the end", async () => (await client.responses.retrieve(r.id)).status === "completed");
+  same(texts((await client.responses.retrieve(r.id)).output), ["answer to one"], "its output");
+  same((await client.responses.retrieve(doomed.id)).status, "cancelled", "it stays cancelled");
+  w.end();
+});
+
+for (const stream of [false, true])
+  test(`@openai/agents, ${stream ? "streamed" : "whole"}: conversationId, previousResponseId and a session, with calls of a tool`, async () => {
+    const w = await world();
+    const runner = new Runner({ modelProvider: new OpenAIProvider({ openAIClient: w.client(), useResponses: true }), tracingDisabled: true });
+    const weather = tool({ name: "weather", description: "weather", strict: false,
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: [], additionalProperties: true }, execute: async () => "rain" });
+    const agent = new Agent({ name: "a", instructions: "be brief", model: "m", tools: [weather] });
+    const run = async (input, options) => {
+      const r = await runner.run(agent, input, { ...options, stream });
+      if (stream) {
+        for await (const _ of r.toStream()) { /* until its end */ }
+        await r.completed;
+      }
+      return r;
+    };
+    const conv = await w.client().conversations.create();
+    same((await run("please call", { conversationId: conv.id })).finalOutput, "it says rain", "a call");
+    same((await run("and then?", { conversationId: conv.id })).finalOutput, "answer to and then?", "the next turn");
+    same(asked(w.e), ["please call", "weather", "rain", "it says rain", "and then?"], "the model saw everything");
+    const a = await run("first", {});
+    const b = await run("second", { previousResponseId: a.lastResponseId });
+    same(b.finalOutput, "answer to second", "previousResponseId");
+    same(asked(w.e), ["first", "answer to first", "second"], "the model saw the first");
+    w.e.lenient = true; // the client sends ids of messages back, which no type of its own has
+    const session = new OpenAIConversationsSession({ client: w.client() });
+    await run("please call", { session });
+    same((await run("once more", { session })).finalOutput, "answer to once more", "a session");
+    same(asked(w.e).filter((t) => t !== "reasoning"), ["please call", "weather", "rain", "it says rain", "once more"], "its history");
+    same(w.e.refusals, [], "refused");
+    w.end();
+  });
+
+await main();
