@@ -194,7 +194,33 @@ static void answer_request(struct stdio *s, const struct json *j)
         buf_release(&b);
 }
 
-/* A line that is no message is passed over: servers print greetings. */
+static struct waiter *waiter_of(struct stdio *s, uint64_t id)
+{
+        struct waiter *w = s->waiters;
+        while (w && w->id != id)
+                w = w->next;
+        return w;
+}
+
+/* A line that is no JSON may still be an answer: one that is nested too deep, or broken. Whoever
+ * waits for it is told, and does not wait until the end of its time. */
+static void refuse_answer(struct stdio *s, struct str line)
+{
+        struct mcp_stream look;
+        mcp_stream_init(&look, NULL, NULL);
+        mcp_stream_feed(&look, line.p, line.n);
+        pthread_mutex_lock(&s->lock);
+        bool answer = !look.has_method && look.has_id && (look.has_result || look.has_error);
+        struct waiter *w = answer ? waiter_of(s, look.id) : NULL;
+        if (w)
+                error_set(&w->why, STENO_EPROTO,
+                    "its answer is no JSON, or is nested deeper than %d levels", JSON_DEPTH_MAX);
+        pthread_cond_broadcast(&s->change);
+        pthread_mutex_unlock(&s->lock);
+        mcp_stream_release(&look);
+}
+
+/* Other lines that are no message are passed over: servers print greetings. */
 static void take_line(struct stdio *s, struct str line)
 {
         struct json j;
@@ -208,6 +234,8 @@ static void take_line(struct stdio *s, struct str line)
         enum mcp_kind kind = MCP_NONSENSE;
         if (json_parse(&j, line.p, line.n, NULL, NULL) == 0)
                 kind = mcp_message_kind(&j, &id);
+        else
+                refuse_answer(s, line);
         if (kind == MCP_ANSWER || (kind == MCP_NOTIFICATION && id))
                 hand_over(s, id, kind == MCP_ANSWER, line);
         else if (kind == MCP_REQUEST)
@@ -228,14 +256,6 @@ static void drop_long_line(struct stdio *s)
 }
 
 /* ---- lines that are not held ---- */
-
-static struct waiter *waiter_of(struct stdio *s, uint64_t id)
-{
-        struct waiter *w = s->waiters;
-        while (w && w->id != id)
-                w = w->next;
-        return w;
-}
 
 /* On the reader's thread. Whoever left gets nothing more. */
 static int to_waiter(void *ctx, const void *p, size_t n)

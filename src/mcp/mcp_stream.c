@@ -130,6 +130,8 @@ static bool in_part(const struct mcp_stream *s)
 
 static void keep(struct mcp_stream *s, char c)
 {
+        if (!s->sink)
+                return;
         buf_putc(&s->part, c);
         if (s->part.failed && !s->failed)
                 s->failed = STENO_ELIMIT;
@@ -354,7 +356,7 @@ static size_t plain_run(const struct mcp_stream *s, const char *p, size_t n)
 
 int mcp_stream_feed(struct mcp_stream *s, const char *p, size_t n)
 {
-        if (!s->failed && !json_stream_feed(&s->check, p, n))
+        if (s->sink && !s->failed && !json_stream_feed(&s->check, p, n))
                 s->failed = STENO_EPROTO;
         for (size_t i = 0; i < n && !s->failed; i++) {
                 uint32_t depth = s->depth;
@@ -385,7 +387,9 @@ int mcp_stream_finish(
         if (s->failed == 0 && (s->has_method || !(s->has_result || s->has_error)))
                 s->failed = STENO_EPROTO;
         if (s->failed == STENO_EPROTO)
-                return error_set(err, STENO_EPROTO, "its answer is not JSON-RPC, or broke off");
+                return error_set(err, STENO_EPROTO,
+                    "its answer is not JSON-RPC, is nested deeper than %d levels, or broke off",
+                    JSON_DEPTH_MAX);
         if (s->failed == 0 && s->has_id && s->id != id)
                 return error_set(err, STENO_EPROTO, "its answer is to another request");
         if (s->failed == 0 && s->has_result && !s->has_content)

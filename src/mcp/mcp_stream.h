@@ -19,7 +19,9 @@
 #define MCP_STREAM_LEVELS 6 /* message, result, content, part, resource, and what is in it */
 
 struct mcp_stream {
-        steno_sink sink; /* NULL: nothing is given out, only `id` and the like are learned */
+        /* NULL: nothing is given out or checked, only `id` and the like are learned, also of a
+         * message that is no JSON (one that is nested too deep) */
+        steno_sink sink;
         void *ctx;
         int failed; /* sticky: what the sink returned, STENO_EPROTO, STENO_ENOMEM */
         struct json_stream check;

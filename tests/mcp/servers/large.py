@@ -31,6 +31,10 @@ def shapes(args, ident):
         return '{"jsonrpc":"2.0","id":%d,"result":{"content":[' % ident + part, '"}]'
     if shape == "nonsense":
         return '{"jsonrpc":"2.0","id":%d,"result":{"content":[' % ident + part, '" oops}'
+    if shape == "deep":
+        return '{"jsonrpc":"2.0","id":%d,"result":{"structuredContent":{"a":' % ident + "[" * 600 + '"', '"' + "]" * 600 + "},\"content\":[]}}"
+    if shape == "deep, id last":
+        return '{"result":{"structuredContent":{"a":' + "[" * 600 + '"', '"' + "]" * 600 + '},"content":[]},"jsonrpc":"2.0","id":%d}' % ident
     return '{"jsonrpc":"2.0","id":%d,"result":{"isError":true,"content":[' % ident + part, tail + more + "}}"
 
 
