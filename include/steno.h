@@ -105,6 +105,8 @@ enum steno_code {
         STENO_ETIMEOUT = -12,  /* a deadline passed */
         STENO_EINTERRUPTED = -13, /* stopped by the caller */
         STENO_EUNSUPPORTED = -14, /* not possible here; the message gives advice */
+        STENO_EQUOTA = -15, /* the outputs of a conversation or a store, or one of them, take all
+                               the room that store.json gives them */
 };
 
 struct steno_error {
@@ -163,7 +165,9 @@ STENO_API void steno_close(struct steno_store *store);
 
 /*
  * Makes a store with settings other than the defaults: {"profile":"default"|"runtime-store",
- * "maxInlineChars":n,"maxInlineBytes":n}. On an existing store it changes them; data needs no
+ * "maxInlineChars":n,"maxInlineBytes":n,"maxOutputBytes":n,"maxConversationBytes":n,
+ * "maxStoreBytes":n}. The last three are quotas of what outputs and large parts of messages take, 0
+ * for none. On an existing store it changes them, for handles that are opened later; data needs no
  * migration.
  */
 STENO_API int steno_init(const char *url, const char *settings_json, struct steno_error *err);
@@ -613,12 +617,24 @@ STENO_API void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, voi
 STENO_API int steno_run_stop(
     struct steno_store *store, const char *project, const char *run_id, struct steno_error *err);
 /*
- * Decides about a call that waits for permission. `approval` is the hash that the event
- * tool_call_approval names: STENO_ECONFLICT when it is of another call. STENO_ENOTFOUND: no such
- * call waits.
+ * Decides about a call that waits for permission. 0 when the run has taken the answer, 1 when it
+ * has not within a second: it will when it goes on. `approval` is the hash that the event
+ * tool_call_approval names: STENO_ECONFLICT when it is of another call, or when somebody else has
+ * decided otherwise. STENO_ENOTFOUND: no such call waits.
  */
 STENO_API int steno_run_answer(struct steno_store *store, const char *project, const char *run_id,
     const char *call_id, const char *approval, bool allow, struct steno_error *err);
+
+/*
+ * Somebody who may answer the questions of a project's runs is connected to this process, from
+ * steno_watch_begin to steno_watch_end or the end of the process. Whoever holds a run asks
+ * steno_watched, which knows of every process that uses the store.
+ */
+struct steno_watcher;
+STENO_API int steno_watch_begin(struct steno_store *store, const char *project,
+    struct steno_watcher **out, struct steno_error *err);
+STENO_API void steno_watch_end(struct steno_watcher *watcher);
+STENO_API bool steno_watched(struct steno_store *store, const char *project);
 
 /* Before a tool's side effect: synced. The operation is (run, request, call_id). */
 STENO_API int steno_run_dispatch(struct steno_run *run, uint64_t request, const char *call_id,

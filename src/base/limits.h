@@ -45,6 +45,13 @@
 /* What a command may print: far beyond any log that somebody reads, and far below a disk. */
 #define COMMAND_OUTPUT_MAX (1 * GIB)
 
+/* The room that outputs may take unless store.json says otherwise: of one, of all of a
+ * conversation, of all of a store. Far beyond what is used on purpose; what runs away ends before
+ * the disk does. */
+#define QUOTA_OUTPUT (4 * GIB)
+#define QUOTA_CONVERSATION (64 * GIB)
+#define QUOTA_STORE (512 * GIB)
+
 /* Context operations (outputs.md) */
 #define CONTEXT_LIST_DEFAULT 50
 #define CONTEXT_LIST_MAX 1000

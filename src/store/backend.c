@@ -169,6 +169,30 @@ int backend_run_mail_send(struct backend_conv *conv, struct str line, struct ste
         return conv->ops->run_mail_send(conv, line, err);
 }
 
+int backend_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
+    struct steno_error *err)
+{
+        return store->ops->watch(store, project, out, err);
+}
+
+void backend_watch_end(struct backend_watcher *w)
+{
+        if (w)
+                w->ops->watch_end(w);
+}
+
+bool backend_watched(struct backend_store *store, struct str project)
+{
+        return store->ops->watched(store, project);
+}
+
+int backend_aside(struct backend_conv *conv, const char *name, struct backend_store **out,
+    const struct env **env, struct steno_error *err)
+{
+        return conv->ops->aside ? conv->ops->aside(conv, name, out, env, err)
+                                : backend_lacks(err, conv->ops, "way to complete a run in memory");
+}
+
 int backend_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err)
 {
@@ -274,6 +298,17 @@ int backend_artifact_write(
     struct backend_artifact *a, const void *p, size_t n, struct steno_error *err)
 {
         return a->ops->artifact_write(a, p, n, err);
+}
+
+void backend_artifact_lift_quota(struct backend_artifact *a)
+{
+        a->ops->artifact_lift_quota(a);
+}
+
+void backend_set_quota(
+    struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx)
+{
+        store->ops->set_quota(store, quota, warn, ctx);
 }
 
 void backend_artifact_index(struct backend_artifact *a, struct str bytes)

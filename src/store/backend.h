@@ -72,6 +72,9 @@ struct backend_incoming {
 struct backend_lock {
         const struct steno_backend *ops;
 };
+struct backend_watcher {
+        const struct steno_backend *ops;
+};
 
 struct steno_backend {
         const char *name;
@@ -131,6 +134,13 @@ struct steno_backend {
         int (*run_claim_check)(struct backend_claim *claim, struct steno_error *err);
         void (*run_claim_listen)(struct backend_claim *claim, run_mail_fn fn, void *ctx);
         int (*run_mail_send)(struct backend_conv *conv, struct str line, struct steno_error *err);
+        int (*watch)(struct backend_store *store, struct str project, struct backend_watcher **out,
+            struct steno_error *err);
+        void (*watch_end)(struct backend_watcher *w);
+        bool (*watched)(struct backend_store *store, struct str project);
+        /* Optional. */
+        int (*aside)(struct backend_conv *conv, const char *name, struct backend_store **out,
+            const struct env **env, struct steno_error *err);
         int (*run_last)(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1],
             enum run_life *out, struct steno_error *err);
         bool (*run_is_dead)(struct backend_conv *conv, const char *name);
@@ -163,6 +173,7 @@ struct steno_backend {
         const char *(*artifact_id)(const struct backend_artifact *a);
         int (*artifact_write)(
             struct backend_artifact *a, const void *p, size_t n, struct steno_error *err);
+        void (*artifact_lift_quota)(struct backend_artifact *a);
         void (*artifact_index)(struct backend_artifact *a, struct str bytes);
         int (*artifact_close)(struct backend_artifact *a, const struct artifact_end *end,
             struct artifact_info *info, struct steno_error *err);
@@ -191,6 +202,8 @@ struct steno_backend {
             struct steno_error *err);
         int (*part_get)(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
             void *ctx, struct steno_error *err);
+        void (*set_quota)(
+            struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
         void (*figures_add)(struct backend_store *store, const struct figures *more);
         void (*figures_get)(struct backend_store *store, struct figures *out);
 

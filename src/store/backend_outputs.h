@@ -52,8 +52,12 @@ int backend_artifact_begin(struct backend_conv *conv, const char *kind, struct s
 int backend_artifact_begin_again(struct backend_conv *conv, const struct artifact_info *info,
     struct str want, struct backend_artifact **out, struct steno_error *err);
 const char *backend_artifact_id(const struct backend_artifact *a);
+/* STENO_EQUOTA: a quota is reached, and nothing of the piece was written. The output is whole up to
+ * there and can be closed. */
 int backend_artifact_write(
     struct backend_artifact *a, const void *p, size_t n, struct steno_error *err);
+/* The next pieces are written whatever the quota says: a few words about it. */
+void backend_artifact_lift_quota(struct backend_artifact *a);
 /* The next piece of its line index, as it is made. */
 void backend_artifact_index(struct backend_artifact *a, struct str bytes);
 /* What is known at the end. */
@@ -128,6 +132,23 @@ int backend_part_put(
  * have got some by then, so who cannot take them back asks with a NULL sink first. */
 int backend_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
     void *ctx, struct steno_error *err);
+
+/* ---- quotas ---- */
+
+/* The room that outputs and parts may take, in bytes; 0: no limit. Records are not counted: a quota
+ * ends an output, never the history. */
+struct quota {
+        uint64_t output;       /* of one of them */
+        uint64_t conversation; /* of all of a conversation */
+        uint64_t store;        /* of all */
+};
+
+/* A line for a person: most of a quota is used. On the thread that stores. */
+typedef void (*quota_warn_fn)(void *ctx, const char *line);
+
+/* Before anything is stored through this handle. Without it nothing is limited. */
+void backend_set_quota(
+    struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
 
 /* ---- figures ---- */
 

@@ -16,7 +16,8 @@
 #include "store/backend_records.h"
 
 struct backend_claim; /* one run at a time */
-struct backend_run;   /* a journal that is being written */
+struct backend_run;
+struct backend_watcher; /* a journal that is being written */
 
 struct run_event {
         uint64_t seq;
@@ -45,6 +46,24 @@ typedef void (*run_mail_fn)(void *ctx, struct str line);
 void backend_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx);
 /* To the mailbox; durable on return, and handed out once. */
 int backend_run_mail_send(struct backend_conv *conv, struct str line, struct steno_error *err);
+
+/* Somebody who may answer the questions of a project's runs is connected to this process, until
+ * backend_watch_end (NULL does nothing) or the end of the process. STENO_ETIMEOUT: try again. */
+int backend_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
+    struct steno_error *err);
+void backend_watch_end(struct backend_watcher *w);
+/* Is anybody, at whatever process that uses the store? */
+bool backend_watched(struct backend_store *store, struct str project);
+
+/*
+ * A second handle of the conversation's store that writes nothing: what is stored through it is
+ * seen through it, and gone with it. For readers that may not write. Its clock, in *env, which
+ * lives as long as the handle, stands at the last event of the run `name`, so that all readers see
+ * the same.
+ */
+int backend_aside(struct backend_conv *conv, const char *name, struct backend_store **out,
+    const struct env **env, struct steno_error *err);
+
 /* What became of the run that claimed last. */
 enum run_life {
         RUN_ENDED,   /* it came to its end, or there was none */

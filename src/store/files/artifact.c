@@ -30,6 +30,8 @@ struct artifact {
         struct sha256 sha;
         struct artifact_info info;
         bool broken; /* a write failed: it cannot be closed any more */
+        struct quota_share share;
+        bool unlimited; /* whatever the quota says */
 };
 
 const char *const artifact_suffixes[ARTIFACT_SUFFIXES] = {".json", ".txt", ".bin", ".log"};
@@ -137,6 +139,7 @@ static int begin(struct files_conv *conv, const struct artifact_info *as, struct
         a->conv = conv;
         a->fs = env->fs;
         a->fd = a->folder = a->index = -1;
+        a->unlimited = !announce; /* its bytes had their room before they were lost */
         memcpy(a->info.id, as->id, sizeof a->info.id);
         memcpy(a->info.kind, as->kind, sizeof a->info.kind);
         memcpy(a->info.hint, as->hint, sizeof a->info.hint);
@@ -185,7 +188,10 @@ const char *artifact_id(const struct artifact *a)
 
 int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err)
 {
-        int rc = fs_write_all(a->fs, a->fd, p, n);
+        int rc = a->unlimited ? 0 : quota_take(a->conv, &a->share, n, err);
+        if (rc)
+                return rc;
+        rc = fs_write_all(a->fs, a->fd, p, n);
         if (rc) {
                 a->broken = true;
                 return error_sys(err, rc, "writing artifact %s", a->info.id);
@@ -193,6 +199,11 @@ int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_err
         hash_sha256_update(&a->sha, p, n);
         a->info.size += n;
         return 0;
+}
+
+void artifact_lift_quota(struct artifact *a)
+{
+        a->unlimited = true;
 }
 
 /* Gives it the suffix that its contents call for. */
@@ -275,6 +286,7 @@ void artifact_free(struct artifact *a)
         if (!a)
                 return;
         hash_sha256_release(&a->sha);
+        quota_settle(a->conv, &a->share);
         if (a->index >= 0)
                 a->fs->close(a->fs, a->index);
         if (a->fd >= 0)
@@ -449,6 +461,8 @@ static int remove_file(struct files_conv *conv, const struct artifact_info *info
                 snprintf(index, sizeof index, ".idx/%s.lines", info->id);
                 fs->unlink(fs, artifacts, index, 0); /* derived: whether it was there or not */
         }
+        if (rc == 0)
+                quota_give_back(conv, info->size);
         if (artifacts >= 0)
                 fs->close(fs, artifacts);
         return rc == -ENOENT ? 0 : rc;
@@ -497,6 +511,7 @@ void artifact_undo(struct files_conv *conv, const char *id)
                 if (fd >= 0) {
                         fs->ftruncate(fs, fd, 0);
                         fs->close(fs, fd);
+                        quota_give_back(conv, info.size);
                 }
         }
         artifact_delete(conv, id, "a failed append", NULL);

@@ -51,7 +51,11 @@ int artifact_begin(struct files_conv *conv, const char *kind, struct str want, s
 int artifact_begin_again(struct files_conv *conv, const struct artifact_info *info, struct str want,
     struct artifact **out, struct steno_error *err);
 const char *artifact_id(const struct artifact *a);
+/* STENO_EQUOTA: a quota is reached (quota.h), and nothing of the piece was written. The artifact is
+ * whole up to there and can be closed. */
 int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err);
+/* The next pieces are written whatever the quota says: a few words about it. */
+void artifact_lift_quota(struct artifact *a);
 /* The next piece of its line index (.idx), as it is made. */
 void artifact_index(struct artifact *a, struct str bytes);
 

@@ -10,6 +10,7 @@
 #include "store/files/files.h"
 #include "store/files/ids.h"
 #include "store/files/log.h"
+#include "store/files/quota.h"
 
 struct files_project {
         struct files_project *next;
@@ -69,6 +70,10 @@ struct files_conv {
 
 #define CONV_ROWS 1024
 
+struct files_aside;
+/* files_aside.c; NULL does nothing. */
+void files_aside_free(struct files_aside *a);
+
 struct files_store {
         struct backend_store base;
         const struct env *env;
@@ -92,6 +97,12 @@ struct files_store {
         int recent;
         ino_t recent_ino;
         uint64_t recent_number; /* grows with every new file */
+
+        struct files_aside *aside; /* whose files these are; NULL: they are on the disk */
+
+        struct quota quota;
+        quota_warn_fn quota_warn; /* may be NULL */
+        void *quota_ctx;
 
         uint64_t settle_ids; /* so much of a log may have ids that would not last a power cut */
 

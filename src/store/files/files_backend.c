@@ -175,6 +175,38 @@ static int do_run_mail_send(struct backend_conv *conv, struct str line, struct s
         return run_mail_send((struct files_conv *)conv, line, err);
 }
 
+static int do_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
+    struct steno_error *err)
+{
+        struct presence *p;
+        int rc = presence_hold((struct files_store *)store, project, &p, err);
+        if (rc == 0)
+                *out = (struct backend_watcher *)p;
+        return rc;
+}
+
+static void do_watch_end(struct backend_watcher *w)
+{
+        presence_release((struct presence *)w);
+}
+
+static bool do_watched(struct backend_store *store, struct str project)
+{
+        return presence_any((struct files_store *)store, project);
+}
+
+static int do_aside(struct backend_conv *conv, const char *name, struct backend_store **out,
+    const struct env **env, struct steno_error *err)
+{
+        struct files_store *s;
+        int rc = files_aside_open((struct files_conv *)conv, name, &s, err);
+        if (rc == 0) {
+                *out = (struct backend_store *)s;
+                *env = files_env(s);
+        }
+        return rc;
+}
+
 static int do_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err)
 {
@@ -280,6 +312,17 @@ static int do_artifact_write(
     struct backend_artifact *a, const void *p, size_t n, struct steno_error *err)
 {
         return artifact_write((struct artifact *)a, p, n, err);
+}
+
+static void do_artifact_lift_quota(struct backend_artifact *a)
+{
+        artifact_lift_quota((struct artifact *)a);
+}
+
+static void do_set_quota(
+    struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx)
+{
+        quota_set((struct files_store *)store, quota, warn, ctx);
 }
 
 static void do_artifact_index(struct backend_artifact *a, struct str bytes)
@@ -749,6 +792,10 @@ const struct steno_backend files_backend = {
     .run_claim_check = do_run_claim_check,
     .run_claim_listen = do_run_claim_listen,
     .run_mail_send = do_run_mail_send,
+    .watch = do_watch,
+    .watch_end = do_watch_end,
+    .watched = do_watched,
+    .aside = do_aside,
     .run_last = do_run_last,
     .run_is_dead = do_run_is_dead,
     .run_settle = do_run_settle,
@@ -767,6 +814,7 @@ const struct steno_backend files_backend = {
     .artifact_begin_again = do_artifact_begin_again,
     .artifact_id = do_artifact_id,
     .artifact_write = do_artifact_write,
+    .artifact_lift_quota = do_artifact_lift_quota,
     .artifact_index = do_artifact_index,
     .artifact_close = do_artifact_close,
     .artifact_free = do_artifact_free,
@@ -783,6 +831,7 @@ const struct steno_backend files_backend = {
     .reader_close = do_reader_close,
     .part_put = do_part_put,
     .part_get = do_part_get,
+    .set_quota = do_set_quota,
     .figures_add = do_figures_add,
     .figures_get = do_figures_get,
     .catch_up = do_catch_up,

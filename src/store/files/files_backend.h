@@ -12,6 +12,7 @@
 #include "store/files/figures.h"
 #include "store/files/files_check.h"
 #include "store/files/fork.h"
+#include "store/files/presence.h"
 #include "store/files/purge.h"
 #include "store/files/run.h"
 #include "store/files/seal.h"
@@ -31,6 +32,12 @@ uint64_t files_generation(struct files_conv *conv);
 enum seal_standing files_seal_standing(struct files_conv *conv);
 int files_seal_name(struct files_conv *conv, char out[SEAL_CONV], struct steno_error *err);
 bool files_seal_has_log(struct files_store *store);
+
+/* ---- files_aside.c ---- */
+
+/* The store once more, with what is written kept in memory (base/fs_aside.h). */
+int files_aside_open(
+    struct files_conv *conv, const char *run, struct files_store **out, struct steno_error *err);
 
 /* ---- files_reader.c ---- */
 

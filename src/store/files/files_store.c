@@ -234,6 +234,7 @@ void files_close(struct files_store *s)
         pthread_mutex_destroy(&s->derived_mutex);
         pthread_cond_destroy(&s->wake);
         pthread_mutex_destroy(&s->recent_mutex);
+        files_aside_free(s->aside);
         free(s->path);
         free(s);
 }

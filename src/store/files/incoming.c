@@ -90,8 +90,11 @@ int incoming_install(struct incoming *in, uint32_t number, struct str project, s
                 return error_nomem(err);
         int dir = fs->open(fs, in->dir, name, O_RDONLY | O_DIRECTORY, 0);
         int rc = dir < 0 ? dir : sync_folders(fs, dir);
+        int refused = rc ? 0 : quota_take_folder(s, dir, err);
         if (dir >= 0)
                 fs->close(fs, dir);
+        if (refused)
+                return refused;
         int place = rc ? rc : files_open_conversations(s, to_project);
         if (place >= 0) {
                 recent_note_name(s, to_project, to);
@@ -104,6 +107,8 @@ int incoming_install(struct incoming *in, uint32_t number, struct str project, s
         } else {
                 rc = place;
         }
+        if (rc)
+                quota_forget(s);
         if (rc == -EEXIST || rc == -ENOTEMPTY)
                 return error_set(err, STENO_ECONFLICT, "conversation \"%.*s\" exists already",
                     (int)(id.n > 100 ? 100 : id.n), id.p);

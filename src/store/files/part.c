@@ -97,10 +97,16 @@ int part_put(
         if (parts < 0)
                 return error_sys(err, parts, "opening the folder of parts");
         int rc = look_at_existing(conv, parts, name, token.n, err);
+        bool there = rc > 0;
+        if (rc == 0)
+                rc = quota_take_part(conv, token.n, err);
         if (rc >= 0) {
-                int sys = rc ? fs->fsync(fs, parts) /* its first writer may not have come so far */
-                             : fs_replace(fs, parts, name, token.p, token.n);
+                int sys = there
+                              ? fs->fsync(fs, parts) /* its first writer may not have come so far */
+                              : fs_replace(fs, parts, name, token.p, token.n);
                 rc = sys ? error_sys(err, sys, "storing a large token") : 0;
+                if (sys && !there)
+                        quota_give_back(conv, token.n);
         }
         fs->close(fs, parts);
         return rc;
@@ -140,6 +146,8 @@ static int drop_wrong(
                 if (sys == 0 && rc == 0)
                         sys = fs->fsync(fs, parts);
                 *dropped = rc == 0 && sys == 0;
+                if (*dropped)
+                        quota_give_back(conv, (uint64_t)st.st_size);
                 rc = sys ? error_sys(err, sys, "removing a part") : rc;
         } else if (rc && !sys) {
                 error_set(err, rc, "%s", why.msg);

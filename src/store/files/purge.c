@@ -102,6 +102,8 @@ int purge_conv(struct files_conv *c, struct purge_result *out, struct steno_erro
                 result.messages = plan.count;
                 result.bytes += smaller;
         }
+        if (plan.count)
+                quota_forget_conv(c);
         purge_plan_release(&plan);
         files_conv_unlock(c);
         if (rc == 0)

@@ -105,6 +105,7 @@ int trash_put(struct files_conv *c, char name[TRASH_NAME], struct steno_error *e
                 files_conv_unlock(c);
         }
         c->store->env->fs->close(c->store->env->fs, trash);
+        quota_forget(c->store);
         return rc;
 }
 
@@ -370,6 +371,7 @@ int trash_put_back(
                 rc = error_sys(err, dir, "opening the trash");
         else
                 rc = move_back(s, trash, dir, item, as, err);
+        quota_forget(s);
         if (dir >= 0)
                 fs->close(fs, dir);
         if (trash >= 0)
