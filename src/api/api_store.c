@@ -28,7 +28,7 @@ const char *steno_code_name(int code)
 {
         static const char *const NAMES[] = {"ok", "out of memory", "invalid", "protocol",
             "conflict", "not found", "corrupt", "i/o", "full", "limit", "poisoned", "denied",
-            "timeout", "interrupted", "unsupported"};
+            "timeout", "interrupted", "unsupported", "quota"};
         size_t i = (size_t)-code;
         return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
 }
@@ -49,6 +49,25 @@ static int known_profile(struct str name, struct steno_error *err)
             (int)(name.n > 40 ? 40 : name.n), name.p, list ? list : "");
         buf_release(&names);
         return STENO_EINVAL;
+}
+
+static const struct {
+        const char *key;
+        uint64_t start;
+} QUOTAS[] = {
+    {"maxOutputBytes", QUOTA_OUTPUT},
+    {"maxConversationBytes", QUOTA_CONVERSATION},
+    {"maxStoreBytes", QUOTA_STORE},
+};
+#define QUOTA_COUNT (sizeof QUOTAS / sizeof *QUOTAS)
+
+/* Which of them a key names; QUOTA_COUNT: none. */
+static size_t quota_of(const struct json *j, json_ref key)
+{
+        size_t i = 0;
+        while (i < QUOTA_COUNT && !json_is(j, key, QUOTAS[i].key))
+                i++;
+        return i;
 }
 
 /* Reads what is set in `json` over what is in `s`. */
@@ -74,6 +93,8 @@ static int apply_settings(
                         ok = json_u64(&j, v, &s->max_inline_chars);
                 } else if (json_is(&j, k, "maxInlineBytes")) {
                         ok = json_u64(&j, v, &s->max_inline_bytes);
+                } else if (quota_of(&j, k) < QUOTA_COUNT) {
+                        ok = json_u64(&j, v, &s->quota[quota_of(&j, k)]);
                 } else if (!json_is(&j, k, "version")) {
                         rc = error_set(err, STENO_EINVAL, "unknown setting %.*s",
                             (int)(json_raw(&j, k).n > 60 ? 60 : json_raw(&j, k).n),
@@ -99,13 +120,17 @@ static void write_settings(const struct store_settings *s, struct buf *out)
         if (s->max_inline_bytes) {
                 jsonw_field_u64(&w, "maxInlineBytes", s->max_inline_bytes);
         }
+        for (size_t i = 0; i < QUOTA_COUNT; i++)
+                if (s->quota[i] != STORE_QUOTA_UNSET)
+                        jsonw_field_u64(&w, QUOTAS[i].key, s->quota[i]);
         jsonw_object_end(&w);
 }
 
 /* Settings that cannot be known are the defaults, and that is said. */
 static int load_settings(struct steno_store *store, bool repair, struct steno_error *err)
 {
-        struct store_settings s = {.profile = "default"};
+        struct store_settings s = {.profile = "default",
+            .quota = {STORE_QUOTA_UNSET, STORE_QUOTA_UNSET, STORE_QUOTA_UNSET}};
         struct steno_error why = {0};
         char *json = NULL;
         int rc = backend_settings(store->backend, &json, &why);
@@ -183,6 +208,21 @@ static int take_key(struct steno_store *store, const char *text, struct steno_er
         return rc;
 }
 
+static void warn_of_quota(void *ctx, const char *line)
+{
+        api_store_warn(ctx, "%s", line);
+}
+
+static void apply_quota(struct steno_store *store)
+{
+        uint64_t of[QUOTA_COUNT];
+        for (size_t i = 0; i < QUOTA_COUNT; i++)
+                of[i] = store->settings.quota[i] == STORE_QUOTA_UNSET ? QUOTAS[i].start
+                                                                      : store->settings.quota[i];
+        backend_set_quota(
+            store->backend, &(struct quota){of[0], of[1], of[2]}, warn_of_quota, store);
+}
+
 int api_store_open_on(const struct steno_backend *kind, const struct env *env, const char *where,
     const struct steno_open_options *opt, struct steno_store **out, struct steno_error *err)
 {
@@ -207,6 +247,27 @@ int api_store_open_on(const struct steno_backend *kind, const struct env *env, c
                 rc = kind->open(env, where, flags, &store->backend, err);
         if (rc == 0)
                 rc = load_settings(store, flags & STENO_OPEN_REPAIR, err);
+        if (rc == 0)
+                apply_quota(store);
+        if (rc) {
+                steno_close(store);
+                return rc;
+        }
+        *out = store;
+        return 0;
+}
+
+int api_store_around(struct backend_store *backend, const struct env *env, struct steno_store **out,
+    struct steno_error *err)
+{
+        struct steno_store *store = calloc(1, sizeof *store);
+        if (!store) {
+                backend_close(backend);
+                return error_nomem(err);
+        }
+        *store = (struct steno_store){.refs = 1, .env = env, .backend = backend};
+        pthread_mutex_init(&store->mutex, NULL);
+        int rc = load_settings(store, false, err);
         if (rc) {
                 steno_close(store);
                 return rc;

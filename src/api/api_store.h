@@ -16,7 +16,10 @@ struct store_settings {
         char profile[32];
         uint64_t max_inline_chars; /* 0: the profile's */
         uint64_t max_inline_bytes;
+        uint64_t quota[3]; /* of an output, a conversation, the store; STORE_QUOTA_UNSET, 0: none */
 };
+
+#define STORE_QUOTA_UNSET UINT64_MAX
 
 struct note_key;
 
@@ -43,6 +46,9 @@ struct steno_conv {
 };
 
 /* What is open keeps what it came from, so that callers close in any order. */
+/* A store around what is open already, and is closed with it; closed also when this fails. */
+int api_store_around(struct backend_store *backend, const struct env *env, struct steno_store **out,
+    struct steno_error *err);
 void api_store_hold(struct steno_store *store);
 void api_store_release(struct steno_store *store);
 void api_conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */

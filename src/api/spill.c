@@ -1,6 +1,7 @@
 /* spill.c - see spill.h */
 #include "api/spill.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,8 @@
 #define OUTLINE_BYTES 1024
 /* What is held of the line index before it goes to its file: that of 8 million lines. */
 #define INDEX_PIECE (64 * KIB)
+/* Less room than this is left unused when a quota ends an output. */
+#define FILL_STEP 256
 
 struct spill {
         struct steno_conv *conv;
@@ -37,6 +40,8 @@ struct spill {
         struct lines_writer lines;
         struct buf line_index;
         struct buf outline_text; /* the whole, kept while it may be JSON and is not too large */
+        struct steno_error full; /* with a code: a quota ended it */
+        struct buf mark;         /* the words at its end then */
 };
 
 int spill_new(struct steno_conv *conv, const struct spill_options *opt, struct spill **out,
@@ -52,6 +57,7 @@ int spill_new(struct steno_conv *conv, const struct spill_options *opt, struct s
         buf_init(&s->text, 0);
         buf_init(&s->line_index, 0);
         buf_init(&s->outline_text, OUTLINE_TEXT_MAX);
+        buf_init(&s->mark, 4 * KIB);
         lines_writer_init(&s->lines, &s->line_index);
         *out = s;
         return 0;
@@ -66,6 +72,7 @@ void spill_free(struct spill *s)
         buf_release(&s->text);
         buf_release(&s->line_index);
         buf_release(&s->outline_text);
+        buf_release(&s->mark);
         free(s);
 }
 
@@ -91,20 +98,64 @@ static void put_hint(const struct spill *s, struct buf *out, bool size)
         }
 }
 
-/* Bytes that go to the file: everything that is collected about it sees them here. */
-static int to_file(struct spill *s, const void *p, size_t n, struct steno_error *err)
+/* What is collected about the bytes of the file. */
+static int look_at(struct spill *s, const void *p, size_t n, struct steno_error *err)
 {
-        int rc = backend_artifact_write(s->artifact, p, n, err);
-        if (rc)
-                return rc;
         excerpt_feed(s->excerpt, p, n);
         lines_writer_feed(&s->lines, p, n);
-        rc = buf_check(&s->line_index, err);
+        int rc = buf_check(&s->line_index, err);
         if (rc == 0 && s->line_index.n >= INDEX_PIECE) {
                 backend_artifact_index(s->artifact, buf_str(&s->line_index));
                 buf_clear(&s->line_index);
         }
         return rc;
+}
+
+/* Of a piece that a quota has no room for: as much as fits, in whole characters. */
+static int fill_up(struct spill *s, const char *p, size_t n, struct steno_error *err)
+{
+        int rc = 0;
+        for (size_t step = n / 2; rc == 0 && step >= FILL_STEP; step /= 2) {
+                size_t whole = text_floor(p, n, step);
+                if (whole == 0 || backend_artifact_write(s->artifact, p, whole, NULL))
+                        continue;
+                rc = look_at(s, p, whole, err);
+                p += whole;
+                n -= whole;
+        }
+        return rc;
+}
+
+/* A quota is reached. What had come stays; behind it stands why there is no more (F9). */
+static int mark_end(
+    struct spill *s, const void *p, size_t n, const char *why, struct steno_error *err)
+{
+        int rc = fill_up(s, p, n, err);
+        s->full.code = STENO_EQUOTA;
+        snprintf(s->full.msg, sizeof s->full.msg, "%s", why);
+        buf_printf(&s->mark, "\n[The output was ended here: %s]\n", why);
+        s->is_json = false;
+        s->large = true;
+        backend_artifact_lift_quota(s->artifact);
+        if (rc == 0)
+                rc = buf_check(&s->mark, err);
+        if (rc == 0)
+                rc = backend_artifact_write(s->artifact, s->mark.p, s->mark.n, err);
+        if (rc == 0)
+                rc = look_at(s, s->mark.p, s->mark.n, err);
+        return rc ? rc : spill_refuse(s, err);
+}
+
+/* Bytes that go to the file: everything that is collected about it sees them here. */
+static int to_file(struct spill *s, const void *p, size_t n, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        int rc = backend_artifact_write(s->artifact, p, n, &why);
+        if (rc == STENO_EQUOTA)
+                return mark_end(s, p, n, why.msg, err);
+        if (rc && err)
+                *err = why;
+        return rc ? rc : look_at(s, p, n, err);
 }
 
 /* From here on it is a file. What was held so far goes first. */
@@ -124,6 +175,11 @@ static int become_file(struct spill *s, struct steno_error *err)
                 rc = to_file(s, s->text.p, s->text.n, err);
         buf_release(&hint);
         return rc;
+}
+
+int spill_refuse(const struct spill *s, struct steno_error *err)
+{
+        return s->full.code ? error_set(err, s->full.code, "%s", s->full.msg) : 0;
 }
 
 /* Keeps the document for its outline as long as it can be JSON and is not too large. */
@@ -152,7 +208,9 @@ static bool is_large(struct spill *s, const void *p, size_t n)
 
 int spill_write(struct spill *s, const void *p, size_t n, struct steno_error *err)
 {
-        int rc = 0;
+        int rc = spill_refuse(s, err);
+        if (rc)
+                return rc;
         bool large = s->large || is_large(s, p, n);
         s->bytes += n;
         look_for_json(s, p, n);
@@ -234,11 +292,13 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
     bool *materialized, struct artifact_info *info, struct steno_error *err)
 {
         struct excerpt_figures f = {0};
+        int rc = 0;
+        if (!s->artifact && ((s->large || !text_utf8_finish(&s->utf8)) || s->opt.terminal))
+                rc = become_file(s, err);
+        if (rc == STENO_EQUOTA)
+                rc = 0; /* its file says so */
         bool shown = !s->large && text_utf8_finish(&s->utf8);
         bool is_json = s->is_json && json_stream_finish(&s->json);
-        int rc = 0;
-        if (!s->artifact && (!shown || s->opt.terminal))
-                rc = become_file(s, err);
         if (rc == 0 && s->artifact && !s->ended) {
                 excerpt_finish(s->excerpt);
                 lines_writer_finish(&s->lines);
@@ -257,6 +317,11 @@ int spill_finish(struct spill *s, const struct spill_exit *exit, struct buf *con
                 rc = buf_check(content, err);
         } else {
                 rc = put_stub(s, exit, info, is_json, content, err);
+                /* A short stub may have no room for the end. */
+                if (rc == 0 && s->mark.n && !memmem(content->p, content->n, s->mark.p, s->mark.n)) {
+                        buf_put_str(content, buf_str(&s->mark));
+                        rc = buf_check(content, err);
+                }
         }
         if (rc)
                 return rc;

@@ -31,7 +31,11 @@ struct spill_options {
 /* The strings of `opt` must live as long as the spill. */
 int spill_new(struct steno_conv *conv, const struct spill_options *opt, struct spill **out,
     struct steno_error *err);
+/* STENO_EQUOTA: a quota is reached. The output ends with a mark that says so, takes nothing more,
+ * and can be finished. */
 int spill_write(struct spill *s, const void *p, size_t n, struct steno_error *err);
+/* 0, or STENO_EQUOTA when that has happened. */
+int spill_refuse(const struct spill *s, struct steno_error *err);
 /* NULL while it is inline. */
 const char *spill_ref(const struct spill *s);
 

@@ -123,6 +123,11 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
         exec_env_free(env);
         free(store);
         free(config);
+        if (r->err.code == STENO_EQUOTA) { /* its output says so, and is stored up to there */
+                cli_fail(c, &r->err);
+                result->exit_code = result->exit_code ? result->exit_code : EXIT_IO;
+                return 0;
+        }
         return rc ? cli_fail(c, &err) : 0;
 }
 

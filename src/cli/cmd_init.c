@@ -8,6 +8,9 @@ struct init_opts {
         const char *profile;
         struct opt_number max_chars;
         struct opt_number max_bytes;
+        struct opt_number max_output;
+        struct opt_number max_conversation;
+        struct opt_number max_store;
 };
 
 static void put_settings(struct buf *b, const struct init_opts *o)
@@ -23,6 +26,15 @@ static void put_settings(struct buf *b, const struct init_opts *o)
         }
         if (o->max_bytes.set) {
                 jsonw_field_u64(&w, "maxInlineBytes", o->max_bytes.v);
+        }
+        if (o->max_output.set) {
+                jsonw_field_u64(&w, "maxOutputBytes", o->max_output.v);
+        }
+        if (o->max_conversation.set) {
+                jsonw_field_u64(&w, "maxConversationBytes", o->max_conversation.v);
+        }
+        if (o->max_store.set) {
+                jsonw_field_u64(&w, "maxStoreBytes", o->max_store.v);
         }
         jsonw_object_end(&w);
 }
@@ -62,6 +74,12 @@ static const struct opt init_table[] = {
         "larger tool outputs get a file of their own; 4000 unless set"},
     {"max-inline-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_bytes),
         "the same, in bytes; 16384 unless set"},
+    {"max-output-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_output),
+        "an output ends here, with a mark; 4 GiB unless set, 0 for no limit"},
+    {"max-conversation-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_conversation),
+        "the same for all outputs of a conversation; 64 GiB unless set"},
+    {"max-store-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_store),
+        "the same for all outputs of the store; 512 GiB unless set"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

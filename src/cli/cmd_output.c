@@ -27,6 +27,7 @@ struct output_opts {
         bool no_context_tools;
 };
 
+/* 0, an exit code, or STENO_EQUOTA: a quota has ended the output, which is stored all the same. */
 static int copy_stdin(struct cli *c, struct steno_output *out)
 {
         struct steno_error err = {0};
@@ -37,8 +38,9 @@ static int copy_stdin(struct cli *c, struct steno_output *out)
         if (chunk == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         while (rc == 0 && (k = input_read(STDIN_FILENO, chunk, CHUNK)) > 0) {
-                if (steno_output_write(out, chunk, (size_t)k, &err) < 0)
-                        rc = cli_fail(c, &err);
+                rc = steno_output_write(out, chunk, (size_t)k, &err);
+                if (rc < 0 && cli_fail(c, &err) && rc != STENO_EQUOTA)
+                        rc = cli_exit_code(rc);
         }
         if (k < 0 && errno == EINTR)
                 rc = EXIT_INTERRUPTED;
@@ -133,7 +135,9 @@ static int run_output(struct cli *c, const void *opts, int argc, char **argv)
         if (steno_output_begin(c->conv, &opt, &out, &err) < 0)
                 return cli_fail(c, &err);
         rc = copy_stdin(c, out);
-        if (rc == 0)
+        if (rc == STENO_EQUOTA)
+                rc = finish(c, out, o) ? EXIT_IO : cli_exit_code(STENO_EQUOTA);
+        else if (rc == 0)
                 rc = finish(c, out, o);
         steno_output_free(out);
         return rc;

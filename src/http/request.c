@@ -260,6 +260,7 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_ELIMIT, 413, "too_large"},
             {STENO_EDENIED, 403, "denied"},
             {STENO_EFULL, 507, "store_full"},
+            {STENO_EQUOTA, 507, "quota"},
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
         };

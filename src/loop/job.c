@@ -77,11 +77,17 @@ static int job_write(struct steno_tool_call *call, const void *p, size_t n, stru
         if (job->over) {
                 rc = error_set(err, STENO_EINTERRUPTED, "the call is over");
         } else {
-                rc = steno_output_write(job->output, p, n, &job->store_failed);
-                job->store_failed.code = rc;
+                struct steno_error why = {0};
+                rc = steno_output_write(job->output, p, n, &why);
+                /* A quota ends the output and not the run. */
+                job->quota_reached = job->quota_reached || rc == STENO_EQUOTA;
+                if (rc && rc != STENO_EQUOTA) {
+                        job->store_failed = why;
+                        job->store_failed.code = rc;
+                }
                 job->written += rc ? 0 : n;
                 if (rc && err)
-                        *err = job->store_failed;
+                        *err = why;
         }
         pthread_mutex_unlock(&job->lock);
         return rc;

@@ -46,6 +46,7 @@ struct job {
         struct buf steps; /* members of a JSON array */
         unsigned step_count;
         struct steno_error store_failed; /* code 0 while all is well */
+        bool quota_reached;              /* the output was ended by a quota, with a mark */
 
         /* the thread's; to be read by others once `returned` */
         struct tool tool;

@@ -373,9 +373,10 @@ static int settle(struct work *w, struct slot *s, bool left_behind, struct steno
         put_end(w, s, left_behind, &end);
         if (end.n)
                 rc = steno_output_write(s->output, end.p, end.n, err);
-        if (rc)
+        if (rc && rc != STENO_EQUOTA) /* the output says so itself */
                 goto out;
-        put_fields(w, s, end.n || s->job->result.is_error, left_behind, &fields);
+        put_fields(
+            w, s, end.n || s->job->result.is_error || s->job->quota_reached, left_behind, &fields);
         const char *z = buf_cstr(&fields);
         rc = z ? steno_output_message(s->output, z, &s->message, &s->message_n, err)
                : error_nomem(err);
