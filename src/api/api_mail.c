@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "model/event.h"
 
 /* ---- sending ---- */
@@ -69,11 +70,13 @@ int steno_run_stop(
         return rc;
 }
 
-/* The last question about a call. */
+/* The last word about a call. */
 struct question {
         struct str call;
-        char approval[72];
+        char approval[72]; /* of the question */
         bool waits;
+        bool allowed; /* when it was decided */
+        uint64_t seq; /* of the question's event */
 };
 
 static int take_question(void *ctx, const struct run_event *e)
@@ -91,13 +94,37 @@ static int take_question(void *ctx, const struct run_event *e)
                 char *approval = json_dup_string(&j, json_get(&j, 0, "approval"));
                 q->waits = approval && strlen(approval) < sizeof q->approval &&
                            json_is(&j, json_get(&j, 0, "state"), "pending");
-                if (q->waits)
+                q->allowed = json_is(&j, json_get(&j, 0, "state"), "allowed");
+                if (q->waits) {
                         memcpy(q->approval, approval, strlen(approval) + 1);
+                        q->seq = e->seq;
+                }
                 free(approval);
         }
         buf_release(&text);
         json_release(&j);
         return 0;
+}
+
+/* How long the run may take to read its mail. One that is busy or stopped gets it later. */
+#define TAKEN_MS 1000
+#define LOOK_AGAIN_MS 5
+
+/* Two may answer at the same time, and the first counts: whoever was not heard must not be told
+ * that it was. */
+static int await_decision(struct backend_conv *conv, const char *name, struct question *q,
+    bool allow, struct steno_error *err)
+{
+        int64_t end = time_monotonic_ms() + TAKEN_MS;
+        int rc = 0;
+        while (rc == 0 && q->waits && time_monotonic_ms() < end) {
+                wait_sleep(LOOK_AGAIN_MS);
+                rc = backend_run_read(conv, name, q->seq, take_question, q, err);
+        }
+        if (rc == 0 && !q->waits && q->allowed != allow)
+                rc = error_set(err, STENO_ECONFLICT, "the call has already been %s",
+                    q->allowed ? "allowed" : "denied");
+        return rc ? rc : q->waits;
 }
 
 int steno_run_answer(struct steno_store *store, const char *project, const char *run_id,
@@ -118,6 +145,8 @@ int steno_run_answer(struct steno_store *store, const char *project, const char 
                 rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");
         if (rc == 0)
                 rc = send(conv, run_id, approval, allow, err);
+        if (rc == 0)
+                rc = await_decision(conv, name, &q, allow, err);
         backend_conv_release(conv);
         return rc;
 }

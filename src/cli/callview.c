@@ -85,6 +85,15 @@ static void put_command(struct buf *b, const struct exec_args *a)
                 buf_puts(b, a->shell);
 }
 
+void callview_put_word(struct buf *b, const char *word)
+{
+        struct buf raw;
+        buf_init(&raw, 0);
+        put_word(&raw, word);
+        text_for_terminal(b, buf_str(&raw), false);
+        buf_release(&raw);
+}
+
 void callview_put(struct buf *b, const char *tool, struct str args)
 {
         struct exec_args a;

@@ -13,7 +13,10 @@
  * are. May have several lines. */
 void callview_put(struct buf *b, const char *tool, struct str args);
 
-/* The same in one row of at most `columns`, cut with an ellipsis. */
+/* A word as a shell would take it. */
+void callview_put_word(struct buf *b, const char *word);
+
+/* The same as callview_put in one row of at most `columns`, cut with an ellipsis. */
 void callview_put_row(struct buf *b, const char *tool, struct str args, unsigned columns);
 
 /* The whole of it for a question about permission, in rows of a terminal of `columns` (0: 80): each

@@ -106,6 +106,8 @@ static int print_all(struct logging *l, const struct log_opts *o)
         rc = steno_read(l->c->conv, after, 0, learn, l, l->err);
         if (rc == 0 && !l->c->json && transcript_heading(&l->t) != 0)
                 return EXIT_IO;
+        if (rc == 0 && !l->c->json)
+                transcript_learn_open(&l->t);
         l->seen = after;
         if (rc == 0)
                 rc = steno_read(l->c->conv, after, 0, show, l, l->err);

@@ -61,6 +61,11 @@ static int read_script(struct cli *c, const char *path, char **text)
         return path && config_slurp(path, text, &n, &err) ? cli_fail(c, &err) : 0;
 }
 
+static void say_warning(void *ctx, const char *line)
+{
+        cli_say(ctx, "steno: warning: %s", line);
+}
+
 static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct serve_opts *o = opts;
@@ -92,7 +97,9 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .strict = o->strict,
             .provider = o->script ? "script" : o->provider,
             .base_url = o->base_url,
-            .model = o->model};
+            .model = o->model,
+            .warn = say_warning,
+            .warn_ctx = c};
         if (session_open(&session, &so, &err)) {
                 sealkey_free(key);
                 free(script);

@@ -112,6 +112,8 @@ static int answer(struct cli *c, const struct approve_opts *o, char **argv, cons
                     approval ? approval : "", !o->deny, &err);
                 if (rc == 0)
                         cli_say(c, "%s was %s", argv[1], o->deny ? "denied" : "allowed");
+                else if (rc > 0)
+                        cli_say(c, "the answer was sent; %s has not taken it yet", argv[0]);
         }
         free(approval);
         json_release(&j);

@@ -72,9 +72,13 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
             .colours = c->out.colours,
             .width = c->out.tty ? term_width() : 0};
         (void)argc;
+        struct steno_watcher *here = NULL;
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
+        /* Whoever watches can answer with `steno approve`. It is no matter when the store cannot be
+         * told: then a call waits no longer for us. */
+        steno_watch_begin(c->store, c->project, &here, NULL);
         while (!interrupt_pending()) {
                 rc = steno_run_read(c->store, c->project, argv[0], w.seen, show, &w, &err);
                 if (rc < 0 || w.finished)
@@ -85,6 +89,7 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
                 if (rc < 0)
                         break;
         }
+        steno_watch_end(here);
         if (interrupt_pending())
                 return EXIT_INTERRUPTED;
         return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;

@@ -135,6 +135,26 @@ static void put_failed(const struct events *e, struct buf *b, const struct json 
         put_end(e, b, j, true);
 }
 
+/* A call that waits, and what answers it from another terminal. */
+static void put_approval(const struct events *e, struct buf *b, const struct json *j)
+{
+        if (e->asks || !json_is(j, json_get(j, 0, "state"), "pending"))
+                return;
+        char *run = json_dup_string(j, json_get(j, 0, "runId"));
+        char *call = json_dup_string(j, json_get(j, 0, "toolCallId"));
+        style(e, b, "1;33");
+        buf_puts(b, "? ");
+        put_member(b, j, "toolName", 64);
+        style(e, b, "0");
+        buf_puts(b, " waits for permission: steno approve ");
+        callview_put_word(b, run ? run : "");
+        buf_putc(b, ' ');
+        callview_put_word(b, call ? call : "");
+        buf_putc(b, '\n');
+        free(run);
+        free(call);
+}
+
 /* One row: the lead and a member, or the member `code` before it. */
 struct notice {
         const char *sgr;
@@ -186,6 +206,7 @@ static void (*const remarks[STENO_EVENT_COUNT + 1])(
     const struct events *e, struct buf *b, const struct json *j) = {
     [STENO_EVENT_TOOL_CALL_START] = put_start,
     [STENO_EVENT_TOOL_CALL_STEP] = put_step,
+    [STENO_EVENT_TOOL_CALL_APPROVAL] = put_approval,
     [STENO_EVENT_TOOL_CALL_COMPLETE] = put_complete,
     [STENO_EVENT_TOOL_CALL_ERROR] = put_failed,
     [STENO_EVENT_MESSAGE_DROPPED] = put_dropped,

@@ -19,6 +19,7 @@ struct events {
         bool colours;     /* of the remarks */
         unsigned width;   /* columns of the remarks; 0: EVENTS_WIDTH */
         bool quiet;       /* no remarks at all */
+        bool asks;        /* a question about permission is put at this terminal: no remark */
         bool in_text;     /* the cursor stands behind text */
         bool in_thinking;
 };

@@ -4,12 +4,14 @@
  */
 #include "cli/talk.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "cli/callview.h"
 #include "cli/input.h"
@@ -26,6 +28,13 @@ static void say_warnings(struct cli *c, struct buf *warnings)
                         cli_say(c, "steno: warning: %.*s", (int)n, z);
                 z += n + (z[n] == '\n');
         }
+}
+
+#define LOOK_FOR_WATCHERS_MS 500
+
+static bool can_ask(void)
+{
+        return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
 static int open_session(struct talk *t)
@@ -62,7 +71,8 @@ int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o)
             .json = c->json,
             .quiet = c->quiet || c->json,
             .colours = term_colours(STDERR_FILENO, c->color),
-            .width = isatty(STDERR_FILENO) ? term_width() : 0};
+            .width = isatty(STDERR_FILENO) ? term_width() : 0,
+            .asks = can_ask() || c->yes};
         if (steno_stop_new(&t->stop, &err) < 0)
                 return cli_fail(c, &err);
         interrupt_stop(t->stop);
@@ -85,9 +95,15 @@ void talk_close(struct talk *t)
 
 /* ---- permission ---- */
 
-static bool can_ask(void)
+/* What `steno approve` in another terminal wants, each in a row of its own that is never wrapped.
+ */
+static void put_id(struct buf *b, const char *what, const char *id)
 {
-        return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+        unsigned columns = term_width() ? term_width() : 80;
+        unsigned used = 5 + (unsigned)strlen(what);
+        buf_printf(b, "  (%s ", what);
+        callview_put_row(b, "", str_of(id), columns > used + 8 ? columns - used : 8);
+        buf_puts(b, ")\n");
 }
 
 static void put_question(
@@ -99,6 +115,8 @@ static void put_question(
         text_for_terminal(b, str_of(r->tool), false);
         buf_printf(b, " run this?%s\n", plain);
         callview_put_whole(b, r->tool, str_span(r->args, r->args_n), term_width());
+        put_id(b, "run", r->run);
+        put_id(b, "call", r->call_id);
         buf_printf(b, "%s  [y]es, [a]lways this exact call, [N]o:%s ", bold, plain);
 }
 
@@ -107,15 +125,32 @@ static bool means(const char *answer, const char *letter, const char *word)
         return strcasecmp(answer, letter) == 0 || strcasecmp(answer, word) == 0;
 }
 
+/* There is no terminal here. The flag is set when an answer comes through the store. */
+static int ask_elsewhere(
+    const struct talk *t, const struct steno_permission_request *r, char reason[240])
+{
+        int64_t patience = (int64_t)t->session.config.limits.approval_seconds * 1000;
+        int64_t now = time_monotonic_ms(), watched = now;
+        struct pollfd stop = {.fd = steno_stop_fd(r->stop), .events = POLLIN};
+        while (!steno_stop_requested(r->stop)) {
+                if (steno_watched(t->c->store, t->c->project))
+                        watched = now;
+                else if (now - watched >= patience)
+                        break;
+                poll(&stop, 1, LOOK_FOR_WATCHERS_MS);
+                now = time_monotonic_ms();
+        }
+        snprintf(reason, 240, "nobody was there to ask");
+        return STENO_DENY;
+}
+
 static int ask(void *ctx, const struct steno_permission_request *r, char reason[240])
 {
         struct talk *t = ctx;
         if (t->allow_all)
                 return STENO_ALLOW;
-        if (!can_ask()) {
-                snprintf(reason, 240, "nobody was there to ask");
-                return STENO_DENY;
-        }
+        if (!can_ask())
+                return ask_elsewhere(t, r, reason);
         struct buf question;
         char answer[16] = "";
         buf_init(&question, 0);
@@ -237,7 +272,7 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
             .max_ms = number(&t->o->seconds, 1000),
             .max_tokens = t->o->tokens.v,
             .permit = t->own_rules ? NULL : always_ask,
-            .ask = t->allow_all || can_ask() ? ask : NULL,
+            .ask = ask,
             .ask_ctx = t,
             .stop = t->stop,
             .on_event = on_event,

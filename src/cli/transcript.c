@@ -24,6 +24,7 @@ void transcript_init(struct transcript *t, struct cli *c, bool full)
         t->c = c;
         t->full = full;
         t->width = term_width() < WIDTH_MAX ? term_width() : WIDTH_MAX;
+        json_init(&t->open_json);
 }
 
 void transcript_release(struct transcript *t)
@@ -33,6 +34,15 @@ void transcript_release(struct transcript *t)
         free(t->changes);
         t->changes = NULL;
         t->change_count = t->change_cap = 0;
+        json_release(&t->open_json);
+        steno_free(t->open);
+        t->open = NULL;
+}
+
+void transcript_learn_open(struct transcript *t)
+{
+        if (steno_conv_recover(t->c->conv, &t->open, NULL) == 0)
+                json_parse(&t->open_json, t->open, strlen(t->open), NULL, NULL);
 }
 
 /* ---- amendments ---- */

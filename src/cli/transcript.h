@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "cli/command.h"
 
 #define TRANSCRIPT_CALLS 64 /* open calls whose names are remembered for their results */
@@ -32,6 +33,8 @@ struct transcript {
         size_t next_call;
         struct transcript_change *changes;
         size_t change_count, change_cap;
+        char *open; /* what steno_conv_recover says of calls without a result, and its tape */
+        struct json open_json;
 };
 
 void transcript_init(struct transcript *t, struct cli *c, bool full);
@@ -41,6 +44,9 @@ void transcript_release(struct transcript *t);
 int transcript_heading(struct transcript *t);
 /* First pass: remembers what was deleted or replaced. 0 or a negative code. */
 int transcript_learn(struct transcript *t, const struct steno_record *r);
+/* Also before the second pass: which calls have no result, and why. Without it they are shown bare,
+ * so failures are ignored. */
+void transcript_learn_open(struct transcript *t);
 /* Second pass: prints. 0 or a negative code. */
 int transcript_record(struct transcript *t, const struct steno_record *r, struct steno_error *err);
 

@@ -2,9 +2,11 @@
  * transcript_piece.c - texts, thoughts, calls and results below their headings.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/callview.h"
 #include "cli/pieces.h"
 #include "cli/term.h"
 #include "cli/transcript.h"
@@ -81,11 +83,87 @@ static void put_prose(struct transcript_entry *e, const struct piece *p)
         put_left(e->t, " ", wrap_put(&w, p->body));
 }
 
-static void put_call(struct transcript_entry *e, const struct piece *p)
+/* ---- calls ---- */
+
+/* What is known of a call without a result, by its class in the report of steno_conv_recover. */
+static const struct {
+        const char *class;
+        const char *words;
+} OPEN_CALLS[] = {
+    {"not_dispatched", "it was never started"},
+    {"indeterminate", "it was started, and its process died: what it did is unknown"},
+    {"cut", "its arguments were cut off, so it was not run"},
+    {"interrupted", "it was stopped"},
+    {"running", "it is running"},
+    {"waiting", "it has not been started yet"},
+    {"unrecorded", "no result was stored"},
+};
+
+static json_ref find_open(const struct transcript_entry *e, const struct piece *p)
+{
+        const struct json *j = &e->t->open_json;
+        json_ref all = e->t->open ? json_get(j, 0, "open") : JSON_NONE;
+        json_ref found = JSON_NONE;
+        struct buf id;
+        buf_init(&id, 0);
+        for (json_ref o = all == JSON_NONE ? JSON_NONE : json_child(j, all);
+             o != JSON_NONE && found == JSON_NONE; o = json_next(j, all, o)) {
+                uint64_t seq = 0;
+                buf_clear(&id);
+                if (json_u64(j, json_get(j, o, "seq"), &seq) && seq == steno_record_seq(e->r) &&
+                    json_string(j, json_get(j, o, "call"), &id, NULL) &&
+                    str_eq(buf_str(&id), p->id))
+                        found = o;
+        }
+        buf_release(&id);
+        return found;
+}
+
+/* The row below a call that has no result: its state, and how a call that waits is answered. */
+static void put_state(struct transcript_entry *e, const struct piece *p)
+{
+        const struct json *j = &e->t->open_json;
+        struct out *o = &e->t->c->out;
+        json_ref open = find_open(e, p);
+        struct buf line;
+        if (open == JSON_NONE)
+                return;
+        buf_init(&line, 0);
+        json_string(j, json_get(j, open, "class"), &line, NULL);
+        bool waits = str_is(buf_str(&line), "waiting");
+        for (size_t i = 0; i < sizeof OPEN_CALLS / sizeof *OPEN_CALLS; i++)
+                if (str_is(buf_str(&line), OPEN_CALLS[i].class)) {
+                        buf_printf(&line, ": %s", OPEN_CALLS[i].words);
+                        break;
+                }
+        if (waits) {
+                char *run = json_dup_string(j, json_get(j, open, "run"));
+                char *id = json_dup_string(j, json_get(j, open, "call"));
+                if (run && id) {
+                        buf_printf(&line, " (steno approve %s ", run);
+                        callview_put_word(&line, id);
+                        buf_putc(&line, ')');
+                }
+                free(run);
+                free(id);
+        }
+        out_style(o, "2");
+        out_puts(o, INDENT "  · ");
+        wrap_one_line(o, buf_str(&line), 0);
+        out_plain(o);
+        out_puts(o, "\n");
+        buf_release(&line);
+}
+
+/* Ids are shown whole, because `steno approve` and `steno output` want them; only one that no
+ * provider makes is cut. */
+#define ID_COLUMNS 128
+
+static void put_call_row(struct transcript_entry *e, const struct piece *p)
 {
         struct transcript *t = e->t;
         struct out *o = &t->c->out;
-        unsigned id_columns = term_columns(p->id) < 24 ? term_columns(p->id) : 24;
+        unsigned id_columns = term_columns(p->id) < ID_COLUMNS ? term_columns(p->id) : ID_COLUMNS;
 
         remember_call(t, p);
         out_puts(o, INDENT);
@@ -97,7 +175,7 @@ static void put_call(struct transcript_entry *e, const struct piece *p)
                 struct wrap w = {o, t->width, BAR, "2", NULL, false, false, 0};
                 out_style(o, "2");
                 out_puts(o, "  ");
-                wrap_one_line(o, p->id, 64);
+                wrap_one_line(o, p->id, 0);
                 out_plain(o);
                 out_puts(o, "\n");
                 wrap_put(&w, p->body);
@@ -108,9 +186,15 @@ static void put_call(struct transcript_entry *e, const struct piece *p)
         wrap_one_line(o, p->body, t->width > used + 12 ? t->width - used : 12);
         out_style(o, "2");
         out_puts(o, "  ");
-        wrap_one_line(o, p->id, 24);
+        wrap_one_line(o, p->id, ID_COLUMNS);
         out_plain(o);
         out_puts(o, "\n");
+}
+
+static void put_call(struct transcript_entry *e, const struct piece *p)
+{
+        put_call_row(e, p);
+        put_state(e, p);
 }
 
 /* ---- results ---- */

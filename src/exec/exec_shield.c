@@ -360,9 +360,13 @@ int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, un
         if (way == EXEC_WAY_LANDLOCK) {
                 if (!enforce(plan->count ? plan->strict : plan->loose))
                         return -1;
+                if (geteuid() == 0 && !drop_capabilities())
+                        return -1;
                 *gaps |= plan->scoped ? 0 : EXEC_GAP_SIGNALS;
+                *gaps |= geteuid() == 0 ? EXEC_GAP_MACHINE : 0;
                 return EXEC_SHIELD_LANDLOCK;
         }
         *gaps |= EXEC_GAP_SIGNALS | EXEC_GAP_FILES;
+        *gaps |= geteuid() == 0 ? EXEC_GAP_MACHINE : 0;
         return EXEC_SHIELD_NONE;
 }

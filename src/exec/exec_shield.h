@@ -47,6 +47,7 @@ enum exec_gap {
         EXEC_GAP_FILES = 1,     /* guarded directories: only file modes protect them */
         EXEC_GAP_SIGNALS = 2,   /* it can signal processes of its user, its supervisor's too */
         EXEC_GAP_PROCESSES = 4, /* how many processes it starts; they end with it all the same */
+        EXEC_GAP_MACHINE = 8,   /* root's: the devices of the machine and settings of its kernel */
 };
 
 /* How a child is started; a plan has the ways to try, best first. */

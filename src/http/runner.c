@@ -16,8 +16,7 @@
 #include "http/watches.h"
 #include "model/event.h"
 
-/* How long a call waits for permission when nobody watches any more: a reload takes a moment. */
-#define UNWATCHED_MS 30000
+#define LOOK_FOR_WATCHERS_MS 500
 /* The event that asks is sent shortly before the call begins to wait. An answer that comes in
  * between must not be lost. */
 #define ASKED_SOON_MS 1000
@@ -76,6 +75,7 @@ void runner_free(struct runner *chat)
 {
         if (!chat)
                 return;
+        session_stop_starting(chat->session);
         pthread_mutex_lock(&chat->mutex);
         for (struct live *l = chat->list; l; l = l->next)
                 steno_stop_request(l->stop);
@@ -142,19 +142,24 @@ static char *describe_asked(const struct live *l, const struct steno_permission_
         return json;
 }
 
-/* Does anybody watch who could answer: this run, or all that waits in its project? */
-static bool is_watched(const struct live *l)
+/* Is anybody connected who may answer, here or at another server? Lets go of the mutex. */
+static bool is_watched(struct live *l)
 {
-        struct server *s = l->chat->server;
-        return follow_readers(s->follow, l->run) || watches_anybody(s->watches, l->project);
+        struct runner *chat = l->chat;
+        pthread_mutex_unlock(&chat->mutex);
+        bool watched = follow_readers(chat->server->follow, l->run) ||
+                       steno_watched(chat->server->store, l->project);
+        pthread_mutex_lock(&chat->mutex);
+        return watched;
 }
 
-/* Waits for an answer of somebody who watches. */
+/* Waits for an answer while anybody is connected, and a while longer: a reload takes a moment. */
 static int ask(void *ctx, const struct steno_permission_request *q, char reason[240])
 {
         struct live *l = ctx;
         struct runner *chat = l->chat;
-        int64_t watched = http_now_ms();
+        int64_t patience = (int64_t)chat->session->config.limits.approval_seconds * 1000;
+        int64_t watched = http_now_ms(), looked = 0;
         char *described = describe_asked(l, q);
         pthread_mutex_lock(&chat->mutex);
         snprintf(l->asked_call, sizeof l->asked_call, "%s", q->call_id);
@@ -165,11 +170,15 @@ static int ask(void *ctx, const struct steno_permission_request *q, char reason[
         watches_poke(chat->server->watches);
         while (l->answer == STENO_ASK && !steno_stop_requested(q->stop)) {
                 int64_t now = http_now_ms();
-                if (is_watched(l))
-                        watched = now;
-                if (now - watched > UNWATCHED_MS)
-                        break;
-                wait_a_moment(chat);
+                if (now - looked >= LOOK_FOR_WATCHERS_MS) {
+                        looked = now;
+                        if (is_watched(l))
+                                watched = now;
+                        else if (now - watched >= patience)
+                                break;
+                }
+                if (l->answer == STENO_ASK)
+                        wait_a_moment(chat);
         }
         int answer = l->answer;
         l->asked_call[0] = '\0';

@@ -3,8 +3,8 @@
  *
  * A run goes on when its readers leave; it is ended by the model, a limit, a stop or the server's
  * end. Everybody who watches reads the journal (follow.h). A call that wants permission waits for
- * an answer while somebody watches the run, or the approvals of its project (watches.h); when
- * nobody does, it is denied.
+ * an answer while anybody is connected who may give one, here or at another server of the store;
+ * when nobody was for limits.approvalSeconds, it is denied.
  */
 #ifndef HTTP_RUNNER_H
 #define HTTP_RUNNER_H

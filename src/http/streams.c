@@ -12,6 +12,7 @@
 #include "http/http.h"
 #include "http/http_limits.h"
 #include "http/libmhd.h"
+#include "http/watchers.h"
 
 #define LOOK_MS 1000 /* between two looks at an idle reader */
 
@@ -41,6 +42,7 @@ struct stream {
         int64_t looked_ms; /* when we last asked whether the reader has hung up */
         int64_t taken_ms;  /* when the reader last took something, or the queue was empty */
         char token_id[40];
+        char *project; /* whose questions its reader may answer; NULL: nobody's (a visitor) */
         uint64_t token_version;
         void (*on_close)(void *ctx);
         void *ctx;
@@ -55,6 +57,7 @@ struct streams {
         bool closing;
         pthread_mutex_t blob_mutex;
         struct blob *last; /* the newest that somebody holds */
+        struct watchers *watchers;
 };
 
 /* ---- blobs ---- */
@@ -107,6 +110,7 @@ void stream_unref(struct stream *s)
         buf_release(&s->queue);
         buf_release(&s->later);
         pthread_mutex_destroy(&s->mutex);
+        free(s->project);
         free(s);
 }
 
@@ -225,6 +229,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->last_ms = http_now_ms();
         memcpy(s->token_id, r->who.token_id, sizeof s->token_id);
         s->token_version = r->who.version;
+        s->project = r->who.session[0] || r->who.lent ? NULL : strdup(r->who.project);
         pthread_mutex_init(&s->mutex, NULL);
         buf_init(&s->queue, 0);
         buf_init(&s->later, 0);
@@ -347,6 +352,7 @@ struct streams *streams_new(struct server *server)
                 all->server = server;
                 pthread_mutex_init(&all->mutex, NULL);
                 pthread_mutex_init(&all->blob_mutex, NULL);
+                all->watchers = watchers_new(server->store);
         }
         return all;
 }
@@ -390,9 +396,13 @@ void streams_tick(struct streams *all)
                         s->last_ms = now;
                         wake(s);
                 }
+                if (s->project && !s->ended && !s->broken && all->watchers)
+                        watchers_note(all->watchers, s->project);
                 pthread_mutex_unlock(&s->mutex);
         }
         pthread_mutex_unlock(&all->mutex);
+        if (all->watchers)
+                watchers_settle(all->watchers);
 }
 
 void streams_drain(struct streams *all)
@@ -426,6 +436,7 @@ void streams_free(struct streams *all)
                 return;
         pthread_mutex_destroy(&all->mutex);
         pthread_mutex_destroy(&all->blob_mutex);
+        watchers_free(all->watchers);
         free(all);
 }
 

@@ -57,6 +57,7 @@ static const struct limit {
     {"commandSeconds", offsetof(struct config_limits, command_seconds), 86400, 600},
     {"commandMemoryMb", offsetof(struct config_limits, command_memory_mb), 1 << 24, 4096},
     {"commandCpuSeconds", offsetof(struct config_limits, command_cpu_seconds), 365 * 86400, 0},
+    {"approvalSeconds", offsetof(struct config_limits, approval_seconds), 365 * 86400, 30},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))

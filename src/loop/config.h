@@ -18,7 +18,8 @@
  *     "responses": {"upstream": "openai"},
  *     "environment": ["NAME", ...],      more variables that commands and servers may see
  *     "limits": {"turns": 50, "seconds": 0, "tokens": 0, "toolSeconds": 600,
- *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0}
+ *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0,
+ *                "approvalSeconds": 30}
  *   }
  *
  * Environment: STENO_MODEL, STENO_PROVIDER, and the variables that the provider's row names
@@ -48,6 +49,7 @@ struct config_limits {
         uint64_t command_seconds;
         uint64_t command_memory_mb;
         uint64_t command_cpu_seconds;
+        uint64_t approval_seconds;
 };
 
 enum config_switch {

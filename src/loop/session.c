@@ -3,11 +3,13 @@
  */
 #include "loop/session.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "exec/exec.h"
 #include "exec/exec_tool.h"
 #include "mcp/mcp_tools.h"
@@ -53,6 +55,7 @@ static void warn_of_gaps(struct session *s)
         } rows[] = {
             {EXEC_GAP_FILES, "the store and the configuration, which only file modes protect"},
             {EXEC_GAP_SIGNALS, "signals to other processes of the same user, steno included"},
+            {EXEC_GAP_MACHINE, "the devices of this machine and the settings of its kernel"},
         };
         static const char *const argv[] = {"true", NULL};
         static const char *const env[] = {NULL};
@@ -72,10 +75,11 @@ static void warn_of_gaps(struct session *s)
                 told = true;
         }
         if (told)
-                buf_puts(&s->warnings, " (neither namespaces nor Landlock can do it here)\n");
+                buf_puts(&s->warnings, " (nothing on this machine can do it)\n");
 }
 
-static int add_tools(struct session *s, const struct session_options *opt, struct steno_error *err)
+static int add_commands(
+    struct session *s, const struct session_options *opt, struct steno_error *err)
 {
         const struct config *c = &s->config;
         const char *const *names = (const char *const *)c->environment;
@@ -90,16 +94,20 @@ static int add_tools(struct session *s, const struct session_options *opt, struc
             .visitors = permission_rules_open(&s->permission.rules),
         };
         warn_of_gaps(s);
-        int rc = exec_tool_add(&s->tools, &commands, err);
-        if (rc || c->servers.count == 0)
-                return rc;
+        return exec_tool_add(&s->tools, &commands, err);
+}
+
+static int add_servers(
+    struct session *s, const struct steno_stop *stop, struct buf *warnings, struct steno_error *err)
+{
+        const struct config *c = &s->config;
         struct mcp_tools_options servers = {
             .servers = c->servers.list,
             .count = c->servers.count,
-            .host = {opt->env, names, s->hidden},
-            .stop = opt->stop,
+            .host = {s->opened_with.env, (const char *const *)c->environment, s->hidden},
+            .stop = stop,
         };
-        return mcp_tools_add(&s->tools, &servers, &s->warnings, err);
+        return c->servers.count ? mcp_tools_add(&s->tools, &servers, warnings, err) : 0;
 }
 
 static char *guarded_config(struct session *s, const struct session_options *opt)
@@ -126,9 +134,79 @@ static int pick_visitor_tools(struct session *s, struct steno_error *err)
         return rc;
 }
 
+/* The tools that stand behind those of servers. */
+static int add_rest(struct session *s, struct steno_error *err)
+{
+        int rc = steno_tools_add_context(&s->tools, err);
+        return rc ? rc : pick_visitor_tools(s, err);
+}
+
+/* ---- servers that are started meanwhile ---- */
+
+static void tell_lines(const struct session_options *opt, char *z)
+{
+        while (z && *z) {
+                size_t n = strcspn(z, "\n");
+                bool more = z[n] == '\n';
+                z[n] = '\0';
+                if (n)
+                        opt->warn(opt->warn_ctx, z);
+                z += n + more;
+        }
+}
+
+static void *start_servers(void *arg)
+{
+        struct session *s = arg;
+        struct steno_error err = {0};
+        struct buf warnings;
+        buf_init(&warnings, 1 * MIB);
+        int rc = add_servers(s, s->stop, &warnings, &err);
+        if (rc)
+                buf_printf(&warnings, "MCP servers: %s\n", err.msg);
+        rc = add_rest(s, &err);
+        if (rc)
+                buf_printf(&warnings, "the context tools are missing: %s\n", err.msg);
+        char *text = steno_stop_requested(s->stop) ? NULL : buf_take(&warnings, NULL);
+        tell_lines(&s->opened_with, text);
+        free(text);
+        buf_release(&warnings);
+        pthread_mutex_lock(&s->mutex);
+        s->ready = true;
+        pthread_cond_broadcast(&s->change);
+        pthread_mutex_unlock(&s->mutex);
+        return NULL;
+}
+
+/* A server that keeps silent for its whole time must not keep anybody but the turns waiting, which
+ * need to know all tools. */
+static int start_meanwhile(struct session *s, struct steno_error *err)
+{
+        sigset_t all, before;
+        int rc = steno_stop_new(&s->stop, err);
+        if (rc)
+                return rc;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        s->ready = false;
+        s->starts = pthread_create(&s->starter, NULL, start_servers, s) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return s->starts ? 0 : error_nomem(err);
+}
+
+static void await_servers(struct session *s)
+{
+        pthread_mutex_lock(&s->mutex);
+        while (!s->ready)
+                pthread_cond_wait(&s->change, &s->mutex);
+        pthread_mutex_unlock(&s->mutex);
+}
+
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err)
 {
-        *s = (struct session){0};
+        *s = (struct session){.opened_with = *opt, .ready = true};
+        pthread_mutex_init(&s->mutex, NULL);
+        wait_init(&s->change);
         toolset_init(&s->tools);
         toolset_init(&s->visitor_tools);
         buf_init(&s->warnings, 1 * MIB);
@@ -139,11 +217,15 @@ int session_open(struct session *s, const struct session_options *opt, struct st
         s->hidden[1] = s->store_path ? s->config_path : NULL;
         int rc = opt->directory && !s->directory ? error_nomem(err) : read_config(s, opt, err);
         if (rc == 0 && !opt->no_tools)
-                rc = add_tools(s, opt, err);
-        if (rc == 0)
-                rc = steno_tools_add_context(&s->tools, err);
-        if (rc == 0)
-                rc = pick_visitor_tools(s, err);
+                rc = add_commands(s, opt, err);
+        if (rc == 0 && !opt->no_tools && opt->warn && s->config.servers.count) {
+                rc = start_meanwhile(s, err);
+        } else {
+                if (rc == 0 && !opt->no_tools)
+                        rc = add_servers(s, opt->stop, &s->warnings, err);
+                if (rc == 0)
+                        rc = add_rest(s, err);
+        }
         if (rc)
                 session_close(s);
         return rc;
@@ -163,6 +245,7 @@ static uint32_t milliseconds(uint64_t seconds)
 void session_fill(struct session *s, struct steno_loop_options *opt)
 {
         const struct config *c = &s->config;
+        await_servers(s);
         fill(&opt->provider, c->provider);
         fill(&opt->base_url, c->base_url);
         fill(&opt->api_key, c->api_key);
@@ -200,8 +283,20 @@ void session_fill_visitor(struct session *s, struct steno_loop_options *opt)
         session_fill(s, opt);
 }
 
+void session_stop_starting(struct session *s)
+{
+        if (s->stop)
+                steno_stop_request(s->stop);
+}
+
 void session_close(struct session *s)
 {
+        session_stop_starting(s);
+        if (s->starts)
+                pthread_join(s->starter, NULL);
+        steno_stop_free(s->stop);
+        pthread_mutex_destroy(&s->mutex);
+        pthread_cond_destroy(&s->change);
         toolset_release(&s->visitor_tools);
         toolset_release(&s->tools);
         permission_release(&s->permission);

@@ -5,6 +5,7 @@
 #ifndef LOOP_SESSION_H
 #define LOOP_SESSION_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -20,6 +21,10 @@ struct session_options {
         bool no_tools;                 /* neither commands nor MCP servers */
         const char *tool_calls;        /* "native" or "text"; NULL: as it is configured */
         bool strict;                   /* whatever the configuration says (config.h) */
+        /* Start the MCP servers on a thread, and tell what is wrong with them through `warn`, a
+         * line at a time and on that thread. NULL: session_open waits for them. */
+        void (*warn)(void *ctx, const char *line);
+        void *warn_ctx;
         /* stronger than the configuration; each may be NULL */
         const char *provider;
         const char *base_url;
@@ -37,16 +42,26 @@ struct session {
         char *directory;
         char *store_path;
         char *config_path; /* holds trusted.json, and perhaps a key */
+        /* Servers that are started meanwhile. Until `ready`, their thread has the tools. */
+        struct session_options opened_with;
+        struct steno_stop *stop; /* ends the starting */
+        pthread_t starter;
+        bool starts;
+        bool ready;
+        pthread_mutex_t mutex;
+        pthread_cond_t change;
 };
 
 /* Reads the configuration and starts what it names. On failure nothing is left to close. */
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err);
 /* Fills in model, tools, rules and limits; what is set already is left alone. The session must
- * outlive the loop. */
+ * outlive the loop. Waits for MCP servers that are being started, which has a time limit. */
 void session_fill(struct session *s, struct steno_loop_options *opt);
 /* The same for a turn of a visitor: only the tools and commands that the configuration marks
  * public, and nobody is asked. */
 void session_fill_visitor(struct session *s, struct steno_loop_options *opt);
+/* Ends the starting of servers, so that nobody waits for them any more. */
+void session_stop_starting(struct session *s);
 void session_close(struct session *s);
 
 #endif

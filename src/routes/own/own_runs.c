@@ -121,7 +121,7 @@ void own_run_approve(struct request *r)
                 if (rc == STENO_ENOTFOUND && approval)
                         rc = steno_run_answer(r->store, r->who.project, r->params[0].p,
                             r->params[1].p, approval, allow, &err);
-                if (rc)
+                if (rc < 0)
                         request_failed(r, rc, &err);
                 else {
                         buf_printf(&r->reply, "{\"approved\":%s}", allow ? "true" : "false");
