@@ -146,8 +146,8 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
                 rc = backend_conv_open(store->backend, p, str_of(id), &backend, err);
         if (rc == 0)
                 rc = api_conv_wrap(store, backend, out, err);
-        if (rc == 0)
-                api_recover_to_read(*out);
+        if (rc == 0) /* whoever reads it where that fails is told */
+                api_recover(*out, NULL);
         return rc;
 }
 

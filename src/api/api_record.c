@@ -209,10 +209,13 @@ static int walk_end(struct walk *w, int rc)
 int steno_read(struct steno_conv *conv, uint64_t after_seq, uint64_t limit, steno_record_fn each,
     void *ctx, struct steno_error *err)
 {
-        struct walk w = {.conv = conv, .limit = limit, .each = each, .ctx = ctx, .err = err};
+        struct steno_conv *shown = api_recover_to_read(conv);
+        struct walk w = {
+            .conv = shown ? shown : conv, .limit = limit, .each = each, .ctx = ctx, .err = err};
         arena_init(&w.arena);
-        api_recover_to_read(conv);
-        return walk_end(&w, backend_read(conv->backend, after_seq, hand_out, &w, err));
+        int rc = walk_end(&w, backend_read(w.conv->backend, after_seq, hand_out, &w, err));
+        steno_conv_close(shown);
+        return rc;
 }
 
 int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each, void *ctx,

@@ -7,6 +7,7 @@
  * holds its journal's lock, and writes the run's end last: a crash here leaves a dead run.
  */
 #include "api/api_recover.h"
+#include "api/api_aside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -444,15 +445,38 @@ int api_recover(struct steno_conv *conv, struct steno_error *err)
         return rc;
 }
 
-void api_recover_to_read(struct steno_conv *conv)
+/* The conversation as it would be if it could be written to. NULL: not even that is possible. */
+static struct steno_conv *recover_aside(struct steno_conv *conv)
+{
+        struct steno_conv *shown = NULL;
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life life;
+        if (backend_run_last(conv->backend, name, &life, NULL) || life == RUN_ENDED ||
+            life == RUN_LIVE || api_aside_open(conv, name, &shown, NULL))
+                return NULL;
+        if (api_recover(shown, NULL)) {
+                steno_conv_close(shown);
+                return NULL;
+        }
+        return shown;
+}
+
+struct steno_conv *api_recover_to_read(struct steno_conv *conv)
 {
         struct steno_error err = {0};
-        if (api_recover(conv, &err))
-                api_store_warn(conv->store,
-                    "a run of conversation \"%.100s\" died, and what it left could not be "
-                    "completed: "
-                    "%s",
-                    steno_conv_id(conv), err.msg);
+        int rc = api_recover(conv, &err);
+        if (rc == 0)
+                return NULL;
+        bool cannot_write = rc == STENO_EDENIED || rc == STENO_EFULL;
+        struct steno_conv *shown = cannot_write ? recover_aside(conv) : NULL;
+        api_store_warn(conv->store,
+            shown
+                ? "a run of conversation \"%.100s\" died. What it left is shown, but could not be "
+                  "stored: %s"
+                : "a run of conversation \"%.100s\" died, and what it left could not be "
+                  "completed: %s",
+            steno_conv_id(conv), err.msg);
+        return shown;
 }
 
 /* 1 when its last run was dead and is completed now. */
@@ -468,7 +492,7 @@ static uint32_t recover_one(struct steno_store *store, const char *project, cons
         bool dead = backend_run_last(conv->backend, name, &before, NULL) == 0 &&
                     before != RUN_ENDED && before != RUN_LIVE;
         if (dead)
-                api_recover_to_read(conv);
+                steno_conv_close(api_recover_to_read(conv));
         dead =
             dead && backend_run_last(conv->backend, name, &after, NULL) == 0 && after == RUN_ENDED;
         steno_conv_close(conv);

@@ -16,8 +16,12 @@
  */
 int api_recover(struct steno_conv *conv, struct steno_error *err);
 
-/* The same before a read, which must not fail because of it: a failure is only a warning. */
-void api_recover_to_read(struct steno_conv *conv);
+/*
+ * The same before a read, which must not fail because of it: a failure is only a warning. NULL:
+ * read `conv`. Else nothing can be written here, and what it returns, closed with
+ * steno_conv_close(), has what completing the run would have stored (api_aside.h).
+ */
+struct steno_conv *api_recover_to_read(struct steno_conv *conv);
 
 /* The same for conversations of a project (NULL: of all) whose row in the index has an unfinished
  * run, at most `max` of them. How many runs were completed. */

@@ -276,7 +276,7 @@ static int check_strategies(const struct view *v)
         return rc;
 }
 
-int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, steno_sink sink,
+static int view_of(struct steno_conv *conv, const struct steno_view_options *opt, steno_sink sink,
     void *ctx, char **report, struct steno_error *err)
 {
         struct conv_source source = {.conv = conv};
@@ -314,8 +314,6 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
         view_stream_init(&stream);
 
         int rc = read_options(v, opt);
-        if (!rc)
-                api_recover_to_read(conv);
         stream.copy = !v->hub.count_tokens;
         if (!rc)
                 rc = check_strategies(v);
@@ -335,5 +333,14 @@ int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, st
         api_run_knowledge_release(&source.runs);
         free(out);
         free(v);
+        return rc;
+}
+
+int steno_view(struct steno_conv *conv, const struct steno_view_options *opt, steno_sink sink,
+    void *ctx, char **report, struct steno_error *err)
+{
+        struct steno_conv *shown = api_recover_to_read(conv);
+        int rc = view_of(shown ? shown : conv, opt, sink, ctx, report, err);
+        steno_conv_close(shown);
         return rc;
 }
