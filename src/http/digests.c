@@ -38,6 +38,8 @@ struct entry {
         struct open_call *open;
         size_t open_count;
         int64_t before_at; /* of the record before */
+        int64_t reply_at;  /* of the last reply */
+        int64_t worked_to; /* work before this is counted */
         size_t model;      /* that spoke last, behind the models: none */
         char last_run[80]; /* whose journal was read */
         bool failed;       /* out of memory on the way */
@@ -115,6 +117,16 @@ static struct digest_day *day_of(struct entry *e, int64_t at)
 
 /* ---- the walk ---- */
 
+/* Is it a line that Steno has put into an excerpt? */
+static bool is_stenos(struct str line)
+{
+        static const char *const BEGIN[] = {"[INCOMPLETE:", "--- ", "tool: ", "More: "};
+        for (size_t i = 0; i < sizeof BEGIN / sizeof *BEGIN; i++)
+                if (str_starts(line, BEGIN[i]))
+                        return true;
+        return false;
+}
+
 /* The line of a text that says what is wrong: the first with a word of failure, else the last that
  * is not blank. */
 static struct str error_line(struct str text)
@@ -122,13 +134,14 @@ static struct str error_line(struct str text)
         static const char *const WORDS[] = {
             "rror", "ERROR", "xception", "anic", "atal", "FAIL", "ailed", "Traceback"};
         struct str last = STR("");
+        bool excerpt = str_starts(text, "[INCOMPLETE:");
         for (size_t at = 0; at < text.n;) {
                 const char *nl = memchr(text.p + at, '\n', text.n - at);
                 size_t end = nl ? (size_t)(nl - text.p) : text.n;
                 struct str line = str_trim(str_span(text.p + at, end - at));
                 at = end + 1;
-                if (str_starts(line, "--- ") || str_starts(line, "[INCOMPLETE:"))
-                        continue; /* Steno's own, in an excerpt */
+                if (excerpt && is_stenos(line))
+                        continue;
                 for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
                         if (line.n && memmem(line.p, line.n, WORDS[i], strlen(WORDS[i])))
                                 return line;
@@ -166,14 +179,36 @@ static void add_failure(struct entry *e, struct digest_failure f, struct str cal
         e->failed = true;
 }
 
-static void take_time(struct entry *e, int64_t at, bool work)
+/* Time that was worked, of which what overlaps counts once. */
+static void take_work(struct entry *e, int64_t from, int64_t to)
+{
+        if (from < e->worked_to)
+                from = e->worked_to;
+        if (to > from)
+                e->d.work_ms += to - from;
+        if (to > e->worked_to)
+                e->worked_to = to;
+}
+
+static void take_time(struct entry *e, int64_t at)
 {
         if (!e->d.first_at)
                 e->d.first_at = at;
-        if (work && e->before_at && at > e->before_at)
-                e->d.work_ms += at - e->before_at;
         e->before_at = at;
         e->d.last_at = at;
+}
+
+/* A tool has noted how long it took; where that is longer than its record says, the record was
+ * written by somebody else later, or at once. */
+static void take_tool_time(struct entry *e, const struct walk_result *r)
+{
+        int64_t from = e->before_at ? e->before_at : r->at, to = r->at;
+        if (r->duration >= 0) {
+                from = r->at - r->duration > e->reply_at ? r->at - r->duration : e->reply_at;
+                to = from + r->duration;
+        }
+        take_work(e, from, to);
+        take_time(e, r->at);
 }
 
 static void take_title(struct digest *d, struct str text)
@@ -214,7 +249,11 @@ static int take_message(void *ctx, const struct walk_message *m)
                                 d->models[e->model].ms += (uint64_t)(m->at - e->before_at);
                 }
         }
-        take_time(e, m->at, reply);
+        if (reply && e->before_at)
+                take_work(e, e->before_at, m->at);
+        if (reply)
+                e->reply_at = m->at;
+        take_time(e, m->at);
         if (m->failed)
                 add_failure(e, (struct digest_failure){.seq = m->seq, .at = m->at}, STR(""),
                     m->error.n ? m->error : m->text);
@@ -263,8 +302,8 @@ static int take_result(void *ctx, const struct walk_result *r)
         struct entry *e = ctx;
         struct open_call *o = find_open(e, r->call);
         struct digest_count *tool = o && o->tool < COUNTS_MAX ? &e->d.tools[o->tool] : NULL;
-        bool failed = r->state == WALK_FAILED || r->state == WALK_DENIED;
-        take_time(e, r->at, true);
+        bool failed = r->state == WALK_FAILED; /* what a person denied did not fail */
+        take_tool_time(e, r);
         if (tool) {
                 tool->failed += failed;
                 tool->ms += r->duration > 0 ? (uint64_t)r->duration : 0;
@@ -428,7 +467,7 @@ static void forget(struct entry *e)
         free(e->open);
         e->open = NULL;
         e->open_count = 0;
-        e->before_at = 0;
+        e->before_at = e->reply_at = e->worked_to = 0;
         e->last_run[0] = '\0';
         e->model = COUNTS_MAX;
         e->failed = false;

@@ -202,7 +202,12 @@ export class Model {
       thinking: (t) => put({ reasoning_content: t }),
       call: (name, args, id = `call_${Math.random().toString(36).slice(2, 10)}`) =>
         put({ tool_calls: [{ index: calls++, id, type: "function", function: { name, arguments: typeof args === "string" ? args : JSON.stringify(args) } }] }),
-      end: (why) => { if (!a.destroyed) { put({}, why ?? (calls ? "tool_calls" : "stop")); a.end("data: [DONE]\n\n"); } },
+      end: (why) => {
+        if (a.destroyed) return;
+        put({}, why ?? (calls ? "tool_calls" : "stop"));
+        a.write(`data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 1000, completion_tokens: 50, total_tokens: 1050, prompt_tokens_details: { cached_tokens: 400 } } })}\n\n`);
+        a.end("data: [DONE]\n\n");
+      },
       break: () => a.destroy(),
     };
     try { await play(request, reply); } catch { a.destroy(); }
@@ -278,12 +283,5 @@ export async function heapMb(page) {
   return (usedSize + embedderHeapUsedSize + backingStorageSize) / 1e6;
 }
 
-// ---- pictures for the docs ----
-export const pictures = process.env.UI_SCREENSHOTS || "";
-export async function picture(page, name) {
-  if (!pictures) return;
-  mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: join(pictures, `${name}.png`) });
-}
 export const axeSource = () => require.resolve("axe-core/axe.min.js");
 export { require };

@@ -1,5 +1,5 @@
 // A person at work with the page, in a real Chromium.
-import { PATIENCE, adopt, assert, axeSource, equal, Model, note, openWindow, picture, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
+import { PATIENCE, adopt, assert, axeSource, equal, Model, note, openWindow, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("work", model);
@@ -161,7 +161,6 @@ scenario("every kind of tool block says name, server, status, duration and bytes
   assert(await w.page.getByText("LLM_SERVER").isVisible(), "the failed model call stands out");
   await w.page.click("[data-call=c1] .tool-head");
   await w.page.evaluate(() => { document.getElementById("transcript").scrollTop = 0; document.activeElement.blur(); });
-  await picture(w.page, "transcript");
   clean(w);
   await w.close();
 });
@@ -221,7 +220,6 @@ scenario("a tool's own display is used: todos and a file's diff", async () => {
   assert(await w.page.$(".todo-done"), "status");
   await w.page.click("[data-call=t2] .tool-head");
   equal(await w.page.textContent("[data-call=t2] .d-plus"), "+new");
-  await picture(w.page, "displays");
   await w.close();
 });
 scenario("a call that was never answered is marked as repaired, with its reason", async () => {
@@ -248,7 +246,6 @@ scenario("an orphan result and a damaged record are marked where they stand", as
   assert(/orphan/i.test(said), said);
   assert(/CORRUPT_RECORD.*record 3/.test(said), said);
   equal((await w.page.$$(".mark, .error-box")).length, 2, "each once");
-  await picture(w.page, "marks");
   await w.close();
 });
 scenario("a link to a message opens there, also after a reload", async () => {
@@ -291,7 +288,6 @@ scenario("one jumps to a line, to the end, to the start, and to an error", async
   await w.page.waitForSelector(".line-row[data-line='1']");
   await w.page.click("[data-act=errors]");
   await until("the error", async () => (await w.page.textContent(".line-row.here .content")) === "src/a.c:12: error: no such thing");
-  await picture(w.page, "output");
   await w.close();
 });
 scenario("a search on the server goes to next and previous, with context", async () => {
@@ -360,7 +356,6 @@ scenario("a growing output is followed, can be left, and jumped to live again", 
   await until("the end is shown", async () => (await lastLine()) === "1000 grown 1000");
   feed(1001, 1501);
   await until("what comes is shown", async () => (await lastLine()) === "1500 grown 1500");
-  await picture(w.page, "follow");
   await w.page.click("[data-act=start]");
   await until("one can leave", async () => (await w.page.textContent(".line-row[data-line='1'] .content")) === "grown 1");
   feed(1501, 1601);
@@ -413,7 +408,6 @@ scenario("a tool call waits for permission with its exact command, and runs when
   await say(w, "Run it");
   await w.page.waitForSelector("[data-status=waiting] .command");
   equal(await w.page.textContent("[data-status=waiting] .command >> nth=0"), "printf '%s\n' 'it ran; $(really)'", "exactly");
-  await picture(w.page, "approval");
   await w.page.click("[data-act=approve]");
   await until("it ran", async () => (await statuses(w)).join() === "done");
   await until("and went on", async () => (await lastText(w)) === "Thank you.");
@@ -550,7 +544,6 @@ scenario("offline is visible, and back online the stream goes on by itself", asy
   await w.context.setOffline(true);
   await w.page.waitForSelector("#connection[data-state=lost]");
   equal((await statuses(w)).join(), "done", "what was there stays");
-  await picture(w.page, "reconnecting");
   go();
   await sleep(300);
   await w.context.setOffline(false);
@@ -758,7 +751,6 @@ scenario("the whole page is usable with the keyboard alone", async () => {
   await w.page.waitForSelector("#transcript article");
   await key("?");
   await w.page.locator("dialog.help").waitFor();
-  await picture(w.page, "keyboard");
   await key("Escape");
   await w.page.locator("dialog.help").waitFor({ state: "hidden" });
   await key("s");
@@ -786,21 +778,18 @@ scenario("at 360 pixels nothing is cut off and everything can be reached", async
   await w.page.waitForSelector(".list li");
   const wide = () => w.page.evaluate(() => document.documentElement.scrollWidth);
   assert(await wide() <= 360, "home");
-  await picture(w.page, "narrow-list");
   await w.page.click(`[data-conversation="${id}"] a`);
   await w.page.waitForSelector("#transcript article");
   assert(await wide() <= 360, "transcript");
   assert(await inside(w, "#composer"), "composer");
   const rowsWide = await w.page.$eval("#transcript", (e) => e.scrollWidth - e.clientWidth);
   equal(rowsWide, 0, "the transcript does not scroll sideways");
-  await picture(w.page, "narrow-transcript");
   await openFull(w, "c2");
   assert(await wide() <= 360, "output");
   await w.page.fill("#find", "error");
   await w.page.press("#find", "Enter");
   await w.page.waitForSelector(".matches");
   await until("its lines", async () => (await w.page.textContent(".line-row.here .content")).includes("error"));
-  await picture(w.page, "narrow-output");
   await w.page.click("[data-act=back]");
   await w.page.waitForSelector("#transcript article");
   await w.page.click(".bar a");
@@ -812,7 +801,6 @@ scenario("dark follows the system, and can be chosen", async () => {
   const w = await open(id, { dark: true });
   const background = () => w.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   equal(await background(), "rgb(19, 20, 23)");
-  await picture(w.page, "transcript-dark");
   await w.page.click("[data-act=theme]");
   await w.page.click("[data-act=theme]");
   equal(await background(), "rgb(251, 250, 248)");
@@ -828,7 +816,6 @@ scenario("the usage says what was kept out, how large the store is, and what was
   for (const word of ["Materializations", "Characters saved", "Store size", "By tool"]) assert(text.includes(word), word);
   const figure = await w.page.textContent(".card dd");
   assert(Number(figure) >= 1, figure);
-  await picture(w.page, "stats");
   clean(w);
   await w.close();
 });

@@ -1,6 +1,6 @@
 // A long conversation and a huge output: bounded rows, bounded heap, any place in a moment. The
 // numbers stand beside a plain <pre>. All of it with STENO_TEST_LONG, else a twentieth of the lines.
-import { assert, equal, heapMb, note, openBrowser, openWindow, picture, rounds, runTests, Server, sleep, test, until } from "./lib.mjs";
+import { assert, equal, heapMb, note, openBrowser, openWindow, rounds, runTests, Server, sleep, test, until } from "./lib.mjs";
 
 const MESSAGES = 10_000;
 const LINES = rounds(10_000_000);
@@ -107,7 +107,6 @@ test(`an output of ${LINES.toLocaleString("en-US")} lines opens, and any place i
   for (const n of [Math.floor(LINES / 2), Math.floor(LINES * 0.87), 17, LINES, Math.floor(LINES / 3)]) jumps.push(await jump(n));
   await w.page.click("[data-act=start]");
   const search = await took(async () => { await w.page.fill("#find", "NEEDLE"); await w.page.press("#find", "Enter"); await until("the needle", async () => (await content(LINES - 1234)).includes("NEEDLE")); });
-  await picture(w.page, "huge");
   const heap = await heapMb(w.page), rows = await w.page.$$eval(".line-row", (a) => a.length);
   note(`${(size / 1e6).toFixed(0)} MB, ${LINES} lines: first page ${first} ms, jumps ${jumps.join(", ")} ms, search ${search} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
   assert(rows <= ROWS_MOST, `${rows} rows`);

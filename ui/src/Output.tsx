@@ -90,7 +90,8 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     busy.value = true;
     const how = { context: context.peek(), cased: cased.peek() };
     try {
-      let f = await lines.grep(text, { ...how, from, back }, stop.signal);
+      const beyond = back && from < 1;
+      let f = await lines.grep(text, { ...how, from: beyond ? lines.total.peek() : from, back }, stop.signal);
       // Round the end.
       if (!f.matches.length && f.total_matches) f = await lines.grep(text, { ...how, from: back ? lines.total.peek() : 1, back }, stop.signal);
       if (text === ERRORS) errorCount.value = f.total_matches;
@@ -140,6 +141,14 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     }
     if (live.value) toEnd();
   }, [lines.changed.value, lines.ready.value, live.value]);
+
+  // Another place in the same output, by a link or by Back.
+  useEffect(() => {
+    const el = box.current;
+    if (!started.current || !el) return;
+    if (place.line) { const y = place.line - 1 - scroll.top(el); if (y < 0 || y > el.clientHeight / ROW - 1) showLine(Math.min(place.line, total || 1)); }
+    if (place.query && place.query !== pattern.peek()) { pattern.value = typed.value = place.query; void seek(place.query, place.line ?? 1, false); }
+  }, [place.line, place.query]);
 
   useEffect(() => {
     const el = box.current!;

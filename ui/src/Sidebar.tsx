@@ -80,7 +80,7 @@ function Entry({ item: i, current, stop }: { item: Item; current: boolean; stop:
             {i.project && i.project !== "default" && <span class="project">{show(cut(i.project, 40))}</span>}
             {i.state === "waiting" && <span class="waits">waits for you</span>}
             {!!i.failed && <span class="bad">{plural(i.failed, "failed", "failed")}</span>}
-            <span>{i.calls ? plural(i.calls, "call") : plural(i.messages ?? 0, "message")}</span>
+            {i.state !== "waiting" && <span>{i.calls ? plural(i.calls, "call") : plural(i.messages ?? 0, "message")}</span>}
             <When at={i.updatedAt ?? i.createdAt ?? ""} /></span>
         </a>
         <span class="entry-acts">

@@ -10,6 +10,7 @@ import type { Status } from "./history";
 import { Glyph, StateIcon, WORDS } from "./icons";
 import { go, hrefOf } from "./route";
 import { cut, plain, show } from "./text";
+import { SHELLS } from "./shells";
 
 export interface TimeRow {
   k: "user" | "reply" | "call"; seq: number; id: string; at: number; ms?: number; name?: string; model?: string; hint: string; state: string;
@@ -140,7 +141,9 @@ function Tape({ scale, choose, at }: { scale: Scale; choose: (b: Bar) => void; a
       const x = b.from * W, w = Math.max(b.status === "error" || b.status === "waiting" ? 3 : 1, (b.to - b.from) * W);
       g.fillStyle = css(colourOf(b));
       const y = b.row.k === "reply" ? 1 : 10 + Math.min(b.lane - 1, scale.lanes) * step;
-      g.fillRect(x, b.status === "error" ? 9 : y, w, b.row.k === "reply" ? 7 : b.status === "error" ? 24 : Math.max(1.5, step - 1));
+      g.fillRect(x, y, w, b.row.k === "reply" ? 7 : Math.max(b.status === "error" ? 3 : 1.5, step - 1));
+      // Where it failed, or waits, is seen at any size.
+      if (b.status === "error" || b.status === "waiting") g.fillRect(Math.max(0, Math.min(W - 3, x + w - 3)), 9, 3, 24);
     }
     g.strokeStyle = css("--edge");
     g.setLineDash([2, 2]);
@@ -208,7 +211,7 @@ function goTo(c: Conversation, r: TimeRow, replace = false) {
 function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
   const out = new Map<TimeRow, string>();
   const groups = new Map<string, TimeRow[]>();
-  for (const r of rows) if (r.k === "call") { const g = `${r.reply}\n${r.name}`; groups.set(g, [...(groups.get(g) ?? []), r]); }
+  for (const r of rows) if (r.k === "call") { const g = `${r.reply}\n${r.name}\n${r.hint.split(" ", 2).join(" ")}`; groups.set(g, [...(groups.get(g) ?? []), r]); }
   for (const all of groups.values()) {
     let n = 0;
     if (all.length > 2) {
@@ -265,7 +268,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
           return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} tabIndex={focus.value === i ? 0 : -1} style={{ top: `${i * ROW}px` }}
             onClick={() => { focus.value = i; goTo(c, r); }}>
             <span class="time-name" role="gridcell">{r.k === "user" ? <Glyph name="person" /> : r.k === "reply" ? <Glyph name="model" /> : <StateIcon status={status} word />}
-              <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
+              <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
             <span class="time-track" role="gridcell">{b && <i class={`tbar b-${r.k}`} style={{ left: `${b.from * 100}%`, width: `max(2px, ${(b.to - b.from) * 100}%)` }} />}
               {sort.value === "time" && scale.breaks.map((x, n) => <i key={n} class="break" style={{ left: `${x.at * 100}%` }} title={`${duration(x.ms)} idle`} />)}</span>
             <span class="time-took" role="gridcell">{wide && r.tokens && <span class="quiet" title={`${count(r.tokens[0])} in, ${count(r.tokens[1])} out`}>{short(r.tokens[0] + r.tokens[1])} tok</span>}{wide && r.tokens && cost(prices, r.model ?? "", r.tokens) !== undefined && <span class="quiet">{dollars(cost(prices, r.model ?? "", r.tokens)!)}</span>}{wide && r.bytes ? <span class="quiet">{bytes(r.bytes)}</span> : null}

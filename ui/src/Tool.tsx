@@ -13,6 +13,7 @@ import { readJson } from "./json";
 import type { Found } from "./lines";
 import { go, hrefOf, sharedLink } from "./route";
 import { ansi, cut, Long, plain, show } from "./text";
+import { SHELLS } from "./shells";
 import { changeOf, Diff, Tree, Value } from "./Value";
 import { opened } from "./opened";
 import { toast } from "./toast";
@@ -27,8 +28,6 @@ const STUB = "[INCOMPLETE:";
 export const ERRORS = "\\b(error|exception|traceback|panic|fatal|fail(ed|ure|ing)?)\\b|AssertionError|\\w+Error:|\\b(E|FAIL)[: ]";
 const parse = (s: string): unknown => { try { return JSON.parse(s); } catch { return undefined; } };
 
-// Tools that run commands. Other tools may call an argument "command" and mean anything.
-const SHELLS = /(^|[._/-])(execute_command|bash|shell|sh|exec|run_command|run_shell_command|run_terminal_cmd|local_shell|terminal)$/i;
 const quoted = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`);
 // The command a person would recognise, where it is one.
 export function commandOf(name: string, args: string): string | null {
@@ -59,7 +58,7 @@ function sizeOf(c: Call): { all: number; kept: number } | null {
 
 const Took = ({ call: c }: { call: Call }) => {
   const took = c.duration ?? (c.status === "running" && c.startedAt ? Math.max(0, now.value - c.startedAt) : undefined);
-  return took === undefined ? null : <span title={`${count(Math.round(took))} ms`}>{duration(took)}</span>;
+  return took === undefined ? null : <span class="took" title={`${count(Math.round(took))} ms`}>{duration(took)}</span>;
 };
 
 export function Tool({ call: c, conversation, rowKey, seq, slow }: { call: Call; conversation: Conversation; rowKey: string; seq: number; slow?: boolean }) {
@@ -69,7 +68,7 @@ export function Tool({ call: c, conversation, rowKey, seq, slow }: { call: Call;
   const size = sizeOf(c);
   const head = `${WORDS[c.status]}: ${plain(c.name, 80)}`;
   const asked = c.status === "waiting" ? approvals.value.find((a) => a.call === c.id && a.conversation === conversation.id) : undefined;
-  return <section class={`tool tool-${c.status}${slow ? " slow" : ""}`} data-row={rowKey} data-status={c.status} data-call={c.id} data-seq={seq} tabIndex={-1} aria-label={head}>
+  return <section class={`tool tool-${c.status}${slow ? " slow" : ""}`} data-row={rowKey} data-status={c.status} data-call={c.id} data-seq={seq} tabIndex={-1} role="group" aria-label={head}>
     <button type="button" class="tool-head" aria-expanded={open} onClick={() => { state.value = !open; }} tabIndex={-1}>
       <span class="status"><StateIcon status={c.status} /><span class={c.status === "done" ? "hidden" : "status-word"}>{WORDS[c.status]}</span></span>
       <span class="tool-name">{c.server && <span class="server">{show(cut(c.server, 80))}/</span>}{show(cut(c.name, 120))}</span>

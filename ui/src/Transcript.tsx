@@ -27,6 +27,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const reached = useRef("");
   const restore = useRef(placeHere());
   const saving = useRef(0);
+  const last = useRef(""); // the row that had the focus last
 
   const remember = () => {
     const el = box.current!;
@@ -56,8 +57,11 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     keepPlace(() => {
       if (!box.current || !c.pages.peek().length) return null;
       remember();
-      const focus = document.activeElement?.closest<HTMLElement>("#transcript [data-row]")?.dataset.row;
-      return { from: c.pages.peek()[0]!.first, ...(stick.current || !anchor.current ? {} : { row: anchor.current.key, top: anchor.current.top }), ...(focus ? { focus } : {}) };
+      const focus = last.current;
+      const row = anchor.current && box.current.querySelector<HTMLElement>(`[data-row="${CSS.escape(anchor.current.key)}"]`);
+      const seq = Number(row?.dataset.seq ?? NaN);
+      if (stick.current) return focus ? { focus } : {};
+      return { from: Number.isFinite(seq) ? Math.max(1, seq - 6) : c.pages.peek()[0]!.first, ...(stick.current || !anchor.current ? {} : { row: anchor.current.key, top: anchor.current.top }), ...(focus ? { focus } : {}) };
     });
     return () => { keepPlace(null); clearTimeout(saving.current); };
   }, [c]);
@@ -88,7 +92,8 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
         reached.current = target;
         stick.current = false;
         row.scrollIntoView({ block: "start" });
-        row.focus({ preventScroll: true });
+        // Whoever walks the tape or the timeline stays there.
+        if (!document.activeElement?.closest(".tape, .timeline")) row.focus({ preventScroll: true });
         remember();
         return;
       }
@@ -178,12 +183,12 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     return () => { el.removeEventListener("steno-start", start); el.removeEventListener("steno-end", end); el.removeEventListener("steno-failure", failure); };
   }, [c]);
 
-  const first = c.pages.value[0]?.first ?? 0, last = c.pages.value.at(-1)?.last ?? 0;
+  const first = c.pages.value[0]?.first ?? 0, end = c.pages.value.at(-1)?.last ?? 0;
   const all = c.session.value?.lastSeq ?? 0;
   return <div class="transcript-wrap">
-    <div class="transcript" id="transcript" ref={box} onScroll={scrolled} tabIndex={0} role="feed" aria-label="Transcript" aria-busy={!rows.length && !c.problem.value}>
+    <div class="transcript" id="transcript" ref={box} onScroll={scrolled} onFocusIn={(e) => { const row = (e.target as Element).closest<HTMLElement>("[data-row]"); if (row) last.current = row.dataset.row!; }} tabIndex={0} role={rows.length ? "feed" : "region"} aria-label="Transcript" aria-busy={!rows.length && !c.problem.value}>
       <div class="rows">
-        {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(last)} of {count(all)}</p>}
+        {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(end)} of {count(all)}</p>}
         {c.problem.value && <p class="problem" role="alert">{c.problem}</p>}
         {!rows.length && !c.problem.value && !c.atEnd.value && <Bars />}
         {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">Nothing has been said yet.</p>}

@@ -147,7 +147,7 @@ function Main() {
   const r = route.value;
   if (connection.value === "refused" || !currentToken()) return <SignIn />;
   if (r.view === "conversation" || r.view === "timeline") return <Talk id={r.id} />;
-  if (r.view === "output") return <Output id={r.id} refId={r.ref!} />;
+  if (r.view === "output") return <Output key={`${r.id}/${r.ref}`} id={r.id} refId={r.ref!} />;
   if (r.view === "usage") return <Usage />;
   if (r.view === "trash") return <TrashView />;
   if (r.view === "search") return <SearchView />;
@@ -162,7 +162,7 @@ function App() {
   useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; else if (v === "output") named.value = "Output"; }, [v]);
   const inside = currentToken() && connection.value !== "refused";
   return <div class={`app view-${v}`}>
-    <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); (document.querySelector<HTMLElement>("#transcript, #lines, main section[tabindex], main") as HTMLElement).focus(); }}>Skip to the content</a>
+    <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); for (const to of ["#transcript", "#lines", "main section[tabindex]", "main"]) { const el = document.querySelector<HTMLElement>(to); if (el) { el.focus(); break; } } }}>Skip to the content</a>
     <header class="top">
       <h1><a href={hrefOf({ view: "home", id: "" })}>Steno</a></h1>
       {inside ? <SearchBox /> : null}
