@@ -32,6 +32,9 @@
         X(read_new)                                                                                \
         X(read_next_header)                                                                        \
         X(read_open)                                                                               \
+        X(read_open_memory)                                                                        \
+        X(read_support_filter_gzip)                                                                \
+        X(read_support_format_raw)                                                                 \
         X(read_support_format_tar)                                                                 \
         X(set_error)                                                                               \
         X(write_close)                                                                             \

@@ -120,6 +120,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
             .session = &session,
             .upstreams = session.config.upstreams,
             .responses = session.config.responses,
+            .otlp = session.config.otlp,
             .env = (const char *const *)environ};
         rc = serve_until_signal(c, &opt);
         session_close(&session);

@@ -12,12 +12,16 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/callview.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/prompt.h"
 #include "cli/term.h"
+#include "otel/otel.h"
+
+#define OTEL_LAST_MS 1000 /* for the collector, when everything has been said */
 
 static void say_warnings(struct cli *c, struct buf *warnings)
 {
@@ -59,7 +63,28 @@ static int open_session(struct talk *t)
         if (rc)
                 return cli_fail(t->c, &err);
         say_warnings(t->c, &t->session.warnings);
-        return 0;
+        if (!t->session.config.otlp)
+                return 0;
+        struct otel_options otel = {.store = t->c->store,
+            .path = cli_store_path(t->c),
+            .config = t->session.config.otlp,
+            .provider = t->session.config.provider,
+            .env = (const char *const *)environ};
+        return otel_new(&otel, &t->otel, &err) ? cli_fail(t->c, &err) : 0;
+}
+
+/* The run that has ended, for who collects traces. */
+static void tell_collector(struct talk *t, const char *result)
+{
+        struct json j;
+        json_init(&j);
+        char *run = json_parse(&j, result, strlen(result), NULL, NULL) == 0
+                        ? json_dup_string(&j, json_get(&j, 0, "runId"))
+                        : NULL;
+        if (run)
+                otel_ended(t->otel, steno_conv_project(t->c->conv), run);
+        free(run);
+        json_release(&j);
 }
 
 int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o)
@@ -88,6 +113,7 @@ int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o)
 void talk_close(struct talk *t)
 {
         interrupt_stop(NULL);
+        otel_free(t->otel, OTEL_LAST_MS);
         session_close(&t->session);
         steno_stop_free(t->stop);
         buf_release(&t->script);
@@ -281,6 +307,8 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
         session_fill(&t->session, &opt);
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
+        if (t->otel)
+                tell_collector(t, result);
         struct ending end = ending_of(result);
         if (interrupt_is_term())
                 cli_say(t->c, "  ended by SIGTERM");

@@ -58,6 +58,8 @@ struct talk_opts {
                     "a scripted model instead of a real one"                                       \
         }
 
+struct otel;
+
 struct talk {
         struct cli *c;
         const struct talk_opts *o;
@@ -69,6 +71,7 @@ struct talk {
         bool allow_all;          /* ask nothing */
         bool own_rules;          /* the configuration's rules count; else all is asked */
         const char *go_on;       /* what continues a run that broke off, for a person; or NULL */
+        struct otel *otel;       /* NULL: runs are sent nowhere */
 };
 
 /* c->store and c->conv are open. 0 or an exit code, reported; then talk_close() all the same. */

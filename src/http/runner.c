@@ -15,6 +15,7 @@
 #include "http/http_limits.h"
 #include "http/watches.h"
 #include "model/event.h"
+#include "otel/otel.h"
 
 #define LOOK_FOR_WATCHERS_MS 500
 /* The event that asks is sent shortly before the call begins to wait. An answer that comes in
@@ -253,7 +254,9 @@ static void *run(void *arg)
                 session_fill(chat->session, &opt);
         struct steno_error err = {0};
         char *result = NULL;
+        otel_began(chat->server->otel, l->project, l->run);
         int rc = steno_chat_loop(&opt, &result, &err);
+        otel_ended(chat->server->otel, l->project, l->run);
         follow_poke(chat->server->follow, l->run);
         watches_poke(chat->server->watches);
         pthread_mutex_lock(&chat->mutex);

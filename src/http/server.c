@@ -15,6 +15,7 @@
 #include "base/named_file.h"
 #include "base/wait.h"
 #include "gateway/gateway.h"
+#include "otel/otel.h"
 #include "http/buckets.h"
 #include "http/connections.h"
 #include "http/runner.h"
@@ -166,6 +167,25 @@ static int open_gateway(struct server *s, const struct server_options *opt, stru
         return rc;
 }
 
+#define OTEL_LAST_MS 1000 /* for runs that have just ended; the next start sends the others */
+
+static int open_otel(struct server *s, const struct server_options *opt, struct steno_error *err)
+{
+        char *path = NULL;
+        if (!opt->otlp)
+                return 0;
+        int rc = file_url_path(opt->store, &path, err);
+        struct otel_options o = {.store = s->store,
+            .path = path,
+            .config = opt->otlp,
+            .provider = opt->session ? opt->session->config.provider : NULL,
+            .env = opt->env};
+        if (rc == 0)
+                rc = otel_new(&o, &s->otel, err);
+        free(path);
+        return rc;
+}
+
 /* tokens.json and similar files are in the store's folder. */
 static int open_identities(struct server *s, const char *url, struct steno_error *err)
 {
@@ -205,6 +225,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 rc = open_log(s, opt->log_path, err);
         if (rc == 0)
                 rc = open_gateway(s, opt, err);
+        if (rc == 0)
+                rc = open_otel(s, opt, err);
         if (rc)
                 return rc;
         s->connections = connections_new();
@@ -312,6 +334,8 @@ void server_stop(struct server *s)
         /* Runs are ended first, so that readers still get their last events. */
         runner_free(s->chat);
         s->chat = NULL;
+        otel_free(s->otel, OTEL_LAST_MS);
+        s->otel = NULL;
         gateway_stop(s->gateway);
         if (s->follow)
                 follow_stop(s->follow);

@@ -41,7 +41,8 @@ struct server_options {
         struct session *session;    /* model, tools and rules of the runs; NULL: no runs */
         const char *upstreams;      /* of the gateway (gateway.h), JSON; may be NULL */
         const char *responses;      /* likewise */
-        const char *const *env;     /* for the keys that it names */
+        const char *otlp;           /* where runs are sent as traces (otel.h), JSON; may be NULL */
+        const char *const *env;     /* for the keys that they name */
         const char *lent_token;     /* one more token, for the gateway's routes only; may be NULL */
         const char *lent_project;   /* and its project */
         struct server_tally *tally; /* may be NULL; must outlive the server */

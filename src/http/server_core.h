@@ -24,6 +24,7 @@ struct digests;
 struct replies;
 struct buckets;
 struct gateway;
+struct otel;
 
 struct server {
         struct steno_store *store;
@@ -50,6 +51,7 @@ struct server {
         char *script;        /* of a scripted model */
         struct runner *chat; /* NULL: no runs are made here */
         struct gateway *gateway;
+        struct otel *otel; /* NULL: runs are sent nowhere */
         pthread_mutex_t passing_mutex;
         struct passing *passing;    /* answers of it under way; under the mutex */
         uint64_t tokens_version;    /* that the gateway's turns were last held against */

@@ -38,6 +38,7 @@ static const struct setting {
     {"upstreams", offsetof(struct config, upstreams), true, false},
     {"prices", offsetof(struct config, prices), true, false},
     {"responses", offsetof(struct config, responses), true, false},
+    {"otlp", offsetof(struct config, otlp), true, false},
 };
 
 /* Settings that have a reader of their own. "$schema" is for editors. */

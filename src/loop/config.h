@@ -16,6 +16,7 @@
  *     "upstreams": {"openai": {"url": "https://...", "key": "env:NAME"}},    gateway/gateway.h
  *     "prices": {"MODEL": {"input": 0.25, "output": 2, "cached": 0.025}},    $ a million tokens
  *     "responses": {"upstream": "openai"},
+ *     "otlp": {"endpoint": "http://..."},                                    otel/otel.h
  *     "environment": ["NAME", ...],      more variables that commands and servers may see
  *     "limits": {"turns": 50, "seconds": 0, "tokens": 0, "toolSeconds": 600,
  *                "commandSeconds": 600, "commandMemoryMb": 4096, "commandCpuSeconds": 0,
@@ -70,6 +71,7 @@ struct config {
         char *upstreams;           /* of the gateway, JSON object */
         char *prices;              /* dollars for a million tokens by model, JSON object */
         char *responses;           /* which of them serves /v1/responses, JSON object */
+        char *otlp;                /* where runs are sent as traces (otel/otel.h), JSON object */
         struct mcp_servers servers;
         struct permission_rules rules;
         char **environment; /* names, NULL-terminated, may be NULL */

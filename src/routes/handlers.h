@@ -65,6 +65,9 @@ void vercel_messages(struct request *r);
 void vercel_stream(struct request *r);
 void agui_run(struct request *r);
 
+/* otel/ */
+void traces_take(struct request *r);
+
 /* api_misc.c */
 void own_stats(struct request *r);
 void own_metrics(struct request *r);

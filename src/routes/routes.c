@@ -112,6 +112,10 @@ static const struct route ROUTES[] = {
     {"POST", "/api/agui", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO, agui_run,
         "a run for AG-UI's clients: threadId, runId, messages"},
 
+    /* OpenTelemetry */
+    {"POST", "/v1/traces", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO, traces_take,
+        "spans of model calls as conversations: OTLP in JSON, also gzip"},
+
     /* OpenAI Conversations */
     {"POST", "/v1/conversations", SCOPE_PROJECT, 0, LARGE, ERRORS_OPENAI, conversations_create,
         "makes a conversation: items?, metadata?"},

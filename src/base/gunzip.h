@@ -1,0 +1,14 @@
+/*
+ * gunzip.h - a body that was sent compressed.
+ */
+#ifndef BASE_GUNZIP_H
+#define BASE_GUNZIP_H
+
+#include "base/buf.h"
+#include "base/str.h"
+
+/* Appends what a gzip stream holds, at most `max` bytes: STENO_ELIMIT beyond that, STENO_EINVAL
+ * when it is no gzip or ends too early. */
+int gunzip(struct str packed, size_t max, struct buf *out, struct steno_error *err);
+
+#endif
