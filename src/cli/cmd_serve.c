@@ -141,7 +141,7 @@ static const struct opt serve_table[] = {
     {"log", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, log),
         "access log, a JSON line a request; standard error unless told"},
     {"provider", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, provider),
-        "whose API the endpoint speaks: openai, anthropic, script ($STENO_PROVIDER)"},
+        "whose API the endpoint speaks: openai, responses, anthropic, script ($STENO_PROVIDER)"},
     {"base-url", 0, OPT_TEXT, "URL", offsetof(struct serve_opts, base_url),
         "the model's endpoint; else $OPENAI_BASE_URL"},
     {"model", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, model), "the model to ask"},

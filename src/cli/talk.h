@@ -31,7 +31,8 @@ struct talk_opts {
         {"model", 0, OPT_TEXT, "M", offsetof(type, talk.model),                                    \
             "the model's name ($STENO_MODEL)"},                                                    \
             {"provider", 0, OPT_TEXT, "NAME", offsetof(type, talk.provider),                       \
-                "whose API the endpoint speaks: openai, anthropic, script ($STENO_PROVIDER)"},     \
+                "whose API the endpoint speaks: openai, responses, anthropic, script "             \
+                "($STENO_PROVIDER)"},                                                              \
             {"base-url", 0, OPT_TEXT, "URL", offsetof(type, talk.base_url),                        \
                 "an OpenAI-compatible endpoint ($OPENAI_BASE_URL)"},                               \
             {"system", 0, OPT_TEXT, "T", offsetof(type, talk.system),                              \

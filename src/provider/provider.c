@@ -11,6 +11,7 @@
 /* The first is the one that is used when none is named. */
 static const struct provider *const table[] = {
     &provider_openai,
+    &provider_responses,
     &provider_anthropic,
     &provider_script,
 };

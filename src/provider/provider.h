@@ -110,6 +110,8 @@ const char *provider_params_taken(struct str params);
 
 /* Chat completions of any OpenAI-compatible endpoint. */
 extern const struct provider provider_openai;
+/* OpenAI's Responses API; the history is that of chat completions. */
+extern const struct provider provider_responses;
 /* Anthropic's Messages API. */
 extern const struct provider provider_anthropic;
 
