@@ -11,6 +11,7 @@
 
 struct lineage {
         sqlite3 *db;
+        sqlite3_stmt *add; /* of lineage_add(), which a long history calls for each message */
 };
 
 static const char SCHEMA[] =
@@ -64,6 +65,7 @@ void lineage_close(struct lineage *l)
 {
         if (!l)
                 return;
+        sqlite3_finalize(l->add);
         sqlite3_close(l->db);
         free(l);
 }
@@ -164,13 +166,15 @@ static int find_node(struct lineage *l, const struct lineage_who *who, const cha
 
 /* The longest beginning of the request that ends at such a node. */
 static int find_longest(struct lineage *l, const struct lineage_who *who, const char *only,
-    const struct elements_link *links, size_t count, enum want want, struct lineage_place *out,
-    bool *found, struct steno_error *err)
+    const struct elements_link *links, size_t count, const bool *known, enum want want,
+    struct lineage_place *out, bool *found, struct steno_error *err)
 {
         *found = false;
         for (size_t i = count; i > 0; i--) {
                 if (links[i - 1].system || links[i - 1].chain[0] == '\0')
                         break;
+                if (!known[i - 1])
+                        continue;
                 /* A message that says nothing leaves the chain as it is: its end is that of the
                  * one before it, too. */
                 if (i < count && strcmp(links[i].chain, links[i - 1].chain) == 0)
@@ -187,6 +191,32 @@ static int find_longest(struct lineage *l, const struct lineage_who *who, const 
                 }
         }
         return 0;
+}
+
+/* Which beginnings of the request anybody has seen. Most are new, so one statement asks for all of
+ * them before the finer questions are put. NULL: it failed. */
+static bool *find_known(struct lineage *l, const struct lineage_who *who,
+    const struct elements_link *links, size_t count, struct steno_error *err)
+{
+        bool *known = calloc(count + 1, sizeof *known);
+        sqlite3_stmt *s = prepare(l, "SELECT 1 FROM node WHERE owner=?1 AND chain=?2 LIMIT 1");
+        if (!known || !s) {
+                if (known)
+                        failed(l, err);
+                else
+                        error_nomem(err);
+                sqlite3_finalize(s);
+                free(known);
+                return NULL;
+        }
+        bind(s, 1, who->owner);
+        for (size_t i = 0; i < count; i++) {
+                sqlite3_bind_text(s, 2, links[i].chain, -1, SQLITE_STATIC);
+                known[i] = links[i].chain[0] && sqlite3_step(s) == SQLITE_ROW;
+                sqlite3_reset(s);
+        }
+        sqlite3_finalize(s);
+        return known;
 }
 
 static int has_group(struct lineage *l, const struct lineage_who *who, bool *is)
@@ -214,12 +244,13 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
         } order[] = {{WANT_TIP, LINEAGE_CONTINUE}, {WANT_OPEN, LINEAGE_AGAIN},
             {WANT_SHARED_GROUP, LINEAGE_FORK}, {WANT_SHARED, LINEAGE_FORK}};
         struct lineage_place best = {.kind = LINEAGE_NEW};
-        for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        bool *known = find_known(l, who, links, count, err);
+        int rc = known ? 0 : STENO_EIO;
+        for (size_t i = 0; i < sizeof order / sizeof *order && rc == 0; i++) {
                 struct lineage_place p = {.kind = order[i].kind};
-                bool found;
-                int rc = find_longest(l, who, only, links, count, order[i].want, &p, &found, err);
-                if (rc)
-                        return rc;
+                bool found = false;
+                rc =
+                    find_longest(l, who, only, links, count, known, order[i].want, &p, &found, err);
                 /* A request comes again only as it was, or with finished items of the failed
                  * reply, which are a tip. */
                 bool fits = found && (p.kind != LINEAGE_AGAIN || p.from == count);
@@ -230,6 +261,9 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 if (only && order[i].want == WANT_SHARED_GROUP)
                         break;
         }
+        free(known);
+        if (rc)
+                return rc;
         *out = best;
         if (best.kind == LINEAGE_NEW && who->group[0])
                 return has_group(l, who, &out->compacted) ? failed(l, err) : 0;
@@ -241,9 +275,11 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
 int lineage_add(struct lineage *l, const struct lineage_who *who, const struct lineage_node *node,
     struct steno_error *err)
 {
-        sqlite3_stmt *s =
-            prepare(l, "INSERT INTO node(owner,grp,system,chain,conv,seq,replied,tip,open)"
-                       " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
+        if (!l->add)
+                l->add =
+                    prepare(l, "INSERT INTO node(owner,grp,system,chain,conv,seq,replied,tip,open)"
+                               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
+        sqlite3_stmt *s = l->add;
         if (!s)
                 return failed(l, err);
         bind(s, 1, who->owner);
@@ -255,7 +291,9 @@ int lineage_add(struct lineage *l, const struct lineage_who *who, const struct l
         sqlite3_bind_int(s, 7, node->replied);
         sqlite3_bind_int(s, 8, node->tip);
         sqlite3_bind_int(s, 9, node->open);
-        return finish(l, s, err);
+        int rc = sqlite3_step(s) == SQLITE_DONE ? 0 : failed(l, err);
+        sqlite3_reset(s);
+        return rc;
 }
 
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err)

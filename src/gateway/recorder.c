@@ -17,6 +17,8 @@
 #include "gateway/wire.h"
 
 #define TITLE_CUT 80
+#define BATCH_COUNT 256
+#define BATCH_BYTES (256 * KIB)
 
 struct task {
         struct task *next;
@@ -373,24 +375,67 @@ static int store_beside(struct job *k, struct steno_error *err)
         return rc;
 }
 
+/* Messages of a request that are stored together: a long history is a few appends. */
+struct batch {
+        struct buf text; /* with commas between */
+        size_t from;     /* the first of them in the request */
+        size_t count;
+};
+
+/* Appends them, and notes where each stands. */
+static int flush_batch(struct job *k, struct batch *b, struct steno_error *err)
+{
+        struct buf list;
+        if (b->count == 0)
+                return 0;
+        buf_init(&list, 0);
+        if (b->count > 1)
+                buf_putc(&list, '[');
+        buf_put_str(&list, buf_str(&b->text));
+        if (b->count > 1)
+                buf_putc(&list, ']');
+        int rc = buf_check(&list, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&list), k->wire->format, false, NULL, err);
+        uint64_t last = k->last_seq;
+        for (size_t i = 0; i < b->count && rc == 0; i++) {
+                const struct elements_link *link = &k->links[b->from + i];
+                memcpy(k->chain, link->chain, sizeof k->chain);
+                k->last_seq = last - (b->count - 1 - i);
+                if (b->from + i + 1 < k->count && !link->system)
+                        rc = note_node(k, false, false, err);
+        }
+        k->last_seq = last;
+        buf_release(&list);
+        buf_clear(&b->text);
+        b->from += b->count;
+        b->count = 0;
+        return rc;
+}
+
 /* The messages of the request that are new. */
 static int store_request(struct job *k, struct steno_error *err)
 {
         const struct json *j = &k->list;
+        struct batch b = {.from = k->place.from};
         size_t i = 0;
         int rc = 0;
+        buf_init(&b.text, 0);
+        if (k->place.from)
+                memcpy(k->chain, k->links[k->place.from - 1].chain, sizeof k->chain);
         for (json_ref m = json_child(j, 0); m != JSON_NONE && rc == 0; m = json_next(j, 0, m)) {
-                size_t at = i++;
-                if (at < k->place.from) {
-                        memcpy(k->chain, k->links[at].chain, sizeof k->chain);
+                if (i++ < k->place.from)
                         continue;
-                }
-                rc = append(k, json_raw(j, m), k->wire->format, false, NULL, err);
-                memcpy(k->chain, k->links[at].chain, sizeof k->chain);
-                bool last = i == k->count;
-                if (rc == 0 && !last && !k->links[at].system)
-                        rc = note_node(k, false, false, err);
+                if (b.count)
+                        buf_putc(&b.text, ',');
+                buf_put_str(&b.text, json_raw(j, m));
+                b.count++;
+                if (b.count == BATCH_COUNT || b.text.n >= BATCH_BYTES)
+                        rc = flush_batch(k, &b, err);
         }
+        if (rc == 0)
+                rc = flush_batch(k, &b, err);
+        buf_release(&b.text);
         return rc;
 }
 

@@ -250,6 +250,32 @@ static int check_incoming(struct checking *c)
                          "an import or fork that was cut off left a folder behind");
 }
 
+static int tell_of_kept(void *ctx, const char *name, unsigned char type)
+{
+        struct checking *c = ctx;
+        char what[200];
+        (void)type;
+        if (strncmp(name, "kept_", 5) != 0)
+                return 0;
+        snprintf(what, sizeof what,
+            "gateway/%.100s: a request that could not become part of a conversation; the file has "
+            "it whole",
+            name);
+        return tell(c, NULL, NULL, &(struct check_finding){.what = what, .note = true});
+}
+
+/* What the recording gateway had to set aside. */
+static int check_gateway(struct checking *c)
+{
+        const struct fs *fs = c->store->env->fs;
+        int dir = fs_open_dir(fs, c->store->root, "gateway", false);
+        if (dir < 0)
+                return 0;
+        int rc = fs->list(fs, dir, tell_of_kept, c);
+        fs->close(fs, dir);
+        return rc < 0 ? 0 : rc; /* a folder that cannot be read hides notes, and no damage */
+}
+
 static int check_all(struct checking *c, struct str project)
 {
         struct files_store *files = c->store;
@@ -259,6 +285,8 @@ static int check_all(struct checking *c, struct str project)
                 rc = check_settings(c);
         if (rc == 0 && !c->only_project)
                 rc = check_incoming(c);
+        if (rc == 0 && !c->only_project)
+                rc = check_gateway(c);
         if (rc == 0 && !c->only_folder && c->trash)
                 rc = trash_list_read(files, false, &list, c->err);
         c->total = list.count;
