@@ -12,14 +12,15 @@
 #include "http/walk.h"
 #include "model/event.h"
 
-#define STEP 500           /* records between two looks at the clock */
-#define OPEN_MAX 1024      /* calls that wait for their result */
-#define COUNTS_MAX 200     /* tools, and models */
-#define DAYS_MAX 400       /* the newest */
-#define USAGE_MAX 20000    /* replies */
-#define KEPT_MAX 20000     /* digests in memory */
-#define NAME_MAX_BYTES 200 /* of a tool or a call that is kept */
-#define LINE_MAX_BYTES 240 /* of an error */
+#define STEP 500                /* records between two looks at the clock */
+#define OPEN_MAX 1024           /* calls that wait for their result */
+#define COUNTS_MAX 200          /* tools, and models */
+#define DAYS_MAX 400            /* the newest */
+#define USAGE_MAX 20000         /* replies */
+#define KEPT_MAX 20000          /* digests in memory, */
+#define KEPT_BYTES (128u << 20) /* and about so many bytes of them */
+#define NAME_MAX_BYTES 200      /* of a tool or a call that is kept */
+#define LINE_MAX_BYTES 240      /* of an error */
 #define DAY_MS 86400000
 
 struct open_call {
@@ -43,6 +44,7 @@ struct entry {
         size_t model;      /* that spoke last, behind the models: none */
         char last_run[80]; /* whose journal was read */
         bool failed;       /* out of memory on the way */
+        size_t bytes;      /* about; under the table's mutex */
 };
 
 #define BUCKETS 4096
@@ -52,6 +54,7 @@ struct digests {
         struct entry *table[BUCKETS];
         struct entry *newest, *oldest;
         size_t count;
+        size_t bytes;
 };
 
 /* ---- lists that grow ---- */
@@ -552,21 +555,28 @@ static void link_newest(struct digests *all, struct entry *e)
         all->newest = e;
 }
 
-/* Drops the one that nobody has asked for longest. Under the mutex. */
-static void make_room(struct digests *all)
+static void entry_drop(struct digests *all, struct entry *e)
 {
-        struct entry *e = all->oldest;
-        while (e && e->users)
-                e = e->newer;
-        if (all->count < KEPT_MAX || !e)
-                return;
         struct entry **at = &all->table[bucket_of(e->project, e->id)];
         while (*at != e)
                 at = &(*at)->next;
         *at = e->next;
         unlink_use(all, e);
         all->count--;
+        all->bytes -= e->bytes;
         entry_free(e);
+}
+
+/* Drops those that nobody has asked for longest. Under the mutex. */
+static void make_room(struct digests *all)
+{
+        for (struct entry *e = all->oldest, *newer; e; e = newer) {
+                newer = e->newer;
+                if (all->count < KEPT_MAX && all->bytes < KEPT_BYTES)
+                        return;
+                if (!e->users)
+                        entry_drop(all, e);
+        }
 }
 
 /* Finds it or makes it. Under the mutex. */
@@ -599,9 +609,21 @@ static struct entry *entry_get(struct digests *all, const char *project, const c
         return e;
 }
 
-static void leave(struct digests *all, struct entry *e)
+/* About what it takes. The caller has its mutex. */
+static size_t weigh(const struct entry *e)
+{
+        const struct digest *d = &e->d;
+        return sizeof *e + d->failure_count * (sizeof *d->failures + 320) +
+               (d->tool_count + d->model_count) * (sizeof *d->tools + 40) +
+               d->usage_count * sizeof *d->usage + d->day_count * sizeof *d->days +
+               e->open_count * sizeof *e->open;
+}
+
+static void leave(struct digests *all, struct entry *e, size_t bytes)
 {
         pthread_mutex_lock(&all->mutex);
+        all->bytes += bytes - e->bytes;
+        e->bytes = bytes;
         e->users--;
         pthread_mutex_unlock(&all->mutex);
 }
@@ -619,8 +641,9 @@ int digests_open(struct digests *all, struct steno_store *store, struct steno_co
         pthread_mutex_lock(&e->mutex);
         int rc = catch_up(e, store, conv, ms, err);
         if (rc) {
+                size_t bytes = weigh(e);
                 pthread_mutex_unlock(&e->mutex);
-                leave(all, e);
+                leave(all, e, bytes);
                 return rc;
         }
         *out = &e->d;
@@ -632,8 +655,9 @@ void digests_close(struct digests *all, const struct digest *d)
         struct entry *e = (struct entry *)d;
         if (!e)
                 return;
+        size_t bytes = weigh(e);
         pthread_mutex_unlock(&e->mutex);
-        leave(all, e);
+        leave(all, e, bytes);
 }
 
 bool digest_usage_of(const struct digest *d, const char *message, struct digest_tokens *out)

@@ -21,13 +21,14 @@
 #include "http/server_core.h"
 #include "model/event.h"
 
-#define TOPICS_MAX 400 /* of one watch: twenty windows with a few each */
-#define TOPIC_MAX 1200 /* bytes: an encoded id and a ref */
+#define WATCHES_MAX 1000 /* each has a thread */
+#define TOPICS_MAX 400   /* of one watch: twenty windows with a few each */
+#define TOPIC_MAX 1200   /* bytes: an encoded id and a ref */
 #define REST_MIN_MS 20
 #define REST_MAX_MS 200
-#define LIST_MS 700  /* between two looks at the list of conversations */
+#define LIST_MS 1000 /* between two looks at the list of conversations */
 #define LIST_TOP 100 /* of it are compared */
-#define RUNS_MS 400  /* between two looks at the runs of a conversation */
+#define RUNS_MS 2000 /* between two looks at its runs, while nothing is appended */
 #define DEAD_MS 1500 /* without an event a run may be dead */
 #define STALLED_MS 30000
 
@@ -602,6 +603,14 @@ static bool begin(struct watches *all, struct watch *w)
                 all->list = w;
         }
         return ok;
+}
+
+bool watches_full(struct watches *all)
+{
+        pthread_mutex_lock(&all->mutex);
+        bool full = all->threads >= WATCHES_MAX;
+        pthread_mutex_unlock(&all->mutex);
+        return full;
 }
 
 int watches_add(struct watches *all, const char *project, const struct json *j, json_ref topics,

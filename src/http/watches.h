@@ -34,6 +34,8 @@ struct watches *watches_new(struct server *server);
  */
 int watches_add(struct watches *all, const char *project, const struct json *j, json_ref topics,
     struct stream *stream, struct steno_error *err);
+/* Are there as many as this server takes? */
+bool watches_full(struct watches *all);
 /* Are these topics? STENO_EINVAL, with the first that is none. */
 int watches_check(const struct json *j, json_ref topics, struct steno_error *err);
 /* `add` as above, `remove` an array of topics; either may be JSON_NONE. STENO_ENOTFOUND: no such

@@ -154,17 +154,58 @@ test("payloads that stream in live are text as well", async () => {
   await w.close();
 });
 
+test("payloads are text in the list, at home, in a timeline, in a search, in the tray and in the trash", async () => {
+  await begin();
+  const some = payloads.filter((p) => p.includes("%M") && p.length < 900).filter((_, i) => i % 9 === 0).slice(0, 12).map((p, i) => p.replace("%M", `V${i}v`));
+  const ids = [];
+  for (const [i, p] of some.entries()) {
+    const name = [...p].slice(0, 200).join("");
+    ids.push(await server.conversation(i % 2 ? p.slice(0, 3000) : "", [{ role: "user", content: p }, { role: "assistant", content: p, tool_calls: [{ id: `v${i}`, type: "function", function: { name: `n ${name}`, arguments: JSON.stringify({ path: p, command: p }) } }] }, { role: "tool", tool_call_id: `v${i}`, content: `error ${p}`, isError: true }]));
+  }
+  const w = await openWindow(server, { width: 1400, height: 900 });
+  await w.page.waitForSelector(".home-rows li");
+  await until("the list", async () => (await w.page.$$(".list li")).length > 3);
+  await harmless(w, "home");
+  const to = (path) => w.page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [server.token, path]);
+  for (const [i, id] of ids.entries()) {
+    await to(`/c/${encodeURIComponent(id)}/timeline`);
+    await until("its rows", () => w.page.evaluate((x) => !!document.querySelector(`[data-time="${x}"]`), `v${i}`));
+  }
+  await harmless(w, "timeline");
+  await until("it is indexed", async () => (await server.api("GET", "/api/search?q=error")).items.length >= 5);
+  await to("/search/error");
+  await w.page.waitForSelector("[data-hit] mark");
+  await harmless(w, "search");
+  model.play(async (_, r) => { r.call("execute_command", { shell: some.join("\n").slice(0, 5000), [some[0]]: some[1], env: { [some[2]]: some[3] } }); r.end(); });
+  void server.api("POST", "/api/chatbot", { sessionId: ids[0], message: "go", stream: false }).catch(() => {});
+  await w.page.waitForSelector("[data-act=tray]:not([hidden])");
+  await w.page.click("[data-act=tray]");
+  await w.page.waitForSelector("#tray [data-approval]");
+  await w.page.evaluate(() => document.querySelectorAll("#tray details").forEach((d) => { d.open = true; }));
+  await harmless(w, "tray");
+  await w.page.click("#tray [data-act=deny]");
+  await until("answered", async () => !(await server.api("GET", "/api/approvals")).items.length);
+  for (const id of ids.slice(1, 4)) await server.api("DELETE", `/api/chat-sessions/${encodeURIComponent(id)}`);
+  await to("/trash");
+  await until("the trash", async () => (await w.page.$$(".trash-rows li")).length >= 3);
+  await harmless(w, "trash");
+  await w.close();
+});
+
 test("hostile addresses of the page do nothing", async () => {
   await begin();
-  for (const path of ["/c/<img src=x onerror=alert(1)>", "/c/%00", "/c/..%2f..%2fetc", "/c/x/o/<svg onload=alert(1)>/L99999999999999999999/q/<script>", "javascript:alert(1)", "/c/%E0%A4%A", "/c/__proto__/m/constructor@NaN"]) {
-    const w = await openWindow(server, { path });
-    await w.page.waitForSelector(".top");
-    await w.page.waitForLoadState("networkidle", { timeout: 300 }).catch(() => {});
+  const paths = ["/c/<img src=x onerror=alert(1)>", "/c/%00", "/c/..%2f..%2fetc", "/c/x/o/<svg onload=alert(1)>/L99999999999999999999/q/<script>", "javascript:alert(1)", "/c/%E0%A4%A", "/c/__proto__/m/constructor@NaN", "/search/<img src=x onerror=alert(1)>", "/c/x/k/<b>@-1", "/c/x/timeline/<script>"];
+  // The first is loaded; the others are gone to.
+  const w = await openWindow(server, { path: paths[0] });
+  await w.page.waitForSelector(".top");
+  for (const path of paths) {
+    await w.page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [server.token, path]);
+    await w.page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
     equal(w.dialogs.join() + w.foreign.join(), "", path);
     equal(await w.page.evaluate(() => window.__pwned), undefined, path);
     assert(await w.page.$(".top"), `${path}: the page stands`);
-    await w.close();
   }
+  await w.close();
 });
 
 test("the policy itself would have stopped a mistake", async () => {

@@ -16,9 +16,12 @@ void own_watch(struct request *r)
         if (request_json(r, &j)) {
                 json_ref topics = json_get(&j, 0, "topics");
                 int rc = watches_check(&j, topics, &err);
-                struct stream *s = rc ? NULL : stream_events(r, NULL, NULL);
+                bool full = watches_full(r->server->watches);
+                struct stream *s = rc || full ? NULL : stream_events(r, NULL, NULL);
                 if (rc) {
                         request_error(r, 400, "bad_request", "%s", err.msg);
+                } else if (full) {
+                        request_error(r, 503, "busy", "too many watches at once");
                 } else if (s) {
                         stream_ref(s);
                         if (watches_add(r->server->watches, r->who.project, &j, topics, s, &err))
