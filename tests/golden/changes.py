@@ -9,9 +9,6 @@ There is no Change for the core: records (seq, id, time, format, kind, tokens), 
 bytes of artifacts, titles, and events of runs are compared without looking here.
 
     CHANGES = [
-    Change("A member of a message's meta that is patched with null is deleted.",
-           cases=["http_server/default/*"], questions=["GET /api/v1/session/:id/messages*"],
-           rule=left_out("k")),
         Change("Steno's own members do not go to a provider",
                cases=["loop/default/*"], questions=["messages --format openai *"],
                rule=left_out("exitCode", "signal", "timedOut")),
@@ -311,6 +308,9 @@ def escaped():
 
 
 CHANGES = [
+    Change("A member of a message's meta that is patched with null is deleted.",
+           cases=["http_server/default/*"], questions=["GET /api/v1/session/:id/messages*"],
+           rule=left_out("k")),
     Change("A search shows stray bytes as escapes, so that one of them does not make a line unreadable.",
            cases=["library/default/streams"], questions=["context grep*"], rule=escaped()),
     Change("A call without a result says what the run's journal knows of it, and whose it is.",
