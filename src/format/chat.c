@@ -173,6 +173,7 @@ static void report_result(struct writer *w, const struct message *m, const struc
         writing_report_result(w, m, p);
         if (p->name.p && p->peer && !str_eq(p->name, p->peer->name))
                 writing_lose(w, m, "name", "the format has no place for it");
+        writing_report_silence(w, m, p);
 }
 
 static struct str join_texts(struct writer *w, const struct message *m, bool thinking, size_t *n)

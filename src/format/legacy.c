@@ -360,6 +360,7 @@ static void report_result(struct writer *w, const struct message *m, const struc
         writing_report_result(w, m, p);
         if (p->display.p)
                 writing_lose(w, m, "returnDisplay", "the format has no place for it");
+        writing_report_silence(w, m, p);
 }
 
 static int write_message(struct writer *w, const struct message *m)

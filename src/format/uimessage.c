@@ -249,6 +249,7 @@ static void report_result(struct writer *w, const struct message *m, const struc
 {
         writing_report_result(w, m, p);
         writing_lose_figures(w, m, p);
+        writing_report_silence(w, m, p);
 }
 
 static int write_message(struct writer *w, const struct message *m)

@@ -218,6 +218,10 @@ void writing_report_result(struct writer *w, const struct message *m, const stru
         if (!p->peer)
                 writing_lose(w, m, "result", "a result without a call");
         writing_lose_extras(w, m, "result", p->extras);
+}
+
+void writing_report_silence(struct writer *w, const struct message *m, const struct part *p)
+{
         if (p->output_kind == OUTPUT_NONE)
                 writing_lose(w, m, "content", "absent, written as an empty text");
 }
