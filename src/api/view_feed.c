@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "format/format.h"
 #include "model/pairing.h"
 #include "api/quick_about.h"
 #include "api/view_amend.h"
@@ -55,6 +56,11 @@ struct view_feed {
         uint64_t open;    /* calls of the page without a result */
         uint64_t end;     /* last seq of the page once it is full, 0 before */
         bool passed;      /* a result was left out since the last message that was given */
+        bool gap;         /* what the next message came behind is not given as it was, */
+        bool gap_reasons; /* and was nothing but reasoning */
+        uint64_t gap_at;  /* seq of the first of that reasoning */
+        bool replaced;    /* the message that is being given took the place of reasoning */
+        uint64_t tie;     /* seq of the reasoning that the next message belongs to, 0: none */
 };
 
 /* ---- what a record says ---- */
@@ -78,6 +84,15 @@ static int read_id(struct view_feed *f, struct str escaped, struct str *out)
         json_unescape(escaped, &f->id, NULL);
         *out = buf_str(&f->id);
         return buf_check(&f->id, f->err);
+}
+
+/* Is it nothing but reasoning, which belongs to the message behind it? */
+static bool is_reasoning(const struct about *a, struct str fmt, struct str m)
+{
+        if (a->role.n || a->call_count || a->answer_count)
+                return false;
+        const struct format *format = format_named(fmt);
+        return format && format->reasons && format->reasons(m);
 }
 
 /* Messages that have more to say than results stay, whatever becomes of those. */
@@ -174,7 +189,7 @@ static void follow_run(struct view_feed *f, const struct feed_item *item, bool l
         const struct about *a = item->about;
         if (a->call_count) {
                 if (!f->run || f->run_results)
-                        f->run = item->seq;
+                        f->run = item->start;
                 f->run_results = a->answer_count > 0;
         } else if (a->answer_count && !late && f->run) {
                 f->run_results = true;
@@ -186,7 +201,12 @@ static void follow_run(struct view_feed *f, const struct feed_item *item, bool l
 static int give_shown(struct view_feed *f, struct feed_item *item)
 {
         item->after_result = f->passed;
+        item->apart = f->gap || item->replaced || item->placed;
+        item->bereft = f->gap_reasons;
         f->passed = false;
+        f->gap = item->replaced || item->placed;
+        f->gap_reasons = f->replaced;
+        f->gap_at = item->seq;
         return f->each(f->ctx, item);
 }
 
@@ -224,24 +244,29 @@ static int give(struct view_feed *f, struct feed_item *item)
         /* Messages with calls one behind the other are one block: ids are matched in all of it. */
         ours = ours || (a->call_count && f->run && !f->run_results);
         bool stray = only_results(a) && !item->answered;
+        bool reasons = is_reasoning(a, item->fmt, item->m);
+        bool tied = f->tie && (reasons || str_is(a->role, "assistant"));
         if (f->end)
                 return give_behind(f, item);
         if (stray && !a->orphan && !a->duplicate) { /* of a call that this page does not have */
                 f->passed = true;
                 return f->opt.after ? 0 : give_lost(f, item);
         }
-        item->start = ours ? f->run : item->seq;
+        item->start = ours ? f->run : tied ? f->tie : f->gap_reasons ? f->gap_at : item->seq;
         item->counts = !stray && !late;
         bool past = f->opt.before && item->seq >= f->opt.before;
         bool full = past || (f->opt.limit && f->count >= f->opt.limit);
         if (full && stray)
                 return 0;
-        if (full && item->counts && !ours) {
+        if (full && item->counts && !ours && !tied) {
                 f->end = f->page->last_seq;
                 f->page->has_more = !past;
                 return f->open == 0;
         }
+        if (!tied)
+                f->tie = reasons ? item->start : 0;
         follow_run(f, item, late);
+        f->tie = reasons ? f->tie : 0;
         f->open += a->call_count;
         f->open -= item->answered < f->open ? item->answered : f->open;
         f->count += item->counts;
@@ -342,13 +367,25 @@ static int before_record(struct view_feed *f, const struct backend_record *r)
 
 /* ---- records ---- */
 
+/* A message that is not given. Reasoning that stood before it is without it from now on. */
+static void leave_gap(
+    struct view_feed *f, uint64_t seq, const struct about *about, struct str fmt, struct str m)
+{
+        f->gap = true;
+        f->gap_at = f->gap_reasons ? f->gap_at : seq;
+        f->gap_reasons = is_reasoning(about, fmt, m);
+        f->tie = 0;
+}
+
 static int take_record(void *ctx, const struct backend_record *r)
 {
         struct view_feed *f = ctx;
         const struct about *about;
         struct feed_item item = {.seq = r->rec.seq, .fmt = r->rec.fmt, .m = r->rec.m};
-        if (r->damaged)
+        if (r->damaged) {
+                f->gap = true;
                 return f->placed_after ? 0 : give_damage(f, r);
+        }
         int rc = f->placed_after ? 0 : before_record(f, r);
         if (rc)
                 return rc;
@@ -369,8 +406,11 @@ static int take_record(void *ctx, const struct backend_record *r)
         if (rc)
                 return rc;
         /* What took the place of a message stands there also when its own bytes are purged. */
-        if (about->kind.n && !(e && e->by && str_is(about->kind, "tombstone")))
+        bool tombstone = str_is(about->kind, "tombstone");
+        if (about->kind.n && !(e && e->by && tombstone)) {
+                f->gap = f->gap || tombstone;
                 return 0;
+        }
         item.about = about;
         if (e && e->by && !e->deleted) {
                 item.about = &e->about;
@@ -378,19 +418,24 @@ static int take_record(void *ctx, const struct backend_record *r)
                 item.m = e->m;
                 item.replaced = true;
         }
+        f->replaced = item.replaced && is_reasoning(about, r->rec.fmt, r->rec.m);
         enum fate fate = lay_ghosts(f, item.seq, item.about);
         if (e && e->by) {
                 rc = add_ghosts(f, about, e->by, true);
-                if (rc || e->deleted)
+                if (rc || e->deleted) {
+                        leave_gap(f, item.seq, about, r->rec.fmt, r->rec.m);
                         return rc;
+                }
         }
         bool off = item.about->off_context;
         if (e && e->in_context >= 0)
                 off = !e->in_context;
         if (off && !f->opt.all_messages) {
                 item.hidden = item.about->answer_count && !item.about->call_count;
-                if (!item.hidden)
+                if (!item.hidden) {
+                        leave_gap(f, item.seq, item.about, item.fmt, item.m);
                         return add_ghosts(f, item.about, UINT64_MAX, false);
+                }
         }
         if (fate == FATE_SHOWN)
                 return give(f, &item);
@@ -405,8 +450,8 @@ static int feed_run(struct view_feed *f, const struct feed_options *opt, feed_fn
         f->ctx = ctx;
         f->page = page;
         f->err = err;
-        f->count = f->run = f->open = f->end = 0;
-        f->run_results = f->passed = false;
+        f->count = f->run = f->open = f->end = f->tie = 0;
+        f->run_results = f->passed = f->gap = f->gap_reasons = false;
         f->placed = is_whole(opt) ? 0 : f->amends.place_count;
         f->placing = is_whole(opt);
         f->placed_after = 0;

@@ -6,6 +6,7 @@
  *
  *   - Results that stand right behind their calls belong to the page of the calls, whatever the
  *     limit says.
+ *   - So does what a model said right behind its reasoning.
  *   - A result that came later is given with the page of its call, and does not count.
  *   - A result whose call is before the page or off the context is not given. One whose call was
  *     deleted or replaced, or is not there at all, is given as lost.
@@ -14,7 +15,7 @@
  * view of the whole conversation shows it where it belongs; pages go by seqs.
  *
  * Reads no more of the log than the page, the window that a late result may lie in, and the
- * amendments. Knows nothing of formats.
+ * amendments. Of formats it knows only which messages are nothing but reasoning.
  */
 #ifndef API_VIEW_FEED_H
 #define API_VIEW_FEED_H
@@ -32,6 +33,8 @@ struct feed_item {
         size_t answered;   /* how many open calls of the page it answers */
         uint64_t oldest;   /* seq of the oldest of those calls, 0: none */
         bool after_result; /* a result that is not given stood between it and the one before */
+        bool apart;        /* a message that is not given, or was replaced, stood before it, */
+        bool bereft;       /* and that was reasoning which belongs to it */
         bool lost;         /* nothing but results without a call: told of, not shown */
         bool placed;       /* was recovered late: `seq` is that of what it stands behind */
         bool damaged;      /* cannot be read; stands for [seq, last_seq]; nothing else is set */

@@ -307,6 +307,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         if (give_ids(v, item->about, to))
                 return error_nomem(v->err);
         to->after_result = item->after_result;
+        to->apart = item->apart;
+        to->bereft = item->bereft;
         to->via = arena_dup(&v->arena, item->about->via);
         give_refs(v, &carried, m, to);
         if (item->hidden)
@@ -515,6 +517,38 @@ int view_hub_repair(struct view_hub *v, struct history *out)
         return repair_history(&v->h, &opt, &v->arena, out) ? error_nomem(v->err) : 0;
 }
 
+static void tell_dropped(void *ctx, size_t i)
+{
+        struct work *w = ctx;
+        struct view_hub *v = w->ref_ctx;
+        view_report_loss(v->report, w->h->list[i].seq, STR("message"),
+            "the reasoning that belongs to it is gone");
+}
+
+static bool is_bereft(const struct view_hub *v, const struct message *m)
+{
+        return m->bereft && m->role == ROLE_ASSISTANT && m->origin == v->format;
+}
+
+/* What a model said behind reasoning that was deleted: the endpoint that made both refuses it. */
+static int drop_bereft(struct view_hub *v, struct history *h)
+{
+        bool any = false;
+        for (size_t i = 0; v->format->reasons && i < h->count; i++)
+                any |= is_bereft(v, &h->list[i]);
+        if (!any)
+                return 0;
+        struct work w = view_hub_work(v, h);
+        int rc = work_init(&w, v->err);
+        for (size_t i = 0; !rc && i < h->count; i++)
+                if (is_bereft(v, &h->list[i]))
+                        work_drop(&w, i, tell_dropped, &w);
+        if (!rc)
+                work_finish(&w);
+        work_release(&w);
+        return rc;
+}
+
 int view_hub_write_end(
     struct view_hub *v, const struct budget_before *before, bool *more, struct str *json)
 {
@@ -532,6 +566,8 @@ int view_hub_write_end(
             .repair_ctx = v};
         buf_clear(&v->out);
         int rc = view_hub_repair(v, &h);
+        if (!rc)
+                rc = drop_bereft(v, &h);
         if (!rc)
                 rc = edit_and_weigh(v, &h, before, more);
         bool write = !rc && !*more && !before->guess;

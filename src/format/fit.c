@@ -331,18 +331,21 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
         struct history to = {.list = arena_alloc(f.arena, (h->count + 1) * sizeof *to.list)};
         if (!to.list || take_names(&f, h))
                 return STENO_ENOMEM;
+        bool gap = false; /* what the next one came behind is left out */
         for (size_t i = 0; i < h->count; i++) {
                 struct message m = h->list[i];
                 size_t count = m.count;
                 if (fit_message(&f, &m))
                         return STENO_ENOMEM;
-                if (fit_says_nothing(&f, &m)) {
+                bool nothing = fit_says_nothing(&f, &m);
+                if (nothing)
                         lose_message(&f, &m);
-                        continue;
-                }
-                if (count && !m.count && m.role == ROLE_NONE)
-                        continue; /* an item of its own that was left out */
-                to.list[to.count++] = m;
+                /* The second is an item of its own that was left out. */
+                bool left = nothing || (count && !m.count && m.role == ROLE_NONE);
+                m.apart = m.apart || gap;
+                gap = left;
+                if (!left)
+                        to.list[to.count++] = m;
         }
         *out = to;
         return fit_marks(&f, out) || fit_placeholders(&f, out) || sizes_fit(w, out);

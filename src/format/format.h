@@ -109,6 +109,9 @@ struct format {
          * FORMAT_READY_RULE. NULL: never.
          */
         bool (*ready)(struct str m);
+        /* Is a message of this format, as it stands in a log, nothing but reasoning, which stays or
+         * goes with the message behind it (message.h)? NULL: never. */
+        bool (*reasons)(struct str m);
         /* How sure it is that a message is of this format: 0 no ... 100 certainly. */
         int (*detect)(const struct json *j, json_ref msg);
 };

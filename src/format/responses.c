@@ -159,8 +159,10 @@ static int responses_read(
                 read_message(&r, msg);
         else
                 reading_opaque(&r, msg);
-        if (json_is(j, type, "reasoning"))
+        if (json_is(j, type, "reasoning")) {
                 m->role = ROLE_ASSISTANT;
+                m->reasoning = true;
+        }
         reading_idle(m->extras, "status", "\"completed\"");
         return arena->failed;
 }
@@ -527,18 +529,18 @@ static void write_items(struct writer *w, const struct message *m)
 
 static bool is_reasoning(const struct message *m)
 {
-        return m->item && m->role == ROLE_ASSISTANT && m->count == 1 &&
-               m->parts[0].kind == PART_OPAQUE && m->shape == SHAPE_ANY;
+        return m->reasoning && m->count == 1 && m->parts[0].kind == PART_OPAQUE;
 }
 
-/* Reasoning goes with what the model said or called next, or not at all. */
+/* Reasoning goes with what the model said or called next, or not at all. An item that is written
+ * as another kind is not what the endpoint knows. */
 static bool is_left_alone(const struct writer *w, const struct history *h, size_t i)
 {
         if (!w->valid || !writing_own(w, &h->list[i]) || !is_reasoning(&h->list[i]))
                 return false;
-        for (i++; i < h->count && is_reasoning(&h->list[i]); i++)
-                continue;
-        return i == h->count || h->list[i].role != ROLE_ASSISTANT;
+        while (is_reasoning(&h->list[i]) && message_is_tied(h, i))
+                i++;
+        return is_reasoning(&h->list[i]) || is_changed(w, &h->list[i]);
 }
 
 /* A strict endpoint looks at the ids of items as well: their prefix, and that none comes twice. */
@@ -595,6 +597,16 @@ static int responses_write(struct writer *w, const struct history *h)
         return 0;
 }
 
+static bool responses_reasons(struct str m)
+{
+        struct json j;
+        json_init(&j);
+        bool reasons = json_parse(&j, m.p, m.n, NULL, NULL) == 0 &&
+                       json_is(&j, json_get(&j, 0, "type"), "reasoning");
+        json_release(&j);
+        return reasons;
+}
+
 static int responses_detect(const struct json *j, json_ref msg)
 {
         json_ref type = json_get(j, msg, "type");
@@ -624,5 +636,6 @@ const struct format format_responses = {
     .describe = responses_describe,
     .read = responses_read,
     .write = responses_write,
+    .reasons = responses_reasons,
     .detect = responses_detect,
 };

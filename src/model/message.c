@@ -44,6 +44,13 @@ void message_drop_parts(struct message *m, const bool *gone)
         message_touch(m);
 }
 
+bool message_is_tied(const struct history *h, size_t i)
+{
+        if (i + 1 >= h->count || !h->list[i].reasoning || h->list[i + 1].apart)
+                return false;
+        return h->list[i + 1].role == ROLE_ASSISTANT && h->list[i + 1].origin == h->list[i].origin;
+}
+
 size_t message_count(const struct message *m, enum part_kind kind)
 {
         size_t n = 0;

@@ -169,6 +169,11 @@ struct message {
         bool after_result; /* a result that is not in the history stood before it: calls from here
                               on are of another block (pairing.h) */
         bool item;         /* one of several items of a turn (responses), not a turn of its own */
+        /* An item of reasoning and the one behind it stay or go together: the endpoint that made
+         * them refuses either alone. */
+        bool reasoning; /* nothing but reasoning */
+        bool apart;     /* what it came behind was deleted, replaced or left out */
+        bool bereft;    /* and was the reasoning that belongs to it */
 };
 
 /* Messages in order. */
@@ -176,6 +181,9 @@ struct history {
         struct message *list;
         size_t count;
 };
+
+/* Do message `i` and the one behind it stay or go together? */
+bool message_is_tied(const struct history *h, size_t i);
 
 /* ---- edits ---- */
 

@@ -238,6 +238,8 @@ static size_t unit_start(const struct work *w, size_t from, size_t end)
                         if (at < start)
                                 start = at;
                 }
+                if (i == start && i > from && w->tied[i - 1])
+                        start = i - 1; /* the reasoning of what is shown */
         }
         return start > from ? start : from;
 }

@@ -26,13 +26,15 @@ int work_init(struct work *w, struct steno_error *err)
         weigher_init(&w->weigher);
         w->weight = arena_alloc(w->arena, (n + 1) * sizeof *w->weight);
         w->dropped = arena_zalloc(w->arena, n + 1);
+        w->tied = arena_zalloc(w->arena, n + 1);
         w->owners = arena_alloc(w->arena, (n + 1) * sizeof *w->owners);
-        if (!w->weight || !w->dropped || !w->owners)
+        if (!w->weight || !w->dropped || !w->tied || !w->owners)
                 return error_nomem(err);
         for (size_t i = 0; i < n; i++) {
                 const struct message *m = &w->h->list[i];
                 w->weight[i] = weigh_message(&w->weigher, m, NULL, NULL);
                 w->owners[i] = (struct work_owner){m->parts, m->count, i};
+                w->tied[i] = message_is_tied(w->h, i);
         }
         if (n)
                 qsort(w->owners, n, sizeof *w->owners, by_address);
@@ -89,40 +91,48 @@ size_t work_owner_of(const struct work *w, const struct part *p)
         return w->h->count;
 }
 
-/* Pairs can chain through a whole history, so what was dropped and not yet looked at stands in a
- * queue, not on the stack. */
+/* What was dropped and not yet looked at. Pairs can chain through a whole history, so it is a
+ * queue, not the stack. */
+struct queue {
+        size_t *list;
+        size_t head, tail, cap;
+};
+
+static bool enqueue(struct work *w, struct queue *q, size_t i)
+{
+        if (i >= w->h->count || w->dropped[i])
+                return true;
+        if (q->tail == q->cap) {
+                size_t cap = q->cap ? 2 * q->cap : 16;
+                size_t *more = arena_alloc(w->arena, cap * sizeof *more);
+                if (!more)
+                        return false;
+                if (q->tail)
+                        memcpy(more, q->list, q->tail * sizeof *more);
+                q->list = more;
+                q->cap = cap;
+        }
+        w->dropped[i] = true;
+        q->list[q->tail++] = i;
+        return true;
+}
+
 void work_drop(struct work *w, size_t i, void (*gone)(void *ctx, size_t i), void *ctx)
 {
-        if (w->dropped[i])
-                return;
-        size_t *queue = arena_alloc(w->arena, 16 * sizeof *queue);
-        size_t head = 0, tail = 0, cap = 16;
-        if (!queue)
-                return;
-        w->dropped[i] = true;
-        queue[tail++] = i;
-        while (head < tail) {
-                const struct message *m = &w->h->list[queue[head]];
+        struct queue q = {0};
+        bool ok = enqueue(w, &q, i);
+        while (ok && q.head < q.tail) {
+                size_t at = q.list[q.head++];
+                const struct message *m = &w->h->list[at];
                 if (gone)
-                        gone(ctx, queue[head]);
-                head++;
-                for (size_t k = 0; k < m->count; k++) {
-                        if (!m->parts[k].peer)
-                                continue;
-                        size_t at = work_owner_of(w, m->parts[k].peer);
-                        if (at == w->h->count || w->dropped[at])
-                                continue;
-                        if (tail == cap) {
-                                size_t *more = arena_alloc(w->arena, 2 * cap * sizeof *more);
-                                if (!more)
-                                        return;
-                                memcpy(more, queue, tail * sizeof *more);
-                                queue = more;
-                                cap *= 2;
-                        }
-                        w->dropped[at] = true;
-                        queue[tail++] = at;
-                }
+                        gone(ctx, at);
+                for (size_t k = 0; ok && k < m->count; k++)
+                        if (m->parts[k].peer)
+                                ok = enqueue(w, &q, work_owner_of(w, m->parts[k].peer));
+                if (ok && w->tied[at])
+                        ok = enqueue(w, &q, at + 1);
+                if (ok && at > 0 && w->tied[at - 1])
+                        ok = enqueue(w, &q, at - 1);
         }
 }
 
@@ -171,12 +181,17 @@ struct str work_placeholder(
 void work_finish(struct work *w)
 {
         size_t kept = 0;
+        bool gap = false;
         for (size_t i = 0; i < w->h->count; i++) {
+                bool apart = gap;
+                gap = w->dropped[i];
                 if (w->dropped[i])
                         continue;
                 w->h->list[kept] = w->h->list[i];
+                w->h->list[kept].apart = w->h->list[i].apart || apart;
                 w->weight[kept] = w->weight[i];
                 w->dropped[kept] = false;
+                w->tied[kept] = w->tied[i];
                 for (size_t k = 0; k < w->step_count; k++) {
                         w->steps[k].changed[kept] = w->steps[k].changed[i];
                         w->steps[k].weight[kept] = w->steps[k].weight[i];

@@ -3,7 +3,7 @@
  *
  * Edits change parts in place and mark messages as dropped; work_finish() takes the dropped ones
  * out. Dropping one message drops every message that holds the other end of one of its pairs, and
- * so on, so that no pair is ever split (F3).
+ * so on, so that no pair is ever split (F3), and neither is reasoning from what it belongs to.
  */
 #ifndef VIEW_WORK_H
 #define VIEW_WORK_H
@@ -27,6 +27,7 @@ struct work {
 
         uint64_t *weight;     /* tokens, by message */
         bool *dropped;        /* by message */
+        bool *tied;           /* by message: it and the next one stay or go together (message.h) */
         struct jsonw *report; /* an open array that edits add to; may be NULL */
         struct work_owner *owners;
 
