@@ -126,6 +126,19 @@ static void note_idle(struct extra *list)
         reading_idle(list, "status", "\"success\"");
 }
 
+/* What stands around the data: {type} or {lc, type: "constructor", id}. The type is kept for
+ * messages that go back to their own format. */
+static void read_frame(struct reading *r, json_ref msg)
+{
+        static const char *const keys[] = {"type", "data", "kwargs", NULL};
+        json_ref f[3];
+        reading_members(r, msg, keys, f, &r->m->extras, true);
+        r->m->native_role = reading_string(r, f[0]);
+        bool lc = json_is(r->j, f[0], "constructor");
+        for (struct extra *x = r->m->extras; lc && x; x = x->next)
+                x->idle = str_is(x->key, "\"lc\"") || str_is(x->key, "\"id\"");
+}
+
 static int langchain_read(
     const struct json *j, json_ref msg, struct arena *arena, struct message *m)
 {
@@ -137,12 +150,15 @@ static int langchain_read(
         int k = open_message(j, msg, &data);
         if (k < 0)
                 return 0;
-        reading_members(&r, data, keys, f, &m->extras, true);
+        read_frame(&r, msg);
+        reading_members(&r, data, keys, f, &m->extras, false);
         m->role = TYPES[k].is;
         m->id = reading_string(&r, f[ID]);
         m->name = reading_string(&r, f[NAME]);
         if (m->role == ROLE_TOOL) {
                 read_result(&r, f[CONTENT], f[CALL_ID], f[STATUS]);
+                reading_keep(&r, &m->extras, "status", f[STATUS], false);
+                reading_idle(m->extras, "status", "\"error\"");
                 note_idle(m->extras);
                 return arena->failed;
         }
@@ -153,9 +169,9 @@ static int langchain_read(
              c = json_next(j, list, c))
                 read_call(&r, c);
         if (!calls)
-                reading_keep(&r, &m->extras, "tool_calls", list, true);
-        reading_keep(&r, &m->extras, "tool_call_id", f[CALL_ID], true);
-        reading_keep(&r, &m->extras, "status", f[STATUS], true);
+                reading_keep(&r, &m->extras, "tool_calls", list, false);
+        reading_keep(&r, &m->extras, "tool_call_id", f[CALL_ID], false);
+        reading_keep(&r, &m->extras, "status", f[STATUS], false);
         note_idle(m->extras);
         return arena->failed;
 }
@@ -200,7 +216,7 @@ static void end_message(struct writer *w, const struct message *m)
         static const char *const has[] = {"id", "name", NULL};
         writing_string(w, "id", m->id);
         if (writing_own(w, m))
-                writing_extras(w, m, "", m->extras, true);
+                writing_extras(w, m, "", m->extras, false);
         jsonw_object_end(&w->json);
         jsonw_object_end(&w->json);
         if (writing_own(w, m))
@@ -209,23 +225,45 @@ static void end_message(struct writer *w, const struct message *m)
         writing_lose_members(w, m, has);
 }
 
-static void begin_message(struct writer *w, enum role role)
+static void begin_message(struct writer *w, const struct message *m, enum role role)
 {
+        bool own = writing_own(w, m) && m->native_role.p;
         jsonw_object(&w->json);
-        writing_text(w, "type", role == ROLE_DEVELOPER ? "system" : type_of(role));
-        jsonw_key(&w->json, "data");
+        if (own) {
+                writing_string(w, "type", m->native_role);
+                writing_extras(w, m, "", m->extras, true);
+        } else {
+                writing_text(w, "type", role == ROLE_DEVELOPER ? "system" : type_of(role));
+        }
+        jsonw_key(&w->json, own && str_is(m->native_role, "constructor") ? "kwargs" : "data");
         jsonw_object(&w->json);
+}
+
+/* The content where there are no parts to write. */
+static void write_no_content(struct writer *w, const struct message *m)
+{
+        bool own = writing_own(w, m);
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_OPAQUE)
+                        writing_opaque(w, m, &m->parts[i]);
+        if (own && m->shape == SHAPE_NULL)
+                writing_raw(w, "content", STR("null"));
+        else if (own && m->shape == SHAPE_ARRAY)
+                writing_raw(w, "content", STR("[]"));
+        else if (!own || m->shape != SHAPE_ABSENT)
+                writing_text(w, "content", "");
 }
 
 static void write_result(struct writer *w, const struct message *m, const struct part *p)
 {
         struct str name = writing_tool(p);
         struct message alone = *m;
-        begin_message(w, ROLE_TOOL);
+        begin_message(w, m, ROLE_TOOL);
         openai_write_output(w, m, p);
         writing_string(w, "tool_call_id", p->id.p ? p->id : STR(""));
         writing_string(w, "name", name);
-        writing_text(w, "status", p->error ? "error" : "success");
+        if (!writing_own(w, m))
+                writing_text(w, "status", p->error ? "error" : "success");
         if (m->count > 1) {
                 alone.id = (struct str){0};
                 if (p != m->parts)
@@ -240,7 +278,7 @@ static void write_result(struct writer *w, const struct message *m, const struct
 
 static void write_message(struct writer *w, const struct message *m)
 {
-        begin_message(w, m->role);
+        begin_message(w, m, m->role);
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
@@ -250,7 +288,7 @@ static void write_message(struct writer *w, const struct message *m)
         if (m->shape != SHAPE_ARRAY || !writing_own(w, m))
                 spoken.shape = SHAPE_ANY;
         if (!openai_has_content(w, &spoken))
-                writing_text(w, "content", "");
+                write_no_content(w, m);
         else
                 openai_write_content(w, &spoken);
         writing_string(w, "name", m->name);

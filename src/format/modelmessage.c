@@ -68,6 +68,8 @@ static bool read_media(struct reading *r, json_ref p, bool image)
         if (mime.p)
                 to->media.mime = mime;
         to->media.name = reading_string_or_keep(r, &extras, "filename", f[3]);
+        if (image)
+                sdkparts_keep_type(r, &extras, f[0]);
         to->extras = extras;
         return true;
 }
@@ -161,11 +163,16 @@ static int modelmessage_read(
 
 /* ---- writing ---- */
 
-static void write_file(struct writer *w, const struct part *p)
+static void write_file(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct media *x = &p->media;
-        writing_string(w, "data", x->data.p ? x->data : x->url.p ? x->url : x->file_id);
-        writing_string(w, "mediaType", sdkparts_mime(p));
+        struct str type = sdkparts_type(w, m, p); /* "image" has its data under that name */
+        writing_raw(w, "type", type.p ? type : STR("\"file\""));
+        writing_string(w, type.p ? "image" : "data",
+            x->data.p  ? x->data
+            : x->url.p ? x->url
+                       : x->file_id);
+        writing_string(w, "mediaType", type.p ? x->mime : sdkparts_mime(p));
         writing_string(w, "filename", x->name);
 }
 
@@ -242,6 +249,8 @@ static void write_output(struct writer *w, const struct message *m, const struct
                 for (size_t i = 0; i < p->child_count; i++)
                         if (p->children[i].kind != PART_TEXT)
                                 writing_lose_part(w, m, &p->children[i]);
+                        else
+                                writing_lose_extras(w, m, "content", p->children[i].extras);
         }
         jsonw_object_end(&w->json);
 }
@@ -273,10 +282,12 @@ static struct str join_texts(struct writer *w, const struct message *m)
 {
         struct str all = STR("");
         for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].kind == PART_TEXT)
+                if (m->parts[i].kind == PART_TEXT) {
                         all = token_join(all, m->parts[i].text, w->arena);
-                else
+                        writing_lose_extras(w, m, "content", m->parts[i].extras);
+                } else {
                         writing_lose_part(w, m, &m->parts[i]);
+                }
         if (m->count > 1)
                 writing_lose(w, m, "content", "several texts, joined");
         return all;
@@ -295,6 +306,8 @@ static void write_message(struct writer *w, const struct message *m)
                 writing_string(w, "content", m->parts[0].text);
                 if (!own)
                         writing_lose_extras(w, m, "content", m->parts[0].extras);
+        } else if (own && m->shape == SHAPE_NULL) {
+                writing_raw(w, "content", STR("null"));
         } else if (m->count || m->shape == SHAPE_ARRAY || !own) {
                 jsonw_key(&w->json, "content");
                 jsonw_array(&w->json);

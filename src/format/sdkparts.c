@@ -15,6 +15,21 @@ bool sdkparts_read_text(struct reading *r, json_ref part, enum part_kind kind)
         return true;
 }
 
+void sdkparts_keep_type(struct reading *r, struct extra **extras, json_ref type)
+{
+        reading_keep(r, extras, "type", type, true);
+        for (struct extra *x = *extras; x; x = x->next)
+                x->idle = x->idle || (x->inner && str_is(x->key, "\"type\""));
+}
+
+struct str sdkparts_type(const struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct extra *x = writing_own(w, m) ? p->extras : NULL;
+        while (x && !(x->inner && str_is(x->key, "\"type\"")))
+                x = x->next;
+        return x ? x->value : (struct str){0};
+}
+
 enum part_kind sdkparts_kind(struct str mime)
 {
         return str_starts(mime, "image/")   ? PART_IMAGE
@@ -33,8 +48,7 @@ static void write_file(struct writer *w, const struct message *m, const struct p
     const struct sdkparts_writer *how)
 {
         jsonw_object(&w->json);
-        writing_text(w, "type", "file");
-        how->file(w, p);
+        how->file(w, m, p);
         writing_extras(w, m, "content", p->extras, false);
         jsonw_object_end(&w->json);
         if (p->media.detail.p && !writing_own(w, m))

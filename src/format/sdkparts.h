@@ -10,6 +10,10 @@
 
 /* {type,text}. False: it is none, and nothing was read. */
 bool sdkparts_read_text(struct reading *r, json_ref part, enum part_kind kind);
+/* Where a part has a type that the hub does not tell apart: keeps it for messages of the same
+ * format, and gives it back, raw; absent: there is none. */
+void sdkparts_keep_type(struct reading *r, struct extra **extras, json_ref type);
+struct str sdkparts_type(const struct writer *w, const struct message *m, const struct part *p);
 /* What a part with this mediaType is: an image, a sound or another file. */
 enum part_kind sdkparts_kind(struct str mime);
 /* The mediaType, which must be there. */
@@ -19,8 +23,8 @@ struct str sdkparts_mime(const struct part *p);
 struct sdkparts_writer {
         void (*call)(struct writer *w, const struct message *m, const struct part *p);
         void (*result)(struct writer *w, const struct message *m, const struct part *p);
-        /* The members of a file beside its type: where it is, mediaType, filename. */
-        void (*file)(struct writer *w, const struct part *p);
+        /* The members of a file: its type, where it is, mediaType, filename. */
+        void (*file)(struct writer *w, const struct message *m, const struct part *p);
 };
 
 void sdkparts_write(struct writer *w, const struct message *m, const struct part *p,

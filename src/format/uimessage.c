@@ -121,6 +121,8 @@ static void read_tool(struct reading *r, json_ref part)
                                                  : str_span(type.p + 5, type.n - 5);
         reading_input(r, &call, f[INPUT]);
         call.provider_run = json_type(r->j, f[EXECUTED]) == JSON_TRUE;
+        if (!str_is(type, "dynamic-tool"))
+                sdkparts_keep_type(r, &call.extras, f[TYPE]);
         reading_keep(r, &call.extras, "state", f[STATE], false);
         reading_idle(call.extras, "state", "\"output-available\"");
         reading_idle(call.extras, "state", "\"output-error\"");
@@ -170,9 +172,11 @@ static int uimessage_read(
 
 /* ---- writing ---- */
 
-static void write_file(struct writer *w, const struct part *p)
+static void write_file(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct media *x = &p->media;
+        (void)m;
+        writing_text(w, "type", "file");
         writing_string(w, "mediaType", sdkparts_mime(p));
         writing_string(w, "filename", x->name);
         if (x->data.p || x->url.p)
@@ -200,17 +204,35 @@ static void write_output(struct writer *w, const struct message *m, const struct
         }
 }
 
+/* A state that the hub does not know: "input-streaming", "approval-requested" and so on. */
+static struct str own_state(const struct writer *w, const struct message *m, const struct part *p)
+{
+        const struct extra *x = writing_own(w, m) && !p->peer ? p->extras : NULL;
+        while (x && !str_is(x->key, "\"state\""))
+                x = x->next;
+        return x ? x->value : (struct str){0};
+}
+
 static void write_tool(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct part *result = p->peer;
+        struct str type = sdkparts_type(w, m, p);
+        struct str state = own_state(w, m, p);
         jsonw_object(&w->json);
-        writing_text(w, "type", "dynamic-tool");
-        writing_string(w, "toolName", p->name.p ? p->name : STR(""));
+        if (type.p) {
+                writing_raw(w, "type", type); /* its name is in it */
+        } else {
+                writing_text(w, "type", "dynamic-tool");
+                writing_string(w, "toolName", p->name.p ? p->name : STR(""));
+        }
         writing_string(w, "toolCallId", p->id.p ? p->id : STR(""));
-        writing_text(w, "state",
-            !result         ? "input-available"
-            : result->error ? "output-error"
-                            : "output-available");
+        if (state.p)
+                writing_raw(w, "state", state);
+        else
+                writing_text(w, "state",
+                    !result         ? "input-available"
+                    : result->error ? "output-error"
+                                    : "output-available");
         writing_arguments_value(w, m, "input", p);
         if (result)
                 write_output(w, m, result);
@@ -257,7 +279,8 @@ static int write_message(struct writer *w, const struct message *m)
         bool own = writing_own(w, m);
         bool system = m->role == ROLE_SYSTEM || m->role == ROLE_DEVELOPER;
         jsonw_object(&w->json);
-        writing_id(w, m);
+        if (m->id.p || !own)
+                writing_id(w, m);
         writing_text(w, "role", system ? "system" : openai_role_name(m->role));
         jsonw_key(&w->json, "parts");
         jsonw_array(&w->json);

@@ -156,6 +156,13 @@ static bool is_fact(const char *key, const char *value, bool calls)
             "toolCalls", "state", "file_field", "meta", "is_error", "isError", NULL};
         if (strcmp(key, "type") == 0 || strcmp(key, "toolName") == 0 || strcmp(key, "thought") == 0)
                 return false;
+        /* The frame of a message of LangChain. */
+        if (strcmp(key, "lc") == 0 || strcmp(key, "response_metadata") == 0 ||
+            (strcmp(key, "id") == 0 && (strstr(value, "Message") || !strcmp(value, "messages") ||
+                                           !strcmp(value, "langchain_core"))))
+                return false;
+        if (strcmp(key, "status") == 0 && strcmp(value, "success") == 0)
+                return false;
         if (strcmp(key, "role") == 0)
                 return strcmp(value, "system") == 0 || strcmp(value, "developer") == 0;
         if (is_word(key, idle) && (strcmp(value, "null") == 0 || strcmp(value, "[]") == 0 ||
@@ -170,8 +177,13 @@ static bool is_fact(const char *key, const char *value, bool calls)
 static void add(struct facts *f, const char *key, const char *value, const char *cover,
     unsigned message, bool calls)
 {
-        if (strcmp(key, "content") == 0 || strcmp(key, "parts") == 0 || strcmp(key, "output") == 0)
+        if (strcmp(key, "content") == 0 || strcmp(key, "parts") == 0 ||
+            strcmp(key, "output") == 0 || strcmp(key, "errorText") == 0 ||
+            strcmp(key, "value") == 0)
                 key = "text";
+        /* A picture of the AI SDK may be an image or a file. */
+        if (strcmp(key, "image") == 0)
+                key = "data";
         /* An entry that holds its result is the same as a call and a tool message. */
         if (strstr(cover, "|tool_calls|") && (!strcmp(key, "result") || !strcmp(key, "error")))
                 key = "text";
@@ -271,6 +283,7 @@ static struct facts facts_of(struct str s)
                 bool calls = memmem(raw.p, raw.n, "tool_calls", 10) ||
                              memmem(raw.p, raw.n, "toolCalls", 9) ||
                              memmem(raw.p, raw.n, "tool-call", 9) ||
+                             memmem(raw.p, raw.n, "\"toolCallId\"", 12) ||
                              memmem(raw.p, raw.n, "tool_use\"", 9) ||
                              memmem(raw.p, raw.n, "functionCall", 12) ||
                              memmem(raw.p, raw.n, "\"function_call\"", 15);
@@ -326,6 +339,13 @@ static const char *const synonyms[][2] = {
     {"inlineData", "image"},
     {"fileData", "image"},
     {"file", "image"},
+    {"image_generation_call", "image"},
+    {"errorText", "content"},
+    {"errorText", "is_error"},
+    {"value", "content"},
+    {"value", "result"},
+    {"value", "is_error"},
+    {"status", "is_error"},
     {"reasoning", "thinking"},
     {"executableCode", "part"},
     {"meta", "signature"},

@@ -197,6 +197,18 @@ static void put_image(struct gen *g)
                 PUT(g, "{\"fileData\":{\"mimeType\":\"image/png\",\"fileUri\":\"gs://x/i.png\"}");
         else if (is(g, "gemini"))
                 PUT(g, "{\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"%s\"}", data);
+        else if (is(g, "langchain"))
+                PUT(g, "{\"type\":\"image_url\",\"image_url\":{\"url\":\"%s%s\"}",
+                    url ? "https://x.test/i.png" : "data:image/png;base64,", url ? "" : data);
+        else if (is(g, "uimessage"))
+                PUT(g, "{\"type\":\"file\",\"mediaType\":\"image/png\",\"url\":\"%s%s\"",
+                    url ? "https://x.test/i.png" : "data:image/png;base64,", url ? "" : data);
+        else if (is(g, "modelmessage") && one_in(g, 2))
+                PUT(g, "{\"type\":\"file\",\"data\":\"%s\",\"mediaType\":\"image/png\"",
+                    url ? "https://x.test/i.png" : data);
+        else if (is(g, "modelmessage"))
+                PUT(g, "{\"type\":\"image\",\"image\":\"%s\",\"mediaType\":\"image/png\"",
+                    url ? "https://x.test/i.png" : data);
         else if (is(g, "acontext"))
                 PUT(g,
                     "{\"type\":\"image\",\"meta\":{\"media_type\":\"image/png\",\"data\":\"%s\"}",
@@ -237,8 +249,30 @@ static void put_unknown_part(struct gen *g)
                 PUT(g, "{\"type\":\"novel_type\",\"payload\":{\"deep\":[1,null]}}");
 }
 
+/* LangChain's word for a role; what follows stands in `data`, which is left open. */
+static void put_langchain_type(struct gen *g, const char *role)
+{
+        const char *type = strcmp(role, "user") == 0        ? "human"
+                           : strcmp(role, "assistant") == 0 ? "ai"
+                                                            : role;
+        if (one_in(g, 3))
+                PUT(g,
+                    "\"lc\":1,\"type\":\"constructor\",\"id\":[\"langchain_core\",\"messages\","
+                    "\"%c%sMessage\"],\"kwargs\":{",
+                    strcmp(type, "ai") == 0 ? 'A' : type[0] - 'a' + 'A',
+                    strcmp(type, "ai") == 0 ? "I" : type + 1);
+        else
+                PUT(g, "\"type\":\"%s\",\"data\":{", type);
+        put_id(g);
+        PUT(g, "\"response_metadata\":{}");
+}
+
 static void put_role(struct gen *g, const char *role)
 {
+        if (is(g, "langchain")) {
+                put_langchain_type(g, role);
+                return;
+        }
         if (is(g, "responses"))
                 PUT(g, "\"type\":\"message\",");
         if (is(g, "gemini") && strcmp(role, "assistant") == 0)
@@ -248,12 +282,19 @@ static void put_role(struct gen *g, const char *role)
 
 static const char *list_key(const struct gen *g)
 {
-        return is(g, "gemini") || is(g, "acontext") ? "parts" : "content";
+        return is(g, "gemini") || is(g, "acontext") || is(g, "uimessage") ? "parts" : "content";
 }
 
 static bool knows_strings(const struct gen *g)
 {
-        return !is(g, "gemini") && !is(g, "acontext");
+        return !is(g, "gemini") && !is(g, "acontext") && !is(g, "uimessage");
+}
+
+/* Unknown members and the end of a message. */
+static void end(struct gen *g)
+{
+        put_extras(g);
+        PUT(g, is(g, "langchain") ? "}}" : "}");
 }
 
 /* What an app wrote where a text should be. */
@@ -267,18 +308,22 @@ static void put_user(struct gen *g, const char *role)
 {
         bool blank = g->damage && one_in(g, 4);
         bool user = strcmp(role, "user") == 0;
-        bool named = one_in(g, 8) && (is(g, "openai") || is(g, "legacy"));
+        bool named = one_in(g, 8) && (is(g, "openai") || is(g, "legacy") || is(g, "langchain"));
         const char *shown = role;
         if (!user && (is(g, "anthropic") || is(g, "gemini") || is(g, "acontext")))
                 shown = "user";
+        if (!user && (is(g, "uimessage") || is(g, "modelmessage")))
+                shown = "system";
         begin(g);
-        put_id(g);
+        if (!is(g, "langchain"))
+                put_id(g);
         put_role(g, shown);
         if (named)
                 PUT(g, ",\"name\":\"ann\"");
         if (is(g, "acontext") && !user)
                 PUT(g, ",\"meta\":{\"original_role\":\"%s\"}", role);
-        if (knows_strings(g) && (is(g, "chat") || one_in(g, 2))) {
+        bool string = is(g, "chat") || (is(g, "modelmessage") && !user);
+        if (knows_strings(g) && (string || one_in(g, 2))) {
                 PUT(g, ",\"content\":");
                 put_text(g, blank);
                 if (is(g, "chat") && user && one_in(g, 3)) {
@@ -302,19 +347,18 @@ static void put_user(struct gen *g, const char *role)
                 put_unknown_part(g);
                 PUT(g, "]");
         }
-        put_extras(g);
-        PUT(g, "}");
+        end(g);
 }
 
 static void put_thinking(struct gen *g)
 {
         if (!one_in(g, 3) || is(g, "responses") || is(g, "legacy") || is(g, "openai") ||
-            is(g, "chat"))
+            is(g, "chat") || is(g, "langchain"))
                 return;
         sep(g);
         if (is(g, "gemini"))
                 PUT(g, "{\"text\":\"hmm\",\"thought\":true,\"thoughtSignature\":\"c2ln\"");
-        else if (is_toolmessage(g))
+        else if (is_toolmessage(g) || is(g, "uimessage") || is(g, "modelmessage"))
                 PUT(g, "{\"type\":\"reasoning\",\"text\":\"hmm\"");
         else if (is(g, "acontext"))
                 PUT(g, "{\"type\":\"thinking\",\"text\":\"hmm\",\"meta\":{\"signature\":\"c2ln\"}");
@@ -345,6 +389,15 @@ static void put_call_part(struct gen *g, unsigned turn, unsigned i, bool ids)
                     id, tool_name(i));
                 put_arguments(g);
                 PUT(g, ",\"type\":\"function\"}");
+        } else if (is(g, "modelmessage")) {
+                PUT(g,
+                    "{\"type\":\"tool-call\",\"toolCallId\":\"%s\",\"toolName\":\"%s\",\"input\":",
+                    id, tool_name(i));
+                put_object(g);
+        } else if (is(g, "langchain")) {
+                PUT(g, "{\"name\":\"%s\",\"args\":", tool_name(i));
+                put_object(g);
+                PUT(g, ",\"id\":\"%s\",\"type\":\"tool_call\"", id);
         } else if (is(g, "openai")) {
                 PUT(g,
                     "{\"id\":\"%s\",\"type\":\"function\",\"function\":{\"name\":\"%s\","
@@ -386,6 +439,34 @@ static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
                 if (is(g, "chat") && one_in(g, 3))
                         PUT(g,
                             ",\"display\":{\"returnDisplay\":\"**d**\",\"displayName\":\"Read\"}");
+        }
+        put_extras(g);
+        PUT(g, "}");
+}
+
+/* A call of a UIMessage, which holds its result. */
+static void put_tool_part(struct gen *g, unsigned turn, unsigned i, bool answered)
+{
+        bool failed = answered && one_in(g, 4);
+        sep(g);
+        if (one_in(g, 2))
+                PUT(g, "{\"type\":\"tool-%s\"", tool_name(i));
+        else
+                PUT(g, "{\"type\":\"dynamic-tool\",\"toolName\":\"%s\"", tool_name(i));
+        PUT(g, ",\"toolCallId\":\"%s\",\"state\":\"%s\",\"input\":", call_id(g, turn, i),
+            !answered ? "input-available"
+            : failed  ? "output-error"
+                      : "output-available");
+        put_object(g);
+        if (failed) {
+                PUT(g, ",\"errorText\":");
+                put_text(g, false);
+        } else if (answered) {
+                PUT(g, ",\"output\":");
+                if (one_in(g, 3))
+                        put_object(g);
+                else
+                        put_text(g, true);
         }
         put_extras(g);
         PUT(g, "}");
@@ -436,7 +517,8 @@ static void put_assistant(struct gen *g, unsigned turn, unsigned calls, unsigned
                 return;
         }
         begin(g);
-        put_id(g);
+        if (!is(g, "langchain"))
+                put_id(g);
         put_role(g, "assistant");
         if (is(g, "legacy")) {
                 PUT(g, ",\"content\":\"");
@@ -445,8 +527,8 @@ static void put_assistant(struct gen *g, unsigned turn, unsigned calls, unsigned
                 for (unsigned i = 0; i < calls; i++)
                         put_legacy_call(g, turn, i, i < embedded);
                 PUT(g, "\"");
-        } else if (is(g, "openai") || is(g, "chat")) {
-                if (text || is(g, "chat")) {
+        } else if (is(g, "openai") || is(g, "chat") || is(g, "langchain")) {
+                if (text || is(g, "chat") || is(g, "langchain")) {
                         PUT(g, ",\"content\":");
                         put_text(g, (g->damage && one_in(g, 5)) || !text);
                 } else if (one_in(g, 2)) {
@@ -474,12 +556,15 @@ static void put_assistant(struct gen *g, unsigned turn, unsigned calls, unsigned
                 if (text)
                         put_text_part(g, true, g->damage && one_in(g, 5));
                 put_unknown_part(g);
-                for (unsigned i = 0; i < calls; i++)
-                        put_call_part(g, turn, i, ids);
+                for (unsigned i = 0; i < calls; i++) {
+                        if (is(g, "uimessage"))
+                                put_tool_part(g, turn, i, i < embedded);
+                        else
+                                put_call_part(g, turn, i, ids);
+                }
                 PUT(g, "]");
         }
-        put_extras(g);
-        PUT(g, "}");
+        end(g);
 }
 
 static void put_result_part(struct gen *g, unsigned turn, unsigned i, bool ids)
@@ -512,6 +597,18 @@ static void put_result_part(struct gen *g, unsigned turn, unsigned i, bool ids)
                         put_object(g);
                 else
                         PUT(g, "{\"%s\":\"text %u\"}", one_in(g, 3) ? "error" : "output", i);
+                PUT(g, "}");
+        } else if (is(g, "modelmessage")) {
+                bool failed = one_in(g, 4), data = one_in(g, 3);
+                PUT(g,
+                    "{\"type\":\"tool-result\",\"toolCallId\":\"%s\",\"toolName\":\"%s\","
+                    "\"output\":{"
+                    "\"type\":\"%s%s\",\"value\":",
+                    id, tool_name(i), failed ? "error-" : "", data ? "json" : "text");
+                if (data)
+                        put_object(g);
+                else
+                        put_text(g, true);
                 PUT(g, "}");
         } else if (is(g, "acontext")) {
                 PUT(g, "{\"type\":\"tool-result\",\"text\":");
@@ -552,6 +649,13 @@ static void put_single_result(struct gen *g, unsigned turn, unsigned i)
                 } else {
                         put_text(g, true);
                 }
+        } else if (is(g, "langchain")) {
+                put_langchain_type(g, "tool");
+                PUT(g, ",\"tool_call_id\":\"%s\",\"name\":\"%s\",\"content\":", call_id(g, turn, i),
+                    tool_name(i));
+                put_text(g, true);
+                if (one_in(g, 3))
+                        PUT(g, ",\"status\":\"%s\"", one_in(g, 2) ? "error" : "success");
         } else {
                 put_id(g);
                 PUT(g,
@@ -564,14 +668,13 @@ static void put_single_result(struct gen *g, unsigned turn, unsigned i)
                         PUT(g, ",\"toolName\":\"%s\",\"duration\":5%s", tool_name(i),
                             one_in(g, 2) ? ",\"isError\":true" : "");
         }
-        put_extras(g);
-        PUT(g, "}");
+        end(g);
 }
 
 /* The results of calls order[0 .. n), in one message or in several where the format can. */
 static void put_results(struct gen *g, unsigned turn, const unsigned *order, unsigned n, bool ids)
 {
-        if (is(g, "openai") || is(g, "responses")) {
+        if (is(g, "openai") || is(g, "responses") || is(g, "langchain")) {
                 for (unsigned i = 0; i < n; i++)
                         put_single_result(g, turn, order[i]);
                 return;
@@ -579,8 +682,8 @@ static void put_results(struct gen *g, unsigned turn, const unsigned *order, uns
         for (unsigned i = 0; i < n;) {
                 unsigned take = one_in(g, 2) ? n - i : 1;
                 begin(g);
-                PUT(g, "\"role\":\"%s\",\"%s\":[", is(g, "toolmessage2") ? "tool" : "user",
-                    list_key(g));
+                bool tool = is(g, "toolmessage2") || is(g, "modelmessage");
+                PUT(g, "\"role\":\"%s\",\"%s\":[", tool ? "tool" : "user", list_key(g));
                 g->inner_comma = false;
                 for (unsigned k = 0; k < take; k++)
                         put_result_part(g, turn, order[i + k], ids);
@@ -591,7 +694,7 @@ static void put_results(struct gen *g, unsigned turn, const unsigned *order, uns
 
 static bool embeds(const struct gen *g)
 {
-        return is(g, "chat") || is(g, "legacy");
+        return is(g, "chat") || is(g, "legacy") || is(g, "uimessage");
 }
 
 static void put_tools(struct gen *g, unsigned turn)
@@ -737,7 +840,8 @@ void gen_history(struct gen *g)
 bool gen_knows(const char *format)
 {
         static const char *const made[] = {"openai", "responses", "anthropic", "gemini", "acontext",
-            "toolmessage2", "toolmessage", "chat", "legacy"};
+            "toolmessage2", "toolmessage", "chat", "legacy", "uimessage", "modelmessage",
+            "langchain"};
         for (size_t i = 0; i < sizeof made / sizeof *made; i++)
                 if (strcmp(format, made[i]) == 0)
                         return true;

@@ -57,7 +57,7 @@ static void every_format_gives_its_own_tokens_back(void **state)
         buf_init(&out, 0);
         const struct format *f;
         for (size_t k = 0; (f = format_at(k)) && gen_knows(f->name); k++) {
-                for (unsigned i = 0; i < gen_count(9); i++) {
+                for (unsigned i = 0; i < gen_count(12); i++) {
                         char *report;
                         make(&in, f->name, i, i % 4 == 0);
                         convert(f->name, f->name, &in, &out, &report);
@@ -82,7 +82,7 @@ static void every_format_rebuilds_its_members_from_the_hub(void **state)
         buf_init(&out, 0);
         const struct format *f;
         for (size_t k = 0; (f = format_at(k)) && gen_knows(f->name); k++) {
-                for (unsigned i = 0; i < gen_count(9); i++) {
+                for (unsigned i = 0; i < gen_count(12); i++) {
                         struct json j;
                         struct arena arena;
                         struct history h;
@@ -119,7 +119,7 @@ static void between_any_two_formats_every_difference_is_reported(void **state)
         const struct format *a, *b;
         for (size_t k = 0; (a = format_at(k)) && gen_knows(a->name); k++) {
                 for (size_t l = 0; (b = format_at(l)) && gen_knows(b->name); l++) {
-                        for (unsigned i = 0; a != b && i < gen_count(72); i++) {
+                        for (unsigned i = 0; a != b && i < gen_count(120); i++) {
                                 char *there, *back, why[400];
                                 make(&in, a->name, i, false);
                                 convert(a->name, b->name, &in, &mid, &there);
