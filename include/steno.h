@@ -379,10 +379,11 @@ struct steno_view_options {
         bool no_ids;                 /* the report has no "ids" (a third of its cost) */
         bool strict;                 /* only members that the provider's types have; otherwise what
                                         Steno does not know is passed on */
-        bool own_bytes;              /* for the client that stored the messages: where all of them
-                                        were sent in this format they are given as they were sent,
-                                        unrepaired and one for one. Else it is the usual view with
-                                        outputs in full. No edits, no budget */
+        bool own_bytes;              /* for the client that stored the messages: those that were
+                                        sent in this format are given as they were sent, others
+                                        among them are written in it; all in full, unrepaired and
+                                        in their places. Where none was sent in it, it is the usual
+                                        view with outputs in full. No edits, no budget */
         const char *via;             /* the endpoint and model that will read it, as in
                                         steno_append_options. What only the endpoint understands
                                         that made it (thinking, signatures, members that no API
@@ -439,6 +440,9 @@ struct steno_fold;
 STENO_API int steno_fold_new(struct steno_fold **out, struct steno_error *err);
 STENO_API int steno_fold_push(
     struct steno_fold *f, const char *json, size_t n, struct steno_error *err);
+/* The same for a message of any format, by its name. */
+STENO_API int steno_fold_push_as(
+    struct steno_fold *f, const char *format, const char *json, size_t n, struct steno_error *err);
 STENO_API int steno_fold_json(struct steno_fold *f, char **json, struct steno_error *err);
 STENO_API void steno_fold_free(struct steno_fold *f);
 

@@ -54,6 +54,15 @@ static const struct format *format_of(const struct json *j)
 
 int steno_fold_push(struct steno_fold *f, const char *json, size_t n, struct steno_error *err)
 {
+        return steno_fold_push_as(f, NULL, json, n, err);
+}
+
+int steno_fold_push_as(
+    struct steno_fold *f, const char *format, const char *json, size_t n, struct steno_error *err)
+{
+        const struct format *from = format ? format_find(format) : NULL;
+        if (format && !from)
+                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", format);
         struct str text = arena_dup(&f->arena, str_span(json, n));
         if (!text.p)
                 return error_nomem(err);
@@ -61,8 +70,8 @@ int steno_fold_push(struct steno_fold *f, const char *json, size_t n, struct ste
         if (rc)
                 return rc;
         struct message m;
-        rc = format_read_message(
-            format_of(&f->json), &f->json, 0, fold_history(f->fold)->count + 1, &f->arena, &m, err);
+        rc = format_read_message(from ? from : format_of(&f->json), &f->json, 0,
+            fold_history(f->fold)->count + 1, &f->arena, &m, err);
         return rc ? rc : fold_push(f->fold, &m, err);
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "format/format.h"
 #include "gen.h"
 #include "steno.h"
 
@@ -63,7 +64,7 @@ static void same_for_every_prefix(const char *format, const struct buf *in)
                 buf_put_str(&prefix, raw);
                 buf_putc(&prefix, ']');
                 buf_clear(&batch);
-                int one = steno_fold_push(f, raw.p, raw.n, &err);
+                int one = steno_fold_push_as(f, format, raw.p, raw.n, &err);
                 int all =
                     steno_convert(format, "chat", prefix.p, prefix.n, sink, &batch, NULL, &err2);
                 assert_int_equal(one, all);
@@ -87,17 +88,20 @@ static uint64_t seed;
 static void folding_equals_formatting_for_every_prefix(void **state)
 {
         (void)state;
-        static const char *const formats[] = {"openai", "toolmessage2", "toolmessage"};
         struct buf in;
+        const struct format *from;
         buf_init(&in, 0);
-        for (unsigned i = 0; i < gen_count(12); i++) {
-                struct gen g = {.state = seed + i * 7919u,
-                    .out = &in,
-                    .format = formats[i % 3],
-                    .damage = i % 2};
-                buf_clear(&in);
-                gen_history(&g);
-                same_for_every_prefix(g.format, &in);
+        for (size_t k = 0; (from = format_at(k)); k++) {
+                assert_true(gen_knows(from->name));
+                for (unsigned i = 0; i < gen_count(48); i++) {
+                        struct gen g = {.state = seed + i * 7919u,
+                            .out = &in,
+                            .format = from->name,
+                            .damage = i % 2};
+                        buf_clear(&in);
+                        gen_history(&g);
+                        same_for_every_prefix(g.format, &in);
+                }
         }
         buf_release(&in);
 }
