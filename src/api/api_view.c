@@ -122,7 +122,8 @@ struct view {
         struct feed_options feed;
         bool stream;
         bool stored; /* no format: the messages as they came */
-        bool own;    /* the same, alone, for the client that sent them */
+        bool own;    /* the same, alone, for the client that sent them, */
+        bool mixed;  /* among messages of other formats */
         const char *pin;
         struct steno_error *err;
 };
@@ -214,8 +215,8 @@ static int make_stored(struct view *v)
 {
         int rc = view_out_put(v->out, STR("["));
         if (!rc)
-                rc = view_stored_write(&v->source, &v->feed, v->own ? v->hub.format : NULL, v->out,
-                    &v->report, v->err);
+                rc = view_stored_write(&v->source, &v->feed, v->own ? v->hub.format : NULL,
+                    v->mixed ? &v->hub : NULL, v->out, &v->report, v->err);
         if (!rc)
                 rc = view_out_put(v->out, STR("]"));
         return rc ? rc : view_out_flush(v->out);
@@ -320,7 +321,9 @@ static int view_of(struct steno_conv *conv, const struct steno_view_options *opt
         if (!rc)
                 rc = find_pin(v);
         if (!rc && v->own) {
-                rc = view_stored_is_all(&v->source, &v->feed, v->hub.format, &v->own, err);
+                bool own = true;
+                rc = view_stored_look(&v->source, &v->feed, v->hub.format, &own, &v->mixed, err);
+                v->own = own || !v->mixed;
                 v->hub.outputs = STENO_OUTPUTS_FULL;
         }
         if (!rc)

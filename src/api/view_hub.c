@@ -586,3 +586,34 @@ int view_hub_write(struct view_hub *v, struct str *json)
         bool more;
         return view_hub_write_end(v, &nothing, &more, json);
 }
+
+/* ---- one by one ---- */
+
+int view_hub_link(struct view_hub *v)
+{
+        return repair_link(&v->h, &v->arena) ? error_nomem(v->err) : 0;
+}
+
+int view_hub_write_one(struct view_hub *v, uint64_t seq, struct str *json, size_t *count)
+{
+        const struct hub_item *item = item_of(v, seq);
+        struct writer w = {.out = &v->out,
+            .arena = &v->arena,
+            .strip_own = true,
+            .on_loss = view_report_loss,
+            .loss_ctx = v->report};
+        *json = (struct str){0};
+        *count = 0;
+        if (!item)
+                return 0;
+        struct history one = {.list = &v->h.list[item - v->items], .count = 1};
+        buf_clear(&v->out);
+        int rc = format_write_history(v->format, &w, &one, v->err);
+        if (!rc)
+                rc = json_parse(&v->tape, v->out.p, v->out.n, NULL, v->err);
+        if (rc)
+                return rc;
+        *json = buf_str(&v->out);
+        *count = json_count(&v->tape, 0);
+        return 0;
+}

@@ -70,6 +70,15 @@ int view_hub_write(struct view_hub *v, struct str *json);
 int view_hub_write_end(
     struct view_hub *v, const struct budget_before *before, bool *more, struct str *json);
 
+/*
+ * For pages on which each message stands as it came: link finds out which result answers which call
+ * of those that were added, and write_one writes the message of that seq alone, in the hub's format
+ * and without a repair: *json is "[...]", valid until the next call, with `count` messages. It has
+ * none where nothing was added under that seq.
+ */
+int view_hub_link(struct view_hub *v);
+int view_hub_write_one(struct view_hub *v, uint64_t seq, struct str *json, size_t *count);
+
 /* What was added, repaired as the view repairs it. It lives until view_hub_forget. */
 int view_hub_repair(struct view_hub *v, struct history *out);
 void view_hub_forget(struct view_hub *v);

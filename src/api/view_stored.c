@@ -9,6 +9,8 @@ struct storing {
         const struct view_source *source;
         struct feed_options opt;
         const struct format *own; /* NULL: with all that is known of them */
+        struct view_hub *hub;     /* of pages with messages of other formats, which it holds */
+        bool gathering;           /* it is being filled */
         struct view_out *out;     /* NULL: only counts */
         struct view_report *report;
         struct steno_error *err;
@@ -93,12 +95,39 @@ static int put_own(struct storing *s, const struct backend_record *r, const stru
                         s->source->ctx, &c, view_out_sink, s->out, &rendering, s->err);
 }
 
-/* ---- is everything of one format? ---- */
+/* ---- messages of other formats ---- */
+
+/* Calls and results have to know each other before one of them is written alone. */
+static int gather(struct storing *s, const struct backend_record *r, const struct amended *e,
+    const struct about *about)
+{
+        bool replaced = e && e->by;
+        struct feed_item item = {.seq = r->rec.seq,
+            .id = buf_str(&s->id),
+            .fmt = replaced ? e->fmt : r->rec.fmt,
+            .m = replaced ? e->m : r->rec.m,
+            .about = replaced ? &e->about : about,
+            .replaced = replaced};
+        return view_hub_add(s->hub, &item);
+}
+
+/* As it stands in the format of the page: nothing is repaired. It may become several messages. */
+static int put_other(struct storing *s, uint64_t seq)
+{
+        struct str json;
+        size_t count;
+        int rc = view_hub_write_one(s->hub, seq, &json, &count);
+        for (size_t i = 0; i < count && !rc; i++)
+                view_report_id(s->report, buf_str(&s->id));
+        return rc ? rc : view_out_elements(s->out, json);
+}
+
+/* ---- which formats are there? ---- */
 
 struct looking {
         const struct format *format;
         uint64_t before;
-        bool other;
+        bool own, other; /* messages of this format, and of others, were seen */
 };
 
 static int look(void *ctx, const struct backend_record *r)
@@ -109,16 +138,20 @@ static int look(void *ctx, const struct backend_record *r)
                 return 0;
         if (l->before && r->rec.seq >= l->before && !str_starts(r->rec.x, "{\"kind\":"))
                 return 0;
-        l->other = !str_is(r->rec.fmt, l->format->name);
-        return l->other;
+        if (str_is(r->rec.fmt, l->format->name))
+                l->own = true;
+        else
+                l->other = true;
+        return l->own && l->other;
 }
 
-int view_stored_is_all(const struct view_source *source, const struct feed_options *opt,
-    const struct format *format, bool *all, struct steno_error *err)
+int view_stored_look(const struct view_source *source, const struct feed_options *opt,
+    const struct format *format, bool *own, bool *other, struct steno_error *err)
 {
         struct looking l = {.format = format, .before = opt->before};
         int rc = source->read(source->ctx, opt->after, look, &l, err);
-        *all = !l.other;
+        *own = l.own;
+        *other = l.other;
         return rc < 0 ? rc : 0;
 }
 
@@ -166,12 +199,15 @@ static int take(void *ctx, const struct backend_record *r)
         lost = lost || (tombstone && about.lost);
         if (!lost && ((e && e->deleted) || (about.kind.n && !(tombstone && e && e->by))))
                 return 0;
-        if (s->out && s->opt.limit && s->count - s->skip == s->opt.limit) {
+        bool shows = s->out || s->gathering;
+        if (shows && s->opt.limit && s->count - s->skip == s->opt.limit) {
                 s->report->has_more = true;
                 return 1;
         }
-        if (s->count++ < s->skip || !s->out)
+        if (s->count++ < s->skip || !shows)
                 return 0;
+        if (s->gathering)
+                return lost ? 0 : gather(s, r, e, &about);
         view_report_seq(s->report, seq);
         s->report->last_seq = lost && r->damaged ? r->last_seq : seq;
         if (lost && s->own) {
@@ -180,6 +216,8 @@ static int take(void *ctx, const struct backend_record *r)
         }
         if (lost)
                 return put_damage(s, seq, s->report->last_seq);
+        if (s->own && !str_is(e && e->by ? e->fmt : r->rec.fmt, s->own->name))
+                return put_other(s, seq);
         if (s->own)
                 return put_own(s, r, e, &about);
         view_report_id(s->report, buf_str(&s->id));
@@ -193,12 +231,25 @@ static int walk(struct storing *s)
         return rc == 1 ? 0 : rc;
 }
 
+static int gather_all(struct storing *s)
+{
+        struct view_report *report = s->hub->report, mute;
+        view_report_init(&mute, false);
+        s->hub->report = s->report = &mute;
+        s->gathering = true;
+        int rc = walk(s);
+        s->gathering = false;
+        s->hub->report = s->report = report;
+        view_report_release(&mute);
+        return rc ? rc : view_hub_link(s->hub);
+}
+
 int view_stored_write(const struct view_source *source, const struct feed_options *opt,
-    const struct format *own, struct view_out *out, struct view_report *report,
-    struct steno_error *err)
+    const struct format *own, struct view_hub *hub, struct view_out *out,
+    struct view_report *report, struct steno_error *err)
 {
         struct storing s = {
-            .source = source, .opt = *opt, .own = own, .report = report, .err = err};
+            .source = source, .opt = *opt, .own = own, .hub = hub, .report = report, .err = err};
         arena_init(&s.arena);
         buf_init(&s.id, 0);
         buf_init(&s.head, 0);
@@ -210,6 +261,8 @@ int view_stored_write(const struct view_source *source, const struct feed_option
                 s.skip = s.count > opt->last ? s.count - opt->last : 0;
                 report->has_more = s.skip > 0;
         }
+        if (rc == 0 && hub)
+                rc = gather_all(&s);
         s.out = out;
         if (rc == 0)
                 rc = walk(&s);

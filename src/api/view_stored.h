@@ -20,15 +20,17 @@
 #include "api/view_stream.h"
 
 /*
- * Writes the elements of the array. With `own` they are the messages alone, which all are of that
- * format; what cannot be read is then only reported.
+ * Writes the elements of the array. With `own` they are the messages alone: those of that format as
+ * they came, and others, for which `hub` is needed, written in it; what cannot be read is then only
+ * reported. `hub` is empty and of that format, or NULL.
  */
 int view_stored_write(const struct view_source *source, const struct feed_options *opt,
-    const struct format *own, struct view_out *out, struct view_report *report,
-    struct steno_error *err);
+    const struct format *own, struct view_hub *hub, struct view_out *out,
+    struct view_report *report, struct steno_error *err);
 
-/* Were all messages behind opt->after and before opt->before sent in this format? */
-int view_stored_is_all(const struct view_source *source, const struct feed_options *opt,
-    const struct format *format, bool *all, struct steno_error *err);
+/* Are there messages behind opt->after and before opt->before that were sent in this format, and
+ * such that were not? */
+int view_stored_look(const struct view_source *source, const struct feed_options *opt,
+    const struct format *format, bool *own, bool *other, struct steno_error *err);
 
 #endif

@@ -414,6 +414,72 @@ static void legacy_turn(struct game *g, int t, size_t n)
         buf_release(&text);
 }
 
+static void uimessage_turn(struct game *g, int t, size_t n)
+{
+        struct buf *m = new_message(g);
+        buf_puts(m, "{\"role\":\"assistant\",\"parts\":[{\"type\":\"step-start\"}");
+        for (size_t i = 0; i < n; i++) {
+                bool failed = pick(g, 4) == 0;
+                buf_printf(m,
+                    ",{\"type\":\"tool-f\",\"toolCallId\":\"c%d_%zu\",\"state\":\"output-%s\","
+                    "\"input\":{},\"%s\":",
+                    t, i, failed ? "error" : "available", failed ? "errorText" : "output");
+                if (!failed && pick(g, 3) == 0)
+                        put_data_result(g, m);
+                else
+                        put_string_result(g, m);
+                buf_putc(m, '}');
+        }
+        buf_puts(m, "]}");
+}
+
+static void modelmessage_turn(struct game *g, int t, size_t n)
+{
+        struct buf *m = new_message(g);
+        buf_puts(m, "{\"role\":\"assistant\",\"content\":[");
+        for (size_t i = 0; i < n; i++)
+                buf_printf(m,
+                    "%s{\"type\":\"tool-call\",\"toolCallId\":\"c%d_%zu\",\"toolName\":\"f\","
+                    "\"input\":{}}",
+                    i ? "," : "", t, i);
+        buf_puts(m, "]}");
+        m = new_message(g);
+        buf_puts(m, "{\"role\":\"tool\",\"content\":[");
+        for (size_t i = 0; i < n; i++) {
+                bool data = pick(g, 3) == 0;
+                buf_printf(m,
+                    "%s{\"type\":\"tool-result\",\"toolCallId\":\"c%d_%zu\",\"toolName\":\"f\","
+                    "\"output\":{\"type\":\"%s\",\"value\":",
+                    i ? "," : "", t, i, data ? "json" : "text");
+                if (data)
+                        put_data_result(g, m);
+                else
+                        put_string_result(g, m);
+                buf_puts(m, "}}");
+        }
+        buf_puts(m, "]}");
+}
+
+static void langchain_turn(struct game *g, int t, size_t n)
+{
+        struct buf *m = new_message(g);
+        buf_puts(m, "{\"type\":\"ai\",\"data\":{\"content\":\"\",\"tool_calls\":[");
+        for (size_t i = 0; i < n; i++)
+                buf_printf(m,
+                    "%s{\"name\":\"f\",\"args\":{},\"id\":\"c%d_%zu\",\"type\":\"tool_call\"}",
+                    i ? "," : "", t, i);
+        buf_puts(m, "],\"additional_kwargs\":{}}}");
+        for (size_t i = 0; i < n; i++) {
+                m = new_message(g);
+                buf_printf(m,
+                    "{\"type\":\"tool\",\"data\":{\"tool_call_id\":\"c%d_%zu\",\"name\":\"f\","
+                    "\"content\":",
+                    t, i);
+                put_content(g, m, "text", OPENAI_IMAGE);
+                buf_puts(m, ",\"status\":\"success\"}}");
+        }
+}
+
 static const struct turn {
         const char *format;
         void (*make)(struct game *g, int t, size_t n);
@@ -422,7 +488,8 @@ static const struct turn {
     {"anthropic", anthropic_turn, false}, {"responses", responses_turn, false},
     {"gemini", gemini_turn, false}, {"acontext", acontext_turn, false},
     {"toolmessage2", toolmessage2_turn, false}, {"toolmessage", toolmessage_turn, false},
-    {"chat", chat_turn, true}, {"legacy", legacy_turn, true}};
+    {"chat", chat_turn, true}, {"legacy", legacy_turn, true}, {"uimessage", uimessage_turn, true},
+    {"modelmessage", modelmessage_turn, false}, {"langchain", langchain_turn, false}};
 
 #define TURN_COUNT (sizeof TURNS / sizeof *TURNS)
 
@@ -625,9 +692,74 @@ static void everything_comes_back_and_no_model_sees_it_whole(void **state)
         }
 }
 
+/* ---- pages of several formats ---- */
+
+/* Each message of `format` stands on the page as it came, in order; others are between them. */
+static void page_has_own_bytes(
+    struct steno_conv *conv, const char *format, const struct game *games, size_t count)
+{
+        struct steno_view_options opt = {.size = sizeof opt, .format = format, .own_bytes = true};
+        struct buf out;
+        struct json j;
+        buf_init(&out, 0);
+        OK(steno_view(conv, &opt, rig_gather, &out, NULL, &err));
+        rig_parse(&j, buf_cstr(&out));
+        json_ref e = json_child(&j, 0);
+        size_t shown = 0;
+        for (size_t k = 0; k < count; k++) {
+                const struct game *g = &games[k];
+                bool own = strcmp(g->format, format) == 0;
+                for (size_t i = 0; own && i < g->message_count; i++) {
+                        while (e != JSON_NONE && !str_eq(json_raw(&j, e), buf_str(&g->messages[i])))
+                                e = json_next(&j, 0, e);
+                        if (e == JSON_NONE)
+                                fail_msg("%s: message %zu of %zu does not stand on the page as it "
+                                         "came",
+                                    format, i, k);
+                        e = json_next(&j, 0, e);
+                        shown++;
+                }
+                for (size_t i = 0; i < g->result_count; i++)
+                        if (g->results[i].marker[0] && (own || !g->results[i].data) &&
+                            (own || !g->results[i].lossy))
+                                assert_true(shows(&out, g->results[i].marker));
+        }
+        assert_true(json_count(&j, 0) >= shown);
+        json_release(&j);
+        buf_release(&out);
+}
+
+static void each_client_gets_its_own_messages_as_it_sent_them(void **state)
+{
+        struct rig *r = *state;
+        struct seed seed = seed_start();
+        int rounds = seed_rounds(1000);
+        for (int i = 0; i < rounds; i++) {
+                struct game games[3];
+                struct steno_conv *conv;
+                char id[32];
+                snprintf(id, sizeof id, "p%d", i);
+                OK(steno_conv_create(r->store, NULL, id, NULL, &conv, &err));
+                for (size_t k = 0; k < 3; k++) {
+                        generate(&games[k], &seed);
+                        append_all(&games[k], conv);
+                }
+                for (size_t k = 0; k < 3; k++)
+                        page_has_own_bytes(conv, games[k].format, games, 3);
+                steno_conv_close(conv);
+                for (size_t k = 0; k < 3; k++)
+                        release(&games[k]);
+                OK(steno_remove(r->store, NULL, id, NULL, &err));
+                uint64_t gone;
+                OK(steno_trash_empty(r->store, 0, &gone, &err));
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(
+                each_client_gets_its_own_messages_as_it_sent_them, rig_setup, rig_teardown),
             cmocka_unit_test_setup_teardown(
                 everything_comes_back_and_no_model_sees_it_whole, rig_setup, rig_teardown),
         };
