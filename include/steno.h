@@ -173,6 +173,18 @@ STENO_API void steno_close(struct steno_store *store);
 STENO_API int steno_init(const char *url, const char *settings_json, struct steno_error *err);
 STENO_API int steno_settings(struct steno_store *store, char **json, struct steno_error *err);
 
+/*
+ * Settings of a project ("default" when NULL): {"outputs":"stub"|"full"}, {} where none is set.
+ * They are what clients that stored large outputs get back when neither the request nor the configs
+ * of the conversation say it. A change is an object that goes over them, and null removes;
+ * *settings (may be NULL) is what they are afterwards. STENO_EINVAL: no such setting, or no such
+ * value.
+ */
+STENO_API int steno_project_settings(
+    struct steno_store *store, const char *project, char **json, struct steno_error *err);
+STENO_API int steno_project_change(struct steno_store *store, const char *project, const char *json,
+    size_t n, char **settings, struct steno_error *err);
+
 /* How many bytes that could not be read this handle has moved to quarantine/ since it was opened:
  * whoever opens a store for a person tells them when this grows. */
 STENO_API uint64_t steno_quarantined(const struct steno_store *store);
@@ -197,6 +209,9 @@ STENO_API void steno_conv_close(struct steno_conv *conv);
 
 STENO_API const char *steno_conv_id(const struct steno_conv *conv);
 STENO_API const char *steno_conv_project(const struct steno_conv *conv);
+/* What its configs say of outputs, else its project's settings: *outputs is an enum steno_outputs,
+ * STENO_OUTPUTS_DEFAULT where neither says anything. */
+STENO_API int steno_conv_outputs(struct steno_conv *conv, int *outputs, struct steno_error *err);
 
 /* The last seq, 0 when empty. */
 STENO_API int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err);

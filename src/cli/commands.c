@@ -35,6 +35,7 @@
         X(cmd_token_ls)                                                                            \
         X(cmd_token_rm)                                                                            \
         X(cmd_init)                                                                                \
+        X(cmd_project)                                                                             \
         X(cmd_stats)                                                                               \
         X(cmd_export)                                                                              \
         X(cmd_import)                                                                              \

@@ -36,6 +36,8 @@ void own_run_approve(struct request *r);
 /* own_export.c */
 void own_session_export(struct request *r);
 void own_import(struct request *r);
+void own_project_get(struct request *r);
+void own_project_patch(struct request *r);
 void own_search(struct request *r);
 
 /* own_story.c, own_home.c, own_trash.c */

@@ -146,20 +146,16 @@ bool history_is_deleted(const struct history *h, const char *id)
 
 int history_outputs(struct history *h, const char *outputs, struct steno_error *err)
 {
-        char *meta = NULL;
-        struct json j;
+        int set;
         if (outputs && *outputs) {
                 h->stubs = strcmp(outputs, "stub") == 0;
                 return h->stubs || strcmp(outputs, "full") == 0
                            ? 0
                            : error_set(err, STENO_EINVAL, "outputs must be stub or full");
         }
-        int rc = steno_conv_meta(h->conv, &meta, err);
-        json_init(&j);
-        if (rc == 0 && json_parse(&j, meta, strlen(meta), NULL, NULL) == 0)
-                h->stubs = json_is(&j, json_get(&j, json_get(&j, 0, "configs"), "outputs"), "stub");
-        json_release(&j);
-        steno_free(meta);
+        int rc = steno_conv_outputs(h->conv, &set, err);
+        if (rc == 0)
+                h->stubs = set == STENO_OUTPUTS_STUB;
         return rc;
 }
 

@@ -19,8 +19,9 @@ struct history {
         bool stubs; /* large outputs as excerpts; else as they were stored */
 };
 
-/* `outputs` is what the request asked for ("stub", "full"), or NULL: then the conversation's
- * configs.outputs counts, and without that messages are given as they were stored. */
+/* `outputs` is what the request asked for ("stub", "full"), or NULL: then the configs of the
+ * conversation count, else the settings of its project; without those, messages are given as they
+ * were stored. */
 int history_outputs(struct history *h, const char *outputs, struct steno_error *err);
 
 int history_open(struct history *h, struct steno_conv *conv, struct steno_error *err);

@@ -26,7 +26,8 @@
 
 /* Files of the root that are part of a backup. The server's own token, indexes and figures are
  * not. */
-static const char *const ROOT_FILES[] = {"store.json", "tokens.json", "accepted.jsonl"};
+static const char *const ROOT_FILES[] = {
+    "store.json", "projects.json", "tokens.json", "accepted.jsonl"};
 
 struct backing {
         struct files_store *store;
@@ -367,8 +368,8 @@ struct restoring {
 /* Neither the backup's own notes, nor what a look into it has left there. */
 static bool is_wanted(const char *name, int depth)
 {
-        static const char *const ROOT[] = {
-            "projects", "trash", "seal", "store.json", "tokens.json", "accepted.jsonl"};
+        static const char *const ROOT[] = {"projects", "trash", "seal", "store.json",
+            "projects.json", "tokens.json", "accepted.jsonl"};
         if (depth > 0)
                 return name[0] != '.' && strncmp(name, "ids.idx", 7) != 0;
         for (size_t i = 0; i < sizeof ROOT / sizeof *ROOT; i++)
