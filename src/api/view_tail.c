@@ -236,15 +236,32 @@ static int count_repaired(struct tail *t, const struct segments_item *list, size
         return rc ? error_nomem(t->hub->err) : 0;
 }
 
+/* A plain message that stands alone. */
+static int count_alone(struct tail *t, const struct feed_item *item)
+{
+        if (t->leads_wanted && str_is(item->about->role, "user"))
+                return keep_words(t, item);
+        count_plain(t, item->seq);
+        return 0;
+}
+
 static int count_segment(struct tail *t, const struct segments_item *list, size_t n)
 {
         if (!is_all_plain(t, list, n))
                 return count_repaired(t, list, n);
-        if (t->leads_wanted && n == 1 && str_is(list[0].about.role, "user"))
-                return keep_words(t, &list[0].item) ? error_nomem(t->hub->err) : 0;
+        if (n == 1)
+                return count_alone(t, &list[0].item) ? error_nomem(t->hub->err) : 0;
         for (size_t i = 0; i < n; i++)
                 count_plain(t, list[i].item.seq);
         return 0;
+}
+
+/* Most messages stand alone and are only counted: those are not copied. */
+static bool is_counted_at_once(const struct tail *t, const struct feed_item *item)
+{
+        return t->final && !t->begun && !t->segments.count && item->seq < t->from &&
+               !item->damaged && !item->about->call_count && !item->about->answer_count &&
+               is_plain(t, item);
 }
 
 /* ---- the end ---- */
@@ -311,6 +328,10 @@ static int take_item(void *ctx, const struct feed_item *item)
         if (t->final)
                 view_report_seq(t->hub->report, item->seq);
         int rc = view_segments_advance(&t->segments, item);
+        if (!rc && is_counted_at_once(t, item)) {
+                t->before.there = true;
+                return count_alone(t, item) ? error_nomem(t->hub->err) : 0;
+        }
         return rc ? rc : view_segments_hold(&t->segments, item);
 }
 
