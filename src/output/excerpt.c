@@ -1,5 +1,5 @@
 /*
- * excerpt.c - see excerpt.h. Collecting; snippet.c shows what was collected.
+ * excerpt.c - see excerpt.h. This file collects; excerpt_snippet.c shows what was collected.
  *
  * Bytes are gathered into blocks of fixed size before anything looks at them, so what is found
  * depends on offsets in the output and never on how it was cut into pieces.

@@ -110,7 +110,7 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
         size_t room = line_room(e, limit);
         snippet_clear(s);
         for (size_t i = 0; i < e->max_lines && start < e->head_n; i++) {
-                /* Where no end is known the line goes on to the end of all. */
+                /* A line without a known end goes on to the end of the output. */
                 uint64_t end = i < e->head_end_count ? e->head_ends[i] : e->done;
                 size_t have = end < e->head_n ? (size_t)end : e->head_n;
                 struct str raw = {e->head + start, have - (size_t)start};
@@ -124,7 +124,8 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
                         &s->text, raw, end - start, share ? left : room, false, &used))
                         break;
                 if (share && used < end - start && before > 0) {
-                        /* What would be clamped only because the snippet ends stays out. */
+                        /* A line that would be clamped only because the snippet ends is left out.
+                         */
                         s->text.n = before;
                         break;
                 }
@@ -269,7 +270,7 @@ static void take_choices(struct choice *list, size_t n, size_t max_bytes)
         size_t taken = 0;
         for (size_t i = 0; i < n && taken < EXCERPT_ERROR_LINES; i++) {
                 const struct report *r = list[i].report;
-                /* Where a cause is known, mentions are noise. */
+                /* Where a line names the cause, lines that only mention an error are left out. */
                 if (r->score < ERRORS_LIKELY && best > ERRORS_LIKELY)
                         continue;
                 list[i].brief = used + r->size + gap > max_bytes;

@@ -177,7 +177,8 @@ static int collect(struct grep_search *s, size_t from, size_t to, size_t start, 
         return grep_collect(s, &hit);
 }
 
-/* Context moved while it grew; it is linked once it stands still. */
+/* The list of context lines moved while it grew, so matches point into it only when it is complete.
+ */
 static void link_context(struct grep_search *s)
 {
         for (size_t i = 0; i < s->out->count && s->context; i++) {
@@ -324,7 +325,7 @@ static bool is_ascii(const char *p, size_t n)
 
 void grep_look(struct grep_search *s, const char *text, size_t n)
 {
-        /* Only where it makes a difference is the text looked at. */
+        /* The text is looked at only where its encoding makes a difference. */
         bool same = s->has_finder[0] && s->info[0].exact && s->has_finder[1] && s->info[1].exact;
         s->wide = s->opt->utf8 && (same || !is_ascii(text, n));
 }
@@ -339,7 +340,8 @@ static int search_block(struct grep_search *s)
                         s->dense = true;
                 return rc;
         }
-        /* A CR before the LF belongs to the line's end, which many lines at once do not show. */
+        /* A CR before the LF belongs to the line's end. A search over many lines at once would take
+         * it for text. */
         if (s->info[s->wide].line_bound && !memchr(s->p, '\r', s->n))
                 return search_windows(s, 0, s->n);
         return search_lines(s, 0, s->n);

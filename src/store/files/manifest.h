@@ -10,8 +10,8 @@
 
 #define MANIFEST_NAME "manifest.jsonl"
 
-/* Opens it and takes its lock; negative errno. A mended one is another file than the one that may
- * have been waited for. */
+/* Opens it and takes its lock; negative errno. A repair replaces the file while others wait for its
+ * lock; then the lock of the new file is taken. */
 int manifest_lock(const struct fs *fs, int artifacts, int flags);
 /* Appends a line (without its line feed); `sync` makes it durable. */
 int manifest_append(

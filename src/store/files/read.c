@@ -55,7 +55,7 @@ static int reader_open_log(struct files_conv *c, struct reader *r, struct steno_
         return rc;
 }
 
-/* What a repair has put in the place of damage still is that to everyone who reads messages. */
+/* A tombstone that a repair put in the place of damage is damage to everyone who reads messages. */
 static void record_of(const struct log_line *line, struct backend_record *out)
 {
         *out = (struct backend_record){.rec = line->rec,

@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 
-/* Makes sure that the store's descriptor is of the file that is called `recent` now. */
+/* Opens `recent` again where the store's descriptor is of an older file of that name. */
 static int open_current(struct files_store *s)
 {
         const struct fs *fs = s->env->fs;

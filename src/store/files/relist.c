@@ -1,6 +1,6 @@
 /*
- * relist.c - the closing line of an artifact that the manifest has lost, made anew: the ref in the
- * message says what it said of the artifact, and the file what it said of the bytes.
+ * relist.c - the closing line of an artifact that the manifest has lost, made anew. What the line
+ * said of the artifact is in the message's ref, and what it said of the bytes is in the file.
  */
 #include <errno.h>
 #include <fcntl.h>

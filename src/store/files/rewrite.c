@@ -13,7 +13,7 @@
 
 #define NEW_NAME ".messages.jsonl.purge"
 #define FLUSH_AT (1 * MIB)
-/* So many records may be missing; a seq that is further away was never given out. */
+/* A gap of more records than this is a damaged seq, not so many lost records. */
 #define LOST_MAX 1000000
 
 struct rewriting {
@@ -80,8 +80,8 @@ static int put(struct rewriting *r, struct record rec, struct str id)
 }
 
 /*
- * The leaf that a tombstone keeps, in hex; "" for none. Without a salt it would confirm a guess of
- * what was there, so only a seal that needs it is a reason to keep that.
+ * The leaf that a tombstone keeps, in hex; "" for none. A leaf without a salt would confirm a guess
+ * of the message, so it is kept only where a seal needs it.
  */
 static int leaf_hex(struct rewriting *r, const struct record *rec, char hex[SHA256_HEX])
 {
@@ -160,7 +160,7 @@ static int put_record(struct rewriting *r, const struct record *rec)
         json_unescape(rec->id, &id, NULL);
         if (rc == 0)
                 rc = id.failed;
-        rc = rc ? error_set(r->err, rc, "what is said about seq %llu cannot be read",
+        rc = rc ? error_set(r->err, rc, "the description of record %llu cannot be read",
                       (unsigned long long)rec->seq)
                 : put(r, copy, buf_str(&id));
         buf_release(&x);
@@ -221,8 +221,8 @@ static int put_lost(struct rewriting *r, uint64_t seq, uint32_t index, uint32_t 
 }
 
 /*
- * Tombstones for what was there. A batch has its seqs in a row, so those next to a record that is
- * not the last, or not the first, of its batch belong to that.
+ * Writes tombstones for lost records. The seqs of a batch are consecutive, so a lost record beside
+ * one that is not the first or the last of its batch belongs to that batch.
  */
 static int replace_damage(struct rewriting *r, const struct record *next)
 {

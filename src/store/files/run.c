@@ -151,7 +151,7 @@ int run_create(struct files_conv *conv, struct str id, struct str mode, struct r
 
 /* ---- taking one over ---- */
 
-/* 0: ours; 1: a writer has it. Those who only look hold a shared lock for a moment. */
+/* 0: it is ours; 1: a writer has it. Processes that only look hold a shared lock for a moment. */
 static int lock_journal(const struct fs *fs, int fd)
 {
         for (;;) {
@@ -231,7 +231,8 @@ static int is_poisoned(struct steno_error *err)
         return error_set(err, STENO_EPOISONED, "a sync of the run's journal failed earlier");
 }
 
-/* Until all before `end` is synced. Under the mutex, which it lets go meanwhile. */
+/* Returns when all before `end` is synced. The caller holds the mutex, which is released while the
+ * sync runs. */
 static int sync_to(struct run_log *log, uint64_t end, struct steno_error *err)
 {
         const struct fs *fs = log->env->fs;

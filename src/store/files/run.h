@@ -80,7 +80,7 @@ int run_create(struct files_conv *conv, struct str id, struct str mode, struct r
 /* Takes over the journal of a writer that is gone. 1: somebody holds it; *out is untouched. */
 int run_take_over(
     struct files_conv *conv, const char *name, struct run_log **out, struct steno_error *err);
-/* Frees, and lets go of the journal. What was not yet synced is, as far as possible. */
+/* Frees it and releases the journal. What was not synced yet is synced now, as far as possible. */
 void run_log_close(struct run_log *log);
 
 /*

@@ -62,7 +62,7 @@ struct run_claim {
         pthread_mutex_t mutex;
 };
 
-/* A run whose last event is written has only to let go, which takes it a moment. */
+/* A run whose last event is written releases the claim within a moment. */
 #define LETTING_GO_MS 5000
 #define LOOK_AGAIN_MS 5
 
@@ -175,7 +175,7 @@ int run_lease_take_over(struct files_conv *conv, const char *name, struct steno_
         return sys ? error_sys(err, sys, "taking over a run") : 0;
 }
 
-/* Somebody who only looks holds a shared lock for a moment. */
+/* Processes that only look hold a shared lock for a moment. */
 static int lock_claim(const struct fs *fs, int fd)
 {
         for (;;) {
@@ -218,7 +218,8 @@ static bool is_ours(struct run_claim *claim)
         return !claim->lost;
 }
 
-/* Failures are left alone: who looks on from another machine sees a lease that does not change. */
+/* Errors are ignored on purpose: an observer on another machine then sees a lease that does not
+ * change. */
 static void beat(struct run_claim *claim)
 {
         struct buf text;
@@ -380,7 +381,8 @@ static int refuse(const char *holder, struct steno_error *err)
             err, STENO_ECONFLICT, "run \"%.100s\" is at work in this conversation", holder);
 }
 
-/* As soon as nobody has it; whoever is at work and has not finished is not waited for. */
+/* Waits for a run that has finished and is about to release the claim, but never for one that is at
+ * work. */
 static int take_in_turn(
     struct files_conv *conv, struct str id, struct run_claim *claim, struct steno_error *err)
 {
@@ -480,7 +482,8 @@ static bool read_seen(struct files_conv *conv, struct seen *out)
         return ok;
 }
 
-/* Errors are ignored on purpose: who cannot write here goes on believing that the run lives. */
+/* Errors are ignored on purpose: an observer that cannot write here takes the run for a live one.
+ */
 static void write_seen(struct files_conv *conv, const struct seen *s)
 {
         const struct fs *fs = conv->store->env->fs;
@@ -538,7 +541,7 @@ static bool is_dead(
         if (lease->id[0] && id_file_name(str_of(lease->id), last))
                 return false;
         bool claims = strcmp(last, name) == 0;
-        /* Who has the journal and not the claim is completing it. */
+        /* A process that holds the journal but not the claim is completing the run. */
         if (s->held)
                 return claims && !lease->held;
         return !claims || (!lease->held && lease_is_over(conv, lease, s));

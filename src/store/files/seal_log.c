@@ -66,7 +66,7 @@ static int begin_log(struct writing *w, const struct env *env)
         return sys ? error_sys(w->err, sys, "writing the log of seals") : rc;
 }
 
-/* A line that was cut off stays, ended: what was signed is never touched. */
+/* A line that was cut off is ended and stays, because what was signed must never change. */
 static int end_torn(struct writing *w)
 {
         char last = '\n';

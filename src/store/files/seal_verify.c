@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "store/files/conv.h"
 
-#define SHIFT_MAX 16 /* records that were added or removed in a row, and still are seen as that */
+#define SHIFT_MAX 16 /* so many consecutive records can be recognised as added or removed */
 
 /* ---- roots ---- */
 
@@ -288,7 +288,7 @@ static int judge(struct verifying *v, const struct record *rec, const struct mer
                 v->k->unsealed++;
                 return 0;
         }
-        /* It is told of as changed when nothing else turns up for this seq (tell_unmet). */
+        /* It is reported as changed if no other record of this seq is found (tell_unmet). */
         return 0;
 }
 

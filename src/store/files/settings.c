@@ -46,7 +46,8 @@ int files_settings(struct files_store *s, char **json, struct steno_error *err)
         if (sys == -ENOENT)
                 return error_set(err, STENO_ENOTFOUND, "store.json is missing");
         if (sys == -EISDIR || sys == -ELOOP || sys == -EFBIG)
-                return error_set(err, STENO_ECORRUPT, "store.json is no small file");
+                return error_set(
+                    err, STENO_ECORRUPT, "store.json is not a file, or is larger than 1 MiB");
         if (sys)
                 return error_sys(err, sys, "reading store.json");
         int rc = check_settings(*json, n, err);

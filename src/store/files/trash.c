@@ -292,7 +292,7 @@ static int folder_to(const struct trash_item *item, const char *as, char out[PLA
         return 0;
 }
 
-/* A conversation that was sealed does not go without a word. */
+/* The log of seals gets an entry for each sealed conversation that is removed for good. */
 static int log_removal(
     struct files_store *s, int dir, const struct trash_item *item, struct steno_error *err)
 {
@@ -435,8 +435,8 @@ static int sweep_one(void *ctx, const char *name, unsigned char type)
         (void)type;
         if (strncmp(name, GONE, sizeof GONE - 1) == 0)
                 return remove_gone(fs, s->trash, name);
-        /* A note whose folder is not here: it was restored, or never came. One that is about to
-         * come is younger than that. */
+        /* A note without a folder: the conversation was restored, or its removal never finished.
+         * The note of a removal that is under way is younger than this. */
         if (n <= 5 || n >= sizeof other || strcmp(name + n - 5, ".json") != 0)
                 return 0;
         snprintf(other, sizeof other, "%.*s", (int)n - 5, name);

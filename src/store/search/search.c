@@ -282,9 +282,9 @@ int search_lock(struct search *s, bool wait, struct steno_error *err)
                 if (fd >= 0)
                         fs->close(fs, fd);
                 pthread_mutex_unlock(&s->mutex);
-                return rc == -EWOULDBLOCK
-                           ? error_set(err, STENO_ETIMEOUT, "somebody else is indexing")
-                           : error_sys(err, rc, "locking the index of words");
+                return rc == -EWOULDBLOCK ? error_set(err, STENO_ETIMEOUT,
+                                                "another process is building the index of words")
+                                          : error_sys(err, rc, "locking the index of words");
         }
         s->lock = fd;
         rc = refresh(s, err);
