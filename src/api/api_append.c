@@ -64,7 +64,8 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->after = OPTION(opt, struct steno_append_options, after_seq, 0);
         w->count = 1;
         if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
-                return error_set(err, STENO_EINVAL, "durability %d", w->batch.durability);
+                return error_set(
+                    err, STENO_EINVAL, "there is no durability %d", w->batch.durability);
         if (key && !id_is_legal(w->batch.key, ID_MAX))
                 return error_set(err, STENO_EINVAL,
                     "an idempotency key is 1 to %d bytes of UTF-8 without control characters",

@@ -24,7 +24,7 @@ static int find_cut(struct steno_conv *conv, const struct steno_fork_options *op
         const char *before = OPTION(opt, struct steno_fork_options, before, NULL);
         q->seq = OPTION(opt, struct steno_fork_options, at_seq, 0);
         if ((q->seq != 0) + (at != NULL) + (before != NULL) > 1)
-                return error_set(err, STENO_EINVAL, "a fork is cut at one place");
+                return error_set(err, STENO_EINVAL, "give only one of at_seq, at and before");
         q->to_end = !q->seq && !at && !before;
         if (!at && !before)
                 return 0;

@@ -227,7 +227,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         if (!id_is_legal(str_of(type), ID_MAX) || is_of_the_store(type))
                 return error_set(err, STENO_EINVAL, "\"%.40s\" is not a type of event", type);
         if (durability != STENO_FULL && durability != STENO_PROCESS)
-                return error_set(err, STENO_EINVAL, "durability %d", durability);
+                return error_set(err, STENO_EINVAL, "there is no durability %d", durability);
         buf_init(&b, 0);
         int rc = put_object(&b, "an event", data, n, err);
         if (rc == 0)

@@ -204,7 +204,8 @@ static int take_key(struct steno_store *store, const char *text, struct steno_er
                 return error_nomem(err);
         int rc = note_key_read(str_of(text), store->seal_key, err);
         if (rc == 0 && !store->seal_key->private)
-                rc = error_set(err, STENO_EINVAL, "a public key signs nothing");
+                rc = error_set(
+                    err, STENO_EINVAL, "this is a public key, and sealing needs the private one");
         return rc;
 }
 
