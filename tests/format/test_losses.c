@@ -162,7 +162,7 @@ static const struct row ROWS[] = {
         "anthropic",
         "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
         "unknown; 1 message: a turn of the user was put before it; 2 name"},
-    {NULL, NULL, "chat", "2 content: absent, written as an empty text; 2 name"},
+    {NULL, NULL, "chat", "2 name; 2 content: absent, written as an empty text"},
     {NULL, NULL, "openai",
         "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
         "unknown; 2 name"},
