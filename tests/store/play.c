@@ -2,13 +2,16 @@
 #include "play.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "support/seed.h"
 #include "api/api_store.h"
@@ -650,6 +653,50 @@ static int judge_conv(struct judge *j, struct play *again)
         return last == want ? 0
                             : fault(j, "%llu records after sending all again, not %llu",
                                   (unsigned long long)last, (unsigned long long)want);
+}
+
+/* The header of ids.idx (docs/format.md). */
+#define HEADER 96
+#define HEADER_LOG 64
+#define HEADER_CRC 92
+
+static void path_of(char out[600], const char *root, int conv, const char *file)
+{
+        snprintf(out, 600, "%s/projects/default/conversations/conv-%d/%s", root, conv, file);
+}
+
+static void tell_inode(const struct play *p, const char *dir, int conv)
+{
+        char path[600];
+        unsigned char h[HEADER];
+        struct stat was, is;
+        uint32_t crc;
+        path_of(path, p->root, conv, "messages.jsonl");
+        if (stat(path, &was))
+                return;
+        path_of(path, dir, conv, "messages.jsonl");
+        if (stat(path, &is))
+                return;
+        path_of(path, dir, conv, "ids.idx");
+        int fd = open(path, O_RDWR);
+        if (fd < 0)
+                return;
+        uint64_t from = was.st_ino, to = is.st_ino;
+        if (pread(fd, h, HEADER, 0) == HEADER && memcmp(h + HEADER_LOG, &from, sizeof from) == 0 &&
+            (crc = hash_crc32c(0, h, HEADER_CRC), memcmp(h + HEADER_CRC, &crc, sizeof crc) == 0)) {
+                memcpy(h + HEADER_LOG, &to, sizeof to);
+                crc = hash_crc32c(0, h, HEADER_CRC);
+                memcpy(h + HEADER_CRC, &crc, sizeof crc);
+                if (pwrite(fd, h, HEADER, 0) != HEADER)
+                        printf("# the header of %s could not be written\n", path);
+        }
+        close(fd);
+}
+
+void play_tell_inodes(const struct play *p, const char *dir)
+{
+        for (int i = 0; i < p->conv_count; i++)
+                tell_inode(p, dir, i);
 }
 
 int play_check(struct play *p, const char *dir, size_t k, bool power, char why[400])

@@ -108,6 +108,10 @@ int play_amend(struct play *p, int c, const char *kind, int target_batch);
 int play_resend(struct play *p, int batch, bool *replayed);
 int play_title(struct play *p, int c);
 
+/* After a real power cut a log still has its inode. A crash state has a copy, beside which ids.idx
+ * would be worth nothing: so the index is told the inode of the copy, if it knew that of the
+ * original. */
+void play_tell_inodes(const struct play *p, const char *dir);
 /*
  * Judges what is in `dir` after a crash at call `k` (SIZE_MAX: everything that was acknowledged
  * counts). `power` says that the machine died: what was only acknowledged with process durability

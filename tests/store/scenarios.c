@@ -490,6 +490,28 @@ static int lasting_ids(struct play *p)
         return rc;
 }
 
+/* An index whose entries are on the disk, in buckets with room. */
+static int settled(struct play *p)
+{
+        int rc = enter(p, true);
+        STEP(rc, play_append(p, 0, 20, STENO_FULL, 0));
+        STEP(rc, settle(p));
+        play_close(p);
+        return rc;
+}
+
+/* Without a sync before it, the header may last and say so of entries that do not: their buckets
+ * are then in an older state, whose seals fit. */
+static int lasting_ids_go_on(struct play *p)
+{
+        int rc = enter(p, false);
+        for (int i = 0; i < 3; i++) {
+                STEP(rc, play_append(p, 0, 2, STENO_FULL, 0));
+                STEP(rc, settle(p));
+        }
+        return rc;
+}
+
 /* The table moves to a larger file, which is not synced, and then is. */
 static int lasting_ids_grow(struct play *p)
 {
@@ -536,6 +558,7 @@ const struct scenario SCENARIOS[] = {
     {"without its index", no_ids, two_appends},
     {"an index that lasts", NULL, lasting_ids},
     {"an index that lasts, and grows", NULL, lasting_ids_grow},
+    {"an index that lasted, and goes on", settled, lasting_ids_go_on},
     {"damage in the middle", damage_in_the_middle, two_appends},
     {"folders that somebody else made and did not sync", empty_store, unsynced_folders},
     {"a folder without a log", folder_without_a_log, two_appends},

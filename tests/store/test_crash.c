@@ -1,5 +1,4 @@
 /* Power cuts at every call of every scenario, in every state the disk may be left in. */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,12 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/hash.h"
 #include "support/scratch.h"
 #include "support/seed.h"
 #include "scenarios.h"
@@ -27,54 +23,12 @@ struct sweep {
         size_t quarantined;
 };
 
-/* The header of ids.idx (docs/format.md). */
-#define HEADER 96
-#define HEADER_LOG 64
-#define HEADER_CRC 92
-
-static void path_of(char out[600], const char *root, int conv, const char *file)
-{
-        snprintf(out, 600, "%s/projects/default/conversations/conv-%d/%s", root, conv, file);
-}
-
-/*
- * After a real power cut the log still has its inode. Here it is a copy, beside which ids.idx would
- * be worth nothing: so the index is told the inode of the copy, if it knew the one of the original.
- */
-static void tell_inode(const struct play *p, const char *dir, int conv)
-{
-        char path[600];
-        unsigned char h[HEADER];
-        struct stat was, is;
-        uint32_t crc;
-        path_of(path, p->root, conv, "messages.jsonl");
-        if (stat(path, &was))
-                return;
-        path_of(path, dir, conv, "messages.jsonl");
-        if (stat(path, &is))
-                return;
-        path_of(path, dir, conv, "ids.idx");
-        int fd = open(path, O_RDWR);
-        if (fd < 0)
-                return;
-        uint64_t from = was.st_ino, to = is.st_ino;
-        if (pread(fd, h, HEADER, 0) == HEADER && memcmp(h + HEADER_LOG, &from, sizeof from) == 0 &&
-            (crc = hash_crc32c(0, h, HEADER_CRC), memcmp(h + HEADER_CRC, &crc, sizeof crc) == 0)) {
-                memcpy(h + HEADER_LOG, &to, sizeof to);
-                crc = hash_crc32c(0, h, HEADER_CRC);
-                memcpy(h + HEADER_CRC, &crc, sizeof crc);
-                assert_int_equal(pwrite(fd, h, HEADER, 0), HEADER);
-        }
-        close(fd);
-}
-
 static int check(void *ctx, const char *dir, size_t k, int state)
 {
         struct sweep *s = ctx;
         char why[400];
         (void)state;
-        for (int i = 0; i < s->p->conv_count; i++)
-                tell_inode(s->p, dir, i);
+        play_tell_inodes(s->p, dir);
         int rc = play_check(s->p, dir, k, true, why);
         if (rc)
                 printf("# %s\n", why);
