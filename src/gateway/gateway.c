@@ -52,6 +52,16 @@ struct upstream_settings {
         bool cancel_when_gone;
 };
 
+/* A request that may come again. */
+struct asked {
+        char key[GATEWAY_ASKED + 1];
+        char id[GATEWAY_ASKED];
+        int64_t at;
+};
+
+#define ASKED_COUNT 256
+#define ASKED_MS (10 * 60 * 1000)
+
 struct gateway {
         struct steno_store *store;
         struct exchanges *exchanges;
@@ -64,6 +74,8 @@ struct gateway {
         pthread_mutex_t mutex;
         pthread_cond_t quiet;
         bool stopped;
+        struct asked asked[ASKED_COUNT]; /* a ring, under the mutex */
+        size_t asked_next;
         struct gateway_turn *first;
         unsigned turns; /* that are not given to the recorder yet */
 };
@@ -280,6 +292,31 @@ int gateway_endpoint(
                     upstream);
         *out = (struct gateway_endpoint){g->up[i].url, upstreams[i].key_header, g->up[i].key};
         return 0;
+}
+
+void gateway_remember(struct gateway *g, const char *key, const char *id)
+{
+        pthread_mutex_lock(&g->mutex);
+        struct asked *a = &g->asked[g->asked_next++ % ASKED_COUNT];
+        snprintf(a->key, sizeof a->key, "%s", key);
+        snprintf(a->id, sizeof a->id, "%s", id);
+        a->at = time_monotonic_ms();
+        pthread_mutex_unlock(&g->mutex);
+}
+
+bool gateway_recall(struct gateway *g, const char *key, char id[GATEWAY_ASKED])
+{
+        bool found = false;
+        pthread_mutex_lock(&g->mutex);
+        int64_t now = time_monotonic_ms();
+        for (size_t i = 1; i <= ASKED_COUNT && !found; i++) {
+                const struct asked *a = &g->asked[(g->asked_next + ASKED_COUNT - i) % ASKED_COUNT];
+                found = a->id[0] && now - a->at < ASKED_MS && strcmp(a->key, key) == 0;
+                if (found)
+                        snprintf(id, GATEWAY_ASKED, "%s", a->id);
+        }
+        pthread_mutex_unlock(&g->mutex);
+        return found;
 }
 
 void gateway_stop(struct gateway *g)
@@ -936,6 +973,9 @@ static int start_job(struct gateway_turn *t, struct steno_error *err)
         pthread_mutex_lock(&t->mutex);
         if (rc == 0)
                 rc = relay_start(g->relay, &what, &calls, t, &t->job, err);
+        /* Whoever left between two rounds could not limit a job that was not there. */
+        if (rc == 0 && (t->left || t->gone || t->revoked))
+                relay_limit(g->relay, t->job, t->cancel_when_gone || t->revoked ? 0 : GONE_MS);
         pthread_mutex_unlock(&t->mutex);
         return rc;
 }

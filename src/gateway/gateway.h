@@ -58,6 +58,12 @@ int gateway_endpoint(
 /* The upstream of /v1/responses, as it is configured. */
 const char *gateway_responses(const struct gateway *g);
 
+/* The last few requests of /v1/responses, so that one that comes again can join the first: `key`
+ * stands for who asked what. Kept for ten minutes. */
+#define GATEWAY_ASKED 64
+void gateway_remember(struct gateway *g, const char *key, const char *id);
+bool gateway_recall(struct gateway *g, const char *key, char id[GATEWAY_ASKED]);
+
 /* Does this path belong to the gateway? The upstream's name, or NULL; *rest is what stands behind
  * the prefix, with its slash. */
 const char *gateway_upstream(struct str path, struct str *rest);

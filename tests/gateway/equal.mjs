@@ -119,7 +119,7 @@ for (const [provider, app] of Object.entries(apps))
     const asker = app.ask(w);
     await Promise.all(Array.from({ length: 64 }, async (_, i) => {
       const history = [];
-      for (let turn = 0; turn < (long ? 5 : 2); turn++) {
+      for (let turn = 0; turn < (long ? 5 : 1); turn++) {
         history.push(...app.user(`client ${i} turn ${turn}`));
         const reply = await asker(history, random(2) === 0);
         same(reply.text, `for ${i}`, "its own answer");

@@ -162,6 +162,31 @@ test("a response in the background is answered at once, polled, and can be cance
   w.end();
 });
 
+test("a request that comes again joins the response that it began", async () => {
+  let open;
+  const gate = new Promise((done) => { open = done; });
+  const w = await world(async (body) => {
+    await gate;
+    return say(body);
+  });
+  const conv = await w.client().conversations.create();
+  // As the client does when its time is over: the same body again, with a count.
+  const post = (count, signal) => fetch(`${w.s.url}/v1/responses`, { method: "POST", signal, body: JSON.stringify({ model: "m", input: "one", conversation: conv.id }),
+    headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json", "x-stainless-retry-count": String(count) } });
+  const gone = new AbortController();
+  const first = post(0, gone.signal).catch((e) => e.name);
+  await until("the request", () => w.e.requests.length === 1);
+  gone.abort();
+  same(await first, "AbortError", "the client left");
+  const second = post(1);
+  open();
+  const r = await (await second).json();
+  same(texts(r.output), ["answer to one"], "the answer");
+  same(w.e.requests.length, 1, "the model was asked once");
+  same((await w.client().conversations.items.list(conv.id)).data.length, 2, "and everything is stored once");
+  w.end();
+});
+
 for (const stream of [false, true])
   test(`@openai/agents, ${stream ? "streamed" : "whole"}: conversationId, previousResponseId and a session, with calls of a tool`, async () => {
     const w = await world();

@@ -628,6 +628,18 @@ static void on_mail(void *ctx, const char *approval, bool allow)
                 steno_stop_request(a->stop);
 }
 
+/* Who asks what: project and body. */
+static bool key_of(const struct answer *a, char key[SHA256_HEX])
+{
+        struct buf b;
+        buf_init(&b, 0);
+        buf_printf(&b, "%s\n", a->project);
+        buf_put_str(&b, buf_str(&a->text));
+        bool good = !b.failed && hash_sha256_hex(b.p, b.n, key) == 0;
+        buf_release(&b);
+        return good;
+}
+
 /* Asks the model and writes what it says to the journal. */
 static int ask(struct answer *a, struct steno_error *err)
 {
@@ -749,6 +761,46 @@ static void reply_queued(struct answer *a)
         request_reply_json(r, 200);
 }
 
+static void wait_for_end(struct request *r, const char *id)
+{
+        struct json j;
+        char *info = NULL;
+        uint64_t last = 0;
+        bool running = true;
+        json_init(&j);
+        while (running && !atomic_load(&r->server->stopping)) {
+                running = steno_run_info(r->store, r->who.project, id, &info, NULL) == 0 &&
+                          json_parse(&j, info, strlen(info), NULL, NULL) == 0 &&
+                          json_is(&j, json_get(&j, 0, "state"), "running");
+                json_u64(&j, json_get(&j, 0, "lastSeq"), &last);
+                steno_free(info);
+                info = NULL;
+                if (running)
+                        steno_run_wait(r->store, r->who.project, id, last, 1000, NULL);
+        }
+        json_release(&j);
+}
+
+static void reply_facts(struct request *r, const char *id);
+
+/* A client that did not get its answer asks again, and says so: it joins the first response. */
+static bool join_earlier(struct answer *a)
+{
+        char key[SHA256_HEX], id[GATEWAY_ASKED];
+        const char *count = request_header(a->r, "X-Stainless-Retry-Count");
+        if (!count || strtol(count, NULL, 10) <= 0 || !key_of(a, key) ||
+            !gateway_recall(a->server->gateway, key, id))
+                return false;
+        if (a->stream) {
+                follow_answer(a->r, id, 0);
+        } else {
+                if (!a->background)
+                        wait_for_end(a->r, id);
+                reply_facts(a->r, id);
+        }
+        return true;
+}
+
 static bool prepare(struct answer *a)
 {
         struct request *r = a->r;
@@ -764,7 +816,12 @@ static bool prepare(struct answer *a)
         }
         a->stream = json_bool(&a->body, json_get(&a->body, 0, "stream"), false);
         a->background = json_bool(&a->body, json_get(&a->body, 0, "background"), false);
-        return take_input(a) && find_conv(a) && begin_run(a);
+        char key[SHA256_HEX];
+        if (join_earlier(a) || !take_input(a) || !find_conv(a) || !begin_run(a))
+                return false;
+        if (key_of(a, key))
+                gateway_remember(a->server->gateway, key, a->id);
+        return true;
 }
 
 void answers_create(struct request *r)
