@@ -104,16 +104,17 @@ test("when a token is revoked, its answers under way end", async () => {
   const made = w.s.cli("token", "new");
   const token = made.token ?? made;
   await until("the token", async () => (await w.s.ask("GET", "/api/stats", { token })).status === 200);
+  let came = "";
   const over = (path) => new Promise((done) => {
     const c = connect(w.s.port, "127.0.0.1", () => c.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`));
     let text = "";
-    c.on("data", (d) => { text += d; });
+    c.on("data", (d) => { text += d; if (path.endsWith("/stream")) came = text; });
     c.on("error", () => {});
     c.on("close", () => done(text));
     setTimeout(() => /^HTTP\/1.1 502/.test(text) && c.end(), 4000);
   });
   const stream = over("/openai/v1/stream"), waiting = over("/openai/v1/never");
-  await until("both", () => w.seen.length === 2);
+  await until("both", () => w.seen.length === 2 && came.includes("data: x"));
   const id = (w.s.cli("token", "ls").items ?? []).at(-1).id;
   w.s.cli("-y", "token", "rm", id);
   ok((await stream).includes("data: x"), "the stream was cut");
