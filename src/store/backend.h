@@ -26,7 +26,7 @@
  *   K2  What a record names is durable before the record.
  *   K3  Who is alive is known by leases: whoever lost one is told at the next call, and writes
  *       nothing more.
- *   K4  Every slot is filled, but for those that the headers call optional.
+ *   K4  A slot that can fail may be NULL: then it is STENO_EUNSUPPORTED. All others are filled.
  *   K5  A handle's `ops` is set by whoever makes it, and the functions of a kind never call each
  *       other through it: a wrapper replaces it to see every call.
  */
@@ -323,5 +323,6 @@ int backend_lacks(struct steno_error *err, const struct steno_backend *ops, cons
 
 /* The kinds that there are. */
 extern const struct steno_backend files_backend;
+extern const struct steno_backend postgres_backend;
 
 #endif

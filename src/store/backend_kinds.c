@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/file_url.h"
@@ -22,13 +21,9 @@ static size_t scheme_length(const char *url)
 
 static int refuse_scheme(const char *url, size_t n, struct steno_error *err)
 {
-        if (strncasecmp(url, "postgres", 8) == 0)
-                return error_set(err, STENO_EUNSUPPORTED,
-                    "\"%.60s\": PostgreSQL is not built in yet; a store is a path or a file: URL",
-                    url);
         return error_set(err, STENO_EUNSUPPORTED,
-            "\"%.60s\": there is no kind of store \"%.*s\"; a store is a path or a file: URL (and "
-            "a path can begin with ./)",
+            "\"%.60s\": there is no kind of store \"%.*s\"; a store is a path, a file: URL "
+            "or a postgres: URL (and a path can begin with ./)",
             url, (int)(n > 40 ? 40 : n), url);
 }
 
@@ -38,6 +33,14 @@ int backend_find(
         char *path = NULL;
         if (!url || !*url)
                 return error_set(err, STENO_EINVAL, "no store was named");
+        if (strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0) {
+                char *copy = strdup(url);
+                if (!copy)
+                        return error_nomem(err);
+                *out = &postgres_backend;
+                *where = copy;
+                return 0;
+        }
         if (!file_url_is(url) && scheme_length(url))
                 return refuse_scheme(url, scheme_length(url), err);
         int rc = file_url_path(url, &path, err);

@@ -41,6 +41,10 @@ struct artifact_info {
         char deleted_by[40];
 };
 
+/* The n-th candidate for the name of what wants to be called `want`, without its suffix. */
+#define BACKEND_ARTIFACT_NAME 80
+int backend_artifact_name(struct str want, int n, char out[BACKEND_ARTIFACT_NAME]);
+
 /* ---- writing ---- */
 
 /* Begins one; others can read it from now on. `want` is the name it should have (a call id), of

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 
 void backend_receipt_release(struct backend_receipt *r, size_t count)
@@ -84,4 +85,31 @@ int backend_seal_tell(struct seal_check *k, struct seal_finding f, const char *f
         va_end(args);
         f.what = what;
         return k->each(k->ctx, &f);
+}
+
+static bool is_safe(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-';
+}
+
+/* The id itself, then made safe with a hash, then numbered. */
+int backend_artifact_name(struct str want, int n, char out[BACKEND_ARTIFACT_NAME])
+{
+        char hex[SHA256_HEX], safe[33];
+        size_t k = 0;
+        if (n == 0 && id_is_plain(want)) {
+                snprintf(out, BACKEND_ARTIFACT_NAME, "%.*s", (int)want.n, want.p);
+                return 0;
+        }
+        if (hash_sha256_hex(want.p, want.n, hex))
+                return STENO_ENOMEM;
+        for (; k < want.n && k < sizeof safe - 1; k++)
+                safe[k] = is_safe(want.p[k]) ? want.p[k] : '_';
+        safe[k] = '\0';
+        if (n <= 1)
+                snprintf(out, BACKEND_ARTIFACT_NAME, "%s-%.16s", safe, hex);
+        else
+                snprintf(out, BACKEND_ARTIFACT_NAME, "%s-%.16s-%d", safe, hex, n);
+        return 0;
 }

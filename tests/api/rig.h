@@ -41,7 +41,8 @@ struct rig {
 
 static inline void rig_open(struct rig *r)
 {
-        OK(api_store_open_in(&r->env, r->scratch.path, NULL, &r->store, &err));
+        char url[512];
+        OK(api_store_open_in(&r->env, scratch_store(&r->scratch, url), NULL, &r->store, &err));
         if (steno_conv_open(r->store, NULL, "c", &r->conv, NULL))
                 OK(steno_conv_create(r->store, NULL, "c", NULL, &r->conv, &err));
 }

@@ -33,7 +33,8 @@ struct fixture {
 
 static inline void fixture_open(struct fixture *f)
 {
-        OK(steno_open(f->scratch.path, NULL, &f->store, &err));
+        char url[512];
+        OK(steno_open(scratch_store(&f->scratch, url), NULL, &f->store, &err));
         if (steno_conv_open(f->store, NULL, "c", &f->conv, NULL))
                 OK(steno_conv_create(f->store, NULL, "c", NULL, &f->conv, &err));
 }

@@ -24,6 +24,22 @@ static inline int scratch_make(struct scratch *s)
         return mkdtemp(s->path) ? 0 : -1;
 }
 
+/*
+ * The store of a test: its directory, or a schema of its own in the database that STENO_TEST_STORE
+ * names. Tests of behaviour open this, and do not ask which it is.
+ */
+static inline const char *scratch_store(struct scratch *s, char url[512])
+{
+        const char *base = getenv("STENO_TEST_STORE");
+        if (!base || !*base)
+                return s->path;
+        snprintf(url, 512, "%s?schema=t_%.6s", base, strrchr(s->path, '-') + 1);
+        for (char *p = strrchr(url, '='); *p; p++)
+                if (*p >= 'A' && *p <= 'Z')
+                        *p = (char)(*p - 'A' + 'a');
+        return url;
+}
+
 static inline int scratch_remove(struct scratch *s)
 {
         const struct fs *fs = fs_real();

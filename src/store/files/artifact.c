@@ -44,33 +44,6 @@ static int open_artifacts(struct files_conv *conv, bool create)
         return fs_open_dir(fs, files_conv_dir(conv), "artifacts", create);
 }
 
-static bool is_safe(char c)
-{
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '-';
-}
-
-/* The id itself, then made safe with a hash, then numbered. */
-int artifact_name(struct str want, int n, char out[ARTIFACT_NAME])
-{
-        char hex[SHA256_HEX], safe[33];
-        size_t k = 0;
-        if (n == 0 && id_is_plain(want)) {
-                snprintf(out, ARTIFACT_NAME, "%.*s", (int)want.n, want.p);
-                return 0;
-        }
-        if (hash_sha256_hex(want.p, want.n, hex))
-                return STENO_ENOMEM;
-        for (; k < want.n && k < sizeof safe - 1; k++)
-                safe[k] = is_safe(want.p[k]) ? want.p[k] : '_';
-        safe[k] = '\0';
-        if (n <= 1)
-                snprintf(out, ARTIFACT_NAME, "%s-%.16s", safe, hex);
-        else
-                snprintf(out, ARTIFACT_NAME, "%s-%.16s-%d", safe, hex, n);
-        return 0;
-}
-
 static bool is_taken(const struct fs *fs, int folder, const char *base, const char *except)
 {
         char name[100];
@@ -88,10 +61,10 @@ static bool is_taken(const struct fs *fs, int folder, const char *base, const ch
 static int take_name(struct artifact *a, struct str want, struct steno_error *err)
 {
         const char *suffix = strcmp(a->info.kind, "terminal") == 0 ? ".log" : ".txt";
-        char base[ARTIFACT_NAME];
+        char base[BACKEND_ARTIFACT_NAME];
         int rc = 0;
         for (int n = 0; n < NAME_TRIES; n++) {
-                if (artifact_name(want, n, base))
+                if (backend_artifact_name(want, n, base))
                         return error_nomem(err);
                 snprintf(a->info.name, sizeof a->info.name, "%s%s", base, suffix);
                 a->fd =

@@ -27,12 +27,9 @@
 #include "store/files/files.h"
 
 #define ARTIFACT_SUFFIXES 4
-#define ARTIFACT_NAME 80
 
 /* What names end in. */
 extern const char *const artifact_suffixes[ARTIFACT_SUFFIXES];
-/* The n-th candidate for the name of what wants to be called `want`, without its suffix (A2). */
-int artifact_name(struct str want, int n, char out[ARTIFACT_NAME]);
 
 /* ---- writing ---- */
 

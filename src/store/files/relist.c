@@ -75,7 +75,7 @@ static int try_name(struct search *s, const char *kind, const char *base)
 static int search(struct search *s, struct str call, struct steno_error *err)
 {
         static const char *const KINDS[] = {"tool", "terminal"};
-        char base[ARTIFACT_NAME];
+        char base[BACKEND_ARTIFACT_NAME];
         int sys = 0;
         for (size_t i = 0; i < s->count; i++) {
                 const struct artifact_info *a = &s->list[i];
@@ -87,7 +87,7 @@ static int search(struct search *s, struct str call, struct steno_error *err)
         }
         for (size_t k = 0; call.n && k < sizeof KINDS / sizeof *KINDS; k++) {
                 for (int n = 0; sys == 0 && n < NAMES; n++) {
-                        if (artifact_name(call, n, base))
+                        if (backend_artifact_name(call, n, base))
                                 return error_nomem(err);
                         if (n != 1 || id_is_plain(call)) /* else it is that of 0 */
                                 sys = try_name(s, KINDS[k], base);

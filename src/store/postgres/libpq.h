@@ -1,0 +1,41 @@
+/*
+ * libpq.h - PostgreSQL's client library, loaded when a store of that kind is opened:
+ * libpq.connectdb() is PQconnectdb(), and so on.
+ */
+#ifndef STORE_POSTGRES_LIBPQ_H
+#define STORE_POSTGRES_LIBPQ_H
+
+#include <libpq-fe.h>
+
+#include "steno.h"
+
+#define LIBPQ_CALLS(X)                                                                             \
+        X(clear)                                                                                   \
+        X(cmdTuples)                                                                               \
+        X(connectdb)                                                                               \
+        X(errorMessage)                                                                            \
+        X(exec)                                                                                    \
+        X(execParams)                                                                              \
+        X(finish)                                                                                  \
+        X(getisnull)                                                                               \
+        X(getlength)                                                                               \
+        X(getvalue)                                                                                \
+        X(ntuples)                                                                                 \
+        X(reset)                                                                                   \
+        X(resultErrorField)                                                                        \
+        X(resultStatus)                                                                            \
+        X(setNoticeReceiver)                                                                       \
+        X(status)
+
+struct libpq {
+#define X(name) __typeof__(PQ##name) *name;
+        LIBPQ_CALLS(X)
+#undef X
+};
+
+extern struct libpq libpq;
+
+/* Loads it, once; from any thread. Nothing above may be called before. */
+int libpq_need(struct steno_error *err);
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * pg.h - a store in PostgreSQL, as the files of this folder share it. Nobody else includes it.
+ *
+ * Rows are keyed by project and by the conversation's uid, a ULID that no other conversation ever
+ * has; no statement touches two conversations. A record is the line that messages.jsonl would have
+ * (model/record.h), so that what one kind of store wrote is what the other reads.
+ *
+ *   G1  Every change is one statement, which is one transaction: it happened, or it did not. Where
+ *       the connection broke meanwhile, nobody knows, and the error says so; the same ids or key
+ *       find it out.
+ *   G2  An append names the last seq that it was admitted against. Where that is not the last one
+ *       any more, nothing is written, and it is admitted again.
+ *   G3  A commit that was cancelled while it waited for its standby is not acknowledged. What is
+ *       found to be there already is acknowledged only after a commit of its own, which waits for
+ *       the standby too.
+ *   G4  Who is alive is known by leases, by the database's clock.
+ */
+#ifndef STORE_POSTGRES_PG_H
+#define STORE_POSTGRES_PG_H
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "base/env.h"
+#include "model/pairing.h"
+#include "store/backend.h"
+#include "store/postgres/libpq.h"
+
+#define PG_POOL 16
+#define PG_UID 27
+#define PG_SCHEMA 48
+
+/* ---- connections and statements: pg_pool.c ---- */
+
+struct pg_conn {
+        PGconn *pq;
+        bool busy;
+        bool relaxed; /* synchronous_commit is off */
+        bool doubt;   /* the standby did not confirm the last commit */
+};
+
+struct pg_store {
+        struct backend_store base;
+        const struct env *env;
+        char *url;              /* as libpq knows it */
+        char schema[PG_SCHEMA]; /* the tables are there */
+        int owner;              /* the process that opened it */
+        pthread_mutex_t mutex;  /* the pool and the table below */
+        pthread_cond_t given;
+        struct pg_conn pool[PG_POOL];
+        struct pg_conv *convs;
+        int lease_ms;
+};
+
+/* A statement and its values; made with the functions below, used once. */
+struct pg_query {
+        const char *sql;
+        int count;
+        bool relaxed; /* need not wait for the disk */
+        bool failed;  /* too many values */
+        const char **values;
+        int *lengths;
+        int *formats;
+        Oid *types;
+        char (*numbers)[24];
+        int room;
+        const char *few_values[16];
+        int few_lengths[16];
+        int few_formats[16];
+        Oid few_types[16];
+        char few_numbers[16][24];
+};
+
+void pg_query_init(struct pg_query *q, const char *sql);
+/* For more than 16 values. False: out of memory. */
+bool pg_query_room(struct pg_query *q, int values);
+void pg_query_release(struct pg_query *q);
+void pg_text(struct pg_query *q, struct str text);
+void pg_cstr(struct pg_query *q, const char *text);
+void pg_u64(struct pg_query *q, uint64_t n);
+void pg_bytes(struct pg_query *q, struct str bytes);
+void pg_null(struct pg_query *q);
+
+/* What a statement can answer besides the codes of steno.h. */
+enum {
+        PG_UNIQUE = 1000, /* a row with this key is there */
+};
+
+/*
+ * Runs a statement on a connection of the pool. *out (may be NULL) is released with
+ * libpq.clear(); its values are binary. Statements that can be repeated safely are, once, when the
+ * connection had broken before. The failures of another transaction (serialisation, deadlock) are
+ * tried again.
+ */
+int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err);
+/* The same; how many rows it changed, or negative. */
+long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err);
+/* Several statements without values, as one transaction. */
+int pg_script(struct pg_store *s, const char *sql, struct steno_error *err);
+void pg_pool_close(struct pg_store *s, bool polite);
+
+struct str pg_get(const PGresult *r, int row, int column);
+uint64_t pg_get_u64(const PGresult *r, int row, int column);
+bool pg_get_bool(const PGresult *r, int row, int column);
+char *pg_get_dup(const PGresult *r, int row, int column);
+
+/* ---- the schema: pg_schema.c ---- */
+
+/* Makes it (`create`), or holds it against the version that this program knows. */
+int pg_schema_prepare(struct pg_store *s, bool create, struct steno_error *err);
+
+/* ---- conversations: pg_conv.c ---- */
+
+struct pg_conv {
+        struct backend_conv base;
+        struct pg_store *store;
+        struct pg_conv *next;
+        unsigned refs; /* under the store's mutex */
+        char *project;
+        char *id;
+        char uid[PG_UID];
+        bool trashed;
+
+        pthread_mutex_t mutex; /* one append at a time, and what it knows: */
+        bool known;
+        uint64_t last_seq;
+        uint64_t last_amend;
+        struct pairing *pairing; /* NULL: not loaded */
+        pthread_cond_t grown;
+};
+
+/* Adds project and uid, which lead every key. */
+void pg_key(struct pg_query *q, const struct pg_conv *c);
+
+/* ---- tables of functions, by family ---- */
+
+extern const struct steno_backend postgres_backend;
+
+/* pg_store.c */
+int pg_open(const struct env *env, const char *url, uint32_t flags, struct backend_store **out,
+    struct steno_error *err);
+void pg_close(struct backend_store *store);
+bool pg_is_ours(const struct backend_store *store);
+void pg_sync(struct backend_store *store);
+uint64_t pg_quarantined(const struct backend_store *store);
+int pg_settings(struct backend_store *store, char **json, struct steno_error *err);
+int pg_set_settings(
+    struct backend_store *store, const char *json, size_t n, struct steno_error *err);
+int pg_document_read(struct backend_store *store, const char *name, size_t max, char **text,
+    size_t *n, uint64_t *stamp, struct steno_error *err);
+int pg_document_stamp(
+    struct backend_store *store, const char *name, uint64_t *stamp, struct steno_error *err);
+int pg_document_change(struct backend_store *store, const char *name, size_t max, int patience_ms,
+    backend_change_fn change, void *ctx, struct steno_error *err);
+int pg_lock(struct backend_store *store, const char *name, struct backend_lock **out,
+    struct steno_error *err);
+void pg_unlock(struct backend_lock *lock);
+void pg_figures_add(struct backend_store *store, const struct figures *more);
+void pg_figures_get(struct backend_store *store, struct figures *out);
+int pg_check(struct backend_store *store, struct backend_check *check, struct steno_error *err);
+
+/* pg_conv.c */
+int pg_conv_create(struct backend_store *store, struct str project, struct str id, struct str meta,
+    struct backend_conv **out, struct steno_error *err);
+int pg_conv_open(struct backend_store *store, struct str project, struct str id,
+    struct backend_conv **out, struct steno_error *err);
+void pg_conv_release(struct backend_conv *conv);
+const char *pg_conv_id(const struct backend_conv *conv);
+const char *pg_conv_project(const struct backend_conv *conv);
+struct backend_store *pg_conv_store(const struct backend_conv *conv);
+int pg_conv_meta(struct backend_conv *conv, char **json, size_t *n, struct steno_error *err);
+int pg_conv_change_meta(
+    struct backend_conv *conv, backend_change_fn change, void *ctx, struct steno_error *err);
+int pg_conv_exclusively(
+    struct backend_conv *conv, int (*work)(void *ctx), void *ctx, struct steno_error *err);
+int pg_each_conv(struct backend_store *store, const char *project, backend_conv_fn each, void *ctx,
+    struct steno_error *err);
+int pg_trash_put(struct backend_conv *conv, char name[TRASH_NAME], struct steno_error *err);
+int pg_trash_list(
+    struct backend_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
+int pg_trash_open(struct backend_store *store, const struct trash_item *item,
+    struct backend_conv **out, struct steno_error *err);
+int pg_trash_put_back(struct backend_store *store, const struct trash_item *item, const char *as,
+    struct steno_error *err);
+int pg_trash_destroy(
+    struct backend_store *store, const struct trash_item *item, struct steno_error *err);
+int pg_trash_sweep(struct backend_store *store, struct steno_error *err);
+
+/* pg_append.c */
+int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct backend_receipt *out,
+    struct steno_error *err);
+
+/* pg_read.c */
+int pg_read(struct backend_conv *conv, uint64_t after, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+int pg_read_last(struct backend_conv *conv, uint64_t count, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+int pg_read_id(struct backend_conv *conv, struct str id, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+int pg_read_amendments(
+    struct backend_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
+int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
+uint64_t pg_generation(struct backend_conv *conv);
+int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);
+/* The tail as it is: last seq, bytes, last amendment; each may be NULL. STENO_ENOTFOUND: it was
+ * removed. */
+int pg_look(
+    struct pg_conv *c, uint64_t *seq, uint64_t *bytes, uint64_t *amend, struct steno_error *err);
+
+/* pg_run.c */
+int pg_run_claim(
+    struct backend_conv *conv, struct str id, struct backend_claim **out, struct steno_error *err);
+void pg_run_claim_release(struct backend_claim *claim, bool finished);
+int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err);
+void pg_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx);
+int pg_run_mail_send(struct backend_conv *conv, struct str line, struct steno_error *err);
+int pg_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
+    struct steno_error *err);
+bool pg_run_is_dead(struct backend_conv *conv, const char *name);
+void pg_run_settle(struct backend_conv *conv, const char *name);
+void pg_run_settle_all(struct backend_conv *conv);
+int pg_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err);
+int pg_run_create(struct backend_conv *conv, struct str id, struct str mode,
+    struct backend_run **out, struct steno_error *err);
+int pg_run_take_over(
+    struct backend_conv *conv, const char *name, struct backend_run **out, struct steno_error *err);
+void pg_run_close(struct backend_run *run);
+int pg_run_write(struct backend_run *run, struct str type, struct str data, bool sync,
+    uint64_t *seq, struct steno_error *err);
+int pg_run_read(struct backend_conv *conv, const char *name, uint64_t after, run_event_fn each,
+    void *ctx, struct steno_error *err);
+int pg_run_wait(struct backend_conv *conv, const char *name, uint64_t after, int timeout_ms,
+    struct steno_error *err);
+int pg_run_look(
+    struct backend_conv *conv, const char *name, struct run_state *out, struct steno_error *err);
+int pg_run_each(struct backend_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err);
+int pg_run_find(struct backend_store *store, struct str project, const char *name,
+    struct backend_conv **out, struct steno_error *err);
+
+/* pg_artifact.c */
+int pg_artifact_begin(struct backend_conv *conv, const char *kind, struct str want, struct str hint,
+    struct backend_artifact **out, struct steno_error *err);
+const char *pg_artifact_id(const struct backend_artifact *a);
+int pg_artifact_write(struct backend_artifact *a, const void *p, size_t n, struct steno_error *err);
+void pg_artifact_index(struct backend_artifact *a, struct str bytes);
+int pg_artifact_close(struct backend_artifact *a, const struct artifact_end *end,
+    struct artifact_info *info, struct steno_error *err);
+void pg_artifact_free(struct backend_artifact *a);
+void pg_artifact_undo(struct backend_conv *conv, const char *id);
+int pg_artifact_find(
+    struct backend_conv *conv, struct str id, struct artifact_info *out, struct steno_error *err);
+int pg_artifact_each(struct backend_conv *conv,
+    int (*each)(void *ctx, const struct artifact_info *info), void *ctx, struct steno_error *err);
+int pg_artifact_open(struct backend_conv *conv, const struct artifact_info *info,
+    struct backend_reader **out, uint64_t *size, struct steno_error *err);
+int pg_artifact_verify(
+    struct backend_conv *conv, const struct artifact_info *info, struct steno_error *err);
+int pg_artifact_lines(struct backend_conv *conv, const struct artifact_info *info, char **p,
+    size_t *n, struct steno_error *err);
+int pg_artifact_relist(struct backend_conv *conv, const struct artifact_info *said, struct str call,
+    bool *done, struct steno_error *err);
+ssize_t pg_reader_read(
+    struct backend_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
+int pg_reader_map(struct backend_reader *r, size_t n, struct map *out);
+int pg_reader_whole(struct backend_reader *r, const struct artifact_info *info, steno_sink sink,
+    void *ctx, struct steno_error *err);
+void pg_reader_close(struct backend_reader *r);
+int pg_part_put(
+    struct backend_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
+int pg_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
+    void *ctx, struct steno_error *err);
+
+/* pg_catalogue.c */
+bool pg_watched(struct backend_store *store, struct str project);
+void pg_set_quota(
+    struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
+void pg_artifact_lift_quota(struct backend_artifact *a);
+int pg_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
+    uint64_t *unreadable, struct steno_error *err);
+int pg_list(struct backend_store *store, const struct backend_query *q, char **json,
+    struct steno_error *err);
+int pg_list_each(struct backend_store *store,
+    int (*each)(void *ctx, const struct backend_listed *row), void *ctx, struct steno_error *err);
+int pg_totals(struct backend_store *store, struct backend_totals *out, struct steno_error *err);
+int pg_tally(struct backend_store *store, struct backend_tally *out, struct steno_error *err);
+int pg_unfinished(struct backend_store *store, const char *project, uint32_t max, char **json,
+    struct steno_error *err);
+void pg_search_unlock(struct backend_store *store);
+int pg_search_forget(
+    struct backend_store *store, const char *project, const char *id, struct steno_error *err);
+enum seal_standing pg_seal_standing(struct backend_conv *conv);
+uint64_t pg_seal_size(struct backend_conv *conv);
+bool pg_seal_has_log(struct backend_store *store);
+bool pg_seal_is_known(struct backend_conv *conv, const char *name, const struct seal_log *log);
+void pg_seal_log_call(struct backend_store *store, const char *conv, struct buf *out);
+
+#endif

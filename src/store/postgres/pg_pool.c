@@ -1,0 +1,401 @@
+/*
+ * pg_pool.c - connections to PostgreSQL and statements on them.
+ *
+ * A statement takes a connection of the pool for as long as it runs. One that turns out to be
+ * broken is connected anew, for up to RECONNECT_MS: a server that fails over is away for some
+ * seconds.
+ */
+#include "store/postgres/pg.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/wait.h"
+
+#define RECONNECT_MS 10000
+#define PAUSE_MS 50
+#define TRIES 8 /* of a statement that lost against another one */
+
+/* ---- the pool ---- */
+
+/* A commit that its standby did not confirm is reported by a warning, and as a success. */
+static void hear_notice(void *arg, const PGresult *r)
+{
+        struct pg_conn *c = arg;
+        const char *state = libpq.resultErrorField(r, PG_DIAG_SQLSTATE);
+        const char *where = libpq.resultErrorField(r, PG_DIAG_SOURCE_FUNCTION);
+        if (where && strcmp(where, "SyncRepWaitForLSN") == 0)
+                c->doubt = true;
+        else if (state && strcmp(state, "57P01") == 0)
+                c->doubt = true;
+}
+
+/* libpq's sentences have several lines, and end with one. */
+static void put_reason(char *to, size_t room, const char *from)
+{
+        size_t n = 0;
+        for (; from[n] && n + 1 < room; n++)
+                to[n] = from[n] == '\n' ? ' ' : from[n];
+        while (n && to[n - 1] == ' ')
+                n--;
+        to[n] = '\0';
+}
+
+static int refuse_connection(struct pg_conn *c, struct steno_error *err)
+{
+        char why[200] = "out of memory";
+        if (c->pq)
+                put_reason(why, sizeof why, libpq.errorMessage(c->pq));
+        return error_set(err, STENO_EIO, "PostgreSQL: %s", why);
+}
+
+static void pause_ms(struct pg_store *s, int ms)
+{
+        pthread_mutex_lock(&s->mutex);
+        int64_t until = time_monotonic_ms() + ms;
+        while (time_monotonic_ms() < until)
+                wait_until(&s->given, &s->mutex, until);
+        pthread_mutex_unlock(&s->mutex);
+}
+
+static bool is_up(const struct pg_conn *c)
+{
+        return c->pq && libpq.status(c->pq) == CONNECTION_OK;
+}
+
+static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
+{
+        char sql[240];
+        snprintf(sql, sizeof sql,
+            "SET client_encoding TO 'UTF8'; SET timezone TO 'UTC'; SET search_path TO %s; SET"
+            " client_min_messages TO warning",
+            s->schema);
+        libpq.setNoticeReceiver(c->pq, hear_notice, c);
+        PGresult *r = libpq.exec(c->pq, sql);
+        bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
+        libpq.clear(r);
+        c->relaxed = false;
+        return ok ? 0 : refuse_connection(c, err);
+}
+
+/* Waits for a server that is away, but not for one that was never there. */
+static int connect_conn(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
+{
+        bool again = c->pq;
+        int64_t until = time_monotonic_ms() + RECONNECT_MS;
+        for (int wait = PAUSE_MS;; wait = wait < 1000 ? wait * 2 : wait) {
+                if (c->pq)
+                        libpq.reset(c->pq);
+                else
+                        c->pq = libpq.connectdb(s->url);
+                if (is_up(c))
+                        return set_up(s, c, err);
+                if (!c->pq || !again || time_monotonic_ms() > until)
+                        break;
+                pause_ms(s, wait);
+        }
+        int rc = refuse_connection(c, err);
+        libpq.finish(c->pq);
+        c->pq = NULL;
+        return rc;
+}
+
+static struct pg_conn *take(struct pg_store *s)
+{
+        struct pg_conn *c = NULL;
+        pthread_mutex_lock(&s->mutex);
+        while (!c) {
+                for (int i = 0; i < PG_POOL && !c; i++) /* one that is up first */
+                        if (!s->pool[i].busy && s->pool[i].pq)
+                                c = &s->pool[i];
+                for (int i = 0; i < PG_POOL && !c; i++)
+                        if (!s->pool[i].busy)
+                                c = &s->pool[i];
+                if (!c)
+                        pthread_cond_wait(&s->given, &s->mutex);
+        }
+        c->busy = true;
+        pthread_mutex_unlock(&s->mutex);
+        return c;
+}
+
+static void give(struct pg_store *s, struct pg_conn *c)
+{
+        pthread_mutex_lock(&s->mutex);
+        c->busy = false;
+        pthread_cond_broadcast(&s->given);
+        pthread_mutex_unlock(&s->mutex);
+}
+
+void pg_pool_close(struct pg_store *s, bool polite)
+{
+        for (int i = 0; i < PG_POOL; i++) {
+                if (s->pool[i].pq && polite)
+                        libpq.finish(s->pool[i].pq);
+                s->pool[i].pq = NULL;
+        }
+}
+
+/* ---- statements ---- */
+
+void pg_query_init(struct pg_query *q, const char *sql)
+{
+        q->sql = sql;
+        q->count = 0;
+        q->relaxed = q->failed = false;
+        q->values = q->few_values;
+        q->lengths = q->few_lengths;
+        q->formats = q->few_formats;
+        q->types = q->few_types;
+        q->numbers = q->few_numbers;
+        q->room = 16;
+}
+
+bool pg_query_room(struct pg_query *q, int values)
+{
+        if (values <= q->room)
+                return true;
+        size_t n = (size_t)values;
+        q->values = calloc(n, sizeof *q->values);
+        q->lengths = calloc(n, sizeof *q->lengths);
+        q->formats = calloc(n, sizeof *q->formats);
+        q->types = calloc(n, sizeof *q->types);
+        q->numbers = calloc(n, sizeof *q->numbers);
+        q->room = values;
+        if (q->values && q->lengths && q->formats && q->types && q->numbers)
+                return true;
+        pg_query_release(q);
+        return false;
+}
+
+void pg_query_release(struct pg_query *q)
+{
+        if (q->values == q->few_values)
+                return;
+        free(q->values);
+        free(q->lengths);
+        free(q->formats);
+        free(q->types);
+        free(q->numbers);
+        pg_query_init(q, q->sql);
+}
+
+static void put(struct pg_query *q, Oid type, const char *p, int n, int format)
+{
+        if (q->count == q->room) {
+                q->failed = true;
+                return;
+        }
+        q->types[q->count] = type;
+        q->values[q->count] = p;
+        q->lengths[q->count] = n;
+        q->formats[q->count++] = format;
+}
+
+/* Binary, so that it needs no NUL behind it. */
+void pg_text(struct pg_query *q, struct str text)
+{
+        put(q, 25, text.p ? text.p : "", (int)text.n, 1);
+}
+
+void pg_cstr(struct pg_query *q, const char *text)
+{
+        put(q, 25, text, 0, 0);
+}
+
+void pg_u64(struct pg_query *q, uint64_t n)
+{
+        if (q->count < q->room)
+                snprintf(q->numbers[q->count], sizeof q->numbers[0], "%lld", (long long)n);
+        put(q, 20, q->count < q->room ? q->numbers[q->count] : "", 0, 0);
+}
+
+void pg_bytes(struct pg_query *q, struct str bytes)
+{
+        put(q, 17, bytes.p ? bytes.p : "", (int)bytes.n, 1);
+}
+
+void pg_null(struct pg_query *q)
+{
+        put(q, 0, NULL, 0, 0);
+}
+
+static const struct {
+        const char *state; /* its beginning */
+        int code;
+} CODES[] = {
+    {"23505", PG_UNIQUE},
+    {"53100", STENO_EFULL},
+    {"53200", STENO_ENOMEM},
+    {"25006", STENO_EDENIED}, /* a standby, or a primary that was set to read only */
+    {"42501", STENO_EDENIED},
+    {"42P01", STENO_ECORRUPT}, /* a table is missing */
+    {"42703", STENO_ECORRUPT}, /* or a column */
+    {"XX001", STENO_ECORRUPT},
+    {"54", STENO_ELIMIT},
+};
+
+static int code_of(const char *state)
+{
+        for (size_t i = 0; state && i < sizeof CODES / sizeof *CODES; i++)
+                if (strncmp(state, CODES[i].state, strlen(CODES[i].state)) == 0)
+                        return CODES[i].code;
+        return STENO_EIO;
+}
+
+static int relax(struct pg_conn *c, bool relaxed, struct steno_error *err)
+{
+        if (c->relaxed == relaxed)
+                return 0;
+        PGresult *r = libpq.exec(
+            c->pq, relaxed ? "SET synchronous_commit TO off" : "SET synchronous_commit TO on");
+        bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
+        libpq.clear(r);
+        c->relaxed = ok ? relaxed : c->relaxed;
+        return ok ? 0 : refuse_connection(c, err);
+}
+
+enum outcome { DONE, AGAIN, BROKEN };
+
+/* One try on one connection. *rc is what it came to. */
+static enum outcome try_once(struct pg_store *s, struct pg_conn *c, struct pg_query *q,
+    PGresult **out, int *rc, struct steno_error *err)
+{
+        bool fresh = !is_up(c);
+        *rc = fresh ? connect_conn(s, c, err) : 0;
+        if (*rc == 0)
+                *rc = relax(c, q->relaxed, err);
+        if (*rc)
+                return fresh ? DONE : BROKEN;
+        c->doubt = false;
+        PGresult *r = libpq.execParams(
+            c->pq, q->sql, q->count, q->types, q->values, q->lengths, q->formats, 1);
+        ExecStatusType status = libpq.resultStatus(r);
+        const char *state = r ? libpq.resultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+                if (c->doubt) {
+                        libpq.clear(r);
+                        *rc = error_set(err, STENO_EIO,
+                            "in doubt: it is stored, but no standby has confirmed it; the same ids "
+                            "or key find out");
+                        return DONE;
+                }
+                *rc = 0;
+                *out = r;
+                return DONE;
+        }
+        char why[240];
+        put_reason(why, sizeof why, libpq.errorMessage(c->pq));
+        bool lost = !is_up(c);
+        bool again = state && (strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0);
+        *rc = lost ? error_set(err, STENO_EIO,
+                         "in doubt: the connection to PostgreSQL broke (%s); the same ids or key "
+                         "find out",
+                         why)
+                   : code_of(state);
+        if (!lost && *rc < 0)
+                error_set(err, *rc, "PostgreSQL: %s", why);
+        libpq.clear(r);
+        return lost ? BROKEN : again ? AGAIN : DONE;
+}
+
+int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = STENO_EIO;
+        if (q->failed)
+                return error_set(err, STENO_ELIMIT, "a statement with too many values");
+        struct pg_conn *c = take(s);
+        for (int tries = 0; tries < TRIES; tries++) {
+                enum outcome how = try_once(s, c, q, &r, &rc, err);
+                if (how == DONE)
+                        break;
+                if (how == BROKEN) { /* whether it happened is for who asks again to find out */
+                        connect_conn(s, c, NULL);
+                        break;
+                }
+                pause_ms(s, 1 << tries);
+        }
+        give(s, c);
+        if (rc == 0 && out)
+                *out = r;
+        else if (r)
+                libpq.clear(r);
+        return rc;
+}
+
+long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = pg_run(s, q, &r, err);
+        if (rc)
+                return rc == PG_UNIQUE ? PG_UNIQUE : rc;
+        long n = strtol(libpq.cmdTuples(r), NULL, 10);
+        libpq.clear(r);
+        return n;
+}
+
+int pg_script(struct pg_store *s, const char *sql, struct steno_error *err)
+{
+        struct pg_conn *c = take(s);
+        int rc = is_up(c) ? 0 : connect_conn(s, c, err);
+        if (rc == 0)
+                rc = relax(c, false, err);
+        if (rc == 0) {
+                PGresult *r = libpq.exec(c->pq, sql);
+                ExecStatusType status = libpq.resultStatus(r);
+                if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+                        char why[240];
+                        put_reason(why, sizeof why, libpq.errorMessage(c->pq));
+                        int code = code_of(libpq.resultErrorField(r, PG_DIAG_SQLSTATE));
+                        rc = error_set(
+                            err, code == PG_UNIQUE ? STENO_ECONFLICT : code, "PostgreSQL: %s", why);
+                }
+                libpq.clear(r);
+        }
+        give(s, c);
+        return rc;
+}
+
+/* ---- values ---- */
+
+struct str pg_get(const PGresult *r, int row, int column)
+{
+        if (libpq.getisnull(r, row, column))
+                return (struct str){0};
+        return str_span(libpq.getvalue(r, row, column), (size_t)libpq.getlength(r, row, column));
+}
+
+uint64_t pg_get_u64(const PGresult *r, int row, int column)
+{
+        uint64_t n = 0;
+        struct str v = pg_get(r, row, column);
+        if (v.n == sizeof n) {
+                memcpy(&n, v.p, sizeof n);
+                return be64toh(n);
+        }
+        if (v.n == sizeof(uint32_t)) {
+                uint32_t small;
+                memcpy(&small, v.p, sizeof small);
+                return ntohl(small);
+        }
+        return 0;
+}
+
+bool pg_get_bool(const PGresult *r, int row, int column)
+{
+        struct str v = pg_get(r, row, column);
+        return v.n == 1 && v.p[0];
+}
+
+char *pg_get_dup(const PGresult *r, int row, int column)
+{
+        struct str v = pg_get(r, row, column);
+        return strndup(v.p ? v.p : "", v.n);
+}

@@ -1,0 +1,577 @@
+/*
+ * pg_run.c - runs in PostgreSQL: the claim, which is a lease, and journals as rows.
+ *
+ * A claim is a row with the run, an epoch and the time until which its holder counts as alive. A
+ * thread renews it, and takes the mail out. A journal has an epoch of its own, which grows when it
+ * is taken over: a writer that only seemed to be dead changes no row any more.
+ */
+#include "store/postgres/pg.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/wait.h"
+#include "model/event.h"
+
+#define MAIL_MS 100
+#define AHEAD 1000 /* numbers that may have been given out and lost with the server */
+#define LOOK_AGAIN_MS 10
+#define LOOK_AGAIN_MAX_MS 200
+
+static struct pg_conv *of(const struct backend_conv *conv)
+{
+        return (struct pg_conv *)conv;
+}
+
+/* ---- one run at a time ---- */
+
+struct pg_claim {
+        struct backend_claim base;
+        struct pg_conv *conv; /* borrowed */
+        uint64_t epoch;
+        int64_t renewed; /* monotonic ms */
+        bool lost;
+        bool ending;
+        bool runs;
+        run_mail_fn listen;
+        void *listen_ctx;
+        pthread_t thread;
+        pthread_mutex_t mutex;
+        pthread_cond_t wake;
+};
+
+/* Adds the lease in milliseconds. */
+static void put_lease(struct pg_query *q, const struct pg_store *s)
+{
+        pg_u64(q, (uint64_t)s->lease_ms);
+}
+
+/* 0: ours; 1: it has to be completed first; STENO_ECONFLICT: somebody has it. */
+static int try_claim(struct pg_claim *k, struct str id, const char *name, struct steno_error *err)
+{
+        struct pg_conv *c = k->conv;
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q,
+            "INSERT INTO claim AS k VALUES ($1, $2, $3, $4, 1, clock_timestamp() + $5::bigint *"
+            " interval '1 ms', true) ON CONFLICT (project, uid) DO UPDATE SET run = $3, name = $4,"
+            " epoch = k.epoch + 1, lease = clock_timestamp() + $5::bigint * interval '1 ms', open ="
+            " true WHERE NOT k.open OR (k.lease < clock_timestamp() AND NOT EXISTS (SELECT 1 FROM"
+            " run WHERE run.project = $1 AND run.uid = $2 AND run.name = k.name)) RETURNING epoch");
+        pg_key(&q, c);
+        pg_text(&q, id);
+        pg_cstr(&q, name);
+        put_lease(&q, c->store);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        bool ours = libpq.ntuples(r) == 1;
+        if (ours)
+                k->epoch = pg_get_u64(r, 0, 0);
+        libpq.clear(r);
+        if (ours)
+                return 0;
+        pg_query_init(&q, "SELECT run, lease > clock_timestamp() FROM claim WHERE project = $1 AND"
+                          " uid = $2 AND open");
+        pg_key(&q, c);
+        rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        if (libpq.ntuples(r) && pg_get_bool(r, 0, 1)) {
+                struct str run = pg_get(r, 0, 0);
+                rc = error_set(err, STENO_ECONFLICT, "run \"%.*s\" is active in this conversation",
+                    (int)(run.n > 100 ? 100 : run.n), run.p);
+        } else {
+                rc = 1;
+        }
+        libpq.clear(r);
+        return rc;
+}
+
+static void renew(struct pg_claim *k)
+{
+        struct pg_conv *c = k->conv;
+        struct pg_query q;
+        int64_t before = time_monotonic_ms();
+        pg_query_init(&q, "UPDATE claim SET lease = clock_timestamp() + $3::bigint * interval '1"
+                          " ms' WHERE project = $1 AND uid = $2 AND epoch = $4");
+        q.relaxed = true;
+        pg_key(&q, c);
+        put_lease(&q, c->store);
+        pg_u64(&q, k->epoch);
+        long n = pg_change(c->store, &q, NULL);
+        pthread_mutex_lock(&k->mutex);
+        if (n == 1)
+                k->renewed = before;
+        else if (n == 0)
+                k->lost = true;
+        pthread_mutex_unlock(&k->mutex);
+}
+
+/* Each line is handed out once: it is taken out of the table first. */
+static void take_mail(struct pg_claim *k, run_mail_fn fn, void *ctx)
+{
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "WITH taken AS (DELETE FROM mail WHERE project = $1 AND uid = $2"
+                          " RETURNING n, line) SELECT line FROM taken ORDER BY n");
+        pg_key(&q, k->conv);
+        if (pg_run(k->conv->store, &q, &r, NULL))
+                return;
+        for (int i = 0; i < libpq.ntuples(r); i++)
+                fn(ctx, pg_get(r, i, 0));
+        libpq.clear(r);
+}
+
+static void *keep_alive(void *arg)
+{
+        struct pg_claim *k = arg;
+        int64_t next = time_monotonic_ms() + k->conv->store->lease_ms / 3;
+        pthread_mutex_lock(&k->mutex);
+        while (!k->ending) {
+                run_mail_fn fn = k->listen;
+                void *ctx = k->listen_ctx;
+                int64_t now = time_monotonic_ms();
+                pthread_mutex_unlock(&k->mutex);
+                if (now >= next) {
+                        renew(k);
+                        next = now + k->conv->store->lease_ms / 3;
+                }
+                if (fn)
+                        take_mail(k, fn, ctx);
+                pthread_mutex_lock(&k->mutex);
+                int64_t pause = fn ? MAIL_MS : next - now;
+                if (!k->ending)
+                        wait_for(&k->wake, &k->mutex, pause > 0 ? (int)pause : 1);
+        }
+        pthread_mutex_unlock(&k->mutex);
+        return NULL;
+}
+
+int pg_run_claim(
+    struct backend_conv *conv, struct str id, struct backend_claim **out, struct steno_error *err)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        struct pg_claim *k = calloc(1, sizeof *k);
+        if (!k || id_file_name(id, name)) {
+                free(k);
+                return error_nomem(err);
+        }
+        k->base.ops = &postgres_backend;
+        k->conv = of(conv);
+        k->renewed = time_monotonic_ms();
+        pthread_mutex_init(&k->mutex, NULL);
+        wait_init(&k->wake);
+        int rc = try_claim(k, id, name, err);
+        if (rc == 0) {
+                k->runs = pthread_create(&k->thread, NULL, keep_alive, k) == 0;
+                rc = k->runs ? 0 : error_nomem(err);
+        }
+        if (rc) {
+                pg_run_claim_release(&k->base, false);
+                return rc;
+        }
+        *out = &k->base;
+        return 0;
+}
+
+void pg_run_claim_release(struct backend_claim *claim, bool finished)
+{
+        struct pg_claim *k = (struct pg_claim *)claim;
+        struct pg_query q;
+        if (k->runs) {
+                pthread_mutex_lock(&k->mutex);
+                k->ending = true;
+                pthread_cond_signal(&k->wake);
+                pthread_mutex_unlock(&k->mutex);
+                pthread_join(k->thread, NULL);
+        }
+        if (k->epoch) {
+                pg_query_init(&q, "UPDATE claim SET open = $4::bigint = 0, lease = '-infinity'"
+                                  " WHERE project = $1 AND uid = $2 AND epoch = $3");
+                pg_key(&q, k->conv);
+                pg_u64(&q, k->epoch);
+                pg_u64(&q, finished);
+                pg_change(k->conv->store, &q, NULL);
+        }
+        pthread_mutex_destroy(&k->mutex);
+        pthread_cond_destroy(&k->wake);
+        free(k);
+}
+
+int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err)
+{
+        struct pg_claim *k = (struct pg_claim *)claim;
+        pthread_mutex_lock(&k->mutex);
+        bool lost = k->lost || time_monotonic_ms() - k->renewed > k->conv->store->lease_ms;
+        pthread_mutex_unlock(&k->mutex);
+        return lost ? error_set(err, STENO_ECONFLICT,
+                          "this run was taken over: its holder seemed to be dead")
+                    : 0;
+}
+
+void pg_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx)
+{
+        struct pg_claim *k = (struct pg_claim *)claim;
+        pthread_mutex_lock(&k->mutex);
+        k->listen = fn;
+        k->listen_ctx = ctx;
+        pthread_cond_signal(&k->wake);
+        pthread_mutex_unlock(&k->mutex);
+}
+
+int pg_run_mail_send(struct backend_conv *conv, struct str line, struct steno_error *err)
+{
+        struct pg_query q;
+        pg_query_init(&q, "INSERT INTO mail (project, uid, line) VALUES ($1, $2, $3)");
+        pg_key(&q, of(conv));
+        pg_bytes(&q, line);
+        long n = pg_change(of(conv)->store, &q, err);
+        return n < 0 ? (int)n : 0;
+}
+
+/* ---- what became of it ---- */
+
+int pg_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
+    struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct pg_query q;
+        PGresult *r;
+        *out = RUN_ENDED;
+        name[0] = '\0';
+        pg_query_init(&q,
+            "SELECT k.name, k.lease > clock_timestamp(), r.finished FROM claim k LEFT JOIN run r"
+            " USING (project, uid, name) WHERE k.project = $1 AND k.uid = $2 AND k.open");
+        pg_key(&q, c);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        if (libpq.ntuples(r)) {
+                struct str found = pg_get(r, 0, 0);
+                bool held = pg_get_bool(r, 0, 1), begun = !libpq.getisnull(r, 0, 2);
+                if (begun)
+                        snprintf(name, PLAIN_NAME_MAX + 1, "%.*s", (int)found.n, found.p);
+                if (!begun)
+                        *out = held ? RUN_LIVE : RUN_ENDED;
+                else if (pg_get_bool(r, 0, 2))
+                        *out = held ? RUN_ENDED : RUN_FAILED;
+                else
+                        *out = held ? RUN_LIVE : RUN_DEAD;
+        }
+        libpq.clear(r);
+        return 0;
+}
+
+bool pg_run_is_dead(struct backend_conv *conv, const char *name)
+{
+        struct run_state s;
+        if (pg_run_look(conv, name, &s, NULL))
+                return false;
+        bool dead = !s.finished && !s.held;
+        backend_run_state_release(&s);
+        return dead;
+}
+
+void pg_run_settle(struct backend_conv *conv, const char *name)
+{
+        struct pg_query q;
+        pg_query_init(&q, "UPDATE claim SET open = false WHERE project = $1 AND uid = $2 AND name ="
+                          " $3 AND lease < clock_timestamp()");
+        pg_key(&q, of(conv));
+        pg_cstr(&q, name);
+        pg_change(of(conv)->store, &q, NULL);
+}
+
+void pg_run_settle_all(struct backend_conv *conv)
+{
+        struct pg_query q;
+        pg_query_init(&q, "UPDATE claim SET open = false WHERE project = $1 AND uid = $2 AND lease"
+                          " < clock_timestamp()");
+        pg_key(&q, of(conv));
+        pg_change(of(conv)->store, &q, NULL);
+}
+
+int pg_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err)
+{
+        struct pg_query q;
+        pg_query_init(&q, "UPDATE claim SET epoch = epoch + 1 WHERE project = $1 AND uid = $2 AND"
+                          " name = $3 AND lease < clock_timestamp()");
+        pg_key(&q, of(conv));
+        pg_cstr(&q, name);
+        long n = pg_change(of(conv)->store, &q, err);
+        return n < 0 ? (int)n : 0;
+}
+
+/* ---- journals ---- */
+
+struct pg_log {
+        struct backend_run base;
+        struct pg_conv *conv;
+        char name[PLAIN_NAME_MAX + 1];
+        uint64_t epoch;
+};
+
+static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, struct backend_run **out,
+    struct steno_error *err)
+{
+        struct pg_log *log = calloc(1, sizeof *log);
+        if (!log)
+                return error_nomem(err);
+        log->base.ops = &postgres_backend;
+        log->conv = c;
+        log->epoch = epoch;
+        snprintf(log->name, sizeof log->name, "%s", name);
+        *out = &log->base;
+        return 0;
+}
+
+static void put_now(struct pg_store *s, char at[TIME_TEXT])
+{
+        time_format(s->env->now(s->env), at);
+}
+
+int pg_run_create(struct backend_conv *conv, struct str id, struct str mode,
+    struct backend_run **out, struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        char name[PLAIN_NAME_MAX + 1], at[TIME_TEXT];
+        struct pg_query q;
+        struct buf head;
+        if (id_file_name(id, name))
+                return error_nomem(err);
+        buf_init(&head, 64 * KIB);
+        struct jsonw w = jsonw_to(&head);
+        jsonw_object(&w);
+        jsonw_field_str(&w, "id", id);
+        jsonw_field_cstr(&w, "conversation", c->id);
+        jsonw_field_cstr(&w, "project", c->project);
+        jsonw_field_str(&w, "mode", mode);
+        jsonw_object_end(&w);
+        put_now(c->store, at);
+        pg_query_init(&q, "INSERT INTO run (project, uid, name, at, head) VALUES ($1, $2, $3, $4,"
+                          " $5) ON CONFLICT DO NOTHING");
+        pg_key(&q, c);
+        pg_cstr(&q, name);
+        pg_cstr(&q, at);
+        pg_bytes(&q, buf_str(&head));
+        long n = head.failed ? error_nomem(err) : pg_change(c->store, &q, err);
+        buf_release(&head);
+        if (n == 0)
+                return error_set(err, STENO_ECONFLICT, "run \"%.*s\" exists already",
+                    (int)(id.n > 100 ? 100 : id.n), id.p);
+        return n < 0 ? (int)n : new_log(c, name, 1, out, err);
+}
+
+int pg_run_take_over(
+    struct backend_conv *conv, const char *name, struct backend_run **out, struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q,
+            "UPDATE run SET epoch = epoch + 1, seq = seq + $4::bigint WHERE project = $1 AND uid ="
+            " $2 AND name = $3 AND NOT EXISTS (SELECT 1 FROM claim k WHERE k.project = $1 AND k.uid"
+            " = $2 AND k.name = $3 AND k.open AND k.lease > clock_timestamp()) RETURNING epoch");
+        pg_key(&q, c);
+        pg_cstr(&q, name);
+        pg_u64(&q, AHEAD);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        rc = libpq.ntuples(r) ? new_log(c, name, pg_get_u64(r, 0, 0), out, err) : 1;
+        libpq.clear(r);
+        return rc;
+}
+
+void pg_run_close(struct backend_run *run)
+{
+        free(run);
+}
+
+static int explain(struct pg_log *log, struct steno_error *err)
+{
+        struct run_state s;
+        int rc = pg_run_look(&log->conv->base, log->name, &s, err);
+        if (rc)
+                return rc;
+        bool finished = s.finished;
+        backend_run_state_release(&s);
+        return finished ? error_set(err, STENO_EINVAL, "the run is finished")
+                        : error_set(err, STENO_ECONFLICT,
+                              "this run was taken over: its holder seemed to be dead");
+}
+
+int pg_run_write(struct backend_run *run, struct str type, struct str data, bool sync,
+    uint64_t *seq, struct steno_error *err)
+{
+        struct pg_log *log = (struct pg_log *)run;
+        struct pg_conv *c = log->conv;
+        struct pg_query q;
+        PGresult *r;
+        struct buf escaped;
+        char at[TIME_TEXT];
+        buf_init(&escaped, 0);
+        json_put_string(&escaped, type);
+        put_now(c->store, at);
+        pg_query_init(&q,
+            "WITH up AS (UPDATE run SET seq = seq + 1, finished = $8::bigint <> 0 WHERE project ="
+            " $1 AND uid = $2 AND name = $3 AND epoch = $4 AND NOT finished RETURNING seq) INSERT"
+            " INTO event SELECT $1, $2, $3, seq, $5, $6, $7 FROM up RETURNING seq");
+        q.relaxed = !sync;
+        pg_key(&q, c);
+        pg_cstr(&q, log->name);
+        pg_u64(&q, log->epoch);
+        pg_cstr(&q, at);
+        pg_text(&q, str_span(escaped.p + 1, escaped.n - 2));
+        pg_bytes(&q, data);
+        pg_u64(&q, event_is(type, STENO_EVENT_RUN_FINISHED));
+        int rc = escaped.failed ? error_nomem(err) : pg_run(c->store, &q, &r, err);
+        buf_release(&escaped);
+        if (rc)
+                return rc;
+        bool written = libpq.ntuples(r) == 1;
+        if (written && seq)
+                *seq = pg_get_u64(r, 0, 0);
+        libpq.clear(r);
+        return written ? 0 : explain(log, err);
+}
+
+static int hand_events(const PGresult *r, uint64_t *after, run_event_fn each, void *ctx)
+{
+        int rc = 0;
+        for (int i = 0; rc == 0 && i < libpq.ntuples(r); i++) {
+                struct run_event e = {.seq = pg_get_u64(r, i, 0),
+                    .at = pg_get(r, i, 1),
+                    .type = pg_get(r, i, 2),
+                    .data = pg_get(r, i, 3)};
+                *after = e.seq;
+                rc = each(ctx, &e);
+        }
+        return rc;
+}
+
+int pg_run_read(struct backend_conv *conv, const char *name, uint64_t after, run_event_fn each,
+    void *ctx, struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct run_state s;
+        int rc = pg_run_look(conv, name, &s, err);
+        if (rc)
+                return rc;
+        backend_run_state_release(&s);
+        for (bool more = true; rc == 0 && more;) {
+                struct pg_query q;
+                PGresult *r;
+                pg_query_init(&q, "SELECT seq, at, type, data FROM event WHERE project = $1 AND uid"
+                                  " = $2 AND name = $3 AND seq > $4 ORDER BY seq LIMIT 500");
+                pg_key(&q, c);
+                pg_cstr(&q, name);
+                pg_u64(&q, after);
+                rc = pg_run(c->store, &q, &r, err);
+                if (rc)
+                        break;
+                more = libpq.ntuples(r) == 500;
+                rc = hand_events(r, &after, each, ctx);
+                libpq.clear(r);
+        }
+        return rc;
+}
+
+int pg_run_look(
+    struct backend_conv *conv, const char *name, struct run_state *out, struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q,
+            "SELECT r.at, r.head, r.finished, coalesce(e.seq, 0), e.data, EXISTS (SELECT 1 FROM"
+            " claim k WHERE k.project = $1 AND k.uid = $2 AND k.name = $3 AND k.open AND k.lease >"
+            " clock_timestamp()) FROM run r LEFT JOIN LATERAL (SELECT seq, data FROM event e WHERE"
+            " e.project = $1 AND e.uid = $2 AND e.name = $3 ORDER BY seq DESC LIMIT 1) e ON true"
+            " WHERE r.project = $1 AND r.uid = $2 AND r.name = $3");
+        pg_key(&q, c);
+        pg_cstr(&q, name);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        if (libpq.ntuples(r) == 0) {
+                libpq.clear(r);
+                return error_set(err, STENO_ENOTFOUND, "no run \"%.100s\"", name);
+        }
+        struct str at = pg_get(r, 0, 0);
+        *out = (struct run_state){.head = pg_get_dup(r, 0, 1),
+            .finished = pg_get_bool(r, 0, 2),
+            .seq = pg_get_u64(r, 0, 3),
+            .last = libpq.getisnull(r, 0, 4) ? strdup("{}") : pg_get_dup(r, 0, 4),
+            .held = pg_get_bool(r, 0, 5)};
+        snprintf(out->at, sizeof out->at, "%.*s", (int)at.n, at.p);
+        libpq.clear(r);
+        if (out->head && out->last)
+                return 0;
+        backend_run_state_release(out);
+        return error_nomem(err);
+}
+
+int pg_run_wait(struct backend_conv *conv, const char *name, uint64_t after, int timeout_ms,
+    struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        int64_t until = time_monotonic_ms() + timeout_ms;
+        for (int pause = LOOK_AGAIN_MS;; pause = pause < LOOK_AGAIN_MAX_MS ? pause * 2 : pause) {
+                struct run_state s;
+                int rc = pg_run_look(conv, name, &s, err);
+                if (rc)
+                        return rc;
+                bool more = s.seq > after;
+                backend_run_state_release(&s);
+                int64_t now = time_monotonic_ms();
+                if (more || now >= until)
+                        return more;
+                pthread_mutex_lock(&c->mutex);
+                wait_for(&c->grown, &c->mutex, until - now < pause ? (int)(until - now) : pause);
+                pthread_mutex_unlock(&c->mutex);
+        }
+}
+
+int pg_run_each(struct backend_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
+    struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT name FROM run WHERE project = $1 AND uid = $2");
+        pg_key(&q, c);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        for (int i = 0; rc == 0 && i < libpq.ntuples(r); i++) {
+                char *name = pg_get_dup(r, i, 0);
+                rc = name ? each(ctx, name) : error_nomem(err);
+                free(name);
+        }
+        libpq.clear(r);
+        return rc;
+}
+
+int pg_run_find(struct backend_store *store, struct str project, const char *name,
+    struct backend_conv **out, struct steno_error *err)
+{
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT c.id FROM run r JOIN conv c USING (project, uid) WHERE r.project"
+                          " = $1 AND r.name = $2 AND c.trash IS NULL LIMIT 1");
+        pg_text(&q, project);
+        pg_cstr(&q, name);
+        int rc = pg_run((struct pg_store *)store, &q, &r, err);
+        if (rc)
+                return rc;
+        rc = libpq.ntuples(r) ? pg_conv_open(store, project, pg_get(r, 0, 0), out, err)
+                              : STENO_ENOTFOUND;
+        libpq.clear(r);
+        return rc;
+}

@@ -1,0 +1,106 @@
+"""A PostgreSQL server of the test's own, on a free loopback port.
+
+    with Postgres(folder) as pg:
+        pg.url                      # postgres://steno@127.0.0.1:PORT/postgres
+        pg.sql("SELECT 1")
+        pg.kill(); pg.start()       # as if the machine had died, without losing what was synced
+
+As root it runs as an unprivileged user, because PostgreSQL refuses to run as root.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+BIN = "/usr/lib/postgresql/15/bin"
+NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def place():
+    """A folder that the server's user can reach."""
+    for base in (os.environ.get("STENO_TEST_RAM"), os.environ.get("STENO_TEST_TMP"), "/var/tmp"):
+        if not base:
+            continue
+        folder = tempfile.mkdtemp(prefix="steno-pg-", dir=base)
+        if os.getuid() == 0:
+            shutil.chown(folder, "nobody", "nogroup")
+            if subprocess.call([*NOBODY, "test", "-w", folder]):
+                shutil.rmtree(folder)
+                continue
+        return folder
+    raise OSError("there is no folder for PostgreSQL")
+
+
+class Postgres:
+    def __init__(self, *settings):
+        self.settings = ["fsync=off", "max_connections=200", "listen_addresses=127.0.0.1",
+                         "unix_socket_directories=", *settings]
+
+    def __enter__(self):
+        self.folder = place()
+        self.data = os.path.join(self.folder, "data")
+        self.port = free_port()
+        self.url = "postgres://steno@127.0.0.1:%d/postgres" % self.port
+        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "steno", "--no-sync", "-E", "UTF8",
+                 "--locale=C.UTF-8")
+        self.start()
+        return self
+
+    def __exit__(self, *why):
+        try:
+            self.run("pg_ctl", "-D", self.data, "-s", "-w", "-m", "immediate", "stop")
+        except subprocess.CalledProcessError:
+            pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, program, *args):
+        command = [os.path.join(BIN, program), *args]
+        if os.getuid() == 0:
+            command = NOBODY + command
+        return subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/",
+                              env={"PATH": os.environ["PATH"], "HOME": self.folder})
+
+    def start(self):
+        options = " ".join("-c %s=%s" % (s.split("=", 1)[0], repr(s.split("=", 1)[1]))
+                           for s in self.settings)
+        self.run("pg_ctl", "-D", self.data, "-s", "-w", "-l", os.path.join(self.folder, "log"),
+                 "-o", "-p %d %s" % (self.port, options), "start")
+
+    def kill(self):
+        """kill -9 of the server and of everything it has started."""
+        with open(os.path.join(self.data, "postmaster.pid"), encoding="ascii") as f:
+            pid = int(f.readline())
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)],
+                                  stdout=subprocess.PIPE, check=False).stdout.split()
+        for one in [pid, *map(int, children)]:
+            try:
+                os.kill(one, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for one in [pid, *map(int, children)]:
+            while alive(one):
+                time.sleep(0.01)
+        # Nobody may have collected the dead server: it would be taken for a live one.
+        os.unlink(os.path.join(self.data, "postmaster.pid"))
+
+    def sql(self, text):
+        return subprocess.run([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(self.port),
+                               "-U", "steno", "-d", "postgres", "-Atqc", text], check=True,
+                              stdout=subprocess.PIPE).stdout.decode().strip()
