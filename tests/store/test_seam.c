@@ -173,6 +173,7 @@ static void look_at_outputs(struct day *d)
 static void run(struct day *d)
 {
         struct steno_run *run = NULL;
+        struct steno_watcher *watcher = NULL;
         char *json = NULL;
         static const char RESULT[] = "{\"id\":\"r\",\"role\":\"tool\",\"tool_call_id\":\"c3\","
                                      "\"content\":\"done\"}";
@@ -193,6 +194,10 @@ static void run(struct day *d)
                 took(d, steno_run_event(run, "run_finished", "{\"reason\":\"stop\"}", 17,
                             STENO_FULL, NULL, NULL));
                 steno_run_close(run);
+        }
+        if (took(d, steno_watch_begin(d->store, NULL, &watcher, NULL)) == 0) {
+                steno_watched(d->store, NULL);
+                steno_watch_end(watcher);
         }
         took(d, steno_run_read(d->store, NULL, "r2", 0, ignore_event, NULL, NULL));
         if (took(d, steno_run_info(d->store, NULL, "r2", &json, NULL)) == 0)
@@ -336,8 +341,10 @@ static bool is_for_another_day(const char *slot)
             "artifact_undo",
             "search_discard",
             "run_settle_all",
-            "seal_log_call", /* of one that has vanished */
-            "conv_store",    /* where a fork asks its origin about runs */
+            "seal_log_call",       /* of one that has vanished */
+            "aside",               /* by one who may not write */
+            "artifact_lift_quota", /* at a quota */
+            "conv_store",          /* where a fork asks its origin about runs */
             "document_stamp",
             "document_change",
         };
