@@ -12,14 +12,14 @@ void view_segments_init(struct view_segments *s)
         arena_init(&s->arena[0]);
         arena_init(&s->arena[1]);
         s->live = 0;
-        s->list = NULL;
-        s->count = s->cap = 0;
+        s->all = s->list = NULL;
+        s->count = s->cap = s->gone = 0;
         s->open = 0;
 }
 
 void view_segments_release(struct view_segments *s)
 {
-        free(s->list);
+        free(s->all);
         arena_release(&s->arena[0]);
         arena_release(&s->arena[1]);
 }
@@ -105,12 +105,13 @@ bool view_segments_copy(struct segments_item *to, const struct feed_item *item, 
 
 static int hold(struct view_segments *s, const struct feed_item *item)
 {
-        if (s->count == s->cap) {
+        if (s->gone + s->count == s->cap) {
                 size_t cap = s->cap ? s->cap * 2 : 32;
-                struct segments_item *to = realloc(s->list, cap * sizeof *to);
+                struct segments_item *to = realloc(s->all, cap * sizeof *to);
                 if (!to)
                         return error_nomem(s->err);
-                s->list = to;
+                s->all = to;
+                s->list = to + s->gone;
                 s->cap = cap;
         }
         if (!view_segments_copy(&s->list[s->count], item, &s->arena[s->live]))
@@ -126,16 +127,24 @@ static void point_to_abouts(struct view_segments *s)
                 s->list[i].item.about = &s->list[i].about;
 }
 
-/* Lets the first n leave, and keeps the rest. */
+/* Lets the first n leave, and keeps the rest. Their memory is given back only when no more stay
+ * than have left: a history with many open calls lets go of a few at a time, and would otherwise
+ * copy a whole window for each. */
 static int release(struct view_segments *s, size_t n)
 {
         point_to_abouts(s);
         int rc = n ? s->leave(s->ctx, s->list, n) : 0;
         if (rc)
                 return rc;
-        struct arena *to = &s->arena[!s->live];
+        s->gone += n;
         s->count -= n;
-        memmove(s->list, s->list + n, s->count * sizeof *s->list);
+        s->list = s->all + s->gone;
+        if (s->gone < s->count)
+                return 0;
+        struct arena *to = &s->arena[!s->live];
+        memmove(s->all, s->list, s->count * sizeof *s->list);
+        s->list = s->all;
+        s->gone = 0;
         for (size_t i = 0; i < s->count; i++)
                 if (!copy_held(to, &s->list[i]))
                         return error_nomem(s->err);

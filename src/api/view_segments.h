@@ -26,11 +26,13 @@ struct view_segments {
         bool always; /* also where a call is open that can no longer be answered */
         struct steno_error *err;
         /* the rest is its own */
-        struct arena arena[2]; /* what is held, and where it moves when its front leaves */
+        struct arena arena[2]; /* what is held, and where it moves when much of it has left */
         int live;
-        struct segments_item *list;
-        size_t count;
+        struct segments_item *all;
         size_t cap;
+        size_t gone;                /* the first of them, which have left */
+        struct segments_item *list; /* the others */
+        size_t count;
         uint64_t open; /* calls held that are open and can still be answered */
 };
 
