@@ -84,8 +84,9 @@ static void put_value(struct jsonw *w, const struct json *j, json_ref v, int dep
                 }
         }
         if (number != JSON_NONE) { /* a string, or a number where the sender is lax */
-                jsonw_raw(w, json_type(j, number) == JSON_STRING ? json_inner(j, number)
-                                                                 : json_raw(j, number));
+                struct str digits = json_type(j, number) == JSON_STRING ? json_inner(j, number)
+                                                                        : json_raw(j, number);
+                jsonw_raw(w, json_valid(digits.p, digits.n, NULL) ? digits : STR("null"));
         } else if (map != JSON_NONE) {
                 put_members(w, j, json_get(j, map, "values"), depth);
         } else if (json_get(j, v, "arrayValue") != JSON_NONE) {
