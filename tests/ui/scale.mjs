@@ -28,7 +28,7 @@ test("a conversation of 10,000 messages opens at its end, with few rows and a sm
   await w.page.waitForSelector(".list li");
   const ms = await took(async () => {
     await w.page.click(`[data-conversation="${id}"] a`);
-    await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
+    await w.page.locator("#transcript").getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
   });
   const rows = await rowsOf(w), heap = await heapMb(w.page);
   note(`10,000 messages: opened in ${ms} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
@@ -46,8 +46,8 @@ test("a conversation of 10,000 messages opens at its end, with few rows and a sm
   assert(!seen.includes(`Answer ${MESSAGES / 4 - 1}.`), "the end was dropped from the window");
   assert(most <= ROWS_MOST, `${most} rows while scrolling`);
   await w.page.evaluate(() => document.activeElement.blur());
-  const start = await took(async () => { await w.page.keyboard.press("g"); await w.page.getByText("Question 0 about").waitFor(); });
-  const end = await took(async () => { await w.page.keyboard.press("G"); await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor(); });
+  const start = await took(async () => { await w.page.keyboard.press("g"); await w.page.keyboard.press("g"); await w.page.locator("#transcript").getByText("Question 0 about").waitFor(); });
+  const end = await took(async () => { await w.page.keyboard.press("G"); await w.page.locator("#transcript").getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor(); });
   const after = await heapMb(w.page);
   note(`scrolled: at most ${most} rows, to the start ${start} ms, to the end ${end} ms, heap ${after.toFixed(1)} MB`);
   assert(after < HEAP_MOST, `${after} MB`);
@@ -59,7 +59,8 @@ test("what the reader looks at stays where it is while earlier messages come in"
   await begin();
   const { items } = await server.api("GET", "/api/chat-sessions");
   const w = await openWindow(server, { path: `/c/${items.find((i) => i.title === "Ten thousand messages").id}` });
-  await w.page.getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
+  await w.page.locator("#transcript").getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
+  await until("what is shown first has become Markdown", () => w.page.evaluate(() => ![...document.querySelectorAll(".prose:not(.rich)")].some((p) => p.textContent.includes("```"))));
   await sleep(300);
   const jumps = await w.page.evaluate(async () => {
     const box = document.getElementById("transcript");

@@ -15,7 +15,7 @@ const TIME_MS = 250;
 const TEXT_MOST = 64_000;
 const PARAGRAPH_MOST = 4000;
 const DEEPEST = 24;
-const KEPT = 400;
+const KEPT = 1500;
 
 interface Token {
   type: string; raw: string; text?: string; tokens?: Token[]; depth?: number; lang?: string; href?: string;
@@ -66,6 +66,14 @@ function lex(text: string, done: (t: Token[] | null) => void): () => void {
 // Is there anything that Markdown would change? Runs that no reader survives are left as they are.
 const MARKS = /[`*_#>|~[\]]|^\s*([-+]|\d+[.)]) |https?:\/\/|\n\s*\n/m;
 const worth = (text: string) => text.length <= TEXT_MOST && MARKS.test(text) && !/([*_`[\]>~#|-])\1{60}|(> ?){30}|\S{4000}/.test(text) && text.split(/\n\s*\n/).every((p) => p.length <= PARAGRAPH_MOST * 4);
+
+// Reads texts before they are shown, for at most so long: rows that come in above what is read must
+// have their height from the beginning.
+export function prepare(texts: string[], ms: number): Promise<void> {
+  const jobs = texts.filter((t) => worth(t) && !known.has(t)).map((t) => new Promise<void>((done) => { lex(t, () => done()); }));
+  if (!jobs.length) return Promise.resolve();
+  return Promise.race([Promise.all(jobs).then(() => {}), new Promise<void>((done) => { setTimeout(done, ms); })]);
+}
 
 // ---- nodes ----
 const SAFE = /^(https?:|mailto:)/i;

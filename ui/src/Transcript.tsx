@@ -20,7 +20,7 @@ const CALLS = 100; // of one message in the document at once
 export function Transcript({ conversation: c }: { conversation: Conversation }) {
   const box = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
-  const anchor = useRef<{ key: string; top: number } | null>(null);
+  const anchor = useRef<{ key: string; top: number; at: number } | null>(null);
   const away = useSignal(false);
   const rows = c.rows();
   const target = route.value.call ?? route.value.message;
@@ -29,14 +29,22 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const saving = useRef(0);
   const last = useRef(""); // the row that had the focus last
 
+  // The first row that begins on the screen; where one row fills it, that one. What grows above it
+  // then moves nothing that is read.
   const remember = () => {
     const el = box.current!;
-    const edge = el.getBoundingClientRect().top;
+    const edge = el.getBoundingClientRect();
+    let filling: HTMLElement | null = null;
     for (const row of el.querySelectorAll<HTMLElement>("article, .mark, .tool")) {
       const r = row.getBoundingClientRect();
-      if (r.bottom > edge && (r.top >= edge || !row.querySelector(".tool"))) { anchor.current = { key: row.dataset.row!, top: r.top - edge }; return; }
+      if (r.bottom <= edge.top) continue;
+      if (r.top >= edge.top) {
+        if (r.top < edge.top + edge.height * 0.8) { anchor.current = { key: row.dataset.row!, top: r.top - edge.top, at: el.scrollTop }; return; }
+        break;
+      }
+      filling = row;
     }
-    anchor.current = null;
+    anchor.current = filling ? { key: filling.dataset.row!, top: filling.getBoundingClientRect().top - edge.top, at: el.scrollTop } : null;
   };
 
   const scrolled = () => {
@@ -68,6 +76,24 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 
   const find = (name: string) => box.current!.querySelector<HTMLElement>(`${route.peek().call !== undefined ? "section[data-call" : "article[data-id"}="${CSS.escape(name)}"]`);
 
+  const hold = () => {
+    const el = box.current, a = anchor.current;
+    const row = el && a ? el.querySelector<HTMLElement>(`[data-row="${CSS.escape(a.key)}"]`) : null;
+    if (!el || !a || !row) return;
+    // The reader may have scrolled on since, and the event is still to come.
+    const moved = row.getBoundingClientRect().top - el.getBoundingClientRect().top - (a.top - (el.scrollTop - a.at));
+    if (Math.abs(moved) <= 1) return;
+    el.scrollTop += moved;
+    a.at += moved;
+  };
+
+  // At the end one stays at the end, unless the reader has begun to leave it.
+  const follow = () => {
+    const el = box.current!;
+    if (stick.current && anchor.current && el.scrollTop < anchor.current.at - 2) stick.current = el.scrollHeight - el.scrollTop - el.clientHeight < 40;
+    if (stick.current && !target) { el.scrollTop = el.scrollHeight; remember(); } else hold();
+  };
+
   // Rows were added or dropped: what the reader looks at stays where it is.
   useLayoutEffect(() => {
     const el = box.current;
@@ -98,13 +124,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
         return;
       }
     }
-    if (stick.current && !target) { el.scrollTop = el.scrollHeight; remember(); return; }
-    const a = anchor.current;
-    if (!a) return;
-    const row = el.querySelector<HTMLElement>(`[data-row="${CSS.escape(a.key)}"]`);
-    if (!row) return;
-    const moved = row.getBoundingClientRect().top - el.getBoundingClientRect().top - a.top;
-    if (Math.abs(moved) > 1) el.scrollTop += moved;
+    follow();
   });
 
   // Short pages do not scroll, so the next one is fetched without being asked.
@@ -114,9 +134,9 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     if (!c.atStart.peek()) void c.earlier(); else if (!c.atEnd.peek()) void c.later();
   });
 
-  // A block that opens changes heights without a render here.
+  // A block that opens, or a text that became Markdown, changes heights without a render here.
   useEffect(() => {
-    const watch = new ResizeObserver(() => { const el = box.current; if (el && stick.current && !target) el.scrollTop = el.scrollHeight; });
+    const watch = new ResizeObserver(() => { const el = box.current; if (el) follow(); });
     watch.observe(box.current!.firstElementChild!);
     watch.observe(box.current!);
     return () => watch.disconnect();

@@ -10,6 +10,7 @@ import { Times } from "./Timeline";
 import { watch } from "./live";
 import { hasOpenCalls, pageOf, type Call, type Message, type Page, type Row, type View } from "./history";
 import { onDelivered, outbox, post, waiting } from "./outbox";
+import { prepare } from "./Prose";
 import { Run } from "./run";
 
 const PAGE = 40;
@@ -19,6 +20,8 @@ const BROKEN = new Set(["error", "interrupted", "died"]);
 export interface RunInfo { id: string; state: string; reason?: string; mode?: string; startedAt?: string }
 export interface Session { id: string; project?: string; title?: string; createdAt?: string; lastSeq: number; runs: RunInfo[] }
 
+const PREPARE_MS = 400;
+const textsOf = (p: Page) => p.rows.flatMap((r) => (r.kind === "message" && r.text ? [r.text] : []));
 const weight = (rows: Row[]) => rows.reduce((n, r) => n + 1 + (r.kind === "message" ? r.calls.length : 0), 0);
 
 const OPEN = new Set(["running", "waiting", "unrecorded", "indeterminate", "not_dispatched"]);
@@ -117,6 +120,7 @@ export class Conversation {
       const first = this.pages.peek()[0]?.first ?? 0;
       if (this.atStart.peek() || !first) return;
       const page = pageOf(await this.view(`before=${first}&limit=${PAGE}`));
+      await prepare(textsOf(page), PREPARE_MS);
       const kept = [page, ...this.pages.peek()];
       let dropped = false;
       while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.pop(); dropped = true; }
@@ -133,7 +137,9 @@ export class Conversation {
       const last = this.pages.peek().at(-1)?.last ?? 0;
       if (this.atEnd.peek()) return;
       const v = await this.view(`after=${last}&limit=${PAGE}`);
-      const kept = [...this.pages.peek(), pageOf(v)];
+      const page = pageOf(v);
+      await prepare(textsOf(page), PREPARE_MS);
+      const kept = [...this.pages.peek(), page];
       let dropped = false;
       while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.shift(); dropped = true; }
       batch(() => {

@@ -148,12 +148,15 @@ function pressed(e: KeyboardEvent) {
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || document.querySelector("dialog[open]")) return;
   if (lettersOff.peek() && e.key.length === 1) return;
   if ((e.target as Element).closest?.(".tray") && e.key === "Escape") { trayOpen.value = false; return; }
-  let key = e.key;
+  const key = e.key;
   if (key === "g" && !pending) { pending = window.setTimeout(() => { pending = 0; }, 900); e.preventDefault(); return; }
-  if (pending) { clearTimeout(pending); pending = 0; if (key.length === 1) key = `g${key}`; }
   const view = route.peek().view;
-  const taken = (view === "output" && inOutput(key)) || (view === "conversation" && inTranscript(key)) || anywhere(key);
-  if (taken) e.preventDefault();
+  const does = (k: string) => (view === "output" && inOutput(k)) || (view === "conversation" && inTranscript(k)) || anywhere(k);
+  const behind = !!pending && key.length === 1;
+  clearTimeout(pending);
+  pending = 0;
+  // What means nothing behind g means what it always does.
+  if ((behind && does(`g${key}`)) || does(key)) e.preventDefault();
 }
 
 export const startKeys = () => addEventListener("keydown", pressed);
