@@ -14,12 +14,13 @@ extern "C" {
 struct steno_search_options {
         size_t size;
         const char *query;
-        const char *project; /* NULL: of all */
-        uint32_t limit;      /* 20 when 0, 200 at most */
-        const char *cursor;  /* next_cursor of the page before */
-        int catch_up_ms;     /* how long to index what is new before answering; 0: 2,000;
-                                negative: not at all, and `missing` is what the last catch-up of
-                                this handle left */
+        const char *project;      /* NULL: of all */
+        uint32_t limit;           /* 20 when 0, 200 at most */
+        const char *cursor;       /* next_cursor of the page before */
+        int catch_up_ms;          /* how long to index what is new before answering; 0: 2,000;
+                                     negative: not at all, and `missing` is what the last catch-up of
+                                     this handle left */
+        const char *conversation; /* NULL: of all; a query that names another one is refused */
 };
 
 /*

@@ -680,6 +680,7 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
                 return rc;
         const char *text = OPTION(opt, struct steno_search_options, query, NULL);
         const char *cursor = OPTION(opt, struct steno_search_options, cursor, NULL);
+        const char *conversation = OPTION(opt, struct steno_search_options, conversation, NULL);
         int ms = OPTION(opt, struct steno_search_options, catch_up_ms, 0);
         q.ask.project = OPTION(opt, struct steno_search_options, project, NULL);
         a.limit = OPTION(opt, struct steno_search_options, limit, 0);
@@ -691,6 +692,11 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         rc = a.items ? parse(&q, str_of(text ? text : "")) : error_nomem(&why);
         if (rc == 0 && project && q.project && strcmp(project, q.project) != 0)
                 rc = error_set(&why, STENO_EINVAL, "project: names another project than this one");
+        if (rc == 0 && conversation && q.conversation && strcmp(conversation, q.conversation) != 0)
+                rc = error_set(
+                    &why, STENO_EINVAL, "conversation: names another conversation than this one");
+        if (conversation)
+                q.ask.conversation = conversation;
         if (rc == 0)
                 rc = read_cursor(cursor, &outputs, &below, &why);
         if (rc == 0 && ms >= 0)

@@ -413,8 +413,8 @@ int steno_context_with(struct steno_conv *conv, const char *op, const char *args
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)
                 return rc;
-        if (opt)
-                watch = (struct context_watch){opt->progress, opt->progress_ctx};
+        watch.progress = OPTION(opt, struct steno_context_options, progress, NULL);
+        watch.ctx = OPTION(opt, struct steno_context_options, progress_ctx, NULL);
         context_conv_init(&shelf, conv);
         rc = context_run(&shelf.shelf, op, str_span(args, args ? n : 0), &watch, json, err);
         if (rc == 0)

@@ -60,12 +60,15 @@ void mcpd_put_link(struct jsonw *w, const struct mcpd_scope *scope, const char *
     const struct json *j, json_ref item, const char *type);
 
 /*
- * conversation_read and conversation_list, with their arguments (an object at node 0). The answer's
- * JSON goes to `out`. STENO_EPROTO, STENO_EINVAL and STENO_ENOTFOUND are the model's mistakes.
+ * conversation_read, conversation_search and conversation_list, with their arguments (an object at
+ * node 0). `conv` is NULL where the tool is about the whole project. The answer's JSON goes to
+ * `out`. STENO_EPROTO, STENO_EINVAL and STENO_ENOTFOUND are the model's mistakes.
  */
-int mcpd_read(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err);
-int mcpd_list(const struct mcpd_scope *scope, const struct json *args, struct buf *out,
-    struct steno_error *err);
+int mcpd_read(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err);
+int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err);
+int mcpd_list(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err);
 
 #endif

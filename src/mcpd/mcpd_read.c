@@ -1,5 +1,5 @@
 /*
- * mcpd_read.c - conversation_read and conversation_list.
+ * mcpd_read.c - conversation_read, conversation_search and conversation_list.
  *
  * Messages come from views of a step each: one message, or a message with calls and their results,
  * which views never split. So a page ends where its bytes are used up, and what superseded or
@@ -13,11 +13,13 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "steno_search.h"
 
 #define LIMIT_DEFAULT 20
 #define LIMIT_MAX 100
 #define TEXT_MAX 2000             /* bytes of one text before it is shortened */
 #define PAGE_MAX CONTEXT_READ_MAX /* bytes of texts on a page: as much as of an output */
+#define QUERY_MAX (8 * KIB)
 #define STEP_MAX                                                                                   \
         (2 * MESSAGE_MAX) /* a step: a message with calls and its results, which are stubs */
 
@@ -308,17 +310,51 @@ static int read_whole(
         return rc;
 }
 
-int mcpd_read(
-    struct steno_conv *conv, const struct json *args, struct buf *out, struct steno_error *err)
+int mcpd_read(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err)
 {
+        (void)scope;
         return (is_given(args, "seq") ? read_whole : read_messages)(conv, args, out, err);
+}
+
+/* ---- search ---- */
+
+int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err)
+{
+        struct steno_search_options opt = {.size = sizeof opt,
+            .project = scope->project,
+            .conversation = conv ? steno_conv_id(conv) : NULL};
+        struct buf query, cursor;
+        uint64_t limit = 0;
+        char *json = NULL;
+        buf_init(&query, QUERY_MAX);
+        buf_init(&cursor, 4 * KIB);
+        int rc = take_number(args, "limit", LIMIT_DEFAULT, LIMIT_MAX, &limit, err);
+        opt.limit = limit ? (uint32_t)limit : 1;
+        if (rc == 0 && !json_string(args, json_get(args, 0, "query"), &query, NULL))
+                rc = error_set(err, STENO_EPROTO, "query must be given, as a string");
+        if (json_string(args, json_get(args, 0, "cursor"), &cursor, NULL))
+                opt.cursor = buf_cstr(&cursor);
+        if (rc == 0)
+                rc = buf_check(&query, err);
+        opt.query = buf_cstr(&query);
+        if (rc == 0)
+                rc = steno_search(scope->store, &opt, &json, err);
+        if (rc == 0)
+                buf_puts(out, json);
+        steno_free(json);
+        buf_release(&query);
+        buf_release(&cursor);
+        return rc;
 }
 
 /* ---- conversations of a project ---- */
 
-int mcpd_list(const struct mcpd_scope *scope, const struct json *args, struct buf *out,
-    struct steno_error *err)
+int mcpd_list(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+    struct buf *out, struct steno_error *err)
 {
+        (void)conv;
         struct steno_list_options opt = {.size = sizeof opt};
         struct buf query, cursor;
         uint64_t limit = 0;

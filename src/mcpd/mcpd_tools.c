@@ -19,20 +19,30 @@
 #define COUNT "{\"type\":\"integer\",\"minimum\":0}"
 #define FLAG "{\"type\":\"boolean\"}"
 
+/* What a tool of ours is about. */
+enum about {
+        OF_CONVERSATION, /* in a project it has to be named */
+        OF_SCOPE,        /* all of it; in a project a conversation may be named */
+        OF_PROJECT,      /* the tool is there only where the scope is a project */
+};
+
 /* Tools that are not the library's. */
 static const struct tool {
         const char *name;
         const char *words;
-        bool of_project; /* only where the scope is a project, and without `conversation` */
+        enum about about;
         const char *properties;
+        const char *needed; /* of these, as JSON strings */
         const char *answer;
         const char *required;
+        int (*run)(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
+            struct buf *out, struct steno_error *err);
 } TOOLS[] = {
     {"conversation_read",
         "Reads messages of the conversation, oldest first, with long texts shortened. Without "
         "arguments it shows the newest ones. A shortened message is read whole with seq and "
         "offset.",
-        false,
+        OF_CONVERSATION,
         "\"after\":{\"type\":\"integer\",\"description\":\"Only messages behind this seq; go on "
         "from next_after.\"},"
         "\"before\":{\"type\":\"integer\",\"description\":\"The newest messages before this "
@@ -43,6 +53,7 @@ static const struct tool {
         "text.\"},"
         "\"offset\":{\"type\":\"integer\",\"description\":\"With seq: the first byte, 0 unless "
         "told.\"}",
+        "",
         "\"messages\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
         "\"seq\":" COUNT ",\"role\":" TEXT ",\"content\":" TEXT ",\"tool_call_id\":" TEXT
         ",\"name\":" TEXT ",\"tool_calls\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
@@ -51,15 +62,34 @@ static const struct tool {
         "\"has_more\":" FLAG ",\"next_after\":" COUNT ",\"last_seq\":" COUNT ",\"seq\":" COUNT
         ",\"content\":" TEXT ",\"offset\":" COUNT ",\"next_offset\":" COUNT ",\"done\":" FLAG
         ",\"total_bytes\":" COUNT ",\"notes\":" TEXT,
-        ""},
-    {"conversation_list", "Lists the conversations of the project, newest activity first.", true,
+        "", mcpd_read},
+    {"conversation_search",
+        "Finds words in messages, calls, results and stored outputs. A query has words, "
+        "\"phrases\", "
+        "prefixes (wor*), -words that must not occur, /regular expressions/ and filters such as "
+        "role:user, tool:NAME, is:error, in:output. A hit with a ref is read with context_read, "
+        "one "
+        "without with conversation_read and its seq.",
+        OF_SCOPE,
+        "\"query\":{\"type\":\"string\",\"description\":\"What to look for.\"},"
+        "\"limit\":{\"type\":\"integer\",\"description\":\"Hits, 20 unless told, 100 at most.\"},"
+        "\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page before.\"}",
+        "\"query\"",
+        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+        "\"conversation\":" TEXT ",\"seq\":" COUNT ",\"role\":" TEXT ",\"ref\":" TEXT
+        ",\"snippet\":" TEXT "},\"required\":[\"conversation\",\"seq\",\"snippet\"]}},"
+        "\"next_cursor\":" TEXT ",\"partial\":" FLAG ",\"missing\":" COUNT,
+        "\"items\"", mcpd_search},
+    {"conversation_list", "Lists the conversations of the project, newest activity first.",
+        OF_PROJECT,
         "\"query\":{\"type\":\"string\",\"description\":\"Words that the title or the id must "
         "contain.\"},"
         "\"limit\":{\"type\":\"integer\",\"description\":\"How many, 20 unless told.\"},"
         "\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page before.\"}",
+        "",
         "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":" TEXT
         "},\"required\":[\"id\"]}},\"next_cursor\":" TEXT,
-        "\"items\""},
+        "\"items\"", mcpd_list},
 };
 #define TOOL_COUNT (sizeof TOOLS / sizeof *TOOLS)
 
@@ -67,7 +97,7 @@ static const struct tool *find_tool(const struct mcpd_scope *scope, const char *
 {
         for (size_t i = 0; i < TOOL_COUNT; i++)
                 if (strcmp(TOOLS[i].name, name) == 0 &&
-                    (!TOOLS[i].of_project || !scope->conversation))
+                    (TOOLS[i].about != OF_PROJECT || !scope->conversation))
                         return &TOOLS[i];
         return NULL;
 }
@@ -114,15 +144,17 @@ static void put_context_tool(
 
 static void put_tool(struct jsonw *w, const struct mcpd_scope *scope, const struct tool *t)
 {
-        bool named = !scope->conversation && !t->of_project;
+        bool named = !scope->conversation && t->about != OF_PROJECT;
+        bool must = named && t->about == OF_CONVERSATION;
         jsonw_object(w);
         jsonw_field_cstr(w, "name", t->name);
         jsonw_field_cstr(w, "description", t->words);
         jsonw_key(w, "inputSchema");
         buf_printf(jsonw_value(w),
-            "{\"type\":\"object\",\"properties\":{%s%s},\"required\":[%s],"
+            "{\"type\":\"object\",\"properties\":{%s%s},\"required\":[%s%s],"
             "\"additionalProperties\":false}",
-            t->properties, named ? "," CONVERSATION : "", named ? "\"conversation\"" : "");
+            t->properties, named ? "," CONVERSATION : "", t->needed,
+            must ? "\"conversation\"" : "");
         jsonw_key(w, "outputSchema");
         buf_printf(jsonw_value(w), "{\"type\":\"object\",\"properties\":{%s},\"required\":[%s]}",
             t->answer, t->required);
@@ -158,7 +190,7 @@ void mcpd_tools_list(struct mcpd_call *c)
                 for (json_ref t = json_child(&j, 0); t != JSON_NONE; t = json_next(&j, 0, t))
                         put_context_tool(&c->w, c->scope, &j, t);
                 for (size_t i = 0; i < TOOL_COUNT; i++)
-                        if (!TOOLS[i].of_project || !c->scope->conversation)
+                        if (TOOLS[i].about != OF_PROJECT || !c->scope->conversation)
                                 put_tool(&c->w, c->scope, &TOOLS[i]);
                 jsonw_array_end(&c->w);
         }
@@ -290,8 +322,7 @@ static void call_own(struct mcpd_call *c, struct work *k, struct steno_conv *con
         if (name_unknown(c, k))
                 return;
         buf_init(&answer, 16 * MIB);
-        int rc = k->own->of_project ? mcpd_list(c->scope, &k->j, &answer, &err)
-                                    : mcpd_read(conv, &k->j, &answer, &err);
+        int rc = k->own->run(c->scope, conv, &k->j, &answer, &err);
         if (rc == 0)
                 rc = buf_check(&answer, &err);
         if (rc)
@@ -330,7 +361,10 @@ static void run_tool(struct mcpd_call *c, struct work *k)
         struct steno_error err = {0};
         struct steno_conv *conv = NULL;
         int rc = take_arguments(c, k, &err);
-        if (rc == 0 && !(k->own && k->own->of_project))
+        bool whole =
+            k->own && (k->own->about == OF_PROJECT ||
+                          (k->own->about == OF_SCOPE && !c->scope->conversation && !k->named));
+        if (rc == 0 && !whole)
                 rc = mcpd_open(c, k->named ? buf_cstr(&k->conversation) : NULL, &conv, &err);
         if (rc)
                 fail_or_explain(c, k->tool, rc, &err);
