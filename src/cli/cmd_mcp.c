@@ -3,15 +3,38 @@
  */
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "http/server.h"
 #include "mcpd/mcpd.h"
 
 struct mcp_opts {
         const char *conversation;
         bool read_only;
         bool create;
+        bool conformance;
+        const char *listen;
 };
+
+/* The fixtures over HTTP, until a signal. */
+static int serve_fixtures(struct cli *c, const char *listen)
+{
+        struct steno_error err = {0};
+        struct server *s;
+        struct server_options o = {
+            .listen = listen ? listen : "127.0.0.1:0", .log_path = "", .fixtures = true};
+        if (server_start(&o, &s, &err))
+                return cli_fail(c, &err);
+        out_printf(&c->out, "%s\n", server_address(s));
+        int rc = out_flush(&c->out);
+        while (!interrupt_pending() && rc == 0)
+                wait_sleep(100);
+        server_stop(s);
+        if (interrupt_is_term())
+                interrupt_obeyed();
+        return rc;
+}
 
 /* For a client that starts this before anything was said. */
 static int create(struct cli *c, const char *id)
@@ -33,6 +56,12 @@ static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
         const struct mcp_opts *o = opts;
         struct steno_error err = {0};
         (void)argc, (void)argv;
+        if (o->conformance)
+                return o->conversation || o->read_only
+                           ? cli_usage(c, "--conformance has no store, and no conversations")
+                           : serve_fixtures(c, o->listen);
+        if (o->listen)
+                return cli_usage(c, "--listen is for --conformance; steno serve has MCP over HTTP");
         if (!o->conversation && !o->read_only)
                 return cli_usage(c, "which conversation? use --conversation ID, or --project P "
                                     "--read-only for all of a project");
@@ -63,6 +92,10 @@ static const struct opt mcp_table[] = {
         "make the conversation where it is not there"},
     {"read-only", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, read_only),
         "every conversation of the project (--project), for reading"},
+    {"conformance", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, conformance),
+        "serve the fixtures of MCP's conformance suite over HTTP, without store and token"},
+    {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct mcp_opts, listen),
+        "with --conformance: where to listen; a free port unless told"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

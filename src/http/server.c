@@ -128,11 +128,13 @@ static void *tick(void *arg)
         uint64_t quarantined = 0;
         while (!atomic_load(&s->stopping)) {
                 wait_sleep(SERVER_TICK_MS);
-                identities_refresh(s->identities);
                 streams_tick(s->streams);
                 passing_tick(s);
-                revoke_turns(s);
                 connections_reap(s->connections);
+                if (!s->store)
+                        continue;
+                identities_refresh(s->identities);
+                revoke_turns(s);
                 log_quarantined(s, &quarantined);
         }
         return NULL;
@@ -213,7 +215,8 @@ static int open_log(struct server *s, const char *path, struct steno_error *err)
         return 0;
 }
 
-static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
+static int prepare_store(
+    struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         struct steno_open_options open = {.size = sizeof open, .seal_key = opt->seal_key};
         int rc = steno_open(opt->store, &open, &s->store, err);
@@ -222,11 +225,16 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (rc == 0)
                 rc = identities_signing_key(s->identities, s->signing_key, err);
         if (rc == 0)
-                rc = open_log(s, opt->log_path, err);
-        if (rc == 0)
                 rc = open_gateway(s, opt, err);
-        if (rc == 0)
-                rc = open_otel(s, opt, err);
+        return rc ? rc : open_otel(s, opt, err);
+}
+
+static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
+{
+        s->fixtures = opt->fixtures;
+        int rc = open_log(s, opt->log_path, err);
+        if (rc == 0 && !s->fixtures)
+                rc = prepare_store(s, opt, err);
         if (rc)
                 return rc;
         s->connections = connections_new();
@@ -264,6 +272,13 @@ static void *recover(void *arg)
         return NULL;
 }
 
+static int put_address(struct server *s, const char *token)
+{
+        if (s->fixtures)
+                return asprintf(&s->address, "http://%s:%d/mcp", s->host, s->port);
+        return asprintf(&s->address, "http://%s:%d/#token=%s", s->host, s->port, token);
+}
+
 int server_start(const struct server_options *opt, struct server **out, struct steno_error *err)
 {
         struct server *s = calloc(1, sizeof *s);
@@ -282,16 +297,18 @@ int server_start(const struct server_options *opt, struct server **out, struct s
                 rc = allow_hosts(s, opt->hosts, err);
         if (rc == 0)
                 rc = prepare(s, opt, err);
-        if (rc == 0)
+        if (rc == 0 && !s->fixtures)
                 rc = identities_own(s->identities, token, err);
         if (rc == 0)
                 rc = http_start(s, &address.any, err);
         if (rc == 0) {
                 s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
-                s->recovering = pthread_create(&s->recoverer, NULL, recover, s) == 0;
-                s->indexer = indexer_start(s->store);
-                if (!s->ticking || !s->recovering || !s->indexer ||
-                    asprintf(&s->address, "http://%s:%d/#token=%s", s->host, s->port, token) < 0)
+                if (s->store) {
+                        s->recovering = pthread_create(&s->recoverer, NULL, recover, s) == 0;
+                        s->indexer = indexer_start(s->store);
+                }
+                if (!s->ticking || (s->store && (!s->recovering || !s->indexer)) ||
+                    put_address(s, token) < 0)
                         rc = error_nomem(err);
         }
         if (rc) {

@@ -46,6 +46,8 @@ struct server_options {
         const char *lent_token;     /* one more token, for the gateway's routes only; may be NULL */
         const char *lent_project;   /* and its project */
         struct server_tally *tally; /* may be NULL; must outlive the server */
+        bool fixtures; /* nothing but POST /mcp with the fixtures of MCP's conformance suite, open
+                          to everybody; there is neither a store nor a token, and `store` is NULL */
 };
 
 struct server;

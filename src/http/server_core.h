@@ -61,6 +61,7 @@ struct server {
         bool ticking;
         pthread_t recoverer;
         bool recovering;
+        bool fixtures; /* see server_options; store, identities and gateway are NULL */
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
         atomic_uint under_way;

@@ -383,7 +383,8 @@ void streams_tick(struct streams *all)
         static const char ALIVE[] = ": alive\n\n";
         static const char REVOKED[] = "event: error\ndata: {\"code\":\"revoked\"}\n\n";
         int64_t now = http_now_ms();
-        uint64_t version = identities_version(all->server->identities);
+        struct identities *ids = all->server->identities;
+        uint64_t version = ids ? identities_version(ids) : 0;
         pthread_mutex_lock(&all->mutex);
         for (struct stream *s = all->first; s; s = s->next) {
                 pthread_mutex_lock(&s->mutex);

@@ -58,7 +58,7 @@ static void set_revision(struct mcpd_message *m, struct str revision)
 static bool header_is(const char *header, struct str want)
 {
         static const char BEGIN[] = "=?base64?";
-        struct str h = str_of(header);
+        struct str h = str_trim(str_of(header)); /* blanks around a value are not part of it */
         if (!str_starts(h, BEGIN) || h.n < sizeof BEGIN + 1 || memcmp(h.p + h.n - 2, "?=", 2) != 0)
                 return str_eq(h, want);
         struct str code = str_span(h.p + sizeof BEGIN - 1, h.n - sizeof BEGIN - 1);
@@ -353,9 +353,11 @@ static void put_server(struct jsonw *w, const char *key)
         jsonw_object_end(w);
 }
 
-static void put_capabilities(struct jsonw *w)
+static void put_capabilities(struct jsonw *w, const struct mcpd_scope *scope)
 {
-        jsonw_field_raw(w, "capabilities", STR("{\"tools\":{},\"resources\":{}}"));
+        jsonw_field_raw(w, "capabilities",
+            scope->fixtures ? STR("{\"tools\":{},\"resources\":{},\"prompts\":{}}")
+                            : STR("{\"tools\":{},\"resources\":{}}"));
         jsonw_field_cstr(w, "instructions", INSTRUCTIONS);
 }
 
@@ -368,13 +370,24 @@ static void initialize(struct mcpd_call *c)
         }
         jsonw_field_cstr(&c->w, "protocolVersion", c->m->revision);
         put_server(&c->w, "serverInfo");
-        put_capabilities(&c->w);
+        put_capabilities(&c->w, c->scope);
 }
 
 static void discover(struct mcpd_call *c)
 {
         jsonw_field_raw(&c->w, "supportedVersions", STR(SUPPORTED));
-        put_capabilities(&c->w);
+        put_capabilities(&c->w, c->scope);
+}
+
+/* For the suite alone, whose check of caching asks for it. */
+static void list_prompts(struct mcpd_call *c)
+{
+        if (c->scope->fixtures) {
+                jsonw_field_raw(&c->w, "prompts", STR("[]"));
+                return;
+        }
+        c->status = c->m->modern ? 404 : 200;
+        mcpd_fail(c, MCPD_NO_METHOD, "there is no method %s", c->m->method);
 }
 
 static void ping(struct mcpd_call *c)
@@ -395,6 +408,7 @@ static const struct method {
     {"server/discover", NEW, discover, 60000},
     {"tools/list", BOTH, mcpd_tools_list, 60000},
     {"tools/call", BOTH, mcpd_tools_call, -1},
+    {"prompts/list", BOTH, list_prompts, 60000},
     {"resources/list", BOTH, mcpd_resources_list, 0},
     {"resources/templates/list", BOTH, mcpd_resources_templates, 60000},
     {"resources/read", BOTH, mcpd_resources_read, 0},

@@ -9,6 +9,7 @@
  *   mcpd_tools.c      the tools, and a call of one
  *   mcpd_read.c       conversation_read and conversation_list
  *   mcpd_resources.c  artifacts as resources
+ *   mcpd_fixtures.c   what the conformance suite asks for, in the place of the three above
  *   mcpd_stdio.c      the transport over standard input and output
  *
  *
@@ -68,8 +69,9 @@ enum mcpd_code {
         MCPD_INTERNAL = -32603,
         MCPD_NO_RESOURCE = -32002, /* legacy only */
         MCPD_BUSY = -32000,
-        MCPD_HEADERS = -32020, /* the headers and the body do not agree */
-        MCPD_VERSION = -32022, /* a revision that we do not speak */
+        MCPD_HEADERS = -32020,    /* the headers and the body do not agree */
+        MCPD_CAPABILITY = -32021, /* the client cannot do what is needed */
+        MCPD_VERSION = -32022,    /* a revision that we do not speak */
 };
 
 /* What a client reaches. The strings must outlive what uses them. */
@@ -77,6 +79,7 @@ struct mcpd_scope {
         struct steno_store *store;
         const char *project;
         const char *conversation; /* NULL: every one of the project, for reading */
+        bool fixtures;            /* those of the conformance suite; there is no store then */
 };
 
 /* Headers of an HTTP request; a member is NULL where there is none. */

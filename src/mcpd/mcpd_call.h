@@ -47,6 +47,13 @@ void mcpd_resources_list(struct mcpd_call *c);
 void mcpd_resources_templates(struct mcpd_call *c);
 void mcpd_resources_read(struct mcpd_call *c);
 
+/* The same of the fixtures. A read answers whether there is such a resource. */
+void mcpd_fixtures_tools(struct mcpd_call *c);
+void mcpd_fixtures_call(struct mcpd_call *c);
+void mcpd_fixtures_resources(struct mcpd_call *c);
+void mcpd_fixtures_templates(struct mcpd_call *c);
+bool mcpd_fixtures_read(struct mcpd_call *c, struct str uri);
+
 /* ---- what methods share ---- */
 
 /* Opens the conversation of the scope, or the one that is named, where the scope is a project. */

@@ -224,6 +224,10 @@ void mcpd_resources_list(struct mcpd_call *c)
 {
         struct steno_error err = {0};
         struct buf cursor, next;
+        if (c->scope->fixtures) {
+                mcpd_fixtures_resources(c);
+                return;
+        }
         buf_init(&cursor, 4 * KIB);
         buf_init(&next, 4 * KIB);
         bool given = json_get(&c->m->j, c->m->params, "cursor") != JSON_NONE;
@@ -248,6 +252,10 @@ void mcpd_resources_templates(struct mcpd_call *c)
 {
         if (json_get(&c->m->j, c->m->params, "cursor") != JSON_NONE) {
                 mcpd_fail(c, MCPD_PARAMS, "the cursor is none of ours");
+                return;
+        }
+        if (c->scope->fixtures) {
+                mcpd_fixtures_templates(c);
                 return;
         }
         jsonw_key(&c->w, "resourceTemplates");
@@ -386,6 +394,8 @@ void mcpd_resources_read(struct mcpd_call *c)
         int rc = STENO_ENOTFOUND;
         if (!uri)
                 mcpd_fail(c, MCPD_PARAMS, "resources/read needs a uri of at most 4096 bytes");
+        else if (c->scope->fixtures)
+                rc = mcpd_fixtures_read(c, buf_str(&text)) ? 0 : STENO_ENOTFOUND;
         else if (take_address(c->scope, buf_str(&text), &a))
                 rc = read_page(c, &a, buf_str(&text), &err);
         if (uri && rc == STENO_ENOTFOUND) {

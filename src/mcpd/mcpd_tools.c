@@ -178,6 +178,10 @@ void mcpd_tools_list(struct mcpd_call *c)
         char *json = NULL;
         if (has_cursor(c))
                 return;
+        if (c->scope->fixtures) {
+                mcpd_fixtures_tools(c);
+                return;
+        }
         json_init(&j);
         int rc = steno_context_tools("mcp", &json, &err);
         if (rc == 0)
@@ -379,6 +383,10 @@ void mcpd_tools_call(struct mcpd_call *c)
 {
         struct buf name;
         struct work k = {0};
+        if (c->scope->fixtures) {
+                mcpd_fixtures_call(c);
+                return;
+        }
         buf_init(&name, TOOL_NAME_MAX + 1);
         buf_init(&k.args, MCPD_MESSAGE_MAX);
         buf_init(&k.conversation, ID_MAX + 1);

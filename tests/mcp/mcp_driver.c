@@ -1,6 +1,7 @@
 /*
  * mcp_driver.c - an MCP client for suites that bring their own server: mcp_driver TOOL ARGS URL
- * lists the server's tools, calls one, and prints its answer. TOOL "-" calls none.
+ * lists the server's tools with their schemas, calls one, and prints its answer. TOOL "-" calls
+ * none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ int main(int argc, char **argv)
                 rc = -1;
         }
         for (size_t i = 0; i < set.count; i++)
-                printf("%s\n", set.list[i].name);
+                printf(
+                    "%s %.*s\n", set.list[i].name, (int)set.list[i].schema.n, set.list[i].schema.p);
         fake_init(&f);
         snprintf(name, sizeof(name), "mcp__s__%s", argv[1]);
         if (rc == 0 && strcmp(argv[1], "-") != 0) {

@@ -21,6 +21,7 @@ struct exchange {
         struct steno_store *store;
         char *project;
         char *conversation;
+        bool fixtures;
         struct stream *stream; /* NULL: one JSON message */
 };
 
@@ -60,7 +61,7 @@ static bool is_gone(void *ctx)
 /* The head of the answer goes out at once; `r` must not be used after that. */
 static void answer_stream(struct request *r, struct exchange *x)
 {
-        struct mcpd_scope scope = {x->store, x->project, x->conversation};
+        struct mcpd_scope scope = {x->store, x->project, x->conversation, x->fixtures};
         struct mcpd_peer peer = {send_event, is_gone, x};
         struct buf answer;
         x->stream = stream_events(r, NULL, NULL);
@@ -80,7 +81,7 @@ static void answer_stream(struct request *r, struct exchange *x)
 
 static void answer_json(struct request *r, struct exchange *x)
 {
-        struct mcpd_scope scope = {x->store, x->project, x->conversation};
+        struct mcpd_scope scope = {x->store, x->project, x->conversation, x->fixtures};
         int status = mcpd_answer(&scope, &x->m, NULL, &r->reply);
         if (r->reply.failed)
                 request_error(r, 503, "busy", "out of memory");
@@ -91,22 +92,13 @@ static void answer_json(struct request *r, struct exchange *x)
         http_finish(r);
 }
 
-/* The conversation is there, and the message was taken apart; else the answer is in `r`. */
-static bool begin(struct request *r, struct exchange *x)
+/* The conversation is there; else the answer is in `r`. */
+static bool choose(struct request *r, struct exchange *x)
 {
-        struct mcpd_headers headers = {.version = request_header(r, "MCP-Protocol-Version"),
-            .method = request_header(r, "Mcp-Method"),
-            .name = request_header(r, "Mcp-Name")};
-        struct steno_error err = {0};
         const char *id = request_query(r, "conversation");
         if (!id || !*id) {
                 request_error(r, 400, "bad_request",
                     "which conversation? the address must have ?conversation=ID");
-                return false;
-        }
-        if (!accepts(r, "application/json") && !accepts(r, "text/event-stream")) {
-                request_error(r, 406, "not_acceptable",
-                    "Accept must have application/json and text/event-stream");
                 return false;
         }
         struct steno_conv *conv = request_conv(r, id);
@@ -116,8 +108,27 @@ static bool begin(struct request *r, struct exchange *x)
         x->store = r->store;
         x->project = strdup(r->who.project);
         x->conversation = strdup(id);
-        if (!x->project || !x->conversation ||
-            mcpd_take(&x->m, r->body.p ? r->body.p : "", r->body.n, &headers, NULL, &err)) {
+        if (!x->project || !x->conversation)
+                request_error(r, 503, "busy", "out of memory");
+        return x->project && x->conversation;
+}
+
+/* The message was taken apart; else the answer is in `r`. */
+static bool begin(struct request *r, struct exchange *x)
+{
+        struct mcpd_headers headers = {.version = request_header(r, "MCP-Protocol-Version"),
+            .method = request_header(r, "Mcp-Method"),
+            .name = request_header(r, "Mcp-Name")};
+        struct steno_error err = {0};
+        if (!accepts(r, "application/json") && !accepts(r, "text/event-stream")) {
+                request_error(r, 406, "not_acceptable",
+                    "Accept must have application/json and text/event-stream");
+                return false;
+        }
+        x->fixtures = r->server->fixtures;
+        if (!x->fixtures && !choose(r, x))
+                return false;
+        if (mcpd_take(&x->m, r->body.p ? r->body.p : "", r->body.n, &headers, NULL, &err)) {
                 request_error(r, 503, "busy", "out of memory");
                 return false;
         }
