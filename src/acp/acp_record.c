@@ -279,7 +279,6 @@ void acp_put_time(struct jsonw *w, const char *key, int64_t at)
 
 void acp_record_entry(struct acp_record *r, struct str words, struct str about)
 {
-        acp_record_flush(r);
         struct acp_item *item = acp_item_new(ACP_SAID_OTHER);
         if (item) {
                 struct jsonw w = jsonw_to(&item->json);

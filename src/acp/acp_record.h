@@ -136,7 +136,8 @@ void acp_record_update(struct acp_record *r, const struct json *j, json_ref upda
 /* The answer to a prompt, or the state "idle": the turn is over. */
 void acp_record_turn_over(struct acp_record *r, bool cancelled);
 /* Something that is no message: kept whole, and no model is shown it. `words` are for people,
- * `about` is JSON members. */
+ * `about` is JSON members. A message that is being told stays open, so that a figure between two
+ * of its chunks does not cut it in two. */
 void acp_record_entry(struct acp_record *r, struct str words, struct str about);
 /* Writes the message that is open, and calls that no message has yet. */
 void acp_record_flush(struct acp_record *r);

@@ -261,6 +261,7 @@ static void put_entry(struct scribe *s, struct acp_record *r, const struct asked
         }
         if (answered)
                 put_error_or_result(s, &b);
+        acp_record_flush(r);
         acp_record_entry(r, buf_str(&words), buf_str(&b));
         buf_release(&b);
         buf_release(&words);

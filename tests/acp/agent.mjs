@@ -104,6 +104,11 @@ function turn(client, sessionId) {
       for (const toolCallId of ids) await tool({ toolCallId, title: "read", kind: "read", status: "pending", rawInput: { of: toolCallId } });
       for (const toolCallId of ids.reverse()) await tool({ toolCallId, status: "completed", content: [{ type: "content", content: text(`read ${toolCallId}`) }] });
     },
+    async figures() {
+      await chunk("one ");
+      await update({ sessionUpdate: "usage_update", used: 5, size: 10 });
+      await chunk("message");
+    },
     async image() {
       await update({ sessionUpdate: "agent_message_chunk", content: { type: "image", data: "aGVsbG8=", mimeType: "image/png" }, messageId: "m1" });
     },
