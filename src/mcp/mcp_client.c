@@ -115,6 +115,7 @@ struct request {
         const char *method;
         struct str members;
         const char *name;
+        struct str schema, args;
         int64_t deadline;
         const struct steno_stop *stop;
         void (*notice)(void *ctx, const struct json *j);
@@ -131,6 +132,8 @@ static int ask(struct mcp_client *c, struct mcp_transport *t, struct request *r,
         struct mcp_exchange x = {.id = atomic_fetch_add(&c->next_id, 1),
             .method = r->method,
             .name = r->name,
+            .schema = r->schema,
+            .args = r->args,
             .deadline = r->deadline,
             .stop = r->stop,
             .notice = r->notice,
@@ -508,6 +511,8 @@ int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, char **re
         struct request r = {.method = "tools/call",
             .members = buf_str(&members),
             .name = call->tool,
+            .schema = call->schema,
+            .args = call->args.n ? call->args : STR("{}"),
             .deadline = call->deadline,
             .stop = call->stop,
             .notice = on_notice,

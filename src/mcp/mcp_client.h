@@ -33,7 +33,8 @@ void mcp_tools_free(struct mcp_tool *list, size_t count);
 
 struct mcp_call {
         const char *tool;
-        struct str args; /* a JSON object, sent as it is */
+        struct str args;   /* a JSON object, sent as it is */
+        struct str schema; /* of its arguments, as the server gave it; may be empty */
         int64_t deadline;
         const struct steno_stop *stop;
         /* Progress, on the caller's thread; total is 0 when unknown, text may be empty. */

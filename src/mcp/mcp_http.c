@@ -6,6 +6,7 @@
  * next. Owns the session id and the headers. A stream of the older era that ends before its answer
  * came is taken up again where it left off, when the server has numbered its events.
  */
+#include "mcp/mcp_param.h"
 #include "mcp/mcp_transport.h"
 #include "mcp/mcp_stream.h"
 
@@ -95,8 +96,8 @@ static void put_base64(struct buf *b, struct str s)
         }
 }
 
-/* A tool's name may hold characters that a header cannot. */
-static struct curl_slist *add_name(struct curl_slist *list, const char *name)
+/* A value from outside may hold characters that a header cannot. */
+static struct curl_slist *add_value(struct curl_slist *list, const char *header, const char *name)
 {
         bool plain = *name && *name != ' ';
         struct buf b;
@@ -113,9 +114,15 @@ static struct curl_slist *add_name(struct curl_slist *list, const char *name)
                 buf_puts(&b, "?=");
         }
         if (buf_cstr(&b))
-                list = add(list, "Mcp-Name", buf_cstr(&b));
+                list = add(list, header, buf_cstr(&b));
         buf_release(&b);
         return list;
+}
+
+static void add_param(void *ctx, const char *header, const char *value)
+{
+        struct curl_slist **list = ctx;
+        *list = add_value(*list, header, value);
 }
 
 static struct curl_slist *make_headers(struct http *h, const struct mcp_exchange *x)
@@ -139,7 +146,9 @@ static struct curl_slist *make_headers(struct http *h, const struct mcp_exchange
         if (modern && x && x->method)
                 list = add(list, "Mcp-Method", x->method);
         if (modern && x && x->name)
-                list = add_name(list, x->name);
+                list = add_value(list, "Mcp-Name", x->name);
+        if (modern && x && x->schema.n && x->args.n)
+                mcp_param_each(x->schema, x->args, add_param, &list);
         return list;
 }
 

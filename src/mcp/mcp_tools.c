@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "mcp/mcp_content.h"
 #include "mcp/mcp_name.h"
+#include "mcp/mcp_param.h"
 
 /* ---- a call ---- */
 
@@ -44,6 +45,7 @@ static int call_server(const struct tool *self, struct steno_tool_call *call,
 {
         struct mcp_call m = {.tool = self->raw_name,
             .args = call->args,
+            .schema = self->schema,
             .deadline = call->deadline,
             .stop = call->stop,
             .progress = on_progress,
@@ -126,6 +128,9 @@ static int add_tool(struct steno_tools *set, const struct opening *o, const stru
 {
         char name[MCP_NAME_MAX + 1];
 
+        /* A call of such a tool could not say in its headers what it must. */
+        if (!mcp_param_legal(str_of(t->input_schema)))
+                return 0;
         /* The same name twice: a call by this name reaches the first. */
         if (!mcp_name_offer(o->server->name, t->name, is_taken, set, name))
                 return 0;

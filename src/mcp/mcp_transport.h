@@ -27,9 +27,10 @@ struct mcp_transport;
 struct mcp_exchange {
         uint64_t id;
         const char *method;
-        const char *name;              /* of the tool, for a header; may be NULL */
-        struct str body;               /* the whole message, one line */
-        int64_t deadline;              /* time_monotonic_ms(); 0: none */
+        const char *name;        /* of the tool, for a header; may be NULL */
+        struct str schema, args; /* of the tool, and of its call (mcp_param.h); may be empty */
+        struct str body;         /* the whole message, one line */
+        int64_t deadline;        /* time_monotonic_ms(); 0: none */
         const struct steno_stop *stop; /* may be NULL */
         /* Told of notifications that belong to this request, on the caller's thread. May be NULL.
          */
