@@ -68,6 +68,11 @@
  *   - Option structs: set `size` to sizeof the struct you were compiled with and leave what you
  *     do not need zero. NULL means all defaults. A size that is not set, and flags or members that
  *     this library does not know and that are not zero, are refused (STENO_EINVAL).
+ *   - Callbacks (sinks, sources, records, findings, progress) run on the thread that made the call,
+ *     before it returns; they may make other calls of the library. There are three exceptions. A
+ *     store's `warning` and `progress` are called on the thread of whoever uses the store, so on
+ *     any. A run's mail (steno_run_listen) comes on a thread of the run's own. `on_ref` of an
+ *     output is called on the thread that writes to it.
  *   - struct steno_store and struct steno_conv may be shared by any number of threads. Receipts,
  *     outputs, runs' writers, folds: one thread at a time each.
  */
@@ -118,6 +123,13 @@ struct steno_error {
 /* "not found", "conflict" ...: a word for a code. */
 STENO_API const char *steno_code_name(int code);
 
+/* The version of this header, and of the library that runs ("0.1.0"). Within one major number a
+ * program that was compiled with an older header works with a newer library. */
+#define STENO_VERSION_MAJOR 0
+#define STENO_VERSION_MINOR 1
+#define STENO_VERSION_PATCH 0
+#define STENO_VERSION_NUMBER                                                                       \
+        (STENO_VERSION_MAJOR * 1000000 + STENO_VERSION_MINOR * 1000 + STENO_VERSION_PATCH)
 STENO_API const char *steno_version(void);
 STENO_API void steno_free(void *p);
 
@@ -287,7 +299,8 @@ struct steno_receipt;
  * STENO_EPROTO   not JSON, no legal role, a result without a call or a second one (unless
  *                STENO_RECORD); the message says which message of the batch and why
  * STENO_ECONFLICT an id that is there with other bytes, or was before a purge; expected_seq
- * STENO_ELIMIT   over 1,000 messages, 64 MiB or 512 levels a message
+ * STENO_ELIMIT   over 1,000 messages a batch; over 64 MiB, 512 levels, 1,024 calls, 10,000 parts
+ *                or 1,000,000 values a message
  * STENO_EFULL, STENO_EIO  nothing of the batch was kept
  */
 STENO_API int steno_append(struct steno_conv *conv, const char *json, size_t n,

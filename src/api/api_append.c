@@ -52,7 +52,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
                 return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
-                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", format);
+                return format_unknown(format, err);
         w->batch.record = w->flags & STENO_RECORD;
         w->batch.expect = w->flags & STENO_EXPECT_SEQ;
         w->batch.expected_seq = OPTION(opt, struct steno_append_options, expected_seq, 0);
@@ -528,7 +528,7 @@ static int take_item(struct append_work *w, const struct append_item *item, stru
 {
         w->format = format_find(item->format);
         if (!w->format)
-                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", item->format);
+                return format_unknown(item->format, err);
         int rc = json_parse(&w->j, item->json.p, item->json.n, NULL, err);
         if (rc)
                 return rc;

@@ -25,11 +25,8 @@ struct conversion {
 static const struct format *find(const char *name, struct steno_error *err)
 {
         const struct format *f = format_find(name);
-        char names[200];
-        format_names(names, sizeof names);
         if (!f)
-                error_set(err, STENO_EINVAL, "no format \"%.60s\": it is one of %s",
-                    name ? name : "", names);
+                format_unknown(name, err);
         return f;
 }
 

@@ -37,7 +37,7 @@ static int record_as(const struct steno_record *r, const char *format, bool whol
         char *message = NULL;
         size_t size = 0;
         if (!to)
-                return error_set(err, STENO_EINVAL, "there is no format \"%.60s\"", format);
+                return format_unknown(format, err);
         if (!from)
                 return error_set(err, STENO_ECORRUPT, "the record is of no format that is known");
         json_init(&j);

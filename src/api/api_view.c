@@ -140,7 +140,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         const struct format *format = format_find(name && !v->stored ? name : "openai");
         int outputs = OPT(outputs, STENO_OUTPUTS_DEFAULT);
         if (!format)
-                return error_set(v->err, STENO_EINVAL, "there is no format \"%.60s\"", name);
+                return format_unknown(name, v->err);
         if (outputs < STENO_OUTPUTS_DEFAULT || outputs > STENO_OUTPUTS_FULL)
                 return error_set(v->err, STENO_EINVAL, "outputs %d is not stub or full", outputs);
         v->feed = (struct feed_options){.after = OPT(after_seq, 0),

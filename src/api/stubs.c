@@ -315,7 +315,7 @@ int steno_stubs_new(const char *format, const char *messages, size_t n,
                 return rc;
         r.msg.format = format_find(format);
         if (!r.msg.format)
-                return error_set(err, STENO_EINVAL, "there is no format \"%.40s\"", format);
+                return format_unknown(format, err);
         policy_init(&r.policy, POLICY_DEFAULT, opt ? opt->max_inline_chars : 0,
             opt ? opt->max_inline_bytes : 0);
         r.context_tools = opt && opt->context_tools;

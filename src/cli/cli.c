@@ -229,6 +229,21 @@ int cli_open_conv(struct cli *c, const char *id)
         return 0;
 }
 
+int cli_make_conv(struct cli *c, const char *id)
+{
+        struct steno_error err = {0};
+        int rc = cli_open_store(c, CLI_CREATE);
+
+        if (rc != 0)
+                return rc;
+        rc = steno_conv_open(c->store, c->project, id, &c->conv, &err);
+        if (rc == STENO_ENOTFOUND)
+                rc = steno_conv_create(c->store, c->project, id, NULL, &c->conv, &err);
+        if (rc == STENO_ECONFLICT) /* somebody made it meanwhile */
+                rc = steno_conv_open(c->store, c->project, id, &c->conv, &err);
+        return rc < 0 ? cli_fail(c, &err) : 0;
+}
+
 int cli_confirm(struct cli *c, const char *question, ...)
 {
         char msg[600];

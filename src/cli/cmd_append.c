@@ -22,6 +22,7 @@ struct append_opts {
         const char *format;
         const char *key;
         bool record;
+        bool create;
 };
 
 struct appending {
@@ -110,7 +111,7 @@ static int append_file(struct appending *a, const char *path)
         int rc = 0;
 
         if (fd < 0)
-                return EXIT_IO;
+                return -fd;
         input_values_init(&in, fd);
         while (rc == 0) {
                 enum input_next next = input_values_next(&in, &value, &at, &what);
@@ -139,7 +140,7 @@ static int append_file(struct appending *a, const char *path)
 static int run_append(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct appending a = {.c = c, .o = opts};
-        int rc = cli_open_conv(c, argv[0]);
+        int rc = a.o->create ? cli_make_conv(c, argv[0]) : cli_open_conv(c, argv[0]);
 
         if (rc != 0)
                 return rc;
@@ -159,6 +160,8 @@ static const struct opt append_table[] = {
         "refuse when someone else appended behind this seq (0: empty)"},
     {"record", 0, OPT_FLAG, NULL, offsetof(struct append_opts, record),
         "take a result that answers no call, and mark it"},
+    {"create", 0, OPT_FLAG, NULL, offsetof(struct append_opts, create),
+        "make the conversation where it is not there"},
     {"durability", 0, OPT_CHOICE, "full|process", offsetof(struct append_opts, durability),
         "full (default): synced to the disk before the receipt"},
     {"format", 0, OPT_TEXT, "F", offsetof(struct append_opts, format),

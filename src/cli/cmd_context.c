@@ -237,8 +237,9 @@ static int run_read(struct cli *c, const void *opts, int argc, char **argv)
         int rc;
 
         (void)argc;
-        if ((o->line.set || o->count.set) && (o->offset.set || o->limit.set || o->all))
-                return cli_usage(c, "bytes (--offset, --limit, --all) or lines (--line, --count)");
+        bool lines = o->line.set || o->count.set;
+        if (lines && (o->offset.set || o->all || (o->limit.set && o->count.set)))
+                return cli_usage(c, "bytes (--offset, --limit, --all) or lines (--line, --limit)");
         if (o->all && (o->limit.set || c->json))
                 return cli_usage(c, "--all goes with --offset only");
         rc = cli_open_conv(c, argv[0]);
@@ -250,7 +251,7 @@ static int run_read(struct cli *c, const void *opts, int argc, char **argv)
         jsonw_object(&w);
         put_text(&w, "ref", argv[1]);
         put_number(&w, "offset", &o->offset);
-        put_number(&w, "limit", &o->limit);
+        put_number(&w, lines ? "count" : "limit", &o->limit);
         put_number(&w, "line", &o->line);
         put_number(&w, "count", &o->count);
         jsonw_object_end(&w);
@@ -405,22 +406,24 @@ static const struct opt list_table[] = {
 
 static const struct opt read_table[] = {
     {"offset", 0, OPT_NUMBER, "B", AT(offset), "from this byte on; 0 unless told"},
-    {"limit", 0, OPT_NUMBER, "B", AT(limit),
-        "at most so many bytes; 8192 unless told, 12288 at most"},
     {"line", 0, OPT_NUMBER, "N", AT(line), "from this line on, the first is 1"},
-    {"count", 0, OPT_NUMBER, "N", AT(count), "so many lines"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(limit),
+        "at most so many bytes (8192 unless told, 12288 at most), or lines with --line"},
+    {"count", 0, OPT_NUMBER, "N", AT(count), NULL},
     {"all", 0, OPT_FLAG, NULL, AT(all), "every byte, as it is"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt tail_table[] = {
-    {"lines", 'n', OPT_NUMBER, "N", AT(lines), "how many; 200 unless told (10 with -f)"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(lines), "how many lines; 200 unless told (10 with -f)"},
+    {"lines", 0, OPT_NUMBER, "N", AT(lines), NULL},
     {"follow", 'f', OPT_FLAG, NULL, AT(follow), "go on with what is added, until it is finished"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt grep_table[] = {
-    {"max", 'm', OPT_NUMBER, "N", AT(max), "at most so many matches; 50 unless told"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(max), "at most so many matches; 50 unless told"},
+    {"max", 'm', OPT_NUMBER, "N", AT(max), NULL},
     {"context", 'C', OPT_NUMBER, "N", AT(context), "lines around each match"},
     {"case", 0, OPT_FLAG, NULL, AT(match_case), "capitals matter"},
     {"from", 0, OPT_NUMBER, "N", AT(from), "only matches from this line on"},
@@ -447,7 +450,7 @@ const struct command cmd_context_read = {
     .group = GROUP_CONTEXT,
     .usage = "CONV REF",
     .summary = "prints a part of an output, by bytes or by lines",
-    .example = "steno context read demo ctx_01J... --line 800 --count 40\n"
+    .example = "steno context read demo ctx_01J... --line 800 --limit 40\n"
                "steno context read demo ctx_01J... --all > output.txt",
     .opts = read_table,
     .opts_size = sizeof(struct context_opts),
@@ -461,7 +464,7 @@ const struct command cmd_context_tail = {
     .group = GROUP_CONTEXT,
     .usage = "CONV REF",
     .summary = "prints the last lines of an output, also while it grows",
-    .example = "steno context tail demo ctx_01J... --lines 50\n"
+    .example = "steno context tail demo ctx_01J... --limit 50\n"
                "steno context tail demo ctx_01J... -f",
     .opts = tail_table,
     .opts_size = sizeof(struct context_opts),

@@ -4,6 +4,7 @@
  * The history gets a call and its result, as if a model had asked for it, so it stays valid and
  * says what was run.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ struct running {
         struct cli *c;
         struct steno_output *out;
         struct steno_error err;
+        bool unstarted; /* there is no such program, or it may not be run */
 };
 
 /* Output goes to the artifact and, unless JSON was asked for, to whoever watches. */
@@ -118,6 +120,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                 steno_output_write(r->out, err.msg, strlen(err.msg), NULL);
                 cli_refuse(c, 127, "%s", err.msg);
                 result->exit_code = 127;
+                r->unstarted = true; /* and why was said */
                 rc = 0;
         }
         exec_env_free(env);
@@ -131,7 +134,22 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
         return rc ? cli_fail(c, &err) : 0;
 }
 
-static int finish(struct cli *c, struct running *r, const struct exec_result *result)
+/* How it ended, in words. */
+static void put_end(const struct exec_opts *o, const struct exec_result *r, char out[80])
+{
+        if (r->timed_out)
+                snprintf(out, 80, "timed out after %llu s and was ended",
+                    (unsigned long long)o->seconds.v);
+        else if (r->stopped)
+                snprintf(out, 80, "was interrupted");
+        else if (r->signal)
+                snprintf(out, 80, "was ended by signal %d (%s)", r->signal, strsignal(r->signal));
+        else
+                snprintf(out, 80, "exit %d", r->exit_code);
+}
+
+static int finish(
+    struct cli *c, const struct exec_opts *o, struct running *r, const struct exec_result *result)
 {
         struct steno_error err = {0};
         struct buf fields;
@@ -150,9 +168,12 @@ static int finish(struct cli *c, struct running *r, const struct exec_result *re
         if (c->json)
                 return cli_print_json(c, json);
         out_text_end(&c->out);
-        cli_say(c, "exit %d, %llu bytes in %llu ms, kept as %s", result->exit_code,
-            (unsigned long long)result->bytes, (unsigned long long)result->duration_ms,
-            steno_output_ref(r->out));
+        char end[80];
+        put_end(o, result, end);
+        if (!r->unstarted)
+                cli_say(c, "%s, %llu bytes in %llu ms, kept as %s", end,
+                    (unsigned long long)result->bytes, (unsigned long long)result->duration_ms,
+                    steno_output_ref(r->out));
         steno_free(json);
         return 0;
 }
@@ -180,7 +201,7 @@ static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
         if (rc == 0)
                 rc = run_command(c, opts, argv + 1, &r, &result);
         if (rc == 0)
-                rc = finish(c, &r, &result);
+                rc = finish(c, opts, &r, &result);
         steno_output_free(r.out);
         if (rc == 0 && result.stopped)
                 return EXIT_INTERRUPTED;

@@ -139,7 +139,9 @@ static int run_log(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt log_table[] = {
-    {"number", 'n', OPT_NUMBER, "N", offsetof(struct log_opts, last), "only the last N records"},
+    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct log_opts, last), "only the last N records"},
+    {"number", 0, OPT_NUMBER, "N", offsetof(struct log_opts, last), NULL},
+    {"last", 0, OPT_NUMBER, "N", offsetof(struct log_opts, last), NULL},
     {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct log_opts, after),
         "only records behind this seq"},
     {"full", 0, OPT_FLAG, NULL, offsetof(struct log_opts, full),

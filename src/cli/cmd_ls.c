@@ -14,6 +14,7 @@
 #define PAGE_MAX 1000 /* of steno_list */
 #define ID_COLUMN_MIN 12
 #define TITLE_COLUMN_MIN 16
+#define WIDE_ENOUGH(id) (term_width() > (id) + 53 ? term_width() : (id) + 53)
 
 struct ls_opts {
         struct opt_number n;
@@ -63,30 +64,65 @@ out:
         return rc;
 }
 
-static void put_row(struct buf *b, const struct json *j, json_ref item, unsigned id_width,
-    unsigned title_width, int64_t now)
+/* Which columns fit. A narrow terminal shows two lines for each conversation instead. */
+struct columns {
+        unsigned id, title;
+        bool messages, size;
+        bool narrow;
+};
+
+#define MESSAGES_COLUMN 10
+#define SIZE_COLUMN 11
+#define ACTIVITY_COLUMN 14
+
+static struct columns choose_columns(unsigned id, unsigned width)
+{
+        struct columns k = {.id = id, .messages = true, .size = true};
+        unsigned needed = id + 2 + TITLE_COLUMN_MIN + ACTIVITY_COLUMN;
+        k.size = needed + MESSAGES_COLUMN + SIZE_COLUMN <= width;
+        k.messages = needed + MESSAGES_COLUMN <= width;
+        k.narrow = needed > width;
+        unsigned taken = needed - TITLE_COLUMN_MIN + (k.messages ? MESSAGES_COLUMN : 0) +
+                         (k.size ? SIZE_COLUMN : 0);
+        k.title = taken + TITLE_COLUMN_MIN < width ? width - taken : TITLE_COLUMN_MIN;
+        if (k.narrow)
+                k.title = width > 4 + ACTIVITY_COLUMN ? width - 2 - ACTIVITY_COLUMN : 2;
+        return k;
+}
+
+static void put_row(
+    struct buf *b, const struct json *j, json_ref item, const struct columns *k, int64_t now)
 {
         struct buf text;
         uint64_t number = 0;
 
         buf_init(&text, 0);
         json_string(j, json_get(j, item, "id"), &text, NULL);
-        term_cell(b, buf_str(&text), id_width);
-        buf_puts(b, "  ");
+        if (k->narrow) {
+                text_for_terminal(b, buf_str(&text), false);
+                buf_puts(b, "\n  ");
+        } else {
+                term_cell(b, buf_str(&text), k->id);
+                buf_puts(b, "  ");
+        }
         buf_clear(&text);
         json_string(j, json_get(j, item, "title"), &text, NULL);
-        term_cell(b, buf_str(&text), title_width);
-        buf_clear(&text);
-        json_u64(j, json_get(j, item, "messages"), &number);
-        text_put_grouped(&text, number);
-        buf_puts(b, "  ");
-        term_cell_right(b, buf_str(&text), 8);
-        buf_clear(&text);
-        number = 0;
-        json_u64(j, json_get(j, item, "bytes"), &number);
-        text_put_size(&text, number);
-        buf_puts(b, "  ");
-        term_cell_right(b, buf_str(&text), 9);
+        term_cell(b, buf_str(&text), k->title);
+        if (k->messages) {
+                buf_clear(&text);
+                json_u64(j, json_get(j, item, "messages"), &number);
+                text_put_grouped(&text, number);
+                buf_puts(b, "  ");
+                term_cell_right(b, buf_str(&text), 8);
+        }
+        if (k->size) {
+                buf_clear(&text);
+                number = 0;
+                json_u64(j, json_get(j, item, "bytes"), &number);
+                text_put_size(&text, number);
+                buf_puts(b, "  ");
+                term_cell_right(b, buf_str(&text), 9);
+        }
         buf_puts(b, "  ");
         term_ago(b, json_inner(j, json_get(j, item, "updatedAt")), now);
         buf_putc(b, '\n');
@@ -116,24 +152,25 @@ static void put_table(struct cli *c, const struct json *j)
 {
         const struct env *env = env_real();
         json_ref items = json_get(j, 0, "items");
-        unsigned id_width = widest_id(j, items);
-        unsigned taken = id_width + 2 + 10 + 11 + 2 + 12;
-        unsigned title =
-            term_width() > taken + TITLE_COLUMN_MIN ? term_width() - taken : TITLE_COLUMN_MIN;
+        /* What is no terminal has room for everything. */
+        struct columns k = choose_columns(
+            widest_id(j, items), c->out.tty ? term_width() : WIDE_ENOUGH(widest_id(j, items)));
         struct buf b;
 
         buf_init(&b, 0);
-        term_cell(&b, STR("ID"), id_width);
+        term_cell(&b, STR("ID"), k.narrow ? 2 : k.id);
         buf_puts(&b, "  ");
-        term_cell(&b, STR("TITLE"), title);
-        buf_puts(&b, "  MESSAGES       SIZE  ACTIVITY");
+        term_cell(&b, STR("TITLE"), k.narrow ? k.title - 2 : k.title);
+        buf_puts(&b, k.messages ? "  MESSAGES" : "");
+        buf_puts(&b, k.size ? "       SIZE" : "");
+        buf_puts(&b, "  ACTIVITY");
         out_style(&c->out, "1");
         out_str(&c->out, buf_str(&b));
         out_plain(&c->out);
         out_puts(&c->out, "\n");
         buf_clear(&b);
         for (json_ref i = json_child(j, items); i != JSON_NONE; i = json_next(j, items, i))
-                put_row(&b, j, i, id_width, title, env->now(env));
+                put_row(&b, j, i, &k, env->now(env));
         out_str(&c->out, buf_str(&b));
         buf_release(&b);
 }
@@ -201,7 +238,8 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt ls_table[] = {
-    {"number", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 unless told"},
+    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 unless told"},
+    {"number", 0, OPT_NUMBER, "N", offsetof(struct ls_opts, n), NULL},
     {"query", 'q', OPT_TEXT, "WORDS", offsetof(struct ls_opts, query),
         "only where title or id contain these words"},
     {"all", 'a', OPT_FLAG, NULL, offsetof(struct ls_opts, all), "of every project"},

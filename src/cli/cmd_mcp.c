@@ -36,21 +36,6 @@ static int serve_fixtures(struct cli *c, const char *listen)
         return rc;
 }
 
-/* For a client that starts this before anything was said. */
-static int create(struct cli *c, const char *id)
-{
-        struct steno_error err = {0};
-        struct steno_conv *conv = NULL;
-        int rc = cli_open_store(c, CLI_CREATE);
-        if (rc)
-                return rc;
-        rc = steno_conv_create(c->store, c->project, id, NULL, &conv, &err);
-        steno_conv_close(conv);
-        steno_close(c->store); /* cli_open_conv() opens it again */
-        c->store = NULL;
-        return rc && rc != STENO_ECONFLICT ? cli_fail(c, &err) : 0;
-}
-
 static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct mcp_opts *o = opts;
@@ -70,10 +55,9 @@ static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
                                     "conversation: use one of them");
         if (o->create && !o->conversation)
                 return cli_usage(c, "--create makes the conversation that --conversation names");
-        int rc = o->create ? create(c, o->conversation) : 0;
-        if (rc == 0)
-                rc = o->conversation ? cli_open_conv(c, o->conversation)
-                                     : cli_open_store(c, CLI_MUST_EXIST);
+        int rc = o->create         ? cli_make_conv(c, o->conversation)
+                 : o->conversation ? cli_open_conv(c, o->conversation)
+                                   : cli_open_store(c, CLI_MUST_EXIST);
         if (rc)
                 return rc;
         struct mcpd_scope scope = {

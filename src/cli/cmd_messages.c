@@ -164,7 +164,7 @@ static const struct opt messages_table[] = {
         "only messages behind this seq"},
     {"before", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, before),
         "only messages before this seq"},
-    {"limit", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, limit),
+    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct messages_opts, limit),
         "at most N messages, oldest first"},
     {"outputs", 0, OPT_CHOICE, "stub|full", offsetof(struct messages_opts, outputs),
         "large tool outputs as a model sees them, or whole"},

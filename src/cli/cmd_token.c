@@ -19,16 +19,21 @@ static int open_tokens(struct cli *c, struct identities **out)
         return identities_open(cli_store_path(c), out, &err) ? cli_fail(c, &err) : 0;
 }
 
+struct new_opts {
+        const char *label;
+};
+
 static int run_new(struct cli *c, const void *opts, int argc, char **argv)
 {
+        const struct new_opts *o = opts;
         struct steno_error err = {0};
         struct identities *ids;
         char token[TOKEN_TEXT];
-        (void)opts, (void)argc, (void)argv;
+        (void)argc, (void)argv;
         int rc = open_tokens(c, &ids);
         if (rc != 0)
                 return rc;
-        rc = identities_add(ids, c->project, NULL, token, &err);
+        rc = identities_add(ids, c->project, NULL, o->label, token, &err);
         identities_close(ids);
         if (rc)
                 return cli_fail(c, &err);
@@ -57,11 +62,11 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
                 json_ref items = json_get(&j, 0, "items");
                 for (json_ref e = json_child(&j, items); rc == 0 && e != JSON_NONE;
                      e = json_next(&j, items, e)) {
-                        static const char *const KEYS[] = {"id", "project", "createdAt"};
-                        for (int i = 0; i < 3; i++) {
+                        static const char *const KEYS[] = {"id", "project", "createdAt", "label"};
+                        for (int i = 0; i < 4; i++) {
                                 char *text = json_dup_string(&j, json_get(&j, e, KEYS[i]));
                                 out_text(&c->out, str_of(text ? text : ""));
-                                out_puts(&c->out, i < 2 ? "  " : "\n");
+                                out_puts(&c->out, i < 3 ? "  " : "\n");
                                 free(text);
                         }
                 }
@@ -85,13 +90,21 @@ static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
         return rc ? cli_fail(c, &err) : EXIT_DONE;
 }
 
+static const struct opt new_table[] = {
+    {"label", 0, OPT_TEXT, "TEXT", offsetof(struct new_opts, label),
+        "what it is for; token ls shows it"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
 const struct command cmd_token_new = {
     .name = "token new",
     .group = GROUP_SERVE,
     .usage = "",
     .summary = "makes a token for the project and prints it, once",
     .detail = "Only its hash is stored. A running server honours it within a second.",
-    .example = "steno token new --project research",
+    .example = "steno token new --project research --label 'the laptop'",
+    .opts = new_table,
+    .opts_size = sizeof(struct new_opts),
     .run = run_new,
 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "loop/config.h"
 #include "loop/trust.h"
@@ -12,6 +14,22 @@
 struct trust_opts {
         bool forget;
 };
+
+static void put_json(struct cli *c, const char *path, const char *hash)
+{
+        struct buf b;
+        struct jsonw w = jsonw_to(&b);
+        buf_init(&b, 0);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "path", path);
+        jsonw_field_bool(&w, "trusted", hash != NULL);
+        if (hash)
+                jsonw_field_cstr(&w, "sha256", hash);
+        jsonw_object_end(&w);
+        out_text(&c->out, buf_str(&b));
+        out_puts(&c->out, "\n");
+        buf_release(&b);
+}
 
 static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
 {
@@ -28,6 +46,8 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
                  (o->forget ? trust_forget(home, path, &err)
                             : trust_record(home, path, &hash, &err)))
                 rc = cli_fail(c, &err);
+        else if (c->json)
+                put_json(c, path, o->forget ? NULL : hash);
         else if (o->forget)
                 cli_say(c, "%s is not trusted any more", path);
         else

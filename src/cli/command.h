@@ -164,6 +164,8 @@ enum cli_open {
 /* Into c->store and c->conv; main closes them. 0, or an exit code, reported. */
 int cli_open_store(struct cli *c, enum cli_open how);
 int cli_open_conv(struct cli *c, const char *id);
+/* The same, and makes store and conversation where they are not there. */
+int cli_make_conv(struct cli *c, const char *id);
 
 /* A destructive step: asks on a terminal, needs --yes elsewhere. 0 to go on, or an exit code. */
 int cli_confirm(struct cli *c, const char *question, ...) __attribute__((format(printf, 2, 3)));

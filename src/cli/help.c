@@ -7,6 +7,8 @@
 
 #include "cli/command.h"
 
+#define NAME_COLUMNS 40 /* no command has so many letters */
+
 static const char *const group_titles[GROUP_COUNT] = {
     [GROUP_RECORD] = "Recording",
     [GROUP_READ] = "Reading",
@@ -149,34 +151,60 @@ bool help_family(struct out *o, const char *word)
 
 /* ---- the nearest name ---- */
 
+/* How many letters were left out, added, changed, or typed in the wrong order. */
 static unsigned distance(const char *a, const char *b)
 {
-        unsigned row[40];
-        size_t nb = strlen(b);
+        unsigned rows[3][NAME_COLUMNS];
+        size_t na = strlen(a), nb = strlen(b);
 
-        if (nb >= 40 || strlen(a) >= 40)
-                return 40;
+        if (nb >= NAME_COLUMNS || na >= NAME_COLUMNS)
+                return NAME_COLUMNS;
         for (size_t j = 0; j <= nb; j++)
-                row[j] = (unsigned)j;
-        for (size_t i = 1; a[i - 1] != 0; i++) {
-                unsigned diagonal = row[0];
+                rows[0][j] = (unsigned)j;
+        for (size_t i = 1; i <= na; i++) {
+                unsigned *row = rows[i % 3], *up = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
                 row[0] = (unsigned)i;
                 for (size_t j = 1; j <= nb; j++) {
-                        unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-                        diagonal = row[j];
-                        best = best < row[j] + 1 ? best : row[j] + 1;
-                        row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+                        unsigned best = up[j - 1] + (a[i - 1] != b[j - 1]);
+                        best = best < up[j] + 1 ? best : up[j] + 1;
+                        best = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                            before[j - 2] + 1 < best)
+                                best = before[j - 2] + 1;
+                        row[j] = best;
                 }
         }
-        return row[nb];
+        return rows[na % 3][nb];
+}
+
+/* What people type who know other programs. */
+static const char *habit(const char *word)
+{
+        static const char *const habits[][2] = {{"list", "ls"}, {"dir", "ls"}, {"show", "log"},
+            {"cat", "log"}, {"view", "log"}, {"history", "log"}, {"print", "messages"},
+            {"delete", "rm"}, {"del", "rm"}, {"remove", "rm"}, {"undelete", "trash"},
+            {"start", "serve"}, {"server", "serve"}, {"ui", "serve"}, {"web", "serve"},
+            {"find", "search"}, {"grep", "search"}, {"status", "stats"}, {"info", "stats"},
+            {"create", "new"}, {"add", "append"}, {"write", "append"}, {"tail", "context tail"},
+            {"read", "context read"}, {"resume", "continue"}, {"kill", "stop"}, {"cancel", "stop"},
+            {"allow", "approve"}, {"dump", "export"}, {"load", "import"}, {"fsck", "check"},
+            {"doctor", "check"}, {"repair", "check"}, {"ask", "run"}, {"prompt", "run"},
+            {"follow", "watch"}, {"clone", "fork"}, {"branch", "fork"}, {"sign", "seal"}};
+        for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
+                if (strcmp(word, habits[i][0]) == 0)
+                        return habits[i][1];
+        return NULL;
 }
 
 const char *help_nearest(const char *word)
 {
         size_t n;
         const struct command *const *all = commands_all(&n);
-        const char *nearest = NULL;
+        const char *nearest = habit(word);
         unsigned least = 3;
+
+        if (nearest != NULL)
+                return nearest;
 
         for (size_t i = 0; i < n; i++) {
                 unsigned d = distance(word, all[i]->name);

@@ -31,8 +31,11 @@ int input_open(struct cli *c, const char *path)
                 return STDIN_FILENO;
         }
         fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+                return -cli_refuse(c, EXIT_USAGE, "%s: no such file", path);
         if (fd < 0)
-                cli_refuse(c, EXIT_IO, "%s: %s", path, strerror(errno));
+                return -cli_refuse(
+                    c, errno == EACCES ? EXIT_REFUSED : EXIT_IO, "%s: %s", path, strerror(errno));
         return fd;
 }
 
@@ -63,7 +66,7 @@ int input_slurp(struct cli *c, const char *path, struct buf *out)
         int rc = 0;
 
         if (fd < 0)
-                return EXIT_IO;
+                return -fd;
         while (k > 0) {
                 char *room = buf_reserve(out, READ_CHUNK);
                 if (room == NULL) {

@@ -15,7 +15,8 @@
 /* Reads a file (NULL or "-": standard input) to its end. 0 or an exit code, reported. */
 int input_slurp(struct cli *c, const char *path, struct buf *out);
 
-/* Opens a file for reading; NULL or "-" is standard input. -1, reported, when it cannot. */
+/* Opens a file for reading; NULL or "-" is standard input. Else the exit code with a minus,
+ * reported: a file that is not there is a mistake in the command line. */
 int input_open(struct cli *c, const char *path);
 /* How a person calls it. */
 const char *input_name(const char *path);

@@ -23,7 +23,7 @@ const struct opt cli_globals[] = {
         "let control characters reach the terminal"},
     {"yes", 'y', OPT_FLAG, NULL, offsetof(struct cli, yes), "do not ask"},
     {"help", 'h', OPT_FLAG, NULL, offsetof(struct cli, help), "this help"},
-    {"version", 0, OPT_FLAG, NULL, offsetof(struct cli, version), "print the version"},
+    {"version", 'V', OPT_FLAG, NULL, offsetof(struct cli, version), "print the version"},
     {"help-man", 0, OPT_FLAG, NULL, offsetof(struct cli, help_man), NULL},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "format/format.h"
 #include "model/token.h"
 
@@ -124,4 +125,12 @@ const struct format *format_choose(
                 }
         }
         return same ? found : NULL;
+}
+
+int format_unknown(const char *name, struct steno_error *err)
+{
+        char names[200];
+        format_names(names, sizeof names);
+        return error_set(
+            err, STENO_EINVAL, "no format \"%.40s\": use one of %s", name ? name : "", names);
 }

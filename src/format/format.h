@@ -138,6 +138,8 @@ const struct format *format_choose(
     const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size);
 /* The names of all formats, with ", " between them. */
 void format_names(char *names, size_t size);
+/* STENO_EINVAL: there is none of this name, and these there are. */
+int format_unknown(const char *name, struct steno_error *err);
 
 /*
  * Reads a JSON array of messages, or a single one. seqs are 1, 2, 3 ... Everything lives in the

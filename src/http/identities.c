@@ -30,11 +30,13 @@
 #define OWN_NAME "server.token"
 #define KEY_NAME "server.key"
 #define FILE_MAX (16 * MIB)
+#define LABEL_MAX 200
 
 struct token {
         char id[40];
         char project[257];
         char session[257];
+        char label[LABEL_MAX + 1];
         char hash[SHA256_HEX];
         char created[TIME_TEXT + 7];
 };
@@ -69,8 +71,8 @@ static bool read_member(struct token *t, struct str key, struct str text)
                 char *to;
                 size_t size;
         } members[] = {{"id", t->id, sizeof t->id}, {"project", t->project, sizeof t->project},
-            {"session", t->session, sizeof t->session}, {"hash", t->hash, sizeof t->hash},
-            {"createdAt", t->created, sizeof t->created}};
+            {"session", t->session, sizeof t->session}, {"label", t->label, sizeof t->label},
+            {"hash", t->hash, sizeof t->hash}, {"createdAt", t->created, sizeof t->created}};
         for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
                 if (!str_is(key, members[i].key))
                         continue;
@@ -161,6 +163,7 @@ static void put_token(struct jsonw *w, const struct token *t, bool hash)
         put_text(w, "id", t->id);
         put_text(w, "project", t->project);
         put_text(w, "session", t->session);
+        put_text(w, "label", t->label);
         if (hash)
                 put_text(w, "hash", t->hash);
         put_text(w, "createdAt", t->created);
@@ -390,14 +393,18 @@ static void random_hex(const struct env *env, char *out, size_t bytes)
         hash_hex(raw, bytes, out);
 }
 
-static int make(struct identities *ids, const char *project, const char *session, const char *id,
-    const char *token, struct steno_error *err)
+static int make(struct identities *ids, const char *project, const char *session, const char *label,
+    const char *id, const char *token, struct steno_error *err)
 {
         struct token t = {0};
         struct str p = str_of(project);
         if (!id_is_legal(p, ID_MAX))
                 return error_set(err, STENO_EINVAL,
                     "a project is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        if (label && !id_is_legal(str_of(label), LABEL_MAX))
+                return error_set(err, STENO_EINVAL,
+                    "a label is 1 to %d bytes of UTF-8 without control characters", LABEL_MAX);
+        snprintf(t.label, sizeof t.label, "%s", label ? label : "");
         snprintf(t.id, sizeof t.id, "%s", id);
         snprintf(t.project, sizeof t.project, "%s", project);
         snprintf(t.session, sizeof t.session, "%s", session ? session : "");
@@ -407,14 +414,14 @@ static int make(struct identities *ids, const char *project, const char *session
 }
 
 int identities_add(struct identities *ids, const char *project, const char *session,
-    char token[TOKEN_TEXT], struct steno_error *err)
+    const char *label, char token[TOKEN_TEXT], struct steno_error *err)
 {
         char secret[65], id[40];
         id_make(ids->env, "tok_", id);
         random_hex(ids->env, secret, 24);
         /* Acontext's clients accept only tokens that begin like this. Other clients accept any. */
         snprintf(token, TOKEN_TEXT, "sk-ac-%s", secret);
-        return make(ids, project, session, id, token, err);
+        return make(ids, project, session, label, id, token, err);
 }
 
 int identities_list(struct identities *ids, struct buf *out, struct steno_error *err)
@@ -451,7 +458,7 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
                 if (known.known)
                         return 0; /* else it was revoked: a new one */
         }
-        int rc = identities_add(ids, "default", NULL, token, err);
+        int rc = identities_add(ids, "default", NULL, NULL, token, err);
         if (rc)
                 return rc;
         int sys = fs_replace(fs, ids->root, OWN_NAME, token, strlen(token));

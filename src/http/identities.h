@@ -33,10 +33,11 @@ struct identities;
 int identities_open(const char *path, struct identities **out, struct steno_error *err);
 void identities_close(struct identities *ids);
 
-/* A new token for a project; `session` NULL: for all of it. */
+/* A new token for a project; `session` NULL: for all of it. `label` (may be NULL) says to people
+ * what it is for. */
 int identities_add(struct identities *ids, const char *project, const char *session,
-    char token[TOKEN_TEXT], struct steno_error *err);
-/* {"items":[{"id","project","createdAt"}]} */
+    const char *label, char token[TOKEN_TEXT], struct steno_error *err);
+/* {"items":[{"id","project","label"?,"createdAt"}]} */
 int identities_list(struct identities *ids, struct buf *out, struct steno_error *err);
 int identities_remove(struct identities *ids, const char *token_id, struct steno_error *err);
 /* The server's own token: made when there is none. */

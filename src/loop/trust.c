@@ -172,6 +172,10 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
                            ? error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path)
                            : STENO_EIO;
         int rc = config_slurp(real, &text, &n, err);
+        struct json_fault fault = {0};
+        if (rc == 0 && !json_valid(text, n, &fault))
+                rc = error_set(err, STENO_EPROTO, "%.140s is no JSON: byte %zu: %s", real,
+                    fault.offset, fault.what ? fault.what : "it cannot be read");
         if (rc == 0 && hash_sha256_hex(text, n, hash) < 0)
                 rc = error_nomem(err);
         if (rc == 0)

@@ -330,7 +330,7 @@ static bool admit_visitor(struct request *r, struct turn *t)
         t->chat.conversation = arena_dup(&r->arena, str_of(steno_conv_id(conv))).p;
         steno_conv_close(conv);
         rc = identities_add(
-            r->server->identities, r->who.project, t->chat.conversation, token, &err);
+            r->server->identities, r->who.project, t->chat.conversation, NULL, token, &err);
         if (rc) {
                 request_failed(r, rc, &err);
                 return false;
