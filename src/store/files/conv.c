@@ -148,13 +148,16 @@ int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct
                 sys = fs->fstat(fs, log, &st);
         int rc = sys ? error_sys(err, sys, "looking at messages.jsonl")
                      : log_find_end(fs, log, (uint64_t)st.st_size, ids->mark, out, err);
+        /* Another file than the one that was written, a copy of it perhaps: seqs that had receipts
+         * are not given out again, and their records are not torn, whatever stands before them. */
+        bool other = rc == 0 && out->size && !ids->mark.size;
+        uint64_t known_seq = other ? seq_of_any_log(c) : 0;
+        if (known_seq)
+                rc = log_find_end_known(fs, log, known_seq, out, err);
         if (rc)
                 ids_close(ids);
-        if (rc || !out->size || ids->mark.size)
+        if (rc || !other)
                 return rc;
-        /* Another file than the one that was written, a copy of it perhaps: seqs that had receipts
-         * are not given out again. */
-        uint64_t known_seq = seq_of_any_log(c);
         out->lacks_end = out->last_seq && known_seq > out->last_seq;
         if (known_seq > out->last_seq)
                 out->last_seq = known_seq;

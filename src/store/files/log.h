@@ -51,6 +51,13 @@ struct log_end {
  */
 int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mark,
     struct log_end *out, struct steno_error *err);
+/*
+ * The same where nobody knows how far this file was synced, but that records up to the seq `known`
+ * had receipts: they are not torn, and what is damaged before them is damage in the middle. *e is
+ * what log_find_end said without a mark.
+ */
+int log_find_end_known(
+    const struct fs *fs, int fd, uint64_t known, struct log_end *e, struct steno_error *err);
 
 /* One step of a walk. */
 struct log_line {

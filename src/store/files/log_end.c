@@ -154,6 +154,39 @@ static int find_end_behind(const struct fs *fs, int fd, uint64_t feed, struct lo
         return rc;
 }
 
+/* Behind the last whole record in [at, limit) whose seq is at most `known`; `at` where there is
+ * none. *seq is its seq. */
+static int find_known(const struct fs *fs, int fd, uint64_t limit, uint64_t known, uint64_t *at,
+    uint64_t *seq, struct steno_error *err)
+{
+        struct log_cursor c;
+        struct log_line line;
+        int rc;
+        log_cursor_init(&c, fs, fd, *at, limit);
+        while ((rc = log_next(&c, &line, err)) == 1) {
+                if (line.damaged || line.rec.seq <= *seq)
+                        continue;
+                if (line.rec.seq > known)
+                        break;
+                *seq = line.rec.seq;
+                *at = line.at + line.rec.line.n + 1;
+        }
+        log_cursor_release(&c);
+        return rc < 0 ? rc : 0;
+}
+
+int log_find_end_known(
+    const struct fs *fs, int fd, uint64_t known, struct log_end *e, struct steno_error *err)
+{
+        struct log_mark mark = {e->end, e->last_seq};
+        if (known <= e->last_seq || e->end == e->size)
+                return 0;
+        int rc = find_known(fs, fd, e->size, known, &mark.size, &mark.seq, err);
+        if (rc || mark.size == e->end)
+                return rc;
+        return log_find_end(fs, fd, e->size, mark, e, err);
+}
+
 int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mark,
     struct log_end *out, struct steno_error *err)
 {
