@@ -201,7 +201,8 @@ STENO_API int steno_project_change(struct steno_store *store, const char *projec
  * whoever opens a store for a person tells them when this grows. */
 STENO_API uint64_t steno_quarantined(const struct steno_store *store);
 
-/* Figures: conversations, messages, bytes, materialization (outputs.*), the trash. */
+/* Figures: conversations, messages, bytes (with outputs), materialization (outputs.*), the trash.
+ */
 STENO_API int steno_stats(struct steno_store *store, char **json, struct steno_error *err);
 
 /* ----------------------------------------------------------- conversations */
@@ -229,6 +230,8 @@ STENO_API int steno_conv_outputs(struct steno_conv *conv, int *outputs, struct s
 STENO_API int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err);
 
 /* {"id","project","createdAt","title"?,"configs"?, ...}. */
+/* Bytes of its log, its outputs and its large tokens. */
+STENO_API int steno_conv_size(struct steno_conv *conv, uint64_t *bytes, struct steno_error *err);
 STENO_API int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err);
 /* Merges an object into it, member by member at the top level; null removes a member. */
 STENO_API int steno_conv_set_meta(
@@ -249,7 +252,8 @@ struct steno_list_options {
  * Conversations of a project (NULL: of all), newest activity first:
  * {"items":[{"id","project","title","createdAt","updatedAt","messages","lastSeq","bytes"}],
  *  "next_cursor"?}
- * `messages` counts what can be seen: neither amendments nor what was deleted. Conversations that
+ * `messages` counts what can be seen: neither amendments nor what was deleted. `bytes` counts the
+ * log, outputs and large tokens. Conversations that
  * cannot be read are left out, with a warning. Needs no room and no right to write.
  */
 STENO_API int steno_list(struct steno_store *store, const char *project,

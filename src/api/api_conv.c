@@ -180,6 +180,12 @@ int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_err
         return backend_last(conv->backend, seq, NULL, err);
 }
 
+int steno_conv_size(struct steno_conv *conv, uint64_t *bytes, struct steno_error *err)
+{
+        uint64_t seq;
+        return backend_last(conv->backend, &seq, bytes, err);
+}
+
 int steno_conv_wait(
     struct steno_conv *conv, uint64_t after_seq, int timeout_ms, struct steno_error *err)
 {

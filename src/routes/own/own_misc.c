@@ -29,7 +29,7 @@ static void put_store_figures(struct request *r)
         } FIGURES[] = {
             {{"conversations", NULL}, "steno_conversations", "Conversations in the store."},
             {{"messages", NULL}, "steno_messages", "Messages in the store."},
-            {{"bytes", NULL}, "steno_bytes", "Bytes of all logs."},
+            {{"bytes", NULL}, "steno_bytes", "Bytes of all logs and outputs."},
             {{"outputs", "materializations"}, "steno_materializations_total",
                 "Tool outputs that became files."},
             {{"outputs", "bytesSaved"}, "steno_bytes_saved_total", "Bytes kept out of contexts."},

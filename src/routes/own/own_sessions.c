@@ -130,7 +130,7 @@ void own_session_get(struct request *r)
 {
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         struct steno_error err = {0};
-        uint64_t seq;
+        uint64_t seq, bytes;
         char *meta = NULL, *runs = NULL;
         if (!conv)
                 return;
@@ -138,16 +138,20 @@ void own_session_get(struct request *r)
         if (rc == 0)
                 rc = steno_conv_last_seq(conv, &seq, &err);
         if (rc == 0)
+                rc = steno_conv_size(conv, &bytes, &err);
+        if (rc == 0)
                 rc = steno_run_list(conv, &runs, &err);
         if (rc) {
                 request_failed(r, rc, &err);
         } else {
-                /* The stored object with the last seq and the runs added to it. */
+                /* The stored object with the last seq, the size and the runs added to it. */
                 size_t n = strlen(meta);
                 while (n && meta[n - 1] != '}')
                         n--;
                 buf_put(&r->reply, meta, n ? n - 1 : 0);
-                buf_printf(&r->reply, ",\"lastSeq\":%llu,\"runs\":", (unsigned long long)seq);
+                buf_printf(&r->reply,
+                    ",\"lastSeq\":%llu,\"bytes\":%llu,\"runs\":", (unsigned long long)seq,
+                    (unsigned long long)bytes);
                 struct json j;
                 json_init(&j);
                 if (json_parse(&j, runs, strlen(runs), NULL, NULL) == 0)

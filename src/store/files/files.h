@@ -153,6 +153,10 @@ int files_read_amendments(
     struct files_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
 /* Last seq and size of the visible log. */
 int files_last(struct files_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
+/* Bytes of its outputs and large tokens, as they are on the disk; and a time that changes when one
+ * of them comes, is closed or goes. */
+uint64_t files_outputs_size(struct files_conv *conv);
+int64_t files_outputs_changed(struct files_conv *conv);
 /* Waits for a record behind `after`: 1, 0 when the time is over. */
 int files_wait(struct files_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);
 

@@ -133,7 +133,10 @@ static int do_read_amendments(
 static int do_last(
     struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
-        return files_last((struct files_conv *)conv, seq, bytes, err);
+        int rc = files_last((struct files_conv *)conv, seq, bytes, err);
+        if (rc == 0 && bytes)
+                *bytes += files_outputs_size((struct files_conv *)conv);
+        return rc;
 }
 
 static uint64_t do_generation(struct backend_conv *conv)

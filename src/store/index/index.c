@@ -37,6 +37,9 @@ static const char SCHEMA[] =
 /* Came later, and is missing in databases that are otherwise as good as new. */
 static const char SCHEMA_LATER[] = "CREATE TABLE IF NOT EXISTS unfinished (project_folder TEXT, "
                                    "folder TEXT, project TEXT, id TEXT,"
+                                   " PRIMARY KEY (project_folder, folder)) WITHOUT ROWID;"
+                                   "CREATE TABLE IF NOT EXISTS outputs (project_folder TEXT,"
+                                   " folder TEXT, bytes INTEGER, changed INTEGER,"
                                    " PRIMARY KEY (project_folder, folder)) WITHOUT ROWID;";
 
 /* ---- statements ---- */
@@ -177,8 +180,10 @@ static int open_db(struct index *x, const char *path, struct steno_error *err)
                 return error_set(err, STENO_ECORRUPT, "the index (index.db) has another version");
         if (rc == 0 && version == 0)
                 rc = make_schema(x, err);
-        /* Writes nothing in the common case. */
-        return rc ? rc : index_run(x, SCHEMA_LATER, err);
+        /* Both write nothing in the common case. */
+        if (rc == 0)
+                rc = index_run(x, SCHEMA_LATER, err);
+        return rc ? rc : row_fill_outputs(x, err);
 }
 
 static int open_file(struct index *x, struct steno_error *err)

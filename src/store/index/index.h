@@ -52,7 +52,7 @@ struct index_row {
 int index_each(struct index *index, int (*each)(void *ctx, const struct index_row *row), void *ctx,
     struct steno_error *err);
 
-/* Conversations, messages that are shown, bytes. */
+/* Conversations, messages that are shown, bytes of logs and outputs. */
 int index_totals(struct index *index, struct backend_totals *out, struct steno_error *err);
 
 /*

@@ -82,8 +82,9 @@ static void put_item(struct jsonw *w, sqlite3_stmt *s)
 static void query_sql(
     const struct backend_query *q, const char *const *words, size_t word_count, struct buf *sql)
 {
-        buf_puts(sql, "SELECT id,project,title,created,updated,messages,last_seq,bytes FROM conv"
-                      " WHERE NOT unreadable");
+        buf_puts(sql, "SELECT id,project,title,created,updated,messages,last_seq,"
+                      "c.bytes+coalesce(o.bytes,0) FROM conv c LEFT JOIN outputs o"
+                      " USING (project_folder,folder) WHERE NOT unreadable");
         if (q->project)
                 buf_puts(sql, " AND project=?1");
         if (q->cursor)
@@ -178,8 +179,10 @@ int index_totals(struct index *x, struct backend_totals *out, struct steno_error
 {
         sqlite3_stmt *s = NULL;
         pthread_mutex_lock(&x->mutex);
-        int rc = index_prepare(
-            x, "SELECT count(*),sum(messages),sum(bytes) FROM conv WHERE NOT unreadable", &s, err);
+        int rc = index_prepare(x,
+            "SELECT count(*),sum(messages),sum(c.bytes+coalesce(o.bytes,0)) FROM conv c"
+            " LEFT JOIN outputs o USING (project_folder,folder) WHERE NOT unreadable",
+            &s, err);
         if (rc == 0 && sqlite3_step(s) != SQLITE_ROW)
                 rc = index_error(x, err);
         if (rc == 0)

@@ -20,6 +20,8 @@ struct known {
         int64_t log_changed; /* ns */
         struct hidden hidden;
         bool unreadable;
+        int64_t outputs;         /* bytes of them */
+        int64_t outputs_changed; /* 0: they were never counted */
 };
 
 int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err)
@@ -29,7 +31,8 @@ int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *e
                 sqlite3_stmt **s;
                 const char *sql;
         } all[] = {
-            {&w->get, "SELECT bytes,log_changed,amended,hidden,unreadable FROM conv"
+            {&w->get, "SELECT c.bytes,log_changed,amended,hidden,unreadable,o.bytes,changed"
+                      " FROM conv c LEFT JOIN outputs o USING (project_folder,folder)"
                       " WHERE project_folder=?1 AND folder=?2"},
             {&w->put, "INSERT OR REPLACE INTO conv VALUES"
                       " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,0)"},
@@ -39,6 +42,8 @@ int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *e
             {&w->put_run, "INSERT OR REPLACE INTO run VALUES (?1,?2,?3)"},
             {&w->drop_runs, "DELETE FROM run WHERE folder=?2 AND project=(SELECT project FROM conv"
                             " WHERE project_folder=?1 AND folder=?2)"},
+            {&w->put_outputs, "INSERT OR REPLACE INTO outputs VALUES (?1,?2,?3,?4)"},
+            {&w->drop_outputs, "DELETE FROM outputs WHERE project_folder=?1 AND folder=?2"},
             {&w->put_unfinished, "INSERT OR REPLACE INTO unfinished VALUES (?1,?2,?3,?4)"},
             {&w->drop_unfinished, "DELETE FROM unfinished WHERE project_folder=?1 AND folder=?2"},
         };
@@ -56,6 +61,8 @@ void row_writer_release(struct row_writer *w)
         sqlite3_finalize(w->drop);
         sqlite3_finalize(w->put_run);
         sqlite3_finalize(w->drop_runs);
+        sqlite3_finalize(w->put_outputs);
+        sqlite3_finalize(w->drop_outputs);
         sqlite3_finalize(w->put_unfinished);
         sqlite3_finalize(w->drop_unfinished);
 }
@@ -81,7 +88,8 @@ static int get_known(struct row_writer *w, const char *project_folder, const cha
                     sqlite3_column_int64(w->get, 1),
                     {(uint64_t)sqlite3_column_int64(w->get, 2),
                         (uint64_t)sqlite3_column_int64(w->get, 3)},
-                    sqlite3_column_int64(w->get, 4) != 0};
+                    sqlite3_column_int64(w->get, 4) != 0, sqlite3_column_int64(w->get, 5),
+                    sqlite3_column_int64(w->get, 6)};
         int rc = step == SQLITE_ROW || step == SQLITE_DONE ? 0 : index_error(w->x, err);
         sqlite3_reset(w->get);
         return rc;
@@ -124,6 +132,56 @@ static int put_runs(
         fs->list(fs, dir, put_run, &r);
         fs->close(fs, dir);
         return r.rc;
+}
+
+/* ---- outputs ---- */
+
+static int put_outputs(struct row_writer *w, const char *project_folder, const char *folder,
+    struct files_conv *conv, const struct known *known, struct steno_error *err)
+{
+        int64_t changed = files_outputs_changed(conv);
+        if (changed && known->there && changed == known->outputs_changed)
+                return 0;
+        index_bind(w->put_outputs, 1, project_folder);
+        index_bind(w->put_outputs, 2, folder);
+        sqlite3_bind_int64(
+            w->put_outputs, 3, changed ? (sqlite3_int64)files_outputs_size(conv) : 0);
+        sqlite3_bind_int64(w->put_outputs, 4, changed);
+        return index_step(w->x, w->put_outputs, err);
+}
+
+static bool outputs_are_counted(struct index *x)
+{
+        sqlite3_stmt *s = NULL;
+        bool yes = index_prepare(x, "SELECT 1 FROM state WHERE key='outputs'", &s, NULL) == 0 &&
+                   sqlite3_step(s) == SQLITE_ROW;
+        sqlite3_finalize(s);
+        return yes;
+}
+
+int row_fill_outputs(struct index *x, struct steno_error *err)
+{
+        struct row_writer w = {0};
+        struct known never = {0};
+        sqlite3_stmt *all = NULL;
+        if (outputs_are_counted(x))
+                return 0;
+        int rc = row_writer_init(&w, x, err);
+        if (rc == 0)
+                rc = index_prepare(
+                    x, "SELECT project_folder,folder FROM conv WHERE NOT unreadable", &all, err);
+        while (rc == 0 && sqlite3_step(all) == SQLITE_ROW) {
+                const char *project_folder = (const char *)sqlite3_column_text(all, 0);
+                const char *folder = (const char *)sqlite3_column_text(all, 1);
+                struct files_conv *conv;
+                if (files_conv_open_folder(x->store, project_folder, folder, &conv, NULL))
+                        continue;
+                rc = put_outputs(&w, project_folder, folder, conv, &never, err);
+                files_conv_release(conv);
+        }
+        sqlite3_finalize(all);
+        row_writer_release(&w);
+        return rc ? rc : index_run(x, "INSERT OR REPLACE INTO state VALUES ('outputs','1')", err);
 }
 
 /* A run that may not have come to its end: whoever lists looks at it. */
@@ -271,6 +329,8 @@ static int update_open(struct row_writer *w, const char *project_folder, const c
         if (rc == 0)
                 rc = put_facts(w, project_folder, folder, conv, &f, err);
         if (rc == 0)
+                rc = put_outputs(w, project_folder, folder, conv, known, err);
+        if (rc == 0)
                 rc = put_unfinished(w, project_folder, folder, conv, err);
         if (rc == 0 && writing)
                 look_again(w, project_folder, folder);
@@ -294,8 +354,12 @@ int row_update(struct row_writer *w, const char *project_folder, const char *fol
         change->unsure = known.unreadable;
         rc = files_conv_open_folder(w->x->store, project_folder, folder, &conv, err);
         change->more = rc == STENO_ENOTFOUND ? -known.there : !known.there;
+        if (rc == STENO_ENOTFOUND && known.there) {
+                rc = step_named(w, w->drop_outputs, project_folder, folder, err);
+                return rc ? rc : step_named(w, w->drop, project_folder, folder, err);
+        }
         if (rc == STENO_ENOTFOUND)
-                return known.there ? step_named(w, w->drop, project_folder, folder, err) : 0;
+                return 0;
         if (rc == 0) {
                 rc = update_open(w, project_folder, folder, conv, &known, &readable, err);
                 files_conv_release(conv);

@@ -50,6 +50,8 @@ struct row_writer {
         sqlite3_stmt *drop;
         sqlite3_stmt *put_run;
         sqlite3_stmt *drop_runs;
+        sqlite3_stmt *put_outputs;
+        sqlite3_stmt *drop_outputs;
         sqlite3_stmt *put_unfinished;
         sqlite3_stmt *drop_unfinished;
 };
@@ -66,6 +68,9 @@ struct row_change {
  * says so. */
 int row_update(struct row_writer *w, const char *project_folder, const char *folder,
     struct row_change *change, struct steno_error *err);
+
+/* Counts the outputs of all conversations, in a database of a version that did not. */
+int row_fill_outputs(struct index *x, struct steno_error *err);
 
 /* ---- hidden.c ---- */
 
