@@ -34,6 +34,7 @@ struct steno_search_options {
  * new ones first, and on each page those first that have all words on one line. `offset` is of the
  * text of the message or of the bytes of the output, `matches` of the snippet. `missing` counts
  * conversations that are not indexed yet, or not to their end: what is in them is not found.
+ * "denied" is true where they cannot be, because the store may not be written to.
  * "partial" is true where an expression ran out of time; the cursor goes on.
  *
  * The index (search/ in the store) only proposes: every hit was read from the files. It can be

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/words.h"
 #include "output/grep_engine.h"
+#include "output/lines.h"
 #include "store/backend.h"
 
 #define LIMIT_DEFAULT 20
@@ -403,7 +404,7 @@ static int read_block(struct answer *a, const struct search_hit *h, struct looke
                 return 0;
         if (!*h->ref) {
                 if (h->at >= b->n)
-                        return 0;
+                        return h->len == 0;
                 buf_drop_front(b, (size_t)h->at);
                 b->n = b->n < h->len ? b->n : (size_t)h->len;
                 return 1;
@@ -425,44 +426,51 @@ static int read_block(struct answer *a, const struct search_hit *h, struct looke
         return 1;
 }
 
-static uint64_t count_feeds(const char *p, size_t n)
+static int read_opened(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
-        uint64_t lines = 0;
-        for (const char *at = p; at && at < p + n; lines += at != NULL, at = at ? at + 1 : at) {
-                at = memchr(at, '\n', (size_t)(p + n - at));
-                if (!at)
-                        break;
-        }
-        return lines;
+        ssize_t got = backend_reader_read(ctx, at, p, n, err);
+        return got == (ssize_t)n ? 0 : got < 0 ? (int)got : error_set(err, STENO_EIO, "it is cut");
 }
 
-struct feeds {
-        uint64_t count;
-};
-
-static int add_feeds(void *ctx, const void *p, size_t n)
+/* Line feeds before byte `at` of an output; its index of lines saves reading all of it. */
+static uint64_t feeds_before(struct answer *a, const char *ref, uint64_t at)
 {
-        ((struct feeds *)ctx)->count += count_feeds(p, n);
-        return 0;
+        struct artifact_info info;
+        struct backend_reader *reader;
+        struct lines_index x;
+        char *index = NULL;
+        size_t n = 0;
+        uint64_t size, line = 1;
+        if (backend_artifact_find(a->conv->backend, str_of(ref), &info, NULL) ||
+            backend_artifact_open(a->conv->backend, &info, &reader, &size, NULL))
+                return 0;
+        struct lines_file file = {read_opened, reader, size};
+        if (backend_artifact_lines(a->conv->backend, &info, &index, &n, NULL))
+                n = 0;
+        bool known = n && lines_index_open(&x, index, n, size);
+        lines_at(&file, known ? &x : NULL, at < size ? at : size, &line, NULL);
+        backend_reader_close(reader);
+        free(index);
+        return line - 1;
 }
 
 /* The line, from 1, of byte `at` of what the hit is about. */
 static uint64_t line_of(struct answer *a, const struct search_hit *h, size_t in_block)
 {
-        struct feeds f = {0};
+        uint64_t before = 0;
         if (*h->ref && h->at)
-                steno_context_raw(a->conv, h->ref, 0, h->at, add_feeds, &f, NULL);
+                before = feeds_before(a, h->ref, h->at);
         else if (h->at) { /* a long message: read it again */
                 struct api_search_text block = a->text;
                 struct looked l = {.a = a};
                 buf_init(&a->text.text, 0);
                 steno_read(a->conv, h->seq - 1, 1, look_at, &l, NULL);
                 size_t n = a->text.text.n < h->at ? a->text.text.n : (size_t)h->at;
-                f.count = count_feeds(a->text.text.p, n);
+                before = lines_count(a->text.text.p, n);
                 buf_release(&a->text.text);
                 a->text = block;
         }
-        return 1 + f.count + count_feeds(a->text.text.p, in_block);
+        return 1 + before + lines_count(a->text.text.p, in_block);
 }
 
 /* Around the first match: within its line where that is short, never in the middle of a character.
@@ -645,6 +653,8 @@ static int write_answer(struct answer *a, bool outputs, uint64_t missing, char *
         if (a->partial)
                 jsonw_field_bool(&w, "partial", true);
         jsonw_field_u64(&w, "missing", missing);
+        if (missing && __atomic_load_n(&a->store->index_denied, __ATOMIC_RELAXED))
+                jsonw_field_bool(&w, "denied", true);
         jsonw_object_end(&w);
         *json = buf_take(&b, NULL);
         buf_release(&b);

@@ -83,6 +83,24 @@ static void put_parts(
                 put_part(t, &list[i], arena);
 }
 
+static void put_string(struct buf *b, const struct json *j, json_ref v)
+{
+        if (json_type(j, v) != JSON_STRING || !json_inner(j, v).n)
+                return;
+        if (b->n)
+                buf_putc(b, '\n');
+        json_string(j, v, b, NULL);
+}
+
+/* A reply that failed, or a run that did: what went wrong stands beside the content. */
+static void put_error(struct api_search_text *t, const struct json *j)
+{
+        json_ref error = json_get(j, 0, "error");
+        put_string(&t->text, j, error);
+        put_string(&t->text, j, json_get(j, error, "code"));
+        put_string(&t->text, j, json_get(j, error, "message"));
+}
+
 static void read_message(struct api_search_text *t, const struct format *f, const struct json *j)
 {
         static const char *const ROLES[] = {"", "system", "system", "user", "assistant", "tool"};
@@ -94,6 +112,7 @@ static void read_message(struct api_search_text *t, const struct format *f, cons
                 put_parts(t, m.parts, m.count, &arena);
                 t->message = true;
         }
+        put_error(t, j);
         json_ref tool = json_get(j, 0, "toolName"), model = json_get(j, 0, "model");
         struct str name = json_inner(j, tool), by = json_inner(j, model);
         if (name.n && name.n < sizeof t->tool)
@@ -200,6 +219,14 @@ static size_t begin_at(struct str text, size_t end)
         return end - SEARCH_OVERLAP;
 }
 
+/* A failure that says nothing is found by is:error all the same. */
+static int add_silent(struct indexing *x)
+{
+        x->block.at = x->block.len = 0;
+        x->block.words = STR("");
+        return backend_search_add(x->store->backend, &x->block, x->err);
+}
+
 static int add_blocks(struct indexing *x, struct str text, uint64_t base)
 {
         int rc = 0;
@@ -293,7 +320,8 @@ static int add_record(void *ctx, const struct steno_record *r)
                     .tool = str_of(x->text.tool),
                     .model = str_of(x->text.model[0] ? x->text.model : x->model),
                     .time = ms};
-                rc = add_blocks(x, buf_str(&x->text.text), 0);
+                rc = x->text.error && !x->text.text.n ? add_silent(x)
+                                                      : add_blocks(x, buf_str(&x->text.text), 0);
                 if (rc == 0)
                         rc = api_search_each_ref(r, add_output, x);
         }
@@ -371,6 +399,7 @@ struct survey {
         size_t seen_count;
         size_t seen_cap;
         size_t rows;
+        bool denied; /* the index can be looked at, and not changed */
         struct steno_error *err;
 };
 
@@ -449,10 +478,12 @@ static int survey(struct survey *v)
         int rc = api_store_catch_up(v->store, v->err);
         if (rc == 0)
                 rc = backend_search_lock(backend, false, v->err);
-        if (rc)
+        v->denied = rc == STENO_EDENIED;
+        if (rc && !v->denied)
                 return rc;
         rc = backend_search_each_conv(backend, note_seen, v, v->err);
-        backend_search_unlock(backend);
+        if (!v->denied)
+                backend_search_unlock(backend);
         return rc ? rc : backend_list_each(backend, note_behind, v, v->err);
 }
 
@@ -486,8 +517,8 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         buf_init(&x.words, 0);
         int rc = survey(&v);
         for (size_t i = 0; i < v.count; i++) {
-                int done =
-                    rc == 0 && time_monotonic_ms() < x.deadline ? index_conv(&x, &v.list[i]) : 1;
+                bool now = rc == 0 && !v.denied && time_monotonic_ms() < x.deadline;
+                int done = now ? index_conv(&x, &v.list[i]) : 1;
                 remain += done != 0;
                 if (done < 0)
                         rc = done;
@@ -502,8 +533,10 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
                 rc = backend_search_discard(store->backend, &why);
         if (rc && err)
                 *err = why;
-        if (rc == 0)
+        if (rc == 0) {
                 __atomic_store_n(&store->unindexed, remain, __ATOMIC_RELAXED);
+                __atomic_store_n(&store->index_denied, v.denied, __ATOMIC_RELAXED);
+        }
         if (rc == 0 && left)
                 *left = remain;
         return rc;

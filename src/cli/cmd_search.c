@@ -9,7 +9,7 @@
 #include "cli/term.h"
 
 struct search_opts {
-        const char *limit;
+        struct opt_number limit;
         const char *cursor;
         bool all;
 };
@@ -99,7 +99,15 @@ static int print_answer(struct cli *c, const char *text, bool projects)
                         print_item(c, &j, i, projects);
         }
         int rc = json_count(&j, items) > 0 ? EXIT_DONE : EXIT_NOT_FOUND;
-        if (missing > 0 && !c->quiet)
+        bool denied = json_bool(&j, json_get(&j, 0, "denied"), false);
+        if (denied && rc == EXIT_NOT_FOUND)
+                rc = EXIT_REFUSED;
+        if (missing > 0 && denied) /* told even when quiet: the answer is not one to rely on */
+                cli_refuse(c, 0,
+                    "%llu conversation%s not indexed and not searched, because the store cannot be "
+                    "written to",
+                    (unsigned long long)missing, missing == 1 ? " is" : "s are");
+        else if (missing > 0 && !c->quiet)
                 fprintf(stderr, "steno: search: %llu conversation%s not indexed yet\n",
                     (unsigned long long)missing, missing == 1 ? " is" : "s are");
         json_release(&j);
@@ -112,16 +120,14 @@ static int run_search(struct cli *c, const void *opts, int argc, char **argv)
         struct steno_search_options opt = {.size = sizeof(opt), .cursor = o->cursor};
         struct steno_error err = {0};
         struct buf query;
-        uint64_t limit = 0;
         char *answer = NULL;
-        int rc = cli_open_store(c, CLI_MUST_EXIST);
 
+        if (o->limit.set && o->limit.v == 0)
+                return cli_usage(c, "-n takes a number from 1 on");
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
-        if (o->limit != NULL &&
-            (sscanf(o->limit, "%llu", (unsigned long long *)&limit) != 1 || limit == 0))
-                return cli_refuse(c, EXIT_USAGE, "-n wants a number, not \"%s\"", o->limit);
-        opt.limit = limit > 1000 ? 1000 : (uint32_t)limit;
+        opt.limit = o->limit.v > 1000 ? 1000 : (uint32_t)o->limit.v;
         buf_init(&query, 0);
         for (int i = 0; i < argc; i++) {
                 /* What the shell kept together is a phrase, unless it is marked as something else.
@@ -149,7 +155,7 @@ static int run_search(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt search_table[] = {
-    {"limit", 'n', OPT_TEXT, "N", offsetof(struct search_opts, limit),
+    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct search_opts, limit),
         "so many hits, 20 unless told"},
     {"cursor", 0, OPT_TEXT, "CURSOR", offsetof(struct search_opts, cursor),
         "go on behind a page: its next_cursor"},

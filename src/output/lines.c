@@ -282,3 +282,40 @@ out:
         free(block);
         return rc;
 }
+
+int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t offset,
+    uint64_t *line, struct steno_error *err)
+{
+        uint64_t at = 0, at_line = 1;
+        size_t low = 0, high = x ? x->count : 0;
+        int rc = 0;
+        char *block = malloc(BLOCK);
+        if (!block)
+                return error_nomem(err);
+        while (low < high) { /* the last entry that is not behind the place */
+                size_t mid = low + (high - low) / 2;
+                if (get_u64(x->p + mid * 8) <= offset)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        if (low > 0) {
+                at = get_u64(x->p + (low - 1) * 8);
+                at_line = low * (uint64_t)LINES_EVERY + 1;
+                rc = f->read(f->ctx, at - 1, block, 1, err);
+                if (rc == 0 && block[0] != '\n') { /* of another file */
+                        at = 0;
+                        at_line = 1;
+                }
+        }
+        while (rc == 0 && at < offset) {
+                size_t n = offset - at < BLOCK ? (size_t)(offset - at) : BLOCK;
+                rc = f->read(f->ctx, at, block, n, err);
+                if (rc == 0)
+                        at_line += lines_count(block, n);
+                at += n;
+        }
+        free(block);
+        *line = at_line;
+        return rc < 0 ? rc : 0;
+}

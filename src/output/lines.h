@@ -93,5 +93,8 @@ bool lines_index_open(struct lines_index *x, const void *p, size_t n, uint64_t s
  */
 int lines_seek(const struct lines_file *f, const struct lines_index *x, uint64_t line,
     uint64_t *offset, bool *found, struct steno_error *err);
+/* The other way: the number of the line that the byte at `offset` stands in. */
+int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t offset,
+    uint64_t *line, struct steno_error *err);
 
 #endif

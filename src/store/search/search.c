@@ -19,7 +19,7 @@
 
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
-#define VERSION 1
+#define VERSION 2 /* 2: what failures say is indexed */
 #define SHARDS_MAX 4096
 #define PLACE_BITS 44 /* of a row; the rest is the shard */
 
@@ -116,6 +116,32 @@ static void unlink_shard(struct search *s, unsigned number)
         }
 }
 
+/* For a store that we may not write to. SQLite would make files beside it, even to read, unless it
+ * is told that nobody writes. */
+static int open_unchanging(const char *path, sqlite3 **out, struct steno_error *err)
+{
+        struct buf url;
+        buf_init(&url, 0);
+        buf_puts(&url, "file:");
+        for (const char *p = path; *p; p++) {
+                if (strchr("%?#", *p))
+                        buf_printf(&url, "%%%02X", (unsigned char)*p);
+                else
+                        buf_putc(&url, *p);
+        }
+        buf_puts(&url, "?immutable=1");
+        const char *z = buf_cstr(&url);
+        sqlite3_close_v2(*out);
+        *out = NULL;
+        int rc = !z ? error_nomem(err)
+                 : sqlite3_open_v2(
+                       z, out, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, NULL)
+                     ? failed(*out, err)
+                     : 0;
+        buf_release(&url);
+        return rc;
+}
+
 static int open_db(
     struct search *s, unsigned number, bool create, sqlite3 **out, struct steno_error *err)
 {
@@ -132,7 +158,6 @@ static int open_db(
         int rc = 0;
         if (sqlite3_open_v2(path, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL))
                 rc = failed(*out, err);
-        free(path);
         if (rc == 0)
                 sqlite3_busy_timeout(*out, BUSY_MS);
         if (rc == 0)
@@ -140,12 +165,15 @@ static int open_db(
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                     "PRAGMA secure_delete=ON; PRAGMA cache_size=-8000;",
                     err);
+        if (rc == STENO_EDENIED && !create)
+                rc = open_unchanging(path, out, err);
+        free(path);
         if (rc == 0 && create) {
                 rc = run(*out, "BEGIN IMMEDIATE", err);
                 if (rc == 0)
                         rc = run(*out, SCHEMA, err);
                 if (rc == 0)
-                        rc = run(*out, "PRAGMA user_version=1; COMMIT", err);
+                        rc = run(*out, "PRAGMA user_version=2; COMMIT", err);
         }
         if (rc == 0 && number_of(*out, "PRAGMA user_version") != VERSION)
                 rc = error_set(err, STENO_ECORRUPT, "the index of words has another version");
@@ -335,7 +363,7 @@ int search_progress(struct search *s, const char *project_folder, const char *fo
         return rc;
 }
 
-int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err)
+static int each_conv(struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err)
 {
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < s->count; i++) {
@@ -349,6 +377,18 @@ int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, stru
                             (uint64_t)sqlite3_column_int64(q, 3));
                 sqlite3_finalize(q);
         }
+        return rc;
+}
+
+int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err)
+{
+        if (s->lock >= 0)
+                return each_conv(s, each, ctx, err);
+        pthread_mutex_lock(&s->mutex);
+        int rc = refresh(s, err);
+        if (rc == 0)
+                rc = each_conv(s, each, ctx, err);
+        pthread_mutex_unlock(&s->mutex);
         return rc;
 }
 

@@ -42,7 +42,8 @@ void search_unlock(struct search *s);
 int search_progress(struct search *s, const char *project_folder, const char *folder, uint64_t log,
     uint64_t *seq, struct steno_error *err);
 
-/* The same of all; one that is in several shards comes several times. */
+/* The same of all; one that is in several shards comes several times. Also without the lock, where
+ * it is denied. */
 int search_each_conv(
     struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err);
 
