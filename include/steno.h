@@ -136,6 +136,8 @@ STENO_API void steno_free(void *p);
 /* Takes pieces of a streamed answer. A non-zero return stops the call, which then answers
  * STENO_EINTERRUPTED. */
 typedef int (*steno_sink)(void *ctx, const void *p, size_t n);
+/* Gives the next bytes: how many, 0 at the end, or a negative errno. */
+typedef long (*steno_source)(void *ctx, void *p, size_t n);
 
 /* Told how far long work has come; total is 0 while unknown. Non-zero stops it. */
 typedef int (*steno_progress)(void *ctx, const char *what, uint64_t done, uint64_t total);
@@ -228,10 +230,10 @@ STENO_API int steno_conv_outputs(struct steno_conv *conv, int *outputs, struct s
 
 /* The last seq, 0 when empty. */
 STENO_API int steno_conv_last_seq(struct steno_conv *conv, uint64_t *seq, struct steno_error *err);
-
-/* {"id","project","createdAt","title"?,"configs"?, ...}. */
 /* Bytes of its log, its outputs and its large tokens. */
 STENO_API int steno_conv_size(struct steno_conv *conv, uint64_t *bytes, struct steno_error *err);
+
+/* {"id","project","createdAt","title"?,"configs"?, ...}. */
 STENO_API int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *err);
 /* Merges an object into it, member by member at the top level; null removes a member. */
 STENO_API int steno_conv_set_meta(
@@ -759,12 +761,23 @@ STENO_API int steno_fork(struct steno_conv *conv, const struct steno_fork_option
 STENO_API int steno_backup(struct steno_store *store, const char *path, steno_progress progress,
     void *progress_ctx, char **report, struct steno_error *err);
 /*
+ * The same as one stream, a .tar.zst, which plain `tar --zstd` opens: always all of it.
+ * Conversations are copied one after the other into the folder `scratch`, which is empty or not
+ * there yet and left almost empty, for the caller to remove. A stream without its end is no backup.
+ */
+STENO_API int steno_backup_stream(struct steno_store *store, const char *scratch, steno_sink sink,
+    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
+/*
  * Makes a store of a backup. STENO_ECONFLICT: there is something at `store_url`; STENO_EPROTO: it
  * is no backup; STENO_ECORRUPT: its last backup was cut off. *report (may be NULL):
  * {"files","bytes"}.
  */
 STENO_API int steno_restore(
     const char *path, const char *store_url, char **report, struct steno_error *err);
+/* The same from a stream, which is held against its own sum: all of it, or nothing. It may expand
+ * as far as it likes, so it is for backups of one's own. */
+STENO_API int steno_restore_stream(
+    steno_source source, void *ctx, const char *store_url, char **report, struct steno_error *err);
 
 /* ------------------------------------------------------------- maintenance */
 

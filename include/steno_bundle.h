@@ -21,6 +21,7 @@ struct steno_export_options {
         uint64_t max_artifact; /* larger outputs are left out as tombstones; 0: none */
         steno_progress progress;
         void *progress_ctx;
+        const char *redact; /* rules for secrets (steno_export); NULL: nothing is masked */
 };
 
 /*
@@ -30,6 +31,14 @@ struct steno_export_options {
  * conversation comes as it was when its turn began. Without STENO_EXPORT_PARTIAL a ref without
  * bytes, or damage in a log, stops it (STENO_ECORRUPT); what the sink has by then is not a bundle.
  * *report (may be NULL): {"conversations","records","files","bytes","tombstones"}.
+ *
+ * `redact` are rules, a line each: "secrets" stands for those that are built in, any other line is
+ * a name, a space and a regular expression; "#" begins a comment. What they match in messages,
+ * outputs, titles and configs is masked with "*", byte for byte, so that places and sizes stay.
+ * Events of runs lose what they say, as in a purge. The store keeps the original; the manifest says
+ * "redacted", and there are no seals. The report has "redacted": {"count","rules":{NAME:n},
+ * "places":[{"conversation","seq"|"file","count"}]}, at most 1,000 places. STENO_EPROTO: a rule is
+ * no expression; STENO_ELIMIT: one is too costly for what is there, and nothing was let through.
  */
 STENO_API int steno_export(struct steno_store *store, const char *project, const char *const *ids,
     size_t count, const struct steno_export_options *opt, steno_sink sink, void *ctx, char **report,
@@ -42,6 +51,10 @@ STENO_API int steno_export(struct steno_store *store, const char *project, const
  */
 STENO_API int steno_export_as(struct steno_conv *conv, const char *format, steno_sink sink,
     void *ctx, struct steno_error *err);
+/* The same with secrets masked, as steno_export does. *report (may be NULL): what is "redacted"
+ * there. */
+STENO_API int steno_export_redacted(struct steno_conv *conv, const char *format, const char *redact,
+    steno_sink sink, void *ctx, char **report, struct steno_error *err);
 
 enum steno_import_flags {
         STENO_IMPORT_NEW_IDS = 1, /* every conversation gets a new id */
@@ -64,10 +77,8 @@ struct steno_import_options {
         void *progress_ctx;
 };
 
-/* Gives the next bytes: how many, 0 at the end, or a negative errno. */
-typedef long (*steno_source)(void *ctx, void *p, size_t n);
-
-/* Does a file that begins with these bytes (4 are enough) look like a bundle? */
+/* Does a file that begins with these bytes look like a bundle? With 256 KiB of them it is told
+ * from a compressed transcript, with 4 it is not. */
 STENO_API bool steno_is_bundle(const void *p, size_t n);
 
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api_transcript.h"
+#include "api/redact.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -36,6 +37,7 @@ struct exporting {
         uint64_t files;
         uint64_t bytes;
         uint64_t tombstones;
+        struct redact *redact; /* NULL: as it is */
         struct steno_error *err;
 };
 
@@ -154,6 +156,8 @@ static void put_manifest(const struct exporting *x, const struct backend_conv *c
                 jsonw_field_bool(&w, "partial", true);
                 jsonw_field_u64(&w, "tombstones", b->tombstones);
         }
+        if (x->redact)
+                jsonw_field_bool(&w, "redacted", true);
         jsonw_key(&w, "entries");
         jsonw_array(&w);
         for (size_t i = 0; i < b->count; i++) {
@@ -239,7 +243,7 @@ static int export_prepared(struct exporting *x, const struct chosen *c, struct b
 
 static int export_one(struct exporting *x, const struct chosen *c)
 {
-        struct backend_conv *conv;
+        struct backend_conv *conv, *shown;
         struct backend_bundle *bundle;
         struct buf transcript;
         int rc =
@@ -247,9 +251,13 @@ static int export_one(struct exporting *x, const struct chosen *c)
         if (rc)
                 return rc;
         buf_init(&transcript, 0);
-        rc = backend_bundle_prepare(conv, &x->bundle, &bundle, x->err);
+        shown = conv;
+        if (x->redact)
+                rc = redact_conv(x->redact, conv, &x->bundle, &shown);
+        if (rc == 0)
+                rc = backend_bundle_prepare(shown, &x->bundle, &bundle, x->err);
         if (rc == 0) {
-                rc = export_prepared(x, c, conv, bundle, &transcript);
+                rc = export_prepared(x, c, shown, bundle, &transcript);
                 backend_bundle_release(bundle);
         }
         if (rc && rc != STENO_EINTERRUPTED && rc != STENO_ENOMEM)
@@ -294,6 +302,10 @@ static int report_export(const struct exporting *x, char **report, struct steno_
         jsonw_field_u64(&w, "files", x->files);
         jsonw_field_u64(&w, "bytes", x->bytes);
         jsonw_field_u64(&w, "tombstones", x->tombstones);
+        if (x->redact) {
+                jsonw_key(&w, "redacted");
+                redact_report(x->redact, &b);
+        }
         jsonw_object_end(&w);
         *report = buf_take(&b, NULL);
         buf_release(&b);
@@ -318,13 +330,44 @@ int steno_export(struct steno_store *store, const char *project, const char *con
         for (size_t i = 0; rc == 0 && ids && i < count; i++)
                 rc = choose_id(&x, p, ids[i]);
         sort(&x);
+        const char *rules = OPTION(opt, struct steno_export_options, redact, NULL);
+        struct redact redact = {0};
+        if (rc == 0 && rules) {
+                rc = redact_open(&redact, store, rules, x.err);
+                x.redact = &redact;
+        }
         if (rc == 0)
                 rc = export_bundle(&x, sink, ctx);
         if (rc == 0 && report)
                 rc = report_export(&x, report, x.err);
+        redact_close(&redact);
         for (size_t i = 0; i < x.count; i++)
                 let_go(&x.list[i]);
         free(x.list);
+        return rc;
+}
+
+int steno_export_redacted(struct steno_conv *conv, const char *format, const char *rules,
+    steno_sink sink, void *ctx, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct bundle_options opt = {0};
+        struct redact redact;
+        struct buf text;
+        struct steno_conv copy = {.refs = 1, .store = conv->store};
+        int rc = redact_open(&redact, conv->store, rules, err ? err : &why);
+        if (rc == 0)
+                rc = redact_conv(&redact, conv->backend, &opt, &copy.backend);
+        if (rc == 0)
+                rc = steno_export_as(&copy, format, sink, ctx, err);
+        buf_init(&text, 0);
+        if (rc == 0 && report) {
+                redact_report(&redact, &text);
+                *report = buf_take(&text, NULL);
+                rc = *report ? 0 : error_nomem(err);
+        }
+        buf_release(&text);
+        redact_close(&redact);
         return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,49 @@
 
 int named_file_open(const char *path)
 {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
+}
+
+int named_file_slurp(const char *path, size_t max, char **text, size_t *n)
+{
+        int fd = named_file_open(path), rc = 0;
+        size_t cap = 0, have = 0;
+        char *p = NULL;
+        ssize_t got = 1;
+        if (fd < 0)
+                return fd;
+        named_file_wait(fd);
+        while (rc == 0 && got > 0) {
+                if (have + 1 >= cap) {
+                        cap = cap ? cap * 2 : 4096;
+                        char *more = realloc(p, cap);
+                        rc = more ? 0 : -ENOMEM;
+                        p = more ? more : p;
+                }
+                got = rc ? 0 : read(fd, p + have, cap - have - 1);
+                if (got < 0)
+                        rc = -errno;
+                have += got > 0 ? (size_t)got : 0;
+                if (have > max)
+                        rc = -EFBIG;
+        }
+        close(fd);
+        if (rc) {
+                free(p);
+                return rc;
+        }
+        p[have] = '\0';
+        *text = p;
+        *n = have;
+        return 0;
+}
+
+void named_file_wait(int fd)
+{
+        int flags = fcntl(fd, F_GETFL);
+        if (flags >= 0)
+                fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
 int named_file_append(const char *path)
@@ -38,16 +80,22 @@ char *named_file_absolute(const char *path)
 
 int named_file_temp(void)
 {
-        const char *dir = getenv("TMPDIR");
-        int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        if (fd >= 0)
-                return fd;
-        char path[] = "/tmp/steno-XXXXXX"; /* for file systems without O_TMPFILE */
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        unlink(path);
-        return fd;
+        const char *const folders[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+        char path[PATH_MAX];
+        int fd = -1;
+        for (size_t i = 0; fd < 0 && i < 3; i++) {
+                if (!folders[i] || !*folders[i])
+                        continue;
+                fd = open(folders[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+                if (fd >= 0)
+                        break;
+                /* For file systems without O_TMPFILE. */
+                snprintf(path, sizeof path, "%s/steno-XXXXXX", folders[i]);
+                fd = mkostemp(path, O_CLOEXEC);
+                if (fd >= 0)
+                        unlink(path);
+        }
+        return fd < 0 ? -errno : fd;
 }
 
 int named_file_begin(struct named_file *f, const char *path)

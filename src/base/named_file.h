@@ -8,15 +8,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* To read from. A descriptor or a negative errno. */
+/* To read from. Never waits: a pipe that nobody writes to reads as empty, and reading one whose
+ * writer is slow gives EAGAIN until named_file_wait. A descriptor or a negative errno. */
 int named_file_open(const char *path);
+/* All of a small file: *text has *n bytes and a NUL, and is freed with free(). 0 or a negative
+ * errno, -EFBIG where it has more than `max` bytes. */
+int named_file_slurp(const char *path, size_t max, char **text, size_t *n);
+/* From now on a read waits for bytes. */
+void named_file_wait(int fd);
 /* To write behind what is there. A new one is readable by its owner alone, because logs say who did
  * what. Likewise. */
 int named_file_append(const char *path);
 /* The same path from the root of the file system on, without looking at it; freed with free().
  * NULL: out of memory. */
 char *named_file_absolute(const char *path);
-/* One without a name, which goes with its descriptor. Likewise. */
+/* One without a name, which goes with its descriptor: in $TMPDIR, else in /var/tmp, because /tmp is
+ * memory on many machines. Likewise. */
 int named_file_temp(void);
 
 /* Written beside its name and renamed when it is whole, so that no half of it is ever there. Where

@@ -2,11 +2,17 @@
  * cmd_backup.c - steno backup and steno restore: a consistent copy of a store that is being
  * written, and a store from one.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fs.h"
 #include "base/named_file.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/term.h"
 
 /* Would the copy be a part of what is copied? The folder itself may not be there yet. */
@@ -28,6 +34,110 @@ static bool is_inside(const char *store, const char *path)
         return inside;
 }
 
+/* A folder, unless there is a file or the name is that of one. */
+static bool is_file(const char *path)
+{
+        static const char END[] = ".zst";
+        struct stat st;
+        size_t n = strlen(path);
+
+        if (strcmp(path, "-") == 0)
+                return true;
+        if (stat(path, &st) == 0)
+                return !S_ISDIR(st.st_mode);
+        return n > sizeof(END) - 1 && strcmp(path + n - (sizeof(END) - 1), END) == 0;
+}
+
+/* ---- into one file ---- */
+
+/* A folder for one conversation at a time: beside the file, where there is room for it. */
+struct scratch {
+        char *parent;
+        char *name;
+        char *path;
+};
+
+static bool scratch_make(struct scratch *s, const char *path)
+{
+        const char *tmp = getenv("TMPDIR");
+        struct stat st;
+        bool beside = strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+        char *full = beside ? named_file_absolute(path) : NULL;
+        char *slash = full ? strrchr(full, '/') : NULL;
+        int n = 0;
+
+        *s = (struct scratch){0};
+        if (beside && slash == NULL)
+                n = -1;
+        else if (beside)
+                n = asprintf(&s->parent, "%.*s", slash == full ? 1 : (int)(slash - full), full);
+        else
+                n = asprintf(&s->parent, "%s", tmp && *tmp ? tmp : "/tmp");
+        if (n >= 0)
+                n = beside ? asprintf(&s->name, ".%s.scratch", slash + 1)
+                           : asprintf(&s->name, "steno-backup-%ld", (long)getpid());
+        if (n >= 0)
+                n = asprintf(&s->path, "%s/%s", s->parent, s->name);
+        free(full);
+        return n >= 0;
+}
+
+static void scratch_remove(const struct scratch *s)
+{
+        const struct fs *fs = fs_real();
+        int dir = fs->open_root(fs, s->parent, false);
+
+        if (dir < 0)
+                return;
+        fs_remove_tree(fs, dir, s->name);
+        fs->close(fs, dir);
+}
+
+static void scratch_free(struct scratch *s)
+{
+        free(s->parent);
+        free(s->name);
+        free(s->path);
+}
+
+static int take_bytes(void *ctx, const void *p, size_t n)
+{
+        return named_file_write(ctx, p, n, interrupt_pending);
+}
+
+static int backup_to_file(struct cli *c, const char *path)
+{
+        struct steno_error err = {0};
+        struct term_progress bar;
+        struct scratch s;
+        struct named_file f;
+        char *report = NULL;
+
+        if (!scratch_make(&s, path)) {
+                scratch_free(&s);
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        }
+        int sys = named_file_begin(&f, path);
+        int rc = sys != 0 ? sys : 0;
+        term_progress_init(&bar, c->quiet);
+        if (sys == 0) {
+                scratch_remove(&s); /* of one that was killed */
+                rc = steno_backup_stream(
+                    c->store, s.path, take_bytes, &f, term_progress_step, &bar, &report, &err);
+                scratch_remove(&s);
+        }
+        term_progress_end(&bar);
+        int closed = named_file_end(&f, rc == 0);
+        scratch_free(&s);
+        if (rc == 0 && closed == 0 && strcmp(path, "-") != 0)
+                return cli_print_json(c, report);
+        steno_free(report);
+        if (sys != 0 || closed != 0)
+                return cli_refuse(
+                    c, EXIT_IO, "cannot write %s: %s", path, strerror(-(sys ? sys : closed)));
+        return rc == 0 ? EXIT_DONE : cli_fail(c, &err);
+}
+
 static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct steno_error err = {0};
@@ -41,6 +151,8 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
         if (is_inside(cli_store_path(c), argv[0]))
                 return cli_refuse(
                     c, EXIT_REFUSED, "%s is inside the store: a backup belongs elsewhere", argv[0]);
+        if (is_file(argv[0]))
+                return backup_to_file(c, argv[0]);
         term_progress_init(&bar, c->quiet);
         rc = steno_backup(c->store, argv[0], term_progress_step, &bar, &report, &err);
         term_progress_end(&bar);
@@ -50,13 +162,17 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 const struct command cmd_backup = {
     .name = "backup",
     .group = GROUP_KEEP,
-    .usage = "DIR",
-    .summary = "copies the store, while it is being written, into a folder",
+    .usage = "DIR|FILE",
+    .summary = "copies the store, while it is being written, into a folder or a file",
     .detail =
         "Everything that was acknowledged before it began is in the copy, and every ref has\n"
         "its bytes. Made again into the same folder it copies what changed, and removes what\n"
-        "was purged. steno --store DIR check verifies it; steno restore makes a store of it.",
-    .example = "steno backup /mnt/backup/steno",
+        "was purged. steno --store DIR check verifies it; steno restore makes a store of it.\n"
+        "\n"
+        "A name that ends in .zst, or a file that is there, gets all of it as one .tar.zst; - is\n"
+        "standard output. It needs room beside the file for the largest conversation.",
+    .example = "steno backup /mnt/backup/steno\n"
+               "steno backup monday.tar.zst",
     .min_args = 1,
     .max_args = 1,
     .run = run_backup,
@@ -65,6 +181,33 @@ const struct command cmd_backup = {
 struct restore_opts {
         const char *into;
 };
+
+static long read_bytes(void *ctx, void *p, size_t n)
+{
+        ssize_t got;
+
+        do
+                got = read(*(int *)ctx, p, n);
+        while (got < 0 && errno == EINTR && !interrupt_pending());
+        return got < 0 ? -errno : (long)got;
+}
+
+static int restore_file(struct cli *c, const char *path, const char *into)
+{
+        struct steno_error err = {0};
+        char *report = NULL;
+        int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : named_file_open(path);
+
+        if (fd < 0)
+                return cli_refuse(c, fd == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO, "cannot open %s: %s",
+                    path, strerror(-fd));
+        if (fd != STDIN_FILENO)
+                named_file_wait(fd);
+        int rc = steno_restore_stream(read_bytes, &fd, into, &report, &err);
+        if (fd != STDIN_FILENO)
+                close(fd);
+        return rc < 0 ? cli_fail(c, &err) : cli_print_json(c, report);
+}
 
 static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
 {
@@ -76,6 +219,8 @@ static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
         (void)argc;
         if (into == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");
+        if (is_file(argv[0]))
+                return restore_file(c, argv[0], into);
         if (steno_restore(argv[0], into, &report, &err) < 0)
                 return cli_fail(c, &err);
         return cli_print_json(c, report);
@@ -90,9 +235,11 @@ static const struct opt restore_table[] = {
 const struct command cmd_restore = {
     .name = "restore",
     .group = GROUP_KEEP,
-    .usage = "DIR",
+    .usage = "DIR|FILE",
     .summary = "makes a store from a backup",
-    .detail = "The store must be empty or not there yet. The backup stays as it is.",
+    .detail =
+        "The store must be empty or not there yet. The backup stays as it is. A FILE of - is\n"
+        "standard input; a file that was cut off or changed is refused, and leaves nothing.",
     .example = "steno restore /mnt/backup/steno --into ./restored",
     .opts = restore_table,
     .opts_size = sizeof(struct restore_opts),

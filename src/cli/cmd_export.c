@@ -2,6 +2,7 @@
  * cmd_export.c - steno export: conversations as a bundle, or one of them for people to read.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +11,12 @@
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
+#define RULES_MAX ((size_t)1024 * 1024)
+
 struct export_opts {
         const char *output;
         const char *max_artifact;
+        const char *redact;
         bool all;
         bool html;
         bool md;
@@ -52,17 +56,52 @@ static int parse_size(struct cli *c, const char *text, uint64_t *out)
         return 0;
 }
 
+/* Rules as the library takes them: a list of "secrets" and of files with rules. */
+static int read_rules(struct cli *c, const char *list, struct buf *out)
+{
+        while (list != NULL && *list != 0) {
+                size_t n = strcspn(list, ",");
+                char path[1024];
+
+                snprintf(path, sizeof(path), "%.*s", (int)n, list);
+                list += n + (list[n] == ',');
+                if (strcmp(path, "secrets") == 0) {
+                        buf_puts(out, "secrets\n");
+                        continue;
+                }
+                char *text = NULL;
+                size_t size = 0;
+                int sys = named_file_slurp(path, RULES_MAX, &text, &size);
+                if (sys != 0)
+                        return cli_refuse(c, sys == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
+                            "--redact takes \"secrets\" and files of rules: cannot read %s: %s",
+                            path, strerror(-sys));
+                buf_put(out, text, size);
+                buf_putc(out, '\n');
+                free(text);
+        }
+        return out->failed || buf_cstr(out) == NULL ? cli_refuse(c, EXIT_IO, "out of memory") : 0;
+}
+
 static int export_bundle(
     struct cli *c, const struct export_opts *o, int argc, char **argv, struct named_file *t)
 {
         struct steno_export_options opt = {.size = sizeof(opt)};
         struct steno_error err = {0};
         struct term_progress bar;
+        struct buf rules;
         char *report = NULL;
         int rc = parse_size(c, o->max_artifact, &opt.max_artifact);
 
-        if (rc != 0)
+        buf_init(&rules, RULES_MAX * 2);
+        if (rc == 0)
+                rc = read_rules(c, o->redact, &rules);
+        if (rc != 0) {
+                buf_release(&rules);
                 return rc;
+        }
+        if (o->redact != NULL)
+                opt.redact = buf_cstr(&rules);
         term_progress_init(&bar, c->quiet);
         if (o->partial)
                 opt.flags |= STENO_EXPORT_PARTIAL;
@@ -70,6 +109,7 @@ static int export_bundle(
         opt.progress_ctx = &bar;
         rc = steno_export(c->store, c->project, o->all ? NULL : (const char *const *)argv,
             (size_t)argc, &opt, take_bytes, t, &report, &err);
+        buf_release(&rules);
         term_progress_end(&bar);
         if (rc < 0)
                 return t->sys != 0 ? EXIT_IO : cli_fail(c, &err);
@@ -83,15 +123,25 @@ static int export_view(
     struct cli *c, const struct export_opts *o, const char *id, struct named_file *t)
 {
         struct steno_error err = {0};
-        int rc = cli_open_conv(c, id);
+        struct buf rules;
+        char *report = NULL;
+        const char *format = o->html ? "html" : o->md ? "md" : "json";
 
-        if (rc != 0)
+        buf_init(&rules, RULES_MAX * 2);
+        int rc = cli_open_conv(c, id);
+        if (rc == 0)
+                rc = read_rules(c, o->redact, &rules);
+        if (rc == 0 && o->redact != NULL)
+                rc = steno_export_redacted(
+                    c->conv, format, buf_cstr(&rules), take_bytes, t, &report, &err);
+        else if (rc == 0)
+                rc = steno_export_as(c->conv, format, take_bytes, t, &err);
+        if (rc == 0 && report != NULL)
+                cli_say(c, "%s", report); /* standard output may be the document */
+        steno_free(report);
+        buf_release(&rules);
+        if (rc > 0)
                 return rc;
-        rc = steno_export_as(c->conv,
-            o->html ? "html"
-            : o->md ? "md"
-                    : "json",
-            take_bytes, t, &err);
         return rc < 0 && t->sys == 0 ? cli_fail(c, &err) : rc < 0 ? EXIT_IO : 0;
 }
 
@@ -134,6 +184,8 @@ static const struct opt export_table[] = {
     {"md", 0, OPT_FLAG, NULL, offsetof(struct export_opts, md), "Markdown"},
     {"max-artifact", 0, OPT_TEXT, "SIZE", offsetof(struct export_opts, max_artifact),
         "leave out outputs that are larger: 500K, 10M, 2G"},
+    {"redact", 0, OPT_TEXT, "RULES", offsetof(struct export_opts, redact),
+        "mask secrets: \"secrets\", or files of rules, with commas between them"},
     {"partial", 0, OPT_FLAG, NULL, offsetof(struct export_opts, partial),
         "go on where bytes are lost, and leave tombstones"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -144,13 +196,19 @@ const struct command cmd_export = {
     .group = GROUP_KEEP,
     .usage = "CONV...",
     .summary = "writes conversations with all their outputs to one file",
-    .detail = "A bundle is a .tar.zst that plain tar opens and steno import takes back, byte for\n"
-              "byte. The same conversations give the same file. --html, --md and --json (every\n"
-              "record as it is stored) write one conversation for people and other programs, to\n"
-              "standard output unless -o is given.",
+    .detail =
+        "A bundle is a .tar.zst that plain tar opens and steno import takes back, byte for\n"
+        "byte. The same conversations give the same file. --html, --md and --json (every\n"
+        "record as it is stored) write one conversation for people and other programs, to\n"
+        "standard output unless -o is given.\n"
+        "\n"
+        "--redact secrets masks keys, tokens and passwords of the usual kinds with *, and\n"
+        "reports what it masked. A file of rules has a name and a regular expression on each\n"
+        "line. The store keeps the original. Look before you mail it: no rule knows them all.",
     .example = "steno export demo -o demo.tar.zst\n"
                "steno export --all -o everything.tar.zst\n"
-               "steno export demo --html -o demo.html",
+               "steno export demo --html -o demo.html\n"
+               "steno export demo --redact secrets -o demo.tar.zst",
     .opts = export_table,
     .opts_size = sizeof(struct export_opts),
     .max_args = -1,

@@ -865,6 +865,12 @@ int backend_incoming_end(struct backend_incoming *in, struct str project, struct
         return in->ops->incoming_end(in, project, id, renamed, trusted, err);
 }
 
+int backend_incoming_look(struct backend_incoming *in, struct str project, struct str id,
+    struct backend_conv **out, struct steno_error *err)
+{
+        return in->ops->incoming_look(in, project, id, out, err);
+}
+
 int backend_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
     struct str id, struct steno_error *err)
 {
@@ -879,6 +885,13 @@ int backend_backup(struct backend_store *store, const char *path, steno_progress
         if (!store->ops->backup)
                 return backend_lacks(err, store->ops, "backup");
         return store->ops->backup(store, path, progress, progress_ctx, report, err);
+}
+
+int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
+    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+{
+        return store->ops->backup_stream(
+            store, scratch, sink, ctx, progress, progress_ctx, report, err);
 }
 
 int backend_check(struct backend_store *store, struct backend_check *check, struct steno_error *err)

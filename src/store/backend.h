@@ -86,6 +86,9 @@ struct steno_backend {
             struct backend_store **out, struct steno_error *err);
         /* Optional: makes a store of a backup (backend_backup). *report is JSON. */
         int (*restore)(const char *path, const char *where, char **report, struct steno_error *err);
+        /* Optional, likewise: of one that is a stream (backend_backup_stream). */
+        int (*restore_stream)(steno_source source, void *ctx, const char *where, char **report,
+            struct steno_error *err);
 
         /* backend_records.h */
         void (*close)(struct backend_store *store);
@@ -297,10 +300,15 @@ struct steno_backend {
         int (*incoming_file_end)(struct backend_incoming *in, struct steno_error *err);
         int (*incoming_end)(struct backend_incoming *in, struct str project, struct str id,
             bool renamed, bool trusted, struct steno_error *err);
+        int (*incoming_look)(struct backend_incoming *in, struct str project, struct str id,
+            struct backend_conv **out, struct steno_error *err);
         int (*incoming_install)(struct backend_incoming *in, uint32_t number, struct str project,
             struct str id, struct steno_error *err);
         int (*backup)(struct backend_store *store, const char *path, steno_progress progress,
             void *progress_ctx, char **report, struct steno_error *err);
+        int (*backup_stream)(struct backend_store *store, const char *scratch, steno_sink sink,
+            void *ctx, steno_progress progress, void *progress_ctx, char **report,
+            struct steno_error *err);
         int (*check)(
             struct backend_store *store, struct backend_check *check, struct steno_error *err);
         int (*lock)(struct backend_store *store, const char *name, struct backend_lock **out,

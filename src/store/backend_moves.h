@@ -83,6 +83,10 @@ int backend_incoming_file_end(struct backend_incoming *in, struct steno_error *e
  * STENO_EPROTO says what is wrong. */
 int backend_incoming_end(struct backend_incoming *in, struct str project, struct str id,
     bool renamed, bool trusted, struct steno_error *err);
+/* Opens the conversation at work under these names, to be read where it is. It is the incoming's,
+ * and lives until the next one is begun or all is closed. */
+int backend_incoming_look(struct backend_incoming *in, struct str project, struct str id,
+    struct backend_conv **out, struct steno_error *err);
 /* Gives the number-th its place. STENO_ECONFLICT: the id is taken. */
 int backend_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
     struct str id, struct steno_error *err);
@@ -93,6 +97,9 @@ int backend_incoming_install(struct backend_incoming *in, uint32_t number, struc
  * to date. *report is JSON. */
 int backend_backup(struct backend_store *store, const char *path, steno_progress progress,
     void *progress_ctx, char **report, struct steno_error *err);
+/* The same as one stream, as steno_backup_stream describes it. */
+int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
+    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
 struct check_finding {
         const char *project; /* NULL: it is about the store */
         const char *conversation;

@@ -167,12 +167,38 @@ bool backup_is_of(const struct fs *fs, int dir, const char *mark)
 
 /* ---- the log ---- */
 
+/* The same in a store that we may not write to: a torn end stays where it is. Others may write
+ * there, and hold the lock while they do. */
+static int note_end_read_only(struct copying *c)
+{
+        struct files_conv *conv = c->conv;
+        struct log_end end = {0};
+        struct ids ids;
+        struct stat st;
+        c->log = c->fs->open(c->fs, conv->dir, "messages.jsonl", O_RDONLY, 0);
+        int sys = c->log < 0 ? c->log : c->fs->fstat(c->fs, c->log, &st);
+        if (sys)
+                return failed(c, sys, "messages.jsonl");
+        int rc = conv_find_end(conv, c->log, NULL, &ids, &end, c->err);
+        if (rc)
+                return rc;
+        rc = conv_refuse_changed(conv, c->log, &ids, &end, c->err);
+        ids_close(&ids);
+        c->fs->fdatasync(c->fs, c->log); /* which a disk that cannot be written to may refuse */
+        c->ino = st.st_ino;
+        c->end = end.end;
+        c->last_seq = end.last_seq;
+        return rc;
+}
+
 /* Notes the end, under the lock and synced (K1). */
 static int note_end(struct copying *c)
 {
         struct files_conv *conv = c->conv;
         struct stat st;
         int rc = conv_refresh(conv, c->err);
+        if (rc == STENO_EDENIED)
+                return note_end_read_only(c);
         if (rc)
                 return rc;
         int sys = c->fs->fdatasync(c->fs, conv->log);

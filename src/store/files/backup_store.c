@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "store/files/archive.h"
 #include "store/files/backup.h"
 #include "store/files/files_backend.h"
 
@@ -39,6 +40,7 @@ struct backing {
         uint64_t trashed;
         uint64_t records;
         uint64_t copied;
+        struct archive_out *archive; /* NULL: the folder is the backup */
         steno_progress progress;
         void *progress_ctx;
         struct steno_error *err;
@@ -51,14 +53,19 @@ static int failed(struct backing *b, int sys, const char *what)
 
 /* ---- one conversation ---- */
 
-static int copy_conv(struct backing *b, struct files_conv *conv, int parent, const char *folder)
+/* `above` is the path of `parent` in the backup. */
+static int copy_conv(
+    struct backing *b, struct files_conv *conv, int parent, const char *above, const char *folder)
 {
         struct backup_result r = {0};
         int to = fs_open_dir(b->fs, parent, folder, true);
         if (to < 0)
                 return failed(b, to, folder);
         /* A second look in one backup is for what the first one missed. */
-        int rc = backup_is_of(b->fs, to, b->mark) ? 0 : backup_conv(conv, to, b->mark, &r, b->err);
+        bool done = backup_is_of(b->fs, to, b->mark);
+        int rc = done ? 0 : backup_conv(conv, to, b->mark, &r, b->err);
+        if (rc == 0 && !done && b->archive)
+                rc = archive_out_move(b->archive, to, above, folder, b->err);
         b->fs->close(b->fs, to);
         b->records += r.records;
         b->copied += r.copied;
@@ -95,7 +102,9 @@ static int take_conv(void *ctx, const char *project, const char *folder, bool li
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc;
         int parent = open_project(b, project);
-        rc = parent < 0 ? failed(b, parent, project) : copy_conv(b, conv, parent, folder);
+        char above[PLAIN_NAME_MAX + 40];
+        snprintf(above, sizeof above, "projects/%s/conversations", project);
+        rc = parent < 0 ? failed(b, parent, project) : copy_conv(b, conv, parent, above, folder);
         if (parent >= 0)
                 b->fs->close(b->fs, parent);
         files_conv_release(conv);
@@ -120,8 +129,8 @@ static int take_trashed(struct backing *b, const struct trash_item *item)
                 sys = fs_replace(b->fs, b->trash, note, text, n);
         free(text);
         b->trashed++;
-        rc =
-            sys && sys != -ENOENT ? failed(b, sys, note) : copy_conv(b, conv, b->trash, item->name);
+        rc = sys && sys != -ENOENT ? failed(b, sys, note)
+                                   : copy_conv(b, conv, b->trash, "trash", item->name);
         files_conv_release(conv);
         return rc;
 }
@@ -306,7 +315,9 @@ static int complete(struct backing *b, char **report)
         buf_init(&out, 0);
         put_report(b, &out);
         int rc = buf_check(&out, b->err);
-        int sys = rc ? 0 : fs_replace(b->fs, b->root, COMPLETE_FILE, out.p, out.n);
+        int sys = rc || b->archive ? 0 : fs_replace(b->fs, b->root, COMPLETE_FILE, out.p, out.n);
+        if (rc == 0 && b->archive)
+                rc = archive_out_end(b->archive, b->root, buf_str(&out), b->err);
         if (sys)
                 rc = failed(b, sys, COMPLETE_FILE);
         if (rc == 0 && report) {
@@ -314,6 +325,36 @@ static int complete(struct backing *b, char **report)
                 rc = *report ? 0 : error_nomem(b->err);
         }
         buf_release(&out);
+        return rc;
+}
+
+static int back_up(struct backing *b, const char *path, char **report)
+{
+        id_make(b->store->env, "", b->mark);
+        int rc = open_target(b, path);
+        if (rc == 0 && b->archive)
+                rc = archive_out_begin(b->archive, b->root, KIND_FILE, b->err);
+        if (rc == 0)
+                rc = copy_root_files(b);
+        if (rc == 0)
+                rc = copy_seals(b);
+        if (rc == 0)
+                rc = files_each_conv(b->store, take_conv, b, b->err);
+        if (rc == 0)
+                rc = take_trash(b);
+        if (rc == 0)
+                rc = files_each_conv(b->store, take_conv, b, b->err);
+        if (rc == 0)
+                rc = sweep_all(b);
+        int sys = rc ? 0 : disk_backup(b->store, b->root, &b->copied);
+        if (sys)
+                rc = failed(b, sys, "disks");
+        if (rc == 0)
+                rc = complete(b, report);
+        if (b->trash >= 0)
+                b->fs->close(b->fs, b->trash);
+        if (b->root >= 0)
+                b->fs->close(b->fs, b->root);
         return rc;
 }
 
@@ -328,29 +369,27 @@ int backup_store(struct files_store *store, const char *path, steno_progress pro
             .progress = progress,
             .progress_ctx = progress_ctx,
             .err = err ? err : &why};
-        id_make(store->env, "", b.mark);
-        int rc = open_target(&b, path);
-        if (rc == 0)
-                rc = copy_root_files(&b);
-        if (rc == 0)
-                rc = copy_seals(&b);
-        if (rc == 0)
-                rc = files_each_conv(store, take_conv, &b, b.err);
-        if (rc == 0)
-                rc = take_trash(&b);
-        if (rc == 0)
-                rc = files_each_conv(store, take_conv, &b, b.err);
-        if (rc == 0)
-                rc = sweep_all(&b);
-        int sys = rc ? 0 : disk_backup(store, b.root, &b.copied);
-        if (sys)
-                rc = failed(&b, sys, "disks");
-        if (rc == 0)
-                rc = complete(&b, report);
-        if (b.trash >= 0)
-                b.fs->close(b.fs, b.trash);
-        if (b.root >= 0)
-                b.fs->close(b.fs, b.root);
+        return back_up(&b, path, report);
+}
+
+int backup_store_stream(struct files_store *store, const char *scratch, steno_sink sink, void *ctx,
+    steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct archive_out archive;
+        struct backing b = {.store = store,
+            .fs = store->env->fs,
+            .root = -1,
+            .trash = -1,
+            .archive = &archive,
+            .progress = progress,
+            .progress_ctx = progress_ctx,
+            .err = err ? err : &why};
+        int rc = archive_out_open(&archive, b.fs, sink, ctx, b.err);
+        if (rc)
+                return rc;
+        rc = back_up(&b, scratch, report);
+        archive_out_release(&archive);
         return rc;
 }
 
@@ -368,14 +407,9 @@ struct restoring {
 /* Neither the backup's own notes, nor what a look into it has left there. */
 static bool is_wanted(const char *name, int depth)
 {
-        static const char *const ROOT[] = {"projects", "trash", "seal", "store.json",
-            "projects.json", "tokens.json", "accepted.jsonl"};
         if (depth > 0)
                 return name[0] != '.' && strncmp(name, "ids.idx", 7) != 0;
-        for (size_t i = 0; i < sizeof ROOT / sizeof *ROOT; i++)
-                if (strcmp(name, ROOT[i]) == 0)
-                        return true;
-        return false;
+        return archive_is_top(name);
 }
 
 static int restore_entry(void *ctx, const char *name, unsigned char type)
@@ -451,6 +485,41 @@ static int restore(struct restoring *r, const char *path, const char *to, struct
         return 0;
 }
 
+static int report_restore(uint64_t files, uint64_t bytes, char **report, struct steno_error *err)
+{
+        struct buf b;
+        if (!report)
+                return 0;
+        buf_init(&b, 0);
+        buf_printf(&b, "{\"files\":%llu,\"bytes\":%llu}", (unsigned long long)files,
+            (unsigned long long)bytes);
+        *report = buf_take(&b, NULL);
+        buf_release(&b);
+        return *report ? 0 : error_nomem(err);
+}
+
+int backup_restore_stream(
+    steno_source source, void *ctx, const char *to, char **report, struct steno_error *err)
+{
+        bool any = false;
+        const struct fs *fs = env_real()->fs;
+        uint64_t files = 0, bytes = 0;
+        struct restoring r = {.fs = fs, .from = -1, .to = fs->open_root(fs, to, true)};
+        int sys = r.to < 0 ? r.to : fs->list(fs, r.to, note_any, &any);
+        int rc = sys ? error_sys(err, sys, "opening %.150s", to) : 0;
+        if (any)
+                rc = error_set(
+                    err, STENO_ECONFLICT, "%.150s is not empty; restore into a new folder", to);
+        if (rc == 0) {
+                rc = archive_in(fs, r.to, source, ctx, &files, &bytes, err);
+                if (rc)
+                        fs->list(fs, r.to, remove_entry, &r);
+        }
+        if (r.to >= 0)
+                fs->close(fs, r.to);
+        return rc ? rc : report_restore(files, bytes, report, err);
+}
+
 int backup_restore(const char *path, const char *to, char **report, struct steno_error *err)
 {
         const struct fs *fs = env_real()->fs;
@@ -458,15 +527,8 @@ int backup_restore(const char *path, const char *to, char **report, struct steno
         if (r.from >= 0)
                 r.to = fs->open_root(fs, to, true);
         int rc = restore(&r, path, to, err);
-        if (rc == 0 && report) {
-                struct buf b;
-                buf_init(&b, 0);
-                buf_printf(&b, "{\"files\":%llu,\"bytes\":%llu}", (unsigned long long)r.files,
-                    (unsigned long long)r.bytes);
-                *report = buf_take(&b, NULL);
-                buf_release(&b);
-                rc = *report ? 0 : error_nomem(err);
-        }
+        if (rc == 0)
+                rc = report_restore(r.files, r.bytes, report, err);
         if (r.to >= 0)
                 fs->close(fs, r.to);
         if (r.from >= 0)

@@ -713,6 +713,13 @@ static int do_incoming_end(struct backend_incoming *in, struct str project, stru
         return files_incoming_end((struct files_incoming *)in, project, id, renamed, trusted, err);
 }
 
+static int do_incoming_look(struct backend_incoming *in, struct str project, struct str id,
+    struct backend_conv **out, struct steno_error *err)
+{
+        return files_incoming_look(
+            (struct files_incoming *)in, project, id, (struct files_conv **)out, err);
+}
+
 static int do_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
     struct str id, struct steno_error *err)
 {
@@ -723,6 +730,13 @@ static int do_backup(struct backend_store *store, const char *path, steno_progre
     void *progress_ctx, char **report, struct steno_error *err)
 {
         return backup_store((struct files_store *)store, path, progress, progress_ctx, report, err);
+}
+
+static int do_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
+    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+{
+        return backup_store_stream(
+            (struct files_store *)store, scratch, sink, ctx, progress, progress_ctx, report, err);
 }
 
 static int do_check(
@@ -766,6 +780,7 @@ const struct steno_backend files_backend = {
     .disks = &disk_calls,
     .open = do_open,
     .restore = backup_restore,
+    .restore_stream = backup_restore_stream,
     .close = do_close,
     .is_ours = do_is_ours,
     .sync = do_sync,
@@ -886,8 +901,10 @@ const struct steno_backend files_backend = {
     .incoming_write = do_incoming_write,
     .incoming_file_end = do_incoming_file_end,
     .incoming_end = do_incoming_end,
+    .incoming_look = do_incoming_look,
     .incoming_install = do_incoming_install,
     .backup = do_backup,
+    .backup_stream = do_backup_stream,
     .check = do_check,
     .lock = do_lock,
     .unlock = do_unlock,

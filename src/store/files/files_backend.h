@@ -106,6 +106,8 @@ int files_incoming_write(
 int files_incoming_file_end(struct files_incoming *in, struct steno_error *err);
 int files_incoming_end(struct files_incoming *in, struct str project, struct str id, bool renamed,
     bool trusted, struct steno_error *err);
+int files_incoming_look(struct files_incoming *in, struct str project, struct str id,
+    struct files_conv **out, struct steno_error *err);
 int files_incoming_install(struct files_incoming *in, uint32_t number, struct str project,
     struct str id, struct steno_error *err);
 
@@ -113,7 +115,11 @@ int files_incoming_install(struct files_incoming *in, uint32_t number, struct st
 
 int backup_store(struct files_store *store, const char *path, steno_progress progress,
     void *progress_ctx, char **report, struct steno_error *err);
+int backup_store_stream(struct files_store *store, const char *scratch, steno_sink sink, void *ctx,
+    steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
 int backup_restore(const char *path, const char *where, char **report, struct steno_error *err);
+int backup_restore_stream(
+    steno_source source, void *ctx, const char *where, char **report, struct steno_error *err);
 int files_check_store(
     struct files_store *store, struct backend_check *check, struct steno_error *err);
 

@@ -81,6 +81,7 @@ struct files_incoming {
         int dir;         /* its folder, or -1 */
         int fd;          /* the file at work, or -1 */
         char name[160];
+        struct files_conv *looked; /* the conversation at work as it is read, or NULL */
 };
 
 int files_incoming_open(
@@ -107,8 +108,16 @@ static void close_if_open(struct files_incoming *in, int *fd)
         *fd = -1;
 }
 
+static void end_look(struct files_incoming *in)
+{
+        if (in->looked)
+                files_conv_close_aside(in->looked);
+        in->looked = NULL;
+}
+
 void files_incoming_close(struct files_incoming *in)
 {
+        end_look(in);
         close_if_open(in, &in->fd);
         close_if_open(in, &in->dir);
         incoming_close(&in->in);
@@ -117,6 +126,7 @@ void files_incoming_close(struct files_incoming *in)
 
 int files_incoming_begin(struct files_incoming *in, uint32_t number, struct steno_error *err)
 {
+        end_look(in);
         close_if_open(in, &in->fd);
         close_if_open(in, &in->dir);
         in->number = number;
@@ -195,6 +205,19 @@ int files_incoming_end(struct files_incoming *in, struct str project, struct str
         return rc == STENO_EPROTO || rc == STENO_ECORRUPT || rc == STENO_ELIMIT
                    ? error_prefix(err, STENO_EPROTO, "%s", named)
                    : rc;
+}
+
+int files_incoming_look(struct files_incoming *in, struct str project, struct str id,
+    struct files_conv **out, struct steno_error *err)
+{
+        end_look(in);
+        close_if_open(in, &in->fd);
+        int rc = incoming_look(&in->in, in->number, project, id, &in->looked, err);
+        if (rc)
+                in->looked = NULL;
+        else
+                *out = in->looked;
+        return rc;
 }
 
 int files_incoming_install(struct files_incoming *in, uint32_t number, struct str project,
