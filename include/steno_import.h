@@ -62,8 +62,10 @@ STENO_API int steno_importer_run(
     struct steno_importer *importer, char **report, struct steno_error *err);
 STENO_API void steno_importer_free(struct steno_importer *importer);
 
-/* The same for one transcript at hand (no database); `name` stands for its path. STENO_EPROTO: it
- * is none that we know. */
+/* The same for one transcript at hand (no database), in memory or in an open file; `name` stands
+ * for its path, and no file beside it is looked at. STENO_EPROTO: it is none that we know. */
+STENO_API int steno_import_file(struct steno_store *store, const struct steno_importer_options *opt,
+    const char *name, int fd, char **report, struct steno_error *err);
 STENO_API int steno_import_transcript(struct steno_store *store,
     const struct steno_importer_options *opt, const char *name, const char *text, size_t n,
     char **report, struct steno_error *err);

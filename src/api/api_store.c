@@ -3,6 +3,7 @@
  */
 #include "api/api_store.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

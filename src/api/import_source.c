@@ -8,6 +8,7 @@
  */
 #include "api/importing.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/named_file.h"
+#include "base/unzstd.h"
 #include "format/format.h"
 
 #define BLOCK (1 * MIB)
@@ -463,13 +466,13 @@ static int probe(struct import_run *run, const struct import_source *s, struct p
 {
         static const char SQLITE[] = "SQLite format 3";
         char head[16] = "";
-        *p = (struct probing){.p = {.path = s->path}};
+        *p = (struct probing){.p = {.path = s->path, .alone = s->nameless || s->fd < 0}};
         buf_init(&p->text, DOCUMENT_MAX + 1);
         json_init(&p->first);
         json_init(&p->whole);
         if (read_at(s, head, sizeof head, 0) == sizeof head &&
             memcmp(head, SQLITE, sizeof SQLITE) == 0) {
-                if (s->fd < 0)
+                if (s->fd < 0 || s->nameless)
                         return error_set(run->err, STENO_EUNSUPPORTED,
                             "a database is imported by its path, from the command line");
                 p->db = open_database(s->path);
@@ -489,7 +492,7 @@ static void probe_release(struct probing *p)
         sqlite3_close(p->db);
 }
 
-int import_source_read(struct import_run *run, const struct import_source *source)
+static int read_plain(struct import_run *run, const struct import_source *source)
 {
         struct probing p;
         struct reading r = {.run = run, .source = source};
@@ -512,4 +515,33 @@ int import_source_read(struct import_run *run, const struct import_source *sourc
         arena_release(&r.arena);
         probe_release(&p);
         return rc ? rc : kind != NULL;
+}
+
+/* A compressed file is expanded to a nameless one first, and stands for the file that it was. */
+static int read_compressed(struct import_run *run, const struct import_source *source)
+{
+        struct import_source plain = *source;
+        size_t n = strlen(source->path);
+        bool named = n > 4 && strcmp(source->path + n - 4, ".zst") == 0;
+        char *path = strndup(source->path, named ? n - 4 : n);
+        plain.path = path;
+        plain.fd = path ? named_file_temp() : -ENOMEM;
+        if (plain.fd < 0) {
+                free(path);
+                return error_sys(run->err, plain.fd, "making a temporary file");
+        }
+        int rc = unzstd_file(source->fd, plain.fd, &plain.size, run->err);
+        if (rc == 0)
+                rc = read_plain(run, &plain);
+        fs_real()->close(fs_real(), plain.fd);
+        free(path);
+        return rc;
+}
+
+int import_source_read(struct import_run *run, const struct import_source *source)
+{
+        char head[4];
+        bool compressed = source->fd >= 0 && read_at(source, head, sizeof head, 0) == sizeof head &&
+                          unzstd_is(head, sizeof head);
+        return compressed ? read_compressed(run, source) : read_plain(run, source);
 }

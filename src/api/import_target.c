@@ -387,7 +387,7 @@ static void count(struct import_target *t, const struct foreign_item *item)
         c->calls += item->calls;
         c->results += item->results;
         c->other += item->other;
-        c->messages += !item->other && !(item->results && !item->calls);
+        c->messages += !item->other && !item->beside && !(item->results && !item->calls);
 }
 
 /* The first thing that a person said is a title for who has none. */
@@ -429,7 +429,7 @@ int import_target_take(struct import_target *t, const struct foreign_item *item)
         struct append_item a = {.format = item->format, .json = item->json, .id = item->id};
         struct found f = {0};
         int64_t ms;
-        uint64_t ordinal = t->entries++;
+        uint64_t ordinal = item->beside ? 0 : t->entries++;
         if (!a.id.n || !id_is_legal(a.id, ID_MAX)) {
                 if (make_id(t->tool, str_of(t->session), ordinal, entry, made))
                         return error_nomem(t->run->err);
@@ -460,7 +460,8 @@ int import_target_take(struct import_target *t, const struct foreign_item *item)
                         t->run->counts.calls += item->calls - f.calls;
                 return rc;
         }
-        if (t->compared && t->conv && !t->pending_count && t->matched < t->before.seq) {
+        if (!item->beside && t->compared && t->conv && !t->pending_count &&
+            t->matched < t->before.seq) {
                 rc = fork_here(t);
                 if (rc)
                         return rc;

@@ -29,6 +29,7 @@ struct looks {
         struct timespec changed;
         off_t wal; /* of the database's log */
         struct timespec wal_changed;
+        struct timespec beside; /* of other files that belong to it */
 };
 
 struct steno_importer {
@@ -135,13 +136,15 @@ static int import_file(struct steno_importer *m, struct import_run *run, const c
         struct looks *known = looks_of(m, path);
         struct looks now = {.ino = st.st_ino, .size = st.st_size, .changed = st.st_mtim};
         look_at_wal(path, &now);
+        now.beside = foreign_changed(path);
         if (!known) {
                 fs->close(fs, fd);
                 return error_nomem(err);
         }
         if (known->ino == now.ino && known->size == now.size &&
             same_time(known->changed, now.changed) && known->wal == now.wal &&
-            same_time(known->wal_changed, now.wal_changed)) {
+            same_time(known->wal_changed, now.wal_changed) &&
+            same_time(known->beside, now.beside)) {
                 fs->close(fs, fd);
                 return 0;
         }
@@ -181,7 +184,7 @@ struct walk {
 
 static bool is_candidate(const char *name)
 {
-        static const char *const ENDS[] = {".jsonl", ".json", ".db", ".sqlite", NULL};
+        static const char *const ENDS[] = {".jsonl", ".jsonl.zst", ".json", ".db", ".sqlite", NULL};
         size_t n = strlen(name);
         for (size_t i = 0; ENDS[i]; i++) {
                 size_t k = strlen(ENDS[i]);
@@ -191,12 +194,21 @@ static bool is_candidate(const char *name)
         return false;
 }
 
+/* Folders that hold no sessions. Those of opencode's storage/ are read with the sessions that they
+ * belong to. */
+static bool is_passed_over(const char *folder, const char *name)
+{
+        const char *slash = strrchr(folder, '/');
+        bool storage = slash && strcmp(slash, "/storage") == 0;
+        return strcmp(name, "node_modules") == 0 || strcmp(name, ".git") == 0 ||
+               (storage && (strcmp(name, "message") == 0 || strcmp(name, "part") == 0));
+}
+
 static int note_name(void *ctx, const char *name, unsigned char type)
 {
         struct walk *w = ctx;
         bool folder = type == DT_DIR;
-        if ((!folder && (type != DT_REG || !is_candidate(name))) ||
-            (folder && (strcmp(name, "node_modules") == 0 || strcmp(name, ".git") == 0)))
+        if (folder ? is_passed_over(w->folder, name) : type != DT_REG || !is_candidate(name))
                 return 0;
         if (w->count == w->cap) {
                 size_t cap = w->cap ? w->cap * 2 : 64;
@@ -451,14 +463,12 @@ void steno_importer_free(struct steno_importer *m)
         free(m);
 }
 
-int steno_import_transcript(struct steno_store *store, const struct steno_importer_options *opt,
-    const char *name, const char *text, size_t n, char **report, struct steno_error *err)
+static int import_one(struct steno_store *store, const struct steno_importer_options *opt,
+    const struct import_source *source, char **report, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct import_run run;
         struct str legal;
-        struct import_source source = {
-            .path = name ? name : "upload", .fd = -1, .text = {text, n}, .size = n};
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)
                 return rc;
@@ -468,7 +478,7 @@ int steno_import_transcript(struct steno_store *store, const struct steno_import
         if (rc == 0)
                 rc = lock_imports(store, &lock, run.err);
         if (rc == 0)
-                rc = import_source_read(&run, &source);
+                rc = import_source_read(&run, source);
         run.counts.files = rc == 1;
         if (rc == 0)
                 rc = error_set(run.err, STENO_EPROTO, "this is no transcript that we know");
@@ -477,4 +487,26 @@ int steno_import_transcript(struct steno_store *store, const struct steno_import
                 rc = report ? run_report(&run, report) : 0;
         run_release(&run);
         return rc;
+}
+
+int steno_import_transcript(struct steno_store *store, const struct steno_importer_options *opt,
+    const char *name, const char *text, size_t n, char **report, struct steno_error *err)
+{
+        struct import_source source = {
+            .path = name ? name : "upload", .fd = -1, .text = {text, n}, .size = n};
+        return import_one(store, opt, &source, report, err);
+}
+
+int steno_import_file(struct steno_store *store, const struct steno_importer_options *opt,
+    const char *name, int fd, char **report, struct steno_error *err)
+{
+        struct stat st;
+        int rc = fs_real()->fstat(fs_real(), fd, &st);
+        if (rc)
+                return error_sys(err, rc, "looking at %.150s", name ? name : "the file");
+        struct import_source source = {.path = name ? name : "upload",
+            .fd = fd,
+            .size = (uint64_t)st.st_size,
+            .nameless = true};
+        return import_one(store, opt, &source, report, err);
 }

@@ -92,6 +92,7 @@ struct import_source {
         struct str text;
         uint64_t size;
         uint64_t inode;
+        bool nameless; /* the path is only a name: it came without its folder */
 };
 
 /* 1: it was a transcript; 0: it is none that we know. */

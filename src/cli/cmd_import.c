@@ -3,11 +3,14 @@
  * anything else is for the importer of transcripts, which finds out what it is.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/named_file.h"
 #include "base/wait.h"
@@ -24,11 +27,13 @@ struct import_opts {
         bool watch;
 };
 
+#define HEAD_MAX ((size_t)256 * 1024)
+
 /* A file whose first bytes were looked at. */
 struct source {
         const char *path;
         int fd;
-        char head[4096];
+        char *head; /* HEAD_MAX bytes: with fewer a compressed transcript looks like a bundle */
         size_t head_n;
         size_t given; /* of them */
 };
@@ -51,6 +56,13 @@ static long source_read(void *ctx, void *p, size_t n)
         return got < 0 ? -errno : (long)got;
 }
 
+static bool is_pipe(int fd)
+{
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 static int source_open(struct cli *c, struct source *s, const char *path)
 {
         ssize_t got = 1;
@@ -61,18 +73,33 @@ static int source_open(struct cli *c, struct source *s, const char *path)
         if (s->fd < 0)
                 return cli_refuse(c, s->fd == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
                     "cannot open %s: %s", path, strerror(-s->fd));
-        while (s->head_n < sizeof(s->head) && got > 0) {
-                got = read(s->fd, s->head + s->head_n, sizeof(s->head) - s->head_n);
+        s->head = malloc(HEAD_MAX);
+        if (s->head == NULL)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        while (s->head_n < HEAD_MAX && got > 0) {
+                got = read(s->fd, s->head + s->head_n, HEAD_MAX - s->head_n);
                 if (got > 0)
                         s->head_n += (size_t)got;
+                bool slow = got < 0 && errno == EAGAIN; /* a pipe that has a writer */
+                if (slow)
+                        named_file_wait(s->fd);
+                if (slow || (got < 0 && errno == EINTR && !interrupt_pending()))
+                        got = 1;
         }
-        return got < 0 ? cli_refuse(c, EXIT_IO, "cannot read %s: %s", path, strerror(errno)) : 0;
+        if (got < 0)
+                return cli_refuse(c, EXIT_IO, "cannot read %s: %s", path, strerror(errno));
+        if (s->fd != STDIN_FILENO)
+                named_file_wait(s->fd);
+        if (s->head_n == 0 && is_pipe(s->fd))
+                return cli_refuse(c, EXIT_REFUSED, "%s is a pipe that nobody writes to", path);
+        return 0;
 }
 
 static void source_close(struct source *s)
 {
         if (s->fd > STDIN_FILENO)
                 close(s->fd);
+        free(s->head);
 }
 
 /* ---- bundles ---- */
@@ -284,36 +311,77 @@ static int import_transcripts(struct cli *c, const struct import_opts *o, int ar
         return rc;
 }
 
-/* What comes through a pipe is read whole. */
+/* Writes what comes through a pipe to an open file. */
+static int spool(struct cli *c, struct source *s, int fd)
+{
+        char block[1 << 16];
+        long got;
+
+        while ((got = source_read(s, block, sizeof(block))) > 0) {
+                int sys = fs_write_all(fs_real(), fd, block, (size_t)got);
+                if (sys != 0)
+                        return cli_refuse(
+                            c, EXIT_IO, "cannot write a temporary file: %s", strerror(-sys));
+        }
+        return got < 0 ? cli_refuse(c, interrupt_pending() ? EXIT_INTERRUPTED : EXIT_IO,
+                             "cannot read %s: %s", s->path, strerror((int)-got))
+                       : 0;
+}
+
 static int import_stream(struct cli *c, const struct import_opts *o, struct source *s)
 {
         struct steno_importer_options opt = {.size = sizeof(opt)};
         struct steno_error err = {0};
-        struct buf text;
         char *report = NULL;
-        long got = 1;
+        int fd = named_file_temp();
 
-        buf_init(&text, 0);
-        while (got > 0) {
-                char *to = buf_reserve(&text, 1 << 20);
-
-                got = to != NULL ? source_read(s, to, 1 << 20) : 0;
-                if (got > 0)
-                        text.n += (size_t)got;
-        }
+        if (fd < 0)
+                return cli_refuse(c, EXIT_IO, "cannot make a temporary file: %s", strerror(-fd));
+        int rc = spool(c, s, fd);
         opt.project = o->into != NULL ? o->into : c->project;
-        int rc = got < 0 || text.failed ? cli_refuse(c, EXIT_IO, "cannot read %s", s->path)
-                                        : steno_import_transcript(c->store, &opt,
-                                              strcmp(s->path, "-") == 0 ? "stdin" : s->path, text.p,
-                                              text.n, &report, &err);
-        buf_release(&text);
-        if (rc > 0)
-                return rc;
+        if (rc == 0)
+                rc = steno_import_file(c->store, &opt,
+                    strcmp(s->path, "-") == 0 ? "stdin" : s->path, fd, &report, &err);
+        close(fd);
         if (rc < 0)
                 return cli_fail(c, &err);
-        rc = print_report(c, report, false);
+        if (rc == 0)
+                rc = print_report(c, report, false);
         steno_free(report);
         return rc;
+}
+
+/* ---- a store that is not there yet ---- */
+
+static bool is_there(struct cli *c)
+{
+        struct stat st;
+        const char *path = cli_store_path(c);
+
+        return path == NULL || lstat(path, &st) == 0;
+}
+
+/* A refused file, or a mistyped path, leaves no new store behind. Whatever somebody else has put
+ * there meanwhile keeps the folder from being removed. */
+static void remove_new_store(struct cli *c)
+{
+        static const char *const FILES[] = {"import.lock", "recent", "recent.old", "figures.json",
+            "index.db", "index.db-wal", "index.db-shm", "store.json"};
+        const struct fs *fs = fs_real();
+        const char *path = cli_store_path(c);
+
+        steno_close(c->store);
+        c->store = NULL;
+        int root = path != NULL ? fs->open_root(fs, path, false) : -1;
+        if (root < 0)
+                return;
+        int sys = fs->unlink(fs, root, "projects", AT_REMOVEDIR);
+        bool used = sys != 0 && sys != -ENOENT;
+        for (size_t i = 0; !used && i < sizeof(FILES) / sizeof(*FILES); i++)
+                fs->unlink(fs, root, FILES[i], 0);
+        fs->close(fs, root);
+        if (!used)
+                rmdir(path);
 }
 
 /* ---- the command ---- */
@@ -327,8 +395,10 @@ static int import_path(struct cli *c, const struct import_opts *o, const char *p
         if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
                 return 0;
         *rc = source_open(c, &s, path);
-        if (*rc != 0)
+        if (*rc != 0) {
+                source_close(&s);
                 return 1;
+        }
         bool pipe = fstat(s.fd, &st) == 0 && !S_ISREG(st.st_mode);
         bool bundle = is_bundle(&s);
         if (bundle)
@@ -342,17 +412,19 @@ static int import_path(struct cli *c, const struct import_opts *o, const char *p
 static int run_import(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct import_opts *o = opts;
-        int rc = 0;
         int left = 0;
 
         if (argc == 0 && !o->known)
                 return cli_refuse(c, EXIT_USAGE, "no file: name one, or use --known");
-        rc = cli_open_store(c, CLI_CREATE);
+        bool there = is_there(c);
+        int rc = cli_open_store(c, CLI_CREATE);
         for (int i = 0; rc == 0 && i < argc; i++)
                 if (import_path(c, o, argv[i], &rc) == 0)
                         argv[left++] = argv[i];
         if (rc == 0 && (left > 0 || o->known))
                 rc = import_transcripts(c, o, left, argv);
+        if (rc != 0 && !there)
+                remove_new_store(c);
         return rc;
 }
 

@@ -174,6 +174,21 @@ static void parts(struct walk *w, json_ref r)
                 one_part(w, p);
 }
 
+/* What stood beside the messages of a request: the prompt, wherever the API has it. */
+static void request(struct walk *w, json_ref r)
+{
+        json_ref prompt = ANY(w, r, "instructions", "system");
+        json_ref gemini = ANY(w, r, "systemInstruction", "system_instruction");
+        json_ref list = json_get(w->j, r, "instructionMessages");
+
+        if (prompt != JSON_NONE)
+                parts(w, prompt);
+        if (gemini != JSON_NONE)
+                parts(w, json_get(w->j, gemini, "parts"));
+        for (json_ref m = json_child(w->j, list); m != JSON_NONE; m = json_next(w->j, list, m))
+                parts(w, json_get(w->j, m, "content"));
+}
+
 static void model_error(struct walk *w, json_ref error)
 {
         emit(w, (struct piece){
@@ -200,6 +215,8 @@ static void message(struct walk *w)
                 emit_call(w, old_call);
         if (json_type(j, error) == JSON_OBJECT)
                 model_error(w, error);
+        if (json_is(j, json_get(j, 0, "partType"), "request"))
+                request(w, json_get(j, 0, "request"));
 }
 
 /* An item of the Responses API; false when it is not one that needs its own showing. */

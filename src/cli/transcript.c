@@ -106,6 +106,26 @@ static void put_title(struct transcript *t, const struct json *j)
         buf_release(&title);
 }
 
+/* Where it is from: an import with its model, or a recorded client. */
+static void put_source(struct buf *line, const struct json *j)
+{
+        json_ref import = json_get(j, 0, "import"), gateway = json_get(j, 0, "gateway");
+        const struct {
+                json_ref of;
+                const char *name, *before;
+        } rows[] = {{import, "tool", " · imported from "}, {import, "version", " "},
+            {import, "model", " · "}, {gateway, "upstream", " · recorded from "}};
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+                json_ref v = json_get(j, rows[i].of, rows[i].name);
+
+                if (json_type(j, v) == JSON_STRING && json_inner(j, v).n > 0) {
+                        buf_puts(line, rows[i].before);
+                        json_string(j, v, line, NULL);
+                }
+        }
+}
+
 int transcript_heading(struct transcript *t)
 {
         struct out *o = &t->c->out;
@@ -129,6 +149,7 @@ int transcript_heading(struct transcript *t)
         buf_printf(&line, "%s · %s · ", steno_conv_id(t->c->conv), steno_conv_project(t->c->conv));
         text_put_grouped(&line, last);
         buf_puts(&line, last == 1 ? " record" : " records");
+        put_source(&line, &j);
         out_style(o, "2");
         wrap_one_line(o, buf_str(&line), t->width);
         out_plain(o);
@@ -224,8 +245,18 @@ static const char *role_style(struct str role)
 static void put_details(struct buf *b, const struct json *about, const struct json *message,
     const struct steno_record *r)
 {
-        if (json_string(message, json_get(message, 0, "model"), b, NULL))
+        json_ref request = json_is(message, json_get(message, 0, "partType"), "request")
+                               ? json_get(message, 0, "request")
+                               : JSON_NONE;
+        uint32_t tools = json_count(message, json_get(message, request, "tools"));
+
+        if (request != JSON_NONE)
+                buf_puts(b, "prompt  ");
+        if (json_string(
+                message, json_get(message, request == JSON_NONE ? 0 : request, "model"), b, NULL))
                 buf_puts(b, "  ");
+        if (tools > 0)
+                buf_printf(b, "%u %s  ", (unsigned)tools, tools == 1 ? "tool" : "tools");
         if (json_bool(about, json_get(about, 0, "off"), false))
                 buf_puts(b, "kept out of contexts  ");
         if (json_bool(about, json_get(about, 0, "orphan"), false))
@@ -248,6 +279,47 @@ static void put_event(struct transcript *t, const struct steno_record *r, const 
         buf_release(&line);
 }
 
+/* What the gateway learnt of a reply: its model, why it ended, its tokens. False: something else.
+ */
+static bool put_reply_facts(struct transcript *t, const struct steno_record *r)
+{
+        static const char *const NAMES[] = {"model", "finish"};
+        static const char *const TOKENS[][2] = {{"prompt_tokens", "completion_tokens"},
+            {"input_tokens", "output_tokens"}, {"promptTokenCount", "candidatesTokenCount"}};
+        struct json j;
+        struct buf line;
+        char *text = NULL;
+        size_t n = 0;
+        bool any = false;
+
+        json_init(&j);
+        buf_init(&line, 0);
+        buf_puts(&line, "· reply of");
+        if (steno_record_message(r, &text, &n, NULL) == 0 &&
+            json_parse(&j, text, n, NULL, NULL) == 0) {
+                json_ref facts = json_get(&j, 0, "gateway"), usage = json_get(&j, facts, "usage");
+
+                for (size_t i = 0; i < 2; i++) {
+                        buf_putc(&line, ' ');
+                        any = json_string(&j, json_get(&j, facts, NAMES[i]), &line, NULL) || any;
+                }
+                for (size_t i = 0; i < sizeof(TOKENS) / sizeof(*TOKENS); i++) {
+                        uint64_t in = 0, out = 0;
+
+                        if (json_u64(&j, json_get(&j, usage, TOKENS[i][0]), &in) &&
+                            json_u64(&j, json_get(&j, usage, TOKENS[i][1]), &out))
+                                buf_printf(&line, ", %llu tokens in, %llu out",
+                                    (unsigned long long)in, (unsigned long long)out);
+                }
+        }
+        if (any)
+                transcript_row(t, r, "2", "", buf_str(&line), STR(""));
+        buf_release(&line);
+        json_release(&j);
+        steno_free(text);
+        return any;
+}
+
 static void put_damage(struct transcript *t, const struct steno_record *r)
 {
         put_event(t, r, "1;31", "✗ this record is damaged (steno check says how)", NULL);
@@ -265,6 +337,8 @@ static bool put_special(struct transcript *t, const struct steno_record *r)
                 put_event(t, r, "2", "· purged", NULL);
         else if (strcmp(kind, "delete") == 0)
                 put_event(t, r, "2", "· deleted", steno_record_target(r));
+        else if (strcmp(kind, "meta") == 0 && put_reply_facts(t, r))
+                return true;
         else if (strcmp(kind, "meta") == 0)
                 put_event(t, r, "2", "· changed the metadata of", steno_record_target(r));
         else if (change != NULL && change->seq > steno_record_seq(r))

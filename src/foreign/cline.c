@@ -109,6 +109,10 @@ static int cline_read(struct foreign *t)
         }
         foreign_learn(t, &s->version, j, json_get(j, json_get(j, 0, "origin"), "version"));
         int rc = read_session(t, json_count(j, list) == 0);
+        char at[TIME_TEXT];
+        struct str first = foreign_time(j, json_get(j, json_child(j, list), "ts"), at);
+        if (rc == 0)
+                rc = foreign_instructions(t, first, j, json_get(j, 0, "system_prompt"));
         return rc ? rc : take_messages(t, list);
 }
 

@@ -226,6 +226,12 @@ static int codex_line(struct foreign *t)
                 return take_response(t, payload, at);
         if (json_is(j, type, "event_msg"))
                 return take_event(t, payload, at);
+        if (json_is(j, type, "session_meta")) {
+                int rc = foreign_instructions(
+                    t, at, j, json_get(j, json_get(j, payload, "base_instructions"), "text"));
+                if (rc)
+                        return rc;
+        }
         if (json_is(j, type, "turn_context"))
                 foreign_learn(t, &t->session.model, j, json_get(j, payload, "model"));
         for (size_t i = 0; KNOWN[i]; i++) {

@@ -25,6 +25,7 @@ static const struct foreign_kind *const KINDS[] = {
     &foreign_goose_lines,
     &foreign_opencode,
     &foreign_opencode_export,
+    &foreign_opencode_folder,
     &foreign_cline,
     &foreign_roo,
     &foreign_continue,
@@ -59,8 +60,12 @@ const struct foreign_kind *foreign_find(const struct foreign_probe *p)
 int foreign_open(struct foreign *t, const struct foreign_kind *kind, const struct foreign_probe *p,
     const struct foreign_sink *sink, struct steno_error *err)
 {
-        *t =
-            (struct foreign){.kind = kind, .path = p->path, .sink = *sink, .db = p->db, .err = err};
+        *t = (struct foreign){.kind = kind,
+            .path = p->path,
+            .alone = p->alone,
+            .sink = *sink,
+            .db = p->db,
+            .err = err};
         arena_init(&t->arena);
         arena_init(&t->line);
         json_init(&t->j);
@@ -213,6 +218,31 @@ int foreign_other(struct foreign *t, struct str id, struct str at, struct str js
         return foreign_item(t, &item);
 }
 
+int foreign_instructions(struct foreign *t, struct str at, const struct json *j, json_ref text)
+{
+        struct jsonw w = jsonw_to(&t->out);
+        if (json_inner(j, text).n == 0)
+                return 0;
+        buf_clear(&t->out);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "system");
+        jsonw_field_cstr(&w, "content", "");
+        jsonw_field_cstr(&w, "partType", "request");
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_key(&w, "request");
+        jsonw_object(&w);
+        jsonw_field_raw(&w, "instructions", json_raw(j, text));
+        jsonw_object_end(&w);
+        jsonw_object_end(&w);
+        struct foreign_item item = {.id = STR("instructions"),
+            .at = at,
+            .format = "openai",
+            .json = buf_str(&t->out),
+            .entry = json_raw(j, text),
+            .beside = true};
+        return foreign_item(t, &item);
+}
+
 void foreign_skip(struct foreign *t)
 {
         t->sink.skipped(t->sink.ctx);
@@ -258,23 +288,83 @@ static bool read_below(const char *folder, struct str tail, struct buf *out)
         return found;
 }
 
-bool foreign_side(struct foreign *t, unsigned up, struct str tail, struct buf *out)
+/* The folder that lies `up` folders above the source's own, freed with free(); NULL: none. */
+static char *folder_above(const struct foreign *t, unsigned up)
 {
-        char *folder = strdup(t->path);
-        bool found = false;
-        if (!folder)
-                return false;
-        char *slash = NULL;
-        for (unsigned i = 0; i <= up; i++) {
-                slash = strrchr(folder, '/');
-                if (!slash)
-                        break;
+        char *folder = t->alone ? NULL : strdup(t->path);
+        for (unsigned i = 0; folder && i <= up; i++) {
+                char *slash = strrchr(folder, '/');
+                if (!slash) {
+                        free(folder);
+                        return NULL;
+                }
                 *slash = '\0';
         }
-        if (slash && is_tail(tail))
-                found = read_below(*folder ? folder : "/", tail, out);
+        if (folder && !*folder)
+                memcpy(folder, "/", 2); /* there was a slash */
+        return folder;
+}
+
+bool foreign_side(struct foreign *t, unsigned up, struct str tail, struct buf *out)
+{
+        char *folder = is_tail(tail) ? folder_above(t, up) : NULL;
+        bool found = folder && read_below(folder, tail, out);
         free(folder);
         return found;
+}
+
+struct listing {
+        char **names;
+        size_t count;
+        size_t cap;
+};
+
+static int note_name(void *ctx, const char *name, unsigned char type)
+{
+        struct listing *l = ctx;
+        (void)type;
+        if (l->count == l->cap) {
+                size_t cap = l->cap ? l->cap * 2 : 64;
+                char **names = realloc(l->names, cap * sizeof *names);
+                if (!names)
+                        return STENO_ENOMEM;
+                l->names = names;
+                l->cap = cap;
+        }
+        l->names[l->count] = strdup(name);
+        return l->names[l->count] ? (l->count++, 0) : STENO_ENOMEM;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int foreign_side_list(
+    struct foreign *t, unsigned up, const char *tail, foreign_name_fn each, void *ctx)
+{
+        const struct fs *fs = fs_real();
+        struct listing l = {0};
+        char *folder = is_tail(str_of(tail)) ? folder_above(t, up) : NULL;
+        int top = folder ? fs->open_root(fs, folder, false) : -1;
+        int dir = top < 0 ? top : fs->open(fs, top, tail, O_RDONLY | O_DIRECTORY, 0);
+        int rc = dir < 0 ? 0 : fs->list(fs, dir, note_name, &l);
+        if (dir >= 0)
+                fs->close(fs, dir);
+        if (top >= 0)
+                fs->close(fs, top);
+        free(folder);
+        if (rc)
+                rc = rc == STENO_ENOMEM ? error_nomem(t->err) : 0; /* an unreadable one is empty */
+        if (l.count)
+                qsort(l.names, l.count, sizeof *l.names, by_name);
+        for (size_t i = 0; i < l.count; i++) {
+                if (rc == 0)
+                        rc = each(ctx, l.names[i]);
+                free(l.names[i]);
+        }
+        free(l.names);
+        return rc;
 }
 
 bool foreign_side_named(
@@ -287,10 +377,10 @@ bool foreign_side_named(
         return false;
 }
 
-bool foreign_temporary(const char *name, struct buf *out)
+bool foreign_temporary(struct foreign *t, const char *name, struct buf *out)
 {
         const char *folder = getenv("TMPDIR");
-        return is_tail(str_of(name)) &&
+        return !t->alone && is_tail(str_of(name)) &&
                read_below(folder && *folder ? folder : "/tmp", str_of(name), out);
 }
 

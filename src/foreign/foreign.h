@@ -16,13 +16,15 @@
  * handed out with `other` set, as it stands.
  *
  * A source is anybody's: nothing that it names is opened, except outputs below the tool's own
- * folder (foreign_side).
+ * folder (foreign_side), and nothing at all where it came without its folder (`alone`): whoever
+ * sends one over a network must not read files of this machine with it.
  */
 #ifndef FOREIGN_TRANSCRIPT_H
 #define FOREIGN_TRANSCRIPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -52,6 +54,7 @@ struct foreign_item {
         struct str entry;   /* the bytes that tell this version from another; "": those of json */
         bool other;         /* not understood, kept as it stands */
         bool weak;          /* counts only where nothing of this id is known yet */
+        bool beside;        /* no entry, but what the model got beside the messages; it has an id */
         uint32_t calls;     /* that it makes, and */
         uint32_t results;   /* that it holds */
 };
@@ -73,6 +76,7 @@ struct foreign_sink {
 /* What is known of a file before it is read. */
 struct foreign_probe {
         const char *path;         /* absolute where it is a file */
+        bool alone;               /* it came without its folder: the path is only a name */
         struct str head;          /* its first bytes */
         bool database;            /* it is SQLite */
         const struct json *first; /* the first line, or NULL: it is no JSON */
@@ -86,6 +90,7 @@ struct foreign_kind;
 struct foreign {
         const struct foreign_kind *kind;
         const char *path;
+        bool alone; /* nothing beside it is looked at */
         struct foreign_sink sink;
         struct foreign_session session;
         struct arena arena; /* of the session's strings */
@@ -160,6 +165,9 @@ struct str foreign_stem(const char *path, const char *suffix);
 int foreign_item(struct foreign *t, const struct foreign_item *item);
 /* An entry that is not understood. `json` is a whole JSON value. */
 int foreign_other(struct foreign *t, struct str id, struct str at, struct str json);
+/* The instructions that the model got beside the messages, a string: kept out of its context, as
+ * the gateway keeps them. */
+int foreign_instructions(struct foreign *t, struct str at, const struct json *j, json_ref text);
 void foreign_skip(struct foreign *t);
 
 /*
@@ -172,8 +180,17 @@ bool foreign_side(struct foreign *t, unsigned up, struct str tail, struct buf *o
 bool foreign_side_named(
     struct foreign *t, unsigned up, const char *marker, struct str path, struct buf *out);
 
+/* The names in a folder, where `tail` and `up` are as above, sorted. `each` returns 0 to go on. */
+typedef int (*foreign_name_fn)(void *ctx, const char *name);
+int foreign_side_list(
+    struct foreign *t, unsigned up, const char *tail, foreign_name_fn each, void *ctx);
+
 /* A file with this plain name in the folder for temporary files. */
-bool foreign_temporary(const char *name, struct buf *out);
+bool foreign_temporary(struct foreign *t, const char *name, struct buf *out);
+
+/* When something that belongs to the session at `path` last changed, besides that file itself; zero
+ * for the tools that have all in one file. */
+struct timespec foreign_changed(const char *path);
 
 /* Milliseconds since 1970 as text; "" for anything that is no number. `out` has TIME_TEXT bytes. */
 struct str foreign_time(const struct json *j, json_ref ms, char *out);

@@ -15,6 +15,7 @@ extern const struct foreign_kind foreign_goose;
 extern const struct foreign_kind foreign_goose_lines;
 extern const struct foreign_kind foreign_opencode;
 extern const struct foreign_kind foreign_opencode_export;
+extern const struct foreign_kind foreign_opencode_folder;
 extern const struct foreign_kind foreign_cline;
 extern const struct foreign_kind foreign_roo;
 extern const struct foreign_kind foreign_continue;

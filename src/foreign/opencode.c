@@ -74,7 +74,9 @@ static int put_tool(struct step *s, const struct json *j, struct str raw)
             json_i64(j, json_get(j, time, "end"), &to) && to >= from)
                 r.duration = to - from;
         struct str path = foreign_text(t, j, json_get(j, meta, "outputPath"));
-        if (path.n && foreign_side_named(t, 0, "/tool-output/", path, &t->b)) {
+        /* Beside the database, or beside the older storage/. */
+        if (path.n && (foreign_side_named(t, 0, "/tool-output/", path, &t->b) ||
+                          foreign_side_named(t, 3, "/tool-output/", path, &t->b))) {
                 r.seen = r.text;
                 r.text = buf_str(&t->b);
         }
@@ -361,6 +363,9 @@ static int export_read(struct foreign *t)
         foreign_learn(t, &t->session.title, j, json_get(j, info, "title"));
         foreign_learn(t, &t->session.version, j, json_get(j, info, "version"));
         foreign_learn(t, &t->session.cwd, j, json_get(j, info, "directory"));
+        foreign_learn(t, &t->session.parent, j, json_get(j, info, "parentID"));
+        if (t->session.parent.n)
+                t->session.origin = "subagent";
         int rc = t->sink.begin(t->sink.ctx, &t->session);
         step_init(&s, t);
         for (json_ref m = json_child(j, messages); rc == 0 && m != JSON_NONE;

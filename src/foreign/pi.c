@@ -56,7 +56,7 @@ static bool find_whole(struct foreign *t, json_ref details, struct buf *out)
                 return false;
         snprintf(name, sizeof name, "%.*s", (int)base.n, base.p);
         snprintf(tail, sizeof tail, "tmp/%.90s", name);
-        return foreign_side(t, 4, str_of(tail), out) || foreign_temporary(name, out);
+        return foreign_side(t, 4, str_of(tail), out) || foreign_temporary(t, name, out);
 }
 
 static int take_result(struct foreign *t, json_ref message, struct str id, struct str at)

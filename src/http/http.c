@@ -30,6 +30,7 @@
 #include "http/http_limits.h"
 #include "http/passing.h"
 #include "http/sign.h"
+#include "http/spool.h"
 #include "http/libmhd.h"
 
 int64_t http_now_us(void)
@@ -101,6 +102,7 @@ void http_request_free(struct request *r)
                 free((char *)r->method);
         }
         arena_release(&r->arena);
+        spool_release(r);
         buf_release(&r->body);
         buf_release(&r->reply);
         free(r);
@@ -447,6 +449,40 @@ static enum MHD_Result check(struct request *r, const char *method)
 
 /* ---- the callback ---- */
 
+static struct workers *lane(struct server *s, const struct route *route)
+{
+        return route->flags & ROUTE_TURN     ? s->turns
+               : route->flags & ROUTE_URGENT ? s->urgent
+                                             : s->workers;
+}
+
+/* A worker writes what is in memory; the bytes at hand come again after that. */
+static enum MHD_Result write_body(struct request *r)
+{
+        r->spooling = true;
+        libmhd.suspend_connection(r->connection);
+        if (!workers_run(r->server->workers, r)) {
+                r->spool_failed = -EBUSY;
+                http_spool(r);
+        }
+        return MHD_YES;
+}
+
+void http_spool(struct request *r)
+{
+        struct MHD_Connection *connection = r->connection;
+        spool_write(r);
+        r->spooling = false;
+        libmhd.resume_connection(connection);
+}
+
+static enum MHD_Result refuse_spooled(struct request *r)
+{
+        if (r->spool_failed == -EBUSY)
+                return refuse_later(r, 503, "busy", "too many requests at once");
+        return refuse_later(r, 507, "full", "there is no room on the disk for this body");
+}
+
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
 {
         struct server *s = r->server;
@@ -456,10 +492,16 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
                 return skip_body(r, size);
         if (r->refused)
                 return MHD_YES;
-        if (r->body.n + size > r->route->body_max)
+        if (r->spool_failed)
+                return refuse_spooled(r);
+        if (spool_size(r) + size > r->route->body_max)
                 return refuse_later(r, 413, "too_large", "the body is too large");
         if (atomic_load(&s->body_bytes) + size > SERVER_BODIES_MAX)
                 return refuse_later(r, 503, "busy", "too much is being sent at once");
+        if ((r->route->flags & ROUTE_SPOOL) && !spool_has_room(r, size)) {
+                *n = size;
+                return write_body(r);
+        }
         buf_put(&r->body, data, size);
         if (r->body.failed)
                 return refuse_later(r, 503, "busy", "out of memory");
@@ -467,13 +509,6 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         atomic_fetch_add(&s->metrics.bytes_in, size);
         r->body_counted += size;
         return MHD_YES;
-}
-
-static struct workers *lane(struct server *s, const struct route *route)
-{
-        return route->flags & ROUTE_TURN     ? s->turns
-               : route->flags & ROUTE_URGENT ? s->urgent
-                                             : s->workers;
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,

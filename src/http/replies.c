@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "http/form.h"
 #include "http/http_limits.h"
+#include "http/spool.h"
 
 struct kept {
         char key[SHA256_HEX]; /* "": none */
@@ -40,13 +41,29 @@ void replies_free(struct replies *all)
         free(all);
 }
 
+/* A body that went to the disk is read once more: only where a key came with it. */
+static bool hash_body(const struct request *r, char hex[SHA256_HEX])
+{
+        unsigned char sum[SHA256_SIZE];
+        struct sha256 sha;
+        uint64_t at = 0;
+        char block[16 * KIB];
+        long got;
+        if (hash_sha256_init(&sha))
+                return false;
+        while ((got = spool_read(r, &at, block, sizeof block)) > 0)
+                hash_sha256_update(&sha, block, (size_t)got);
+        hash_sha256_finish(&sha, sum);
+        hash_hex(sum, sizeof sum, hex);
+        return got == 0;
+}
+
 /* The hashes of the request. False: its answer is not kept. */
 static bool describe(const struct request *r, char key[SHA256_HEX], char body[SHA256_HEX])
 {
         /* A form has another boundary every time. */
         return strcmp(r->method, "POST") == 0 && r->who.known && !form_is(r) &&
-               request_keyed(r, r->path, key) &&
-               hash_sha256_hex(r->body.n ? r->body.p : "", r->body.n, body) == 0;
+               request_keyed(r, r->path, key) && hash_body(r, body);
 }
 
 static struct kept *place(struct replies *all, const char *key)

@@ -48,7 +48,7 @@ struct request {
         struct str path;                   /* raw, without path_token */
         struct str path_token;             /* of /~TOKEN/..., for SCOPE_GATEWAY and SCOPE_PATH */
         struct str params[REQUEST_PARAMS]; /* of the pattern, decoded, NUL-terminated */
-        struct buf body;
+        struct buf body;                   /* of a route with ROUTE_SPOOL: its end (spool.h) */
         struct arena arena;
 
         /* the answer */
@@ -77,6 +77,11 @@ struct request {
         bool shrunk; /* path and method are on the heap */
         bool counted;
         uint64_t body_counted;
+        int spool; /* spool.h: the file, where it is open */
+        bool spool_open;
+        bool spooling; /* a worker is writing to it */
+        int spool_failed;
+        uint64_t spooled; /* bytes in it */
         int64_t started_us;
         struct request *next;
 };

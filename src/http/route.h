@@ -27,6 +27,7 @@ enum route_flags {
         ROUTE_TURN = 8,      /* may last as long as a turn: has a thread of its own */
         ROUTE_URGENT = 16,   /* is answered under any load: never waits for another request */
         ROUTE_LATER = 32,    /* the handler calls http_finish() itself, perhaps later */
+        ROUTE_SPOOL = 64,    /* its body goes to the disk as it comes (spool.h) */
 };
 
 typedef void (*route_fn)(struct request *r);
@@ -37,7 +38,7 @@ struct route {
                               * "/openai/v1/" and a star: everything below it, as it is */
         enum route_scope scope;
         unsigned flags;
-        size_t body_max;
+        uint64_t body_max;
         enum error_style errors;
         route_fn handle;
         const char *words; /* for the docs */

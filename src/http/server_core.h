@@ -80,6 +80,8 @@ int http_check_body(struct request *r, const char **why);
 
 /* http.c: the answer is ready, on any thread. */
 void http_finish(struct request *r);
+/* On a worker: a piece of the body of r->spooling goes to the disk. */
+void http_spool(struct request *r);
 void http_request_free(struct request *r);
 
 /* A connection whose request line and headers have not come: see http.c. */

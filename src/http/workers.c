@@ -28,6 +28,10 @@ struct workers {
 
 static void serve(struct request *r)
 {
+        if (r->spooling) {
+                http_spool(r); /* it may be gone after this */
+                return;
+        }
         if (r->route->flags & ROUTE_LATER) {
                 r->route->handle(r); /* it may be gone after this */
                 return;

@@ -7,7 +7,9 @@ imported. The texts are our own; only names of members and their places are the 
 import json
 import os
 import random
+import shutil
 import sqlite3
+import subprocess
 from datetime import datetime, timezone
 
 START = 1794700000000
@@ -87,7 +89,8 @@ def said(step):
 
 def codex(h, root, session="0a1b-codex"):
     out = [{"timestamp": iso(START), "ordinal": 0, "type": "session_meta", "payload": {
-        "id": session, "session_id": session, "cwd": "/home/user/p", "cli_version": "0.166.0"}},
+        "id": session, "session_id": session, "cwd": "/home/user/p", "cli_version": "0.166.0",
+        "base_instructions": {"text": "You are a careful helper. \u00fc"}}},
            {"timestamp": iso(START), "type": "turn_context", "payload": {"turn_id": "t", "model": "m-1"}}]
 
     def item(ms, payload):
@@ -122,6 +125,12 @@ def codex(h, root, session="0a1b-codex"):
                 item(s["ms"], {"type": "function_call_output", "id": "fco_" + s["id"], "call_id": s["call"],
                                "output": "Process exited with code %d\nOutput:\n%s" % (s["exit"], s["text"])})
     return lines(os.path.join(root, ".codex/sessions/2026/11/15/rollout-x-%s.jsonl" % session), out)
+
+
+def codex_zst(h, root, session="0a1b-codexzst"):
+    path = codex(h, root, session)
+    subprocess.run(["zstd", "-q", "-f", "--rm", path], check=True)
+    return path + ".zst"
 
 
 def claude(h, root, session="0a1b-claude"):
@@ -414,6 +423,25 @@ def opencode(h, root, session="ses_0a1b"):
     return path
 
 
+def opencode_folder(h, root, session="ses_0a1d"):
+    folder = os.path.join(root, ".local/share/opencode")
+    shutil.rmtree(os.path.join(folder, "storage"), ignore_errors=True)
+    for s in h:
+        if s["t"] == "res" and s["whole"]:
+            write(os.path.join(folder, "tool-output", s["id"]), s["whole"])
+    for n, (s, info, parts) in enumerate(opencode_parts(h)):
+        # Ids sort by time.
+        name = "msg_%04d_%s" % (n, s["id"])
+        write(os.path.join(folder, "storage/message", session, name + ".json"),
+              json.dumps(dict(info, id=s["id"], sessionID=session), indent=2))
+        for i, part in enumerate(parts):
+            write(os.path.join(folder, "storage/part", name, "prt_%03d.json" % i),
+                  json.dumps(dict(part, id="prt_%s_%d" % (s["id"], i), messageID=s["id"]), indent=2))
+    return document(os.path.join(folder, "storage/session/0f0f", session + ".json"), {
+        "id": session, "projectID": "0f0f", "directory": "/home/user/p", "title": "About stones", "version": "0.9",
+        "time": {"created": START, "updated": START}})
+
+
 def opencode_export(h, root, session="ses_0a1c"):
     return document(os.path.join(root, "export.json"), {
         "info": {"id": session, "title": "About stones", "directory": "/home/user/p"},
@@ -605,6 +633,7 @@ class Shape:
 
 SHAPES = [
     Shape(codex, "codex", whole=True, lines=True),
+    Shape(codex_zst, "codex", whole=True),
     Shape(claude, "claude", whole=True, lines=True),
     Shape(qwen, "qwen", whole=True, lines=True),
     Shape(gemini, "gemini", whole=True, lines=True),
@@ -617,6 +646,7 @@ SHAPES = [
     Shape(roo, "roo", ids=False),
     Shape(continue_, "continue", times=False, ids=False, thinks=False),
     Shape(opencode, "opencode", whole=True),
+    Shape(opencode_folder, "opencode", whole=True),
     Shape(opencode_export, "opencode"),
     Shape(crewagent, "crewagent", whole=True, thinks=False),
     Shape(deepchat, "deepchat"),

@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/error.h"
 #include "base/named_file.h"
+#include "http/spool.h"
 #include "http/streams.h"
 
 /* ---- out ---- */
@@ -22,19 +23,19 @@ struct spool {
         uint64_t size;
 };
 
-static int spool_write(void *ctx, const void *p, size_t n)
+static int write_piece(void *ctx, const void *p, size_t n)
 {
         struct spool *s = ctx;
         s->size += n;
         return fs_write_all(fs_real(), s->fd, p, n) != 0;
 }
 
-static ssize_t spool_read(void *ctx, uint64_t offset, char *p, size_t n)
+static ssize_t read_piece(void *ctx, uint64_t offset, char *p, size_t n)
 {
         return fs_pread_all(fs_real(), ((struct spool *)ctx)->fd, p, n, (off_t)offset);
 }
 
-static void spool_release(void *ctx)
+static void release_file(void *ctx)
 {
         fs_real()->close(fs_real(), ((struct spool *)ctx)->fd);
         free(ctx);
@@ -56,11 +57,18 @@ static int write_export(struct request *r, struct steno_conv *conv, size_t forma
 {
         struct steno_export_options opt = {.size = sizeof opt};
         const char *id = steno_conv_id(conv);
+        const char *redact = request_query(r, "redact");
+        if (redact && strcmp(redact, "secrets") != 0)
+                return error_set(err, STENO_EINVAL, "redact is \"secrets\"");
+        if (redact && format > 0)
+                return steno_export_redacted(
+                    conv, FORMATS[format].name, redact, write_piece, spool, NULL, err);
+        opt.redact = redact;
         if (format > 0)
-                return steno_export_as(conv, FORMATS[format].name, spool_write, spool, err);
+                return steno_export_as(conv, FORMATS[format].name, write_piece, spool, err);
         if (request_flag(r, "partial", false))
                 opt.flags |= STENO_EXPORT_PARTIAL;
-        return steno_export(r->store, r->who.project, &id, 1, &opt, spool_write, spool, NULL, err);
+        return steno_export(r->store, r->who.project, &id, 1, &opt, write_piece, spool, NULL, err);
 }
 
 void own_session_export(struct request *r)
@@ -97,27 +105,37 @@ void own_session_export(struct request *r)
                         request_error(r, 507, "full", "there is no room for a temporary file");
                 else
                         request_failed(r, rc, &err);
-                spool_release(spool);
+                release_file(spool);
                 return;
         }
         request_header_out(r, "Content-Disposition", FORMATS[format].file);
         request_header_out(r, "Content-Security-Policy", "default-src 'none'; sandbox");
-        stream_file(r, 200, FORMATS[format].type, spool->size, spool_read, spool_release, spool);
+        stream_file(r, 200, FORMATS[format].type, spool->size, read_piece, release_file, spool);
 }
 
 /* ---- in ---- */
 
+#define HEAD_MAX ((size_t)256 * 1024) /* with fewer a compressed transcript looks like a bundle */
+
 struct body {
-        struct str left;
+        struct request *r;
+        uint64_t at;
 };
 
 static long body_read(void *ctx, void *p, size_t n)
 {
         struct body *b = ctx;
-        n = n < b->left.n ? n : b->left.n;
-        memcpy(p, b->left.p, n);
-        b->left = str_span(b->left.p + n, b->left.n - n);
-        return (long)n;
+        return spool_read(b->r, &b->at, p, n);
+}
+
+static bool is_bundle(struct request *r)
+{
+        char *head = malloc(HEAD_MAX);
+        uint64_t at = 0;
+        long got = head ? spool_read(r, &at, head, HEAD_MAX) : 0;
+        bool is = got > 0 && steno_is_bundle(head, (size_t)got);
+        free(head);
+        return is;
 }
 
 /* What another tool wrote down; `name` stands for the file that it was. */
@@ -128,9 +146,12 @@ static void import_transcript(struct request *r)
         const char *name = request_query(r, "name");
         char *report = NULL;
         int rc = STENO_EPROTO;
-        if (r->body.n)
-                rc = steno_import_transcript(r->store, &opt, name && *name ? name : "upload",
-                    r->body.p, r->body.n, &report, &err);
+        int fd = spool_size(r) ? spool_file(r) : 0;
+        if (fd < 0)
+                rc = error_sys(&err, fd, "writing the body to the disk");
+        else if (spool_size(r))
+                rc = steno_import_file(
+                    r->store, &opt, name && *name ? name : "upload", fd, &report, &err);
         if (rc == STENO_EPROTO) {
                 request_error(r, 400, "protocol",
                     "the body is neither a bundle nor a transcript that we know");
@@ -149,10 +170,10 @@ void own_import(struct request *r)
 {
         struct steno_import_options opt = {.size = sizeof opt, .project = r->who.project};
         struct steno_error err = {0};
-        struct body body = {buf_str(&r->body)};
+        struct body body = {.r = r};
         const char *conflict = request_query(r, "on_conflict");
         char *report = NULL;
-        if (!r->body.n || !steno_is_bundle(r->body.p, r->body.n)) {
+        if (!is_bundle(r)) {
                 import_transcript(r);
                 return;
         }
