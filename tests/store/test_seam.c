@@ -266,6 +266,9 @@ static void move(struct day *d)
             d->store, NULL, "s1.jsonl", SAID, sizeof SAID - 1, NULL, NULL); /* locks imports */
         snprintf(path, sizeof path, "%s.backup", d->scratch.path);
         took(d, steno_backup(d->store, path, NULL, NULL, NULL, NULL));
+        snprintf(path, sizeof path, "%s.scratch", d->scratch.path);
+        took(d, steno_backup_stream(d->store, path, ignore_bytes, NULL, NULL, NULL, NULL, NULL));
+        took(d, steno_export_redacted(d->conv, "md", "secrets", ignore_bytes, NULL, NULL, NULL));
 }
 
 static void remove_some(struct day *d)
@@ -446,8 +449,8 @@ static bool must_be_told(const char *slot)
             "tally", "search_each", "trash_put", "trash_list", "trash_put_back", "trash_destroy",
             "trash_sweep", "purge", "fork", "seal", "seal_prove", "seal_log_sign", "bundle_prepare",
             "bundle_send", "bundle_add_text", "incoming_open", "incoming_begin", "incoming_file",
-            "incoming_write", "incoming_file_end", "incoming_end", "incoming_install", "backup",
-            "check"};
+            "incoming_write", "incoming_file_end", "incoming_end", "incoming_install",
+            "incoming_look", "backup", "backup_stream", "check"};
         for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
                 if (strcmp(slot, NAMES[i]) == 0)
                         return true;
