@@ -336,7 +336,8 @@ static void end(struct day *d)
 static bool is_for_another_day(const char *slot)
 {
         static const char *const NAMES[] = {
-            "restore",              /* needs no store */
+            "restore",              /* needs no store, */
+            "restore_stream",       /* nor does this */
             "set_settings",         /* steno_init */
             "artifact_begin_again", /* after a loss */
             "artifact_index",       /* of millions of lines */
