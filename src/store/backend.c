@@ -868,7 +868,8 @@ int backend_incoming_end(struct backend_incoming *in, struct str project, struct
 int backend_incoming_look(struct backend_incoming *in, struct str project, struct str id,
     struct backend_conv **out, struct steno_error *err)
 {
-        return in->ops->incoming_look(in, project, id, out, err);
+        return in->ops->incoming_look ? in->ops->incoming_look(in, project, id, out, err)
+                                      : backend_lacks(err, in->ops, "export with masks");
 }
 
 int backend_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
@@ -890,6 +891,8 @@ int backend_backup(struct backend_store *store, const char *path, steno_progress
 int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
     void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
 {
+        if (!store->ops->backup_stream)
+                return backend_lacks(err, store->ops, "backup");
         return store->ops->backup_stream(
             store, scratch, sink, ctx, progress, progress_ctx, report, err);
 }
