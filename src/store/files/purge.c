@@ -103,7 +103,7 @@ int purge_conv(struct files_conv *c, struct purge_result *out, struct steno_erro
                 result.bytes += smaller;
         }
         if (plan.count)
-                quota_forget_conv(c);
+                quota_recount(c);
         purge_plan_release(&plan);
         files_conv_unlock(c);
         if (rc == 0)

@@ -126,24 +126,30 @@ struct store_sum {
         uint64_t bytes;
 };
 
+/* What the outputs in a conversation's folder take, without making anything there. */
+static uint64_t used_in(const struct fs *fs, int dir)
+{
+        struct account a = {.fs = fs};
+        a.fd = fs->open(fs, dir, CONV_USAGE, O_RDONLY, 0);
+        if (a.fd >= 0) {
+                account_read(&a);
+                account_close(&a);
+        }
+        return a.known ? a.used : count_folder(fs, dir);
+}
+
 static int add_conv(void *ctx, const char *project_folder, const char *folder, bool link)
 {
         struct store_sum *s = ctx;
         const struct fs *fs = s->store->env->fs;
         char path[2 * PLAIN_NAME_MAX + 40];
-        struct account a = {.fs = fs};
         if (link)
                 return 0;
         snprintf(path, sizeof path, "projects/%s/conversations/%s", project_folder, folder);
         int dir = fs->open(fs, s->store->root, path, O_RDONLY | O_DIRECTORY, 0);
         if (dir < 0)
                 return 0;
-        a.fd = fs->open(fs, dir, CONV_USAGE, O_RDONLY, 0);
-        if (a.fd >= 0) {
-                account_read(&a);
-                account_close(&a);
-        }
-        s->bytes += a.known ? a.used : count_folder(fs, dir);
+        s->bytes += used_in(fs, dir);
         fs->close(fs, dir);
         return 0;
 }
@@ -304,24 +310,44 @@ void quota_forget(struct files_store *store)
         store->env->fs->unlink(store->env->fs, store->root, USAGE, 0);
 }
 
-void quota_forget_conv(struct files_conv *conv)
+static bool is_limited(const struct files_store *store)
 {
-        conv->store->env->fs->unlink(conv->store->env->fs, conv->dir, CONV_USAGE, 0);
-        quota_forget(conv->store);
+        return store->quota.conversation || store->quota.store;
 }
 
-uint64_t quota_used(struct files_store *store)
+/* An account that is not there yet is counted when it is needed, without what is gone. */
+static void store_less(struct files_store *store, uint64_t n)
 {
-        struct account a;
-        open_store(store, &a);
-        account_close(&a);
-        return a.used;
+        struct account a = {.fs = store->env->fs};
+        a.fd = n ? a.fs->open(a.fs, store->root, USAGE, O_RDWR, 0) : -1;
+        if (a.fd >= 0 && a.fs->flock(a.fs, a.fd, LOCK_EX))
+                account_close(&a);
+        if (a.fd < 0)
+                return;
+        account_read(&a);
+        a.fresh = !a.known;
+        account_less(&a, n);
 }
 
-uint64_t quota_used_conv(struct files_conv *conv)
+void quota_recount(struct files_conv *conv)
 {
         struct account a;
+        if (!is_limited(conv->store))
+                return;
         open_conv(conv, &a);
+        uint64_t before = a.used, now = count_folder(conv->store->env->fs, conv->dir);
+        if (a.fd >= 0)
+                account_write(&a, now);
         account_close(&a);
-        return a.used;
+        store_less(conv->store, before > now ? before - now : 0);
+}
+
+uint64_t quota_leaving(struct files_conv *conv)
+{
+        return is_limited(conv->store) ? used_in(conv->store->env->fs, conv->dir) : 0;
+}
+
+void quota_left(struct files_store *store, uint64_t n)
+{
+        store_less(store, n);
 }

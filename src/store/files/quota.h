@@ -37,11 +37,12 @@ int quota_take_folder(struct files_store *store, int dir, struct steno_error *er
 void quota_settle(struct files_conv *conv, struct quota_share *share);
 /* `n` bytes were removed. */
 void quota_give_back(struct files_conv *conv, uint64_t n);
-/* Counts anew when it is needed next: whole folders came, went or changed. */
+/* Files of the conversation were removed: it is counted anew. */
+void quota_recount(struct files_conv *conv);
+/* What a conversation takes that is about to leave the store, and that it has left. */
+uint64_t quota_leaving(struct files_conv *conv);
+void quota_left(struct files_store *store, uint64_t n);
+/* All is counted anew when it is needed next: a folder may have come. */
 void quota_forget(struct files_store *store);
-void quota_forget_conv(struct files_conv *conv);
-/* Bytes that the outputs of the store, or of a conversation, take. */
-uint64_t quota_used(struct files_store *store);
-uint64_t quota_used_conv(struct files_conv *conv);
 
 #endif

@@ -95,6 +95,7 @@ int trash_put(struct files_conv *c, char name[TRASH_NAME], struct steno_error *e
         if (trash < 0)
                 return error_sys(err, trash, "opening the trash");
         int rc = files_conv_lock(c, err);
+        uint64_t used = rc ? 0 : quota_leaving(c);
         if (rc == 0) {
                 meta_refresh(c);
                 rc = recent_note(c, err);
@@ -105,7 +106,8 @@ int trash_put(struct files_conv *c, char name[TRASH_NAME], struct steno_error *e
                 files_conv_unlock(c);
         }
         c->store->env->fs->close(c->store->env->fs, trash);
-        quota_forget(c->store);
+        if (rc == 0)
+                quota_left(c->store, used);
         return rc;
 }
 
