@@ -351,6 +351,24 @@ bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
         return found;
 }
 
+bool lineage_find_chain(
+    struct lineage *l, const char *owner, const char *chain, char conv[LINEAGE_CONV], uint64_t *seq)
+{
+        sqlite3_stmt *s = prepare(
+            l, "SELECT conv, seq FROM node WHERE owner=?1 AND chain=?2 ORDER BY rank LIMIT 1");
+        if (!s)
+                return false;
+        bind(s, 1, owner);
+        bind(s, 2, chain);
+        bool found = sqlite3_step(s) == SQLITE_ROW;
+        if (found) {
+                snprintf(conv, LINEAGE_CONV, "%s", sqlite3_column_text(s, 0));
+                *seq = (uint64_t)sqlite3_column_int64(s, 1);
+        }
+        sqlite3_finalize(s);
+        return found;
+}
+
 int lineage_changed(
     struct lineage *l, const char *conv, const char *digest, bool *is, struct steno_error *err)
 {

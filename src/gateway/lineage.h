@@ -80,6 +80,10 @@ int lineage_add_id(struct lineage *l, const char *owner, struct str id, const ch
 bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
     char digest[ELEMENTS_CHAIN], char conv[LINEAGE_CONV], uint64_t *seq);
 
+/* Where a history that ends with this chain stands, whoever stored it. */
+bool lineage_find_chain(struct lineage *l, const char *owner, const char *chain,
+    char conv[LINEAGE_CONV], uint64_t *seq);
+
 /* Has what stands beside the messages (prompt, tools, parameters) changed since the last request
  * of this conversation? Remembers it. */
 int lineage_changed(

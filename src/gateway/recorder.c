@@ -455,6 +455,27 @@ static int remember_ids(struct job *k, const struct json *j, json_ref m, struct 
         return rc;
 }
 
+/* The name under which a reply is known that its own exchange has told of. */
+static void name_told(const char *chain, char out[ELEMENTS_CHAIN + 8])
+{
+        snprintf(out, ELEMENTS_CHAIN + 8, "told/%s", chain);
+}
+
+/* The reply is stored: by its id, and as one that was told by its own exchange. */
+static int note_reply(struct job *k, struct steno_error *err)
+{
+        char name[ELEMENTS_CHAIN + 8];
+        int rc = 0;
+        name_told(k->chain, name);
+        if (k->reply.id.n)
+                rc = lineage_add_id(k->r->lineage, k->owner, buf_str(&k->reply.id), k->chain,
+                    k->conv_id, k->last_seq, err);
+        if (rc == 0 && k->chain[0])
+                rc = lineage_add_id(
+                    k->r->lineage, k->owner, str_of(name), k->chain, k->conv_id, k->last_seq, err);
+        return rc;
+}
+
 /* ---- rounds that the client did not see ---- */
 
 static int append_each(struct job *k, const struct json *j, json_ref list, bool sync,
@@ -535,9 +556,8 @@ static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct 
                 if (rc == 0)
                         rc = note_node(k, last, false, err);
         }
-        if (rc == 0 && k->reply.id.n)
-                rc = lineage_add_id(k->r->lineage, k->owner, buf_str(&k->reply.id), k->chain,
-                    k->conv_id, k->last_seq, err);
+        if (rc == 0)
+                rc = note_reply(k, err);
         json_release(&j);
         return rc;
 }
@@ -692,9 +712,85 @@ static int store_answer(struct job *k, struct steno_error *err)
         return rc;
 }
 
+/* ---- exchanges that come late ---- */
+
+/* The history behind the answer. False: there is none. */
+static bool chain_of_answer(const struct job *k, char chain[ELEMENTS_CHAIN])
+{
+        struct json j;
+        char digest[ELEMENTS_CHAIN];
+        json_init(&j);
+        bool good = k->count && is_whole(k) && k->reply.messages.n &&
+                    json_parse(&j, k->reply.messages.p, k->reply.messages.n, NULL, NULL) == 0;
+        memcpy(chain, k->count ? k->links[k->count - 1].chain : "", k->count ? ELEMENTS_CHAIN : 1);
+        for (json_ref m = good ? json_child(&j, 0) : JSON_NONE; m != JSON_NONE && good;
+             m = json_next(&j, 0, m)) {
+                good = elements_digest(k->wire, &j, m, digest) == 0;
+                if (good)
+                        elements_continue(chain, digest);
+        }
+        json_release(&j);
+        return good;
+}
+
+/* The record in which another exchange brought this reply along. */
+struct brought {
+        char id[LINEAGE_CONV];
+        char at[TIME_TEXT];
+};
+
+static int keep_brought(void *ctx, const struct steno_record *r)
+{
+        struct brought *b = ctx;
+        if (strcmp(steno_record_kind(r), "message") == 0) {
+                snprintf(b->id, sizeof b->id, "%s", steno_record_id(r));
+                snprintf(b->at, sizeof b->at, "%s", steno_record_at(r));
+        }
+        return 1; /* the first */
+}
+
+/*
+ * A client goes on as soon as it has read the last event, so its next request may be over, and
+ * recorded, before this one is. Then that request has brought this reply with it, since this one
+ * began, and what is left to say is whose answer it was. Else it would become a fork that nobody
+ * made.
+ */
+static bool came_late(struct job *k, struct brought *b)
+{
+        char name[ELEMENTS_CHAIN + 8], digest[ELEMENTS_CHAIN];
+        struct lineage_place p = {.kind = LINEAGE_CONTINUE};
+        struct str began = json_inner(&k->head, json_get(&k->head, 0, "at"));
+        if ((k->place.kind != LINEAGE_FORK && k->place.kind != LINEAGE_NEW) ||
+            !chain_of_answer(k, k->chain))
+                return false;
+        name_told(k->chain, name);
+        if (!lineage_find_chain(k->r->lineage, k->owner, k->chain, p.conv, &p.seq) ||
+            lineage_find_id(k->r->lineage, k->owner, str_of(name), digest, NULL, NULL) ||
+            steno_conv_open(k->r->store, k->project, p.conv, &k->conv, NULL) != 0)
+                return false;
+        steno_read(k->conv, p.seq - 1, 1, keep_brought, b, NULL);
+        /* Times are spelled alike, so their order is that of their letters. */
+        bool late = b->id[0] && began.n == strlen(b->at) && memcmp(b->at, began.p, began.n) >= 0;
+        if (late) {
+                k->place = p;
+                k->conv_id = steno_conv_id(k->conv);
+                k->last_seq = p.seq;
+        } else {
+                steno_conv_close(k->conv);
+                k->conv = NULL;
+        }
+        return late;
+}
+
 static int store(struct job *k, struct steno_error *err)
 {
+        struct brought brought = {0};
         int rc = find_place(k, err);
+        if (rc == 0 && came_late(k, &brought)) {
+                rc = store_facts(k, brought.id, true, err);
+                return rc ? rc : note_reply(k, err);
+        }
+        k->chain[0] = '\0';
         if (rc == 0)
                 rc = open_conv(k, err);
         for (size_t i = 0; rc == 0 && i < k->place.from; i++)

@@ -1,9 +1,9 @@
 // Which conversation a request becomes part of, for every API that the gateway understands: each
 // request in the right one, no false fork, also when the server is killed in between.
-import { request } from "node:http";
-import { main, ok, pick, random, rounds, same, sleep, test } from "../http/lib.mjs";
+import { createServer, request } from "node:http";
+import { main, ok, pick, random, rounds, same, sleep, test, until } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
-import { recorded, shown, world } from "./world.mjs";
+import { conversations, recorded, shown, world } from "./world.mjs";
 
 needTypes();
 
@@ -165,6 +165,52 @@ test("responses: previous_response_id and item references stand for what was rec
   list = await recorded(w);
   same(list.length, 2, "the reference is the recorded item, so this is a fork");
   ok(list.some((c) => texts(c.messages).startsWith("one|reply 1|three")), "with the item itself", list.map((c) => texts(c.messages)));
+  w.end();
+});
+
+test("a client that goes on before the end of an answer is recorded makes no fork", async () => {
+  const late = [];
+  const up = createServer((req, res) => {
+    let text = "";
+    req.on("data", (d) => { text += d; });
+    req.on("end", () => {
+      const n = JSON.parse(text).messages.length;
+      const say = (delta, finish_reason = null) => res.write(`data: ${JSON.stringify({ id: `c${n}`, choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+      res.setHeader("content-type", "text/event-stream");
+      say({ role: "assistant", content: `reply ${n}` });
+      say({}, "stop");
+      res.write("data: [DONE]\n\n");
+      if (n === 5) res.end();
+      else late.push(() => res.end()); // the answer is there, and its end is not
+    });
+  });
+  await new Promise((r) => up.listen(0, "127.0.0.1", r));
+  const w = await asker("openai");
+  w.s.kill();
+  await w.s.over;
+  w.s.configure({ upstreams: { openai: { url: `http://127.0.0.1:${up.address().port}`, key: "k" } } });
+  await w.s.start();
+  const history = [];
+  for (let turn = 0; turn < 3; turn++) {
+    history.push({ role: "user", content: `q${turn}` });
+    const r = await fetch(`${w.s.url}/openai/v1/chat/completions`, { method: "POST", body: JSON.stringify({ model: "m", stream: true, messages: history }),
+      headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json" } });
+    let text = "";
+    for await (const d of r.body) {
+      text += Buffer.from(d);
+      if (text.includes("[DONE]")) break;
+    }
+    history.push({ role: "assistant", content: /reply \d/.exec(text)[0] });
+  }
+  await until("the last one", async () => (await conversations(w.s)).length > 0);
+  for (const end of late.reverse()) {
+    end();
+    await sleep(50);
+  }
+  const list = await recorded(w);
+  same(list.map((c) => texts(c.messages)), [texts(history)], "one conversation");
+  up.closeAllConnections();
+  up.close();
   w.end();
 });
 
