@@ -10,6 +10,15 @@
 #include "base/json.h"
 #include "base/limits.h"
 
+/* What the relay decided about a request of the client. */
+struct decision {
+        struct decision *next;
+        char *id;
+        char *conversation, *known, *agent;
+        char *cwd;
+        bool replays; /* the agent tells the session again */
+};
+
 /* A request that has no answer yet. */
 struct asked {
         struct asked *next;
@@ -17,20 +26,14 @@ struct asked {
         char *method;
         char *params; /* JSON; NULL where nothing of it is needed */
         char *session;
-        struct acp_record *record; /* of a request that begins or loads a session */
+        struct decision *decision; /* of a request that begins or loads a session */
+        struct acp_record *record; /* and where it is recorded, once the agent has taken it up */
 };
 
 struct session {
         struct session *next;
         char *id;
         struct acp_record *record;
-};
-
-/* What the relay decided about a request of the client. */
-struct decision {
-        struct decision *next;
-        char *id;
-        char *conversation, *known, *agent;
 };
 
 struct scribe {
@@ -48,6 +51,18 @@ struct scribe {
 
 /* ---- lists ---- */
 
+static void decision_free(struct decision *d)
+{
+        if (!d)
+                return;
+        free(d->id);
+        free(d->conversation);
+        free(d->known);
+        free(d->agent);
+        free(d->cwd);
+        free(d);
+}
+
 static void asked_free(struct asked *a)
 {
         if (!a)
@@ -56,6 +71,7 @@ static void asked_free(struct asked *a)
         free(a->method);
         free(a->params);
         free(a->session);
+        decision_free(a->decision);
         free(a);
 }
 
@@ -89,17 +105,6 @@ static struct asked *take_asked(struct asked **list, struct str id)
                 }
         }
         return NULL;
-}
-
-static void decision_free(struct decision *d)
-{
-        if (!d)
-                return;
-        free(d->id);
-        free(d->conversation);
-        free(d->known);
-        free(d->agent);
-        free(d);
 }
 
 static void take_note(struct scribe *s)
@@ -150,24 +155,6 @@ static void map_session(struct scribe *s, const char *id, struct acp_record *r)
         s->sessions = m;
 }
 
-/* The record of a session. One that is told of before the answer that names it is the one that
- * was asked for. */
-static struct acp_record *find_session(struct scribe *s, const char *id)
-{
-        struct session *m = s->sessions;
-        struct asked *waiting = NULL;
-        while (id && m && strcmp(m->id, id) != 0)
-                m = m->next;
-        if (!id || m)
-                return id && m ? m->record : NULL;
-        for (struct asked *a = s->of_client; a; a = a->next)
-                if (a->record && strcmp(a->method, "session/new") == 0)
-                        waiting = a;
-        if (waiting)
-                map_session(s, id, waiting->record);
-        return waiting ? waiting->record : NULL;
-}
-
 static void note_failure(struct scribe *s, const struct steno_error *err)
 {
         if (!s->out->failed && !s->out->refused)
@@ -179,22 +166,19 @@ static struct acp_record *open_record(struct scribe *s, const struct decision *d
 {
         struct steno_error err = {0};
         struct acp_record *r = s->records;
-        json_ref params = json_get(&s->j, 0, "params");
         while (r && strcmp(r->conversation, d->conversation) != 0)
                 r = r->next;
         if (r)
                 return r;
-        char *cwd = json_dup_string(&s->j, json_get(&s->j, params, "cwd"));
         struct acp_record_options opt = {.store = s->store,
             .project = acp_journal_project(s->journal),
             .conversation = d->conversation,
             .known = d->known,
             .journal = acp_journal_name(s->journal),
             .agent = d->agent,
-            .cwd = cwd,
+            .cwd = d->cwd,
             .again = s->again};
         int rc = acp_record_open(&opt, &r, &err);
-        free(cwd);
         if (rc) {
                 note_failure(s, &err);
                 return NULL;
@@ -203,6 +187,47 @@ static struct acp_record *open_record(struct scribe *s, const struct decision *d
         s->records = r;
         s->out->sessions++;
         return r;
+}
+
+/* The agent has taken a session up: from here on it is recorded. One that it refuses leaves no
+ * conversation. */
+static struct acp_record *begin_session(struct scribe *s, struct asked *a)
+{
+        if (a->record || !a->decision || !a->decision->conversation)
+                return a->record;
+        a->record = open_record(s, a->decision);
+        if (!a->record)
+                return NULL;
+        a->record->now = s->now;
+        if (a->session && strcmp(a->method, "session/fork") != 0)
+                map_session(s, a->session, a->record);
+        if (a->decision->replays)
+                acp_replay_begin(a->record);
+        return a->record;
+}
+
+/* The record of a session. One that is told of before the answer that begins it is the one that was
+ * asked for. */
+static struct acp_record *find_session(struct scribe *s, const char *id)
+{
+        struct session *m = s->sessions;
+        struct asked *of_id = NULL, *made = NULL;
+        while (id && m && strcmp(m->id, id) != 0)
+                m = m->next;
+        for (struct asked *a = s->of_client; a && id; a = a->next) {
+                if (a->decision && a->session && strcmp(a->session, id) == 0 &&
+                    strcmp(a->method, "session/fork") != 0)
+                        of_id = a;
+                if (a->decision && strcmp(a->method, "session/new") == 0)
+                        made = a;
+        }
+        if (of_id)
+                begin_session(s, of_id);
+        if (!id || m || of_id)
+                return of_id && of_id->record ? of_id->record : m ? m->record : NULL;
+        if (made && begin_session(s, made))
+                map_session(s, id, made->record);
+        return made ? made->record : NULL;
 }
 
 /* ---- entries ---- */
@@ -305,17 +330,13 @@ static void take_client_request(struct scribe *s, struct str id, json_ref method
         if (!a)
                 return;
         if (begins_session(a->method)) {
-                struct decision *d = take_decision(s, id);
-                bool again = strcmp(a->method, "session/load") == 0 ||
-                             json_type(&s->j, json_get(&s->j, params, "replayFrom")) == JSON_OBJECT;
-                a->record = d && d->conversation ? open_record(s, d) : NULL;
-                if (a->record && a->session && strcmp(a->method, "session/fork") != 0)
-                        map_session(s, a->session, a->record);
-                if (a->record && again) {
-                        a->record->now = s->now;
-                        acp_replay_begin(a->record);
+                a->decision = take_decision(s, id);
+                if (a->decision) {
+                        a->decision->cwd = json_dup_string(&s->j, json_get(&s->j, params, "cwd"));
+                        a->decision->replays =
+                            strcmp(a->method, "session/load") == 0 ||
+                            json_type(&s->j, json_get(&s->j, params, "replayFrom")) == JSON_OBJECT;
                 }
-                decision_free(d);
         } else if (strcmp(a->method, "session/prompt") == 0) {
                 struct acp_record *r = find_session(s, a->session);
                 if (r) {
@@ -329,9 +350,10 @@ static void take_agent_answer(struct scribe *s, struct str id)
 {
         struct asked *a = take_asked(&s->of_client, id);
         json_ref result = json_get(&s->j, 0, "result");
-        struct acp_record *r = a ? a->record : NULL;
         if (!a)
                 return;
+        bool taken = json_type(&s->j, result) == JSON_OBJECT;
+        struct acp_record *r = a->decision && taken ? begin_session(s, a) : a->record;
         if (r) {
                 char *session = json_dup_string(&s->j, json_get(&s->j, result, "sessionId"));
                 r->now = s->now;
@@ -340,7 +362,7 @@ static void take_agent_answer(struct scribe *s, struct str id)
                 if (r->replaying)
                         acp_replay_over(r);
                 free(session);
-        } else if ((r = find_session(s, a->session))) {
+        } else if (!a->decision && (r = find_session(s, a->session))) {
                 /* In version 2 a prompt is answered at once, and the turn ends later. */
                 bool over =
                     json_type(&s->j, json_get(&s->j, result, "stopReason")) == JSON_STRING ||
@@ -449,7 +471,7 @@ static bool has_failed(const struct scribe *s)
 static void put_unanswered(struct scribe *s, const struct asked *list)
 {
         for (const struct asked *a = list; a; a = a->next) {
-                struct acp_record *r = a->record ? NULL : find_session(s, a->session);
+                struct acp_record *r = a->decision ? NULL : find_session(s, a->session);
                 if (r && strncmp(a->method, "terminal/", 9) != 0 &&
                     strcmp(a->method, "session/prompt") != 0)
                         put_entry(s, r, a, false);

@@ -141,6 +141,7 @@ function turn(client, sessionId) {
 const servers = {};
 let made = 0;
 const begin = (params, id = `sess-${process.pid}-${++made}`) => {
+  if (params.cwd === "/refused") throw new Error("this folder is refused");
   servers[id] = params.mcpServers ?? null;
   return id;
 };
