@@ -683,7 +683,7 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         struct steno_error why = {0};
         struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
         struct answer a = {.store = store, .q = &q, .err = &why};
-        uint64_t below, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
+        uint64_t below = UINT64_MAX, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
         bool outputs = false;
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc)
@@ -709,6 +709,9 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
                 q.ask.conversation = conversation;
         if (rc == 0)
                 rc = read_cursor(cursor, &outputs, &below, &why);
+        /* Before the first catch-up of this handle nobody has counted what is missing. */
+        if (rc == 0 && ms < 0 && !__atomic_load_n(&store->surveyed, __ATOMIC_RELAXED))
+                rc = steno_search_index(store, 0, &missing, &why);
         if (rc == 0 && ms >= 0)
                 rc = steno_search_index(store, ms ? ms : CATCH_UP_MS, &missing, &why);
         a.deadline = time_monotonic_ms() + EXPRESSION_MS;

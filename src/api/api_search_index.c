@@ -478,11 +478,13 @@ static int survey(struct survey *v)
         int rc = api_store_catch_up(v->store, v->err);
         if (rc == 0)
                 rc = backend_search_lock(backend, false, v->err);
+        /* Whoever cannot change the index, or waits for another, looks at what it lacks. */
+        bool locked = rc == 0;
         v->denied = rc == STENO_EDENIED;
-        if (rc && !v->denied)
+        if (rc && !v->denied && rc != STENO_ETIMEOUT)
                 return rc;
         rc = backend_search_each_conv(backend, note_seen, v, v->err);
-        if (!v->denied)
+        if (locked)
                 backend_search_unlock(backend);
         return rc ? rc : backend_list_each(backend, note_behind, v, v->err);
 }
@@ -536,6 +538,7 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         if (rc == 0) {
                 __atomic_store_n(&store->unindexed, remain, __ATOMIC_RELAXED);
                 __atomic_store_n(&store->index_denied, v.denied, __ATOMIC_RELAXED);
+                __atomic_store_n(&store->surveyed, true, __ATOMIC_RELAXED);
         }
         if (rc == 0 && left)
                 *left = remain;

@@ -29,6 +29,7 @@ struct steno_store {
         struct backend_store *backend;
         uint64_t unindexed; /* conversations that the last catch-up left; atomic */
         bool index_denied;  /* because it may not write; atomic */
+        bool surveyed;      /* `unindexed` has been counted; atomic */
         pthread_mutex_t mutex;
         struct store_settings settings;
         char settings_problem[240]; /* why they are the defaults; "": they are what was set */

@@ -49,6 +49,7 @@ struct search {
         struct shard *shards; /* by number */
         size_t count;
         int lock;
+        unsigned long owner; /* the thread that has the lock, 0: none; atomic */
         /* while something is added */
         struct shard *to;
         int64_t conv;
@@ -315,6 +316,7 @@ int search_lock(struct search *s, bool wait, struct steno_error *err)
                                           : error_sys(err, rc, "locking the index of words");
         }
         s->lock = fd;
+        __atomic_store_n(&s->owner, (unsigned long)pthread_self(), __ATOMIC_RELEASE);
         rc = refresh(s, err);
         if (rc)
                 search_unlock(s);
@@ -328,6 +330,7 @@ void search_unlock(struct search *s)
         if (s->lock >= 0)
                 fs->close(fs, s->lock);
         s->lock = -1;
+        __atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&s->mutex);
 }
 
@@ -382,7 +385,7 @@ static int each_conv(struct search *s, backend_progress_fn each, void *ctx, stru
 
 int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err)
 {
-        if (s->lock >= 0)
+        if (__atomic_load_n(&s->owner, __ATOMIC_ACQUIRE) == (unsigned long)pthread_self())
                 return each_conv(s, each, ctx, err);
         pthread_mutex_lock(&s->mutex);
         int rc = refresh(s, err);

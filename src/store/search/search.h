@@ -43,7 +43,7 @@ int search_progress(struct search *s, const char *project_folder, const char *fo
     uint64_t *seq, struct steno_error *err);
 
 /* The same of all; one that is in several shards comes several times. Also without the lock, where
- * it is denied. */
+ * it is denied or somebody else has it. */
 int search_each_conv(
     struct search *s, backend_progress_fn each, void *ctx, struct steno_error *err);
 
