@@ -242,7 +242,7 @@ static void mistakes_name_the_message(void **state)
         GIVES("openai", "chat", "[{'role':'tool','tool_call_id':'z','content':''}]",
             "!message 1: result 'z' has no call");
         GIVES("openai", "klingon", "[]",
-            "!no format 'klingon': it is one of openai, responses, anthropic, gemini, acontext, "
+            "!no format 'klingon': use one of openai, responses, anthropic, gemini, acontext, "
             "toolmessage2, toolmessage, chat, legacy, uimessage, modelmessage, langchain");
         GIVES("openai", "chat", "7", "!a history is an array of messages");
         GIVES(NULL, "openai", "[{'a':1}]",
