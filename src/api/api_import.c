@@ -295,6 +295,14 @@ static int take_conv(struct importing *m, const char *prefix, struct buf *manife
 
 /* ---- the bundle ---- */
 
+static size_t count_commas(struct str text)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < text.n; i++)
+                n += text.p[i] == ',';
+        return n;
+}
+
 static int take_head(struct importing *m, uint64_t *conversations)
 {
         const char *name;
@@ -340,6 +348,8 @@ static int take_convs(struct importing *m, uint64_t conversations)
                 memcpy(before, prefix, sizeof before);
                 buf_init(&manifest, BUNDLE_MANIFEST_MAX);
                 rc = read_text(m, size, BUNDLE_MANIFEST_MAX, &manifest);
+                if (rc == 0 && count_commas(buf_str(&manifest)) > BUNDLE_MANIFEST_VALUES)
+                        rc = refuse(m, "its manifest has too many values", name);
                 if (rc == 0)
                         rc = take_conv(m, prefix, &manifest);
                 buf_release(&manifest);

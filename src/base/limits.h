@@ -81,6 +81,7 @@
 #define BUNDLE_RATIO 200       /* this: logs of builds and tests compress 10 to 50 times */
 #define BUNDLE_FILES_MAX 32768 /* of one conversation: its manifest is held in memory */
 #define BUNDLE_MANIFEST_MAX (8 * MIB)
+#define BUNDLE_MANIFEST_VALUES 1000000 /* by their commas: each costs memory when it is read */
 #define BUNDLE_CONVERSATIONS_MAX 1000000
 #define BUNDLE_LINE_MAX (16 * MIB)    /* a record or event; larger ones need memory of their size */
 #define BUNDLE_X_MAX (2 * MIB)        /* what is said about a record is parsed */
