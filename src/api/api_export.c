@@ -277,7 +277,9 @@ static int export_bundle(struct exporting *x, steno_sink sink, void *ctx)
                 return rc;
         buf_init(&head, 0);
         buf_printf(&head, "{\"steno\":\"bundle\",\"version\":1,\"conversations\":%zu}\n", x->count);
-        rc = add_text(x, "bundle.json", buf_str(&head));
+        rc = buf_check(&head, x->err);
+        if (rc == 0)
+                rc = add_text(x, "bundle.json", buf_str(&head));
         buf_release(&head);
         for (size_t i = 0; rc == 0 && i < x->count; i++) {
                 rc = export_one(x, &x->list[i]);
