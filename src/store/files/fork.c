@@ -141,9 +141,12 @@ static int share_parts(struct forking *f)
         for (size_t i = 0; i < parts->count; i++) {
                 snprintf(name, sizeof name, "%.*s", (int)parts->list[i].n, parts->list[i].p);
                 snprintf(path, sizeof path, "artifacts/parts/%s", name);
-                if (!id_is_plain(parts->list[i]) || f->fs->stat(f->fs, f->from->dir, path, &st))
+                int rc = id_is_plain(parts->list[i]) ? f->fs->stat(f->fs, f->from->dir, path, &st)
+                                                     : -ENOENT;
+                if (rc == -ENOENT)
                         continue; /* it is lost, and check reports that for both conversations */
-                int rc = share(f, "parts", name);
+                if (rc == 0)
+                        rc = share(f, "parts", name);
                 if (rc)
                         return error_sys(f->err, rc, "sharing a part of a message");
         }
