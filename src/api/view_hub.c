@@ -567,11 +567,11 @@ int view_hub_write_end(
         buf_clear(&v->out);
         int rc = view_hub_repair(v, &h);
         if (!rc)
-                rc = drop_bereft(v, &h);
-        if (!rc)
                 rc = edit_and_weigh(v, &h, before, more);
         bool write = !rc && !*more && !before->guess;
         if (write)
+                rc = drop_bereft(v, &h); /* behind the edits, which count what they leave out */
+        if (write && !rc)
                 rc = format_write_history(v->format, &w, &h, v->err);
         if (write && !rc && v->report->wanted)
                 tell_ids(v, &h);
