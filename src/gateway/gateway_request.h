@@ -1,0 +1,33 @@
+/*
+ * gateway_request.h - what a client's request says about itself: the session that it belongs to,
+ * whose it is, and the head of its record.
+ */
+#ifndef GATEWAY_GATEWAY_REQUEST_H
+#define GATEWAY_GATEWAY_REQUEST_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "gateway/gateway.h"
+#include "gateway/upstreams.h"
+#include "gateway/wire.h"
+
+/* STENO_EINVAL: the upstream has no key, or the conversation that is named cannot be. */
+int gateway_request_check(
+    const struct gateway_request *r, const struct upstream *up, struct steno_error *err);
+
+/* The value of a header; empty: there is none. */
+struct str gateway_request_header(const struct gateway_request *r, const char *wanted);
+/* What the client calls its session; empty: it has no name for it. */
+struct str gateway_request_group(const struct gateway_request *r);
+/* Whose requests are compared with each other. */
+void gateway_request_put_owner(
+    struct buf *out, const struct gateway_request *r, const struct wire *wire);
+/* The head of the exchange's file (exchange.h), JSON. `wire` is NULL for a request that is passed
+ * on and not understood. */
+void gateway_request_put_head(
+    struct buf *out, const struct gateway_request *r, const struct wire *wire);
+
+/* The time of day, as a member. */
+void gateway_put_now(struct jsonw *w, const char *key);
+
+#endif
