@@ -221,6 +221,8 @@ STENO_API int steno_conv_create(struct steno_store *store, const char *project, 
 STENO_API int steno_conv_open(struct steno_store *store, const char *project, const char *id,
     struct steno_conv **out, struct steno_error *err);
 STENO_API void steno_conv_close(struct steno_conv *conv);
+/* For a second owner, such as another thread: the handle stays open until each has closed it. */
+STENO_API void steno_conv_keep(struct steno_conv *conv);
 
 STENO_API const char *steno_conv_id(const struct steno_conv *conv);
 STENO_API const char *steno_conv_project(const struct steno_conv *conv);

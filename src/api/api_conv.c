@@ -151,7 +151,7 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
         return rc;
 }
 
-void api_conv_keep(struct steno_conv *conv)
+void steno_conv_keep(struct steno_conv *conv)
 {
         __atomic_add_fetch(&conv->refs, 1, __ATOMIC_RELAXED);
 }

@@ -54,7 +54,7 @@ int steno_output_begin(struct steno_conv *conv, const struct steno_output_option
         if (!o)
                 return error_nomem(err);
         o->conv = conv;
-        api_conv_keep(conv);
+        steno_conv_keep(conv);
         o->flags = OPTION(opt, struct steno_output_options, flags, 0);
         o->terminal = OPTION(opt, struct steno_output_options, terminal, false);
         id_make(conv->store->env, "msg_", o->message_id);

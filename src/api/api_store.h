@@ -53,7 +53,6 @@ int api_store_around(struct backend_store *backend, const struct env *env, struc
     struct steno_error *err);
 void api_store_hold(struct steno_store *store);
 void api_store_release(struct steno_store *store);
-void api_conv_keep(struct steno_conv *conv); /* given back with steno_conv_close */
 
 /* A handle that takes over a reference to `backend`, also when it fails. */
 int api_conv_wrap(struct steno_store *store, struct backend_conv *backend, struct steno_conv **out,

@@ -178,6 +178,11 @@ int exec_tool_add(
         int rc = toolset_own(set, copy, free, err);
         if (rc < 0)
                 return rc;
+        copy->directory = opt->directory ? toolset_strdup(set, str_of(opt->directory)) : NULL;
+        copy->environment = toolset_strings(set, opt->environment);
+        copy->hidden = toolset_strings(set, opt->hidden);
+        if ((opt->directory && !copy->directory) || !copy->environment || !copy->hidden)
+                return error_nomem(err);
         struct tool tool = {.name = "execute_command",
             .description = description,
             .schema = str_of(exec_args_schema),

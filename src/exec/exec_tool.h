@@ -17,7 +17,7 @@ struct exec_tool_options {
         bool visitors;                  /* some rule opens a command to visitors */
 };
 
-/* What `opt` points at must outlive the set; *opt itself is copied. */
+/* Everything is copied but opt->env, which must outlive the process's last command. */
 int exec_tool_add(
     struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err);
 

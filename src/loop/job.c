@@ -63,6 +63,8 @@ void job_unref(struct job *job)
         free(job->id);
         free(job->run_id);
         free(job->args);
+        toolset_let_go(&job->tool);
+        steno_conv_close(job->call.conv);
         free(job);
         job_board_unref(b);
 }
@@ -195,6 +197,9 @@ static struct job *job_new(struct job_board *b, const struct job_plan *plan)
         job->board = b;
         job->refs = 1;
         job->tool = *plan->tool;
+        toolset_hold(&job->tool);
+        steno_conv_keep(plan->conv);
+        job->call.conv = plan->conv;
         job->output = plan->output;
         job->journal = plan->journal;
         job->message_id = plan->message_id;

@@ -3,7 +3,8 @@
  *
  * The loop starts jobs, waits for them on a board, and lets go of those that neither finish nor
  * notice a stop: such a job goes on alone, and its writes are refused. So a job and its board are
- * counted, and nothing of the loop's own is reached by a job once it was let go.
+ * counted, and nothing of the loop's own is reached by a job once it was let go. What its tool
+ * reads and the conversation's handle are held until it returns, whoever closes them before.
  */
 #ifndef LOOP_JOB_H
 #define LOOP_JOB_H

@@ -97,17 +97,44 @@ static int add_commands(
         return exec_tool_add(&s->tools, &commands, err);
 }
 
+static void release_servers(void *servers)
+{
+        mcp_servers_release(servers);
+        free(servers);
+}
+
+/* A call that was left behind reads its server's settings after the session was closed. */
+static int hand_over_servers(struct session *s, struct mcp_servers **out, struct steno_error *err)
+{
+        struct mcp_servers *servers = malloc(sizeof(*servers));
+        if (!servers)
+                return error_nomem(err);
+        *servers = s->config.servers;
+        s->config.servers = (struct mcp_servers){0};
+        int rc = toolset_own(&s->tools, servers, release_servers, err);
+        if (rc == 0)
+                *out = servers;
+        return rc;
+}
+
 static int add_servers(
     struct session *s, const struct steno_stop *stop, struct buf *warnings, struct steno_error *err)
 {
-        const struct config *c = &s->config;
-        struct mcp_tools_options servers = {
-            .servers = c->servers.list,
-            .count = c->servers.count,
-            .host = {s->opened_with.env, (const char *const *)c->environment, s->hidden},
+        const char *const *names = (const char *const *)s->config.environment;
+        struct mcp_servers *servers = NULL;
+        int rc = s->config.servers.count ? hand_over_servers(s, &servers, err) : 0;
+        if (rc || !servers)
+                return rc;
+        struct mcp_tools_options opt = {
+            .servers = servers->list,
+            .count = servers->count,
+            .host = {s->opened_with.env, toolset_strings(&s->tools, names),
+                toolset_strings(&s->tools, s->hidden)},
             .stop = stop,
         };
-        return c->servers.count ? mcp_tools_add(&s->tools, &servers, warnings, err) : 0;
+        if (!opt.host.environment || !opt.host.hidden)
+                return error_nomem(err);
+        return mcp_tools_add(&s->tools, &opt, warnings, err);
 }
 
 static char *guarded_config(struct session *s, const struct session_options *opt)

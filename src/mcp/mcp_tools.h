@@ -17,8 +17,9 @@ struct mcp_tools_options {
 
 /*
  * Starts all servers at once and adds their tools, in the order of the config. A server that
- * cannot be used is left out; *warnings (may be NULL) gets a line about each. Servers and what the
- * host points at must outlive the set, which ends the servers when it is released.
+ * cannot be used is left out; *warnings (may be NULL) gets a line about each. The set ends the
+ * servers when it is released, or when the last call that was left behind returns: so the set must
+ * own `servers` and what the host points at, or they must outlive all calls.
  */
 int mcp_tools_add(struct steno_tools *set, const struct mcp_tools_options *opt,
     struct buf *warnings, struct steno_error *err);

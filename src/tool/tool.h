@@ -102,6 +102,7 @@ struct tool {
         steno_tool_fn fn; /* of a tool that a C program registered, else NULL */
         /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
         void *ctx;
+        struct toolset_things *things; /* what it and ctx point to; set by toolset_add */
 };
 
 /* ---- for tools ---- */
@@ -121,23 +122,31 @@ int tool_call_left_ms(const struct steno_tool_call *call);
 
 /* ---- sets ---- */
 
-struct toolset_owner; /* something closed with the set */
+struct toolset_things; /* what is closed with the set, counted */
 
 struct steno_tools {
         struct tool *list;
         size_t count;
         size_t cap;
-        struct toolset_owner *owners;
+        struct toolset_things *things; /* NULL: none yet */
 };
 
 void toolset_init(struct steno_tools *set);
-/* Closes what it owns, latest first. */
+/* Closes what it owns, latest first; what a call still uses (toolset_hold) when that call ends. */
 void toolset_release(struct steno_tools *set);
 
 /*
- * Adds a copy of *tool; the strings and ctx it points to must live as long as the set (see
- * toolset_own, toolset_strdup). STENO_EINVAL: a name a provider would refuse, a schema that is
- * not a JSON object; STENO_ECONFLICT: the name or alias is taken; STENO_ENOMEM.
+ * A call that was left behind goes on after its set was released. While it holds its tool, all
+ * that the set owns stays; the last to let go closes it, on its own thread.
+ */
+void toolset_hold(const struct tool *tool);
+void toolset_let_go(const struct tool *tool);
+
+/*
+ * Adds a copy of *tool; the strings and ctx it points to must be owned by the set, or by that which
+ * the tool was added to first (toolset_own, toolset_strdup, toolset_strings). STENO_EINVAL: a name
+ * a provider would refuse, a schema that is not a JSON object; STENO_ECONFLICT: the name or alias
+ * is taken; STENO_ENOMEM.
  */
 int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_error *err);
 /* `release(thing)` is called when the set is released, or at once when this fails (STENO_ENOMEM).
@@ -146,6 +155,8 @@ int toolset_own(
     struct steno_tools *set, void *thing, void (*release)(void *thing), struct steno_error *err);
 /* A copy that lives as long as the set; NULL when memory is out. */
 const char *toolset_strdup(struct steno_tools *set, struct str s);
+/* The same for a list that ends with NULL; a NULL list is an empty one. */
+const char *const *toolset_strings(struct steno_tools *set, const char *const *list);
 
 /* By offered name or alias; NULL when there is none. Borrowed from the set. */
 const struct tool *toolset_find(const struct steno_tools *set, struct str name);

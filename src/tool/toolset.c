@@ -3,6 +3,7 @@
  * registers. Owns copies of strings and the sources handed to it. Knows nothing of runs or of how a
  * call is carried out.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,15 @@
 
 #define TOOL_NAME_MAX 64 /* what OpenAI-compatible endpoints take */
 
-struct toolset_owner {
-        struct toolset_owner *next;
+struct thing {
+        struct thing *next;
         void *thing;
         void (*release)(void *thing);
+};
+
+struct toolset_things {
+        atomic_uint refs; /* the set's, and one of each call that runs */
+        struct thing *first;
 };
 
 void toolset_init(struct steno_tools *set)
@@ -25,16 +31,46 @@ void toolset_init(struct steno_tools *set)
         *set = (struct steno_tools){0};
 }
 
+static int make_things(struct steno_tools *set, struct steno_error *err)
+{
+        if (set->things)
+                return 0;
+        set->things = calloc(1, sizeof(*set->things));
+        if (!set->things)
+                return error_nomem(err);
+        atomic_init(&set->things->refs, 1);
+        return 0;
+}
+
+static void drop_things(struct toolset_things *things)
+{
+        if (!things || atomic_fetch_sub(&things->refs, 1) != 1)
+                return;
+        while (things->first) {
+                struct thing *t = things->first;
+                things->first = t->next;
+                t->release(t->thing);
+                free(t);
+        }
+        free(things);
+}
+
 void toolset_release(struct steno_tools *set)
 {
-        while (set->owners) {
-                struct toolset_owner *o = set->owners;
-                set->owners = o->next;
-                o->release(o->thing);
-                free(o);
-        }
+        drop_things(set->things);
         free(set->list);
         *set = (struct steno_tools){0};
+}
+
+void toolset_hold(const struct tool *tool)
+{
+        if (tool->things)
+                atomic_fetch_add(&tool->things->refs, 1);
+}
+
+void toolset_let_go(const struct tool *tool)
+{
+        drop_things(tool->things);
 }
 
 bool toolset_name_ok(struct str name)
@@ -86,6 +122,8 @@ int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_e
                 return error_set(
                     err, STENO_ECONFLICT, "tool \"%s\": the name is taken", tool->name);
         int rc = check_schema(tool, err);
+        if (rc == 0)
+                rc = make_things(set, err);
         if (rc)
                 return rc;
         if (set->count == set->cap) {
@@ -96,20 +134,23 @@ int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_e
                 set->list = list;
                 set->cap = cap;
         }
-        set->list[set->count++] = *tool;
+        struct tool *added = &set->list[set->count++];
+        *added = *tool;
+        if (!added->things)
+                added->things = set->things;
         return 0;
 }
 
 int toolset_own(
     struct steno_tools *set, void *thing, void (*release)(void *thing), struct steno_error *err)
 {
-        struct toolset_owner *o = malloc(sizeof(*o));
-        if (!o) {
+        struct thing *t = make_things(set, err) == 0 ? malloc(sizeof(*t)) : NULL;
+        if (!t) {
                 release(thing);
                 return error_nomem(err);
         }
-        *o = (struct toolset_owner){set->owners, thing, release};
-        set->owners = o;
+        *t = (struct thing){set->things->first, thing, release};
+        set->things->first = t;
         return 0;
 }
 
@@ -122,6 +163,22 @@ const char *toolset_strdup(struct steno_tools *set, struct str s)
                 memcpy(copy, s.p, s.n);
         copy[s.n] = '\0';
         return toolset_own(set, copy, free, NULL) == 0 ? copy : NULL;
+}
+
+const char *const *toolset_strings(struct steno_tools *set, const char *const *list)
+{
+        size_t n = 0;
+        while (list && list[n])
+                n++;
+        const char **copy = calloc(n + 1, sizeof(*copy));
+        if (!copy || toolset_own(set, copy, free, NULL) != 0)
+                return NULL;
+        for (size_t i = 0; i < n; i++) {
+                copy[i] = toolset_strdup(set, str_of(list[i]));
+                if (!copy[i])
+                        return NULL;
+        }
+        return copy;
 }
 
 int toolset_approval(struct str name, struct str args, char out[65])

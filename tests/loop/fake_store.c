@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static struct {
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int conv_thing, store_thing;
+static atomic_int conv_holds;
 
 struct steno_conv *fake_conv(void)
 {
@@ -194,6 +196,23 @@ const char *steno_code_name(int code)
 void steno_free(void *p)
 {
         free(p);
+}
+
+void steno_conv_keep(struct steno_conv *conv)
+{
+        (void)conv;
+        conv_holds++;
+}
+
+void steno_conv_close(struct steno_conv *conv)
+{
+        (void)conv;
+        conv_holds--;
+}
+
+int fake_conv_holds(void)
+{
+        return conv_holds;
 }
 
 const char *steno_conv_id(const struct steno_conv *conv)

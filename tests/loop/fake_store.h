@@ -16,6 +16,8 @@
 void fake_reset(void);
 struct steno_conv *fake_conv(void);
 struct steno_store *fake_store(void);
+/* How often the conversation was kept and not yet closed. */
+int fake_conv_holds(void);
 
 /* The trace, one line an entry; anyone may add to it. Safe for threads. */
 void fake_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -546,6 +547,60 @@ static void left_behind(void **state)
         world_end(&w);
 }
 
+/* Something that a set owns and a tool reads. */
+struct source {
+        char word[8];
+        atomic_bool *closed;
+};
+
+static void source_close(void *thing)
+{
+        struct source *s = thing;
+        *s->closed = true;
+        free(s);
+}
+
+static int deaf_reader(const struct tool *self, struct steno_tool_call *call,
+    struct tool_result *result, struct steno_error *err)
+{
+        (void)call;
+        (void)result;
+        (void)err;
+        const struct source *s = self->ctx;
+        deaf_state = DEAF_ASLEEP;
+        deaf_wait(DEAF_WAKE);
+        /* By now everybody else has closed and freed what this reads. */
+        bool whole = strcmp(s->word, "whole") == 0 && strcmp(self->name, "reader") == 0;
+        deaf_state = whole ? DEAF_GONE : DEAF_NOT_CALLED;
+        return 0;
+}
+
+static void left_behind_reads(void **state)
+{
+        (void)state;
+        static atomic_bool closed;
+        struct world w;
+        world_init(&w, SCRIPT(ONE(CALL("a", "reader", "{}")) "," SAY("went on")));
+        struct source *s = malloc(sizeof(*s));
+        assert_non_null(s);
+        *s = (struct source){"whole", &closed};
+        struct tool tool = {
+            .name = toolset_strdup(w.tools, STR("reader")), .call = deaf_reader, .ctx = s};
+        assert_int_equal(toolset_own(w.tools, s, source_close, NULL), 0);
+        assert_int_equal(toolset_add(w.tools, &tool, NULL), 0);
+        w.opt.tool_ms = 100;
+        int before = fake_conv_holds();
+        assert_int_equal(world_run(&w), 0);
+        assert_int_equal(deaf_state, DEAF_ASLEEP);
+        world_end(&w);
+        assert_false(closed);
+        assert_int_equal(fake_conv_holds(), before + 1);
+        deaf_state = DEAF_WAKE;
+        deaf_wait(DEAF_GONE);
+        while (!closed || fake_conv_holds() != before)
+                usleep(1000);
+}
+
 static void merging(void **state)
 {
         (void)state;
@@ -644,6 +699,8 @@ int main(void)
             {"all calls of a reply are decided before the first one starts", all_decided_first, 0,
                 0, 0},
             {"a tool that never returns is left behind and the loop goes on", left_behind, 0, 0, 0},
+            {"what a call that was left behind reads is closed when it returns", left_behind_reads,
+                0, 0, 0},
             {"pieces of text are merged over at most 50 ms", merging, 0, 0, 0},
             {"a conversation with a live run is refused", live_run, 0, 0, 0},
             {"wrong options write nothing", options, 0, 0, 0},
