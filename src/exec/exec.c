@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,45 @@ static bool hear(int control, int flags, struct exec_word *w)
         return n == sizeof(*w);
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WITH_TSAN
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define WITH_TSAN
+#endif
+
+#ifdef WITH_TSAN
+static int supervise(void *launch)
+{
+        exec_supervise(launch);
+}
+
+/* TSan looks at every call of the copy, and hangs there when another thread held one of its locks
+ * at the fork. It knows of clone() of the C library, and of no other way into namespaces. */
+static pid_t fork_into(unsigned long flags, const struct exec_launch *launch)
+{
+        char *stack = malloc(256 * KIB); /* the copy has a copy of it */
+        if (!stack)
+                return -1;
+        pid_t pid = clone(supervise, stack + 256 * KIB, (int)flags | SIGCHLD, (void *)launch);
+        int failure = errno;
+        free(stack);
+        errno = failure;
+        return pid;
+}
+#else
+/* The C library has no fork into namespaces; the copy makes system calls only. */
+static pid_t fork_into(unsigned long flags, const struct exec_launch *launch)
+{
+        pid_t pid =
+            flags ? (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL) : _Fork();
+        if (pid == 0)
+                exec_supervise(launch);
+        return pid;
+}
+#endif
+
 static int fork_supervisor(const struct exec_launch *launch, struct exec_process *p)
 {
         sigset_t all, before;
@@ -141,12 +181,7 @@ static int fork_supervisor(const struct exec_launch *launch, struct exec_process
         /* A handler of the host must not run in the copy. */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        unsigned long flags = exec_shield_clone_flags(launch->way);
-        /* The C library has no fork into namespaces; the copy makes system calls only. */
-        p->supervisor =
-            flags ? (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL) : _Fork();
-        if (p->supervisor == 0)
-                exec_supervise(launch);
+        p->supervisor = fork_into(exec_shield_clone_flags(launch->way), launch);
         int failure = p->supervisor < 0 ? errno : 0;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         return failure;
