@@ -368,12 +368,13 @@ static int link_digest(const struct wire *w, const struct json *j, json_ref m, e
 }
 
 struct elements_link *elements_of(const struct wire *w, const struct json *list, struct str beside,
-    elements_find find, void *ctx, char system[ELEMENTS_CHAIN])
+    const char *start, elements_find find, void *ctx, char system[ELEMENTS_CHAIN])
 {
         struct elements_link *links = calloc(json_count(list, 0) + 1, sizeof *links);
-        char chain[ELEMENTS_CHAIN] = "";
+        char chain[ELEMENTS_CHAIN];
         size_t n = 0;
         bool head = true;
+        snprintf(chain, sizeof chain, "%s", start);
         if (!links || digest_of(beside, system) != 0)
                 goto failed;
         for (json_ref m = json_child(list, 0); m != JSON_NONE; m = json_next(list, 0, m)) {

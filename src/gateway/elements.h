@@ -34,10 +34,11 @@ typedef bool (*elements_find)(void *ctx, struct str id, char digest[ELEMENTS_CHA
 /*
  * One link for each message of the array `list`; freed with free(). Instructions at the beginning
  * do not count into the chain: `system` gets their digest together with `beside`, the system prompt
- * that stands beside the messages (JSON, may be empty). NULL: no memory.
+ * that stands beside the messages (JSON, may be empty). `start` is the chain that the messages go
+ * on behind; "": they are the whole history. NULL: no memory.
  */
 struct elements_link *elements_of(const struct wire *w, const struct json *list, struct str beside,
-    elements_find find, void *ctx, char system[ELEMENTS_CHAIN]);
+    const char *start, elements_find find, void *ctx, char system[ELEMENTS_CHAIN]);
 
 /* The digest of one message alone, for elements_find. */
 int elements_digest(

@@ -219,17 +219,22 @@ static bool *find_known(struct lineage *l, const struct lineage_who *who,
         return known;
 }
 
-static int has_group(struct lineage *l, const struct lineage_who *who, bool *is)
+/* The conversation that a session has so far: of the same prompt, since a request for a title has
+ * another one; after a request for a compaction, which stands beside the session (gateway.c), the
+ * prompt is a new one too. */
+static int find_compacted(struct lineage *l, const struct lineage_who *who, char conv[LINEAGE_CONV])
 {
-        sqlite3_stmt *s = prepare(
-            l, "SELECT 1 FROM node WHERE owner=?1 AND grp=?2 AND system=?3 AND replied=1 LIMIT 1");
-        *is = false;
+        sqlite3_stmt *s = prepare(l,
+            "SELECT conv FROM node WHERE owner=?1 AND grp=?2 AND replied=1 AND (system=?3 OR "
+            "EXISTS(SELECT 1 FROM node WHERE owner=?1 AND grp='side/'||?2)) "
+            "ORDER BY rank DESC LIMIT 1");
         if (!s)
                 return STENO_EIO;
         bind(s, 1, who->owner);
         bind(s, 2, who->group);
         bind(s, 3, who->system);
-        *is = sqlite3_step(s) == SQLITE_ROW;
+        if (sqlite3_step(s) == SQLITE_ROW)
+                snprintf(conv, LINEAGE_CONV, "%s", sqlite3_column_text(s, 0));
         sqlite3_finalize(s);
         return 0;
 }
@@ -266,7 +271,7 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 return rc;
         *out = best;
         if (best.kind == LINEAGE_NEW && who->group[0])
-                return has_group(l, who, &out->compacted) ? failed(l, err) : 0;
+                return find_compacted(l, who, out->compacted_from) ? failed(l, err) : 0;
         return 0;
 }
 
@@ -349,6 +354,19 @@ bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
         }
         sqlite3_finalize(s);
         return found;
+}
+
+bool lineage_is_tip(struct lineage *l, const char *conv, const char *chain)
+{
+        sqlite3_stmt *s =
+            prepare(l, "SELECT 1 FROM node WHERE conv=?1 AND chain=?2 AND tip=1 LIMIT 1");
+        if (!s)
+                return false;
+        bind(s, 1, conv);
+        bind(s, 2, chain);
+        bool is = sqlite3_step(s) == SQLITE_ROW;
+        sqlite3_finalize(s);
+        return is;
 }
 
 bool lineage_find_chain(

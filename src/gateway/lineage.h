@@ -49,8 +49,8 @@ struct lineage_place {
         char conv[LINEAGE_CONV];
         uint64_t seq;
         int64_t node;
-        size_t from;    /* messages of the request before this one are stored */
-        bool compacted; /* the session went on with a history that is new */
+        size_t from;                       /* messages of the request before this one are stored */
+        char compacted_from[LINEAGE_CONV]; /* the session's, which went on with a new history */
 };
 
 /* `only`: of this conversation, by name; NULL: of any. */
@@ -79,6 +79,9 @@ int lineage_add_id(struct lineage *l, const char *owner, struct str id, const ch
     const char *conv, uint64_t seq, struct steno_error *err);
 bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
     char digest[ELEMENTS_CHAIN], char conv[LINEAGE_CONV], uint64_t *seq);
+
+/* Is this chain the end of that conversation? */
+bool lineage_is_tip(struct lineage *l, const char *conv, const char *chain);
 
 /* Where a history that ends with this chain stands, whoever stored it. */
 bool lineage_find_chain(struct lineage *l, const char *owner, const char *chain,

@@ -14,6 +14,7 @@
 #include "base/wait.h"
 #include "gateway/elements.h"
 #include "gateway/lineage.h"
+#include "gateway/naming.h"
 #include "gateway/wire.h"
 
 #define TITLE_CUT 80
@@ -59,6 +60,8 @@ struct job {
         char system[ELEMENTS_CHAIN];
         struct lineage_who who;
         struct lineage_place place;
+        struct lineage_place behind; /* what the request says that it goes on behind */
+        char base[ELEMENTS_CHAIN];   /* and the history up to there; "": it says nothing */
         struct steno_conv *conv;
         const char *conv_id;
         char chain[ELEMENTS_CHAIN]; /* as far as it is stored */
@@ -89,6 +92,54 @@ static bool find_item(void *ctx, struct str id, char digest[ELEMENTS_CHAIN])
         return lineage_find_id(k->r->lineage, k->owner, id, digest, NULL, NULL);
 }
 
+/* The session: as a header names it, else as the body does. */
+static int name_group(struct job *k, struct steno_error *err)
+{
+        struct buf name;
+        buf_init(&name, 4 * KIB);
+        if (naming_is_side(&k->list) && strncmp(k->group, "side/", 5) != 0)
+                buf_puts(&name, "side/");
+        buf_puts(&name, k->group);
+        if (!k->group[0])
+                naming_put_session(&k->request, &name);
+        char *z = buf_take(&name, NULL);
+        buf_release(&name);
+        if (!z)
+                return error_nomem(err);
+        free(k->group);
+        k->group = z;
+        return 0;
+}
+
+/* The name under which the endpoint's own conversation is known here. */
+static bool name_conversation(const struct job *k, struct buf *out)
+{
+        struct str id = naming_conversation(&k->request);
+        buf_puts(out, "conversation/");
+        buf_put_str(out, id);
+        return id.n && !out->failed;
+}
+
+/* Does the request name an answer or a conversation that was recorded here? Then its messages are
+ * what is new, and behind an answer that was continued already they are a fork. */
+static void find_behind(struct job *k)
+{
+        struct lineage_place p = {.kind = LINEAGE_CONTINUE};
+        struct str previous = naming_previous(&k->request);
+        struct lineage *l = k->r->lineage;
+        struct buf name;
+        buf_init(&name, 4 * KIB);
+        if (previous.n && lineage_find_id(l, k->owner, previous, k->base, p.conv, &p.seq)) {
+                if (!lineage_is_tip(l, p.conv, k->base))
+                        p.kind = LINEAGE_FORK;
+                k->behind = p;
+        } else if (name_conversation(k, &name) &&
+                   lineage_find_id(l, k->owner, buf_str(&name), k->base, p.conv, &p.seq)) {
+                k->behind = p;
+        }
+        buf_release(&name);
+}
+
 static int read_request(struct job *k, struct steno_error *err)
 {
         int rc = json_parse(&k->head, k->parts.head.p, k->parts.head.n, NULL, err);
@@ -111,12 +162,15 @@ static int read_request(struct job *k, struct steno_error *err)
         rc = wire_messages(k->wire, &k->request, &k->list_text);
         if (rc == 0)
                 rc = json_parse(&k->list, k->list_text.p, k->list_text.n, NULL, err);
+        if (rc == 0)
+                rc = name_group(k, err);
         if (rc)
                 return rc;
+        find_behind(k);
         k->count = json_count(&k->list, 0);
         json_ref beside = k->wire->system ? json_get(&k->request, 0, k->wire->system) : JSON_NONE;
-        k->links =
-            elements_of(k->wire, &k->list, json_raw(&k->request, beside), find_item, k, k->system);
+        k->links = elements_of(
+            k->wire, &k->list, json_raw(&k->request, beside), k->base, find_item, k, k->system);
         k->who = (struct lineage_who){k->owner, k->group, k->system};
         return k->links ? 0 : error_nomem(err);
 }
@@ -203,8 +257,8 @@ static void put_meta(const struct job *k, struct buf *out, bool title)
                 jsonw_field_cstr(&w, "group", k->group);
         if (parent && parent[0])
                 jsonw_field_cstr(&w, "parent", parent);
-        if (k->place.compacted)
-                jsonw_field_bool(&w, "compacted", true);
+        if (k->place.compacted_from[0])
+                jsonw_field_cstr(&w, "compactedFrom", k->place.compacted_from);
         jsonw_object_end(&w);
         jsonw_object_end(&w);
         free(upstream);
@@ -243,6 +297,14 @@ static int fork_conv(struct job *k, const char *id, struct steno_error *err)
         steno_conv_close(from);
         if (rc == STENO_ECONFLICT)
                 rc = steno_conv_open(k->r->store, k->project, id, &k->conv, err);
+        if (rc == 0) { /* it may belong to another session than what it was made of */
+                struct buf meta;
+                buf_init(&meta, 64 * KIB);
+                put_meta(k, &meta, false);
+                const char *json = buf_cstr(&meta);
+                rc = json ? steno_conv_set_meta(k->conv, json, err) : error_nomem(err);
+                buf_release(&meta);
+        }
         return rc;
 }
 
@@ -473,6 +535,12 @@ static int note_reply(struct job *k, struct steno_error *err)
         if (rc == 0 && k->chain[0])
                 rc = lineage_add_id(
                     k->r->lineage, k->owner, str_of(name), k->chain, k->conv_id, k->last_seq, err);
+        struct buf theirs;
+        buf_init(&theirs, 4 * KIB);
+        if (rc == 0 && name_conversation(k, &theirs))
+                rc = lineage_add_id(k->r->lineage, k->owner, buf_str(&theirs), k->chain, k->conv_id,
+                    k->last_seq, err);
+        buf_release(&theirs);
         return rc;
 }
 
@@ -669,22 +737,13 @@ static int supersede(struct job *k, struct steno_error *err)
 
 /* ---- all of it ---- */
 
-/* previous_response_id, where that answer is known: the input is what is new. */
-static void place_by_response(struct job *k)
-{
-        char digest[ELEMENTS_CHAIN];
-        struct str id = json_inner(&k->request, json_get(&k->request, 0, "previous_response_id"));
-        struct lineage_place p = {.kind = LINEAGE_CONTINUE};
-        if (id.n && lineage_find_id(k->r->lineage, k->owner, id, digest, p.conv, &p.seq))
-                k->place = p;
-}
-
 static int find_place(struct job *k, struct steno_error *err)
 {
         const char *only = k->named[0] ? k->named : NULL;
         int rc = lineage_find(k->r->lineage, &k->who, only, k->links, k->count, &k->place, err);
-        if (rc == 0)
-                place_by_response(k);
+        /* What was not seen before goes on where the request says. */
+        if (rc == 0 && k->base[0] && k->place.kind == LINEAGE_NEW)
+                k->place = k->behind;
         if (rc == 0 && only && k->place.kind == LINEAGE_FORK)
                 k->place.kind = LINEAGE_CONTINUE; /* it was named: no other one is made */
         return rc;
@@ -790,7 +849,8 @@ static int store(struct job *k, struct steno_error *err)
                 rc = store_facts(k, brought.id, true, err);
                 return rc ? rc : note_reply(k, err);
         }
-        k->chain[0] = '\0';
+        memcpy(k->chain, k->base, sizeof k->chain);
+        k->replied = k->base[0] != '\0';
         if (rc == 0)
                 rc = open_conv(k, err);
         for (size_t i = 0; rc == 0 && i < k->place.from; i++)

@@ -285,7 +285,7 @@ static int put_seams(struct making *m, struct steno_error *err)
         struct str raw = json_raw(j, m->list);
         int rc = json_parse(&list, raw.p, raw.n, NULL, err);
         if (rc == 0) {
-                links = elements_of(m->opt->wire, &list, (struct str){0}, NULL, NULL, system);
+                links = elements_of(m->opt->wire, &list, (struct str){0}, "", NULL, NULL, system);
                 refs = calloc(count + 1, sizeof *refs);
                 rc = links && refs ? 0 : error_nomem(err);
         }
@@ -411,7 +411,7 @@ static int chain_string(struct making *m, struct steno_error *err)
         if (rc == 0)
                 rc = json_parse(&j, text.p, text.n, NULL, err);
         if (rc == 0)
-                links = elements_of(m->opt->wire, &j, (struct str){0}, NULL, NULL, system);
+                links = elements_of(m->opt->wire, &j, (struct str){0}, "", NULL, NULL, system);
         if (links)
                 memcpy(m->p->chain, links[0].chain, sizeof m->p->chain);
         else if (rc == 0)

@@ -66,7 +66,7 @@ async function asker(name, say) {
   return { ...w, api, ask };
 }
 const texts = (messages) => messages.filter(shown).filter((m) => m.role !== "system" && m.type !== "reasoning").map((m) => {
-  const content = m.content ?? m.parts;
+  const content = m.content ?? m.parts ?? [];
   return typeof content === "string" ? content : content.map((c) => c.text ?? "").join("");
 }).join("|");
 
@@ -166,6 +166,102 @@ test("responses: previous_response_id and item references stand for what was rec
   same(list.length, 2, "the reference is the recorded item, so this is a fork");
   ok(list.some((c) => texts(c.messages).startsWith("one|reply 1|three")), "with the item itself", list.map((c) => texts(c.messages)));
   w.end();
+});
+
+// Requests that send only what is new, to endpoints whose judges know whole histories only.
+async function naming(name, say) {
+  const w = await asker(name, say);
+  w.e.judge = () => [];
+  const send = async (body, headers = {}) => {
+    const r = await post(w.s.url + w.prefix + w.api.path(), { authorization: `Bearer ${w.s.token}`, "content-type": "application/json", ...headers },
+      JSON.stringify({ model: "m", ...body })).catch(() => null);
+    const list = (await recorded(w)).map((c) => texts(c.messages)).sort();
+    return { id: r?.status === 200 ? JSON.parse(r.text).id : null, list };
+  };
+  return { ...w, send };
+}
+
+test("previous_response_id behind an answer that was continued already is a fork, and a request that comes again is none", async () => {
+  let n = 0;
+  const w = await naming("responses", (body) => (JSON.stringify(body.input).includes("fails") && n++ === 0 ? { text: "lost", cut: true } : { text: `reply ${body.input}` }));
+  const one = await w.send({ input: "one" });
+  const two = await w.send({ input: "two", previous_response_id: one.id });
+  same(two.list, ["one|reply one|two|reply two"], "one conversation");
+  const other = await w.send({ input: "other", previous_response_id: one.id });
+  same(other.list, ["one|reply one|other|reply other", "one|reply one|two|reply two"], "a fork");
+  await w.send({ input: "fails", previous_response_id: two.id });
+  const again = await w.send({ input: "fails", previous_response_id: two.id });
+  same(again.list, ["one|reply one|other|reply other", "one|reply one|two|reply two|fails|reply fails"], "the second attempt");
+  const on = await w.send({ input: "three", previous_response_id: again.id });
+  same(on.list.at(-1), "one|reply one|two|reply two|fails|reply fails|three|reply three", "and what follows it");
+  w.end();
+});
+
+test("the endpoint's own conversation is one here, whether it is named by a string or an object", async () => {
+  const w = await naming("responses", (body) => ({ text: `reply ${body.input}` }));
+  await w.send({ input: "a1", conversation: "conv_theirs" });
+  await w.send({ input: "b1", conversation: { id: "conv_other" } });
+  await w.send({ input: "a2", conversation: { id: "conv_theirs" } });
+  const { list } = await w.send({ input: "b2", conversation: "conv_other" });
+  same(list, ["a1|reply a1|a2|reply a2", "b1|reply b1|b2|reply b2"], "two conversations");
+  w.end();
+});
+
+test("thread.previous_message_id of Messages stands for what was recorded", async () => {
+  const w = await naming("anthropic", (body) => ({ text: `reply ${body.messages.at(-1).content}` }));
+  const ask = (text, thread) => w.send({ max_tokens: 9, thread, messages: [{ role: "user", content: text }] }, { "anthropic-beta": "message-threads-2026-08-12" });
+  let r = await ask("one", { type: "create" });
+  for (const text of ["two", "three"]) r = await ask(text, { type: "continue", previous_message_id: r.id });
+  same(r.list, ["one|reply one|two|reply two|three|reply three"], "one conversation");
+  w.end();
+});
+
+test("a session in metadata.user_id is one, and a user's name is none", async () => {
+  const uuid = (c) => `${c.repeat(8)}-1111-4111-8111-111111111111`;
+  const spelled = [(id) => `user_abc_account__session_${id}`, (id) => JSON.stringify({ device_id: "d", session_id: id })];
+  for (const spell of spelled) {
+    const w = await asker("anthropic");
+    const say = (history, session, system) => w.ask(history, { system, more: { metadata: { user_id: spell(uuid(session)) } } });
+    const a = [w.api.user("hello")], b = [w.api.user("hello")];
+    a.push(...await say([...a], "a", "main"));
+    await recorded(w);
+    await say([...a, w.api.user("a title, please")], "a", "make a title");
+    b.push(...await say([...b], "b", "main"));
+    a.push(w.api.user("go on"));
+    a.push(...await say([...a], "a", "main"));
+    const list = await recorded(w);
+    const got = list.map((c) => texts(c.messages));
+    ok(got.includes(texts(a)) && got.includes(texts(b)) && got.length === 3, "the title stands apart", got);
+    w.end();
+  }
+  const w = await asker("anthropic");
+  const history = [w.api.user("hello")], more = { metadata: { user_id: "somebody" } };
+  history.push(...await w.ask([...history], { system: "x", more }));
+  history.push(w.api.user("again"));
+  history.push(...await w.ask([...history], { system: "another prompt", more }));
+  same((await recorded(w)).map((c) => texts(c.messages)), [texts(history)], "a person's name makes no session");
+  w.end();
+});
+
+test("a request for a compaction moves nothing, and what follows it says where it came from", async () => {
+  for (const header of [true, false]) {
+    const w = await naming("responses", (body) => ({ text: `reply ${JSON.stringify(body.input).length}` }));
+    const meta = (kind) => ({ "thread-id": "t1", ...(header && { "x-codex-turn-metadata": JSON.stringify({ request_kind: kind }) }) });
+    const input = [{ role: "developer", content: "prompt" }, { role: "user", content: "work" }];
+    await w.send({ input }, meta("turn"));
+    const [first] = await recorded(w);
+    const reply = first.messages.find((m) => m.role === "assistant");
+    const history = [...input, { type: "message", role: "assistant", content: reply.content }];
+    await w.send({ input: [...history, header ? { role: "user", content: "sum it up" } : { type: "compaction_trigger" }] }, meta("compaction"));
+    await w.send({ input: [{ role: "developer", content: "another prompt" }, { role: "user", content: "the summary" }] }, meta("turn"));
+    const list = await recorded(w);
+    const now = list.find((c) => c.id === first.id);
+    same(texts(now.messages), texts(first.messages), "the session's conversation is as it was");
+    const after = list.find((c) => texts(c.messages).includes("the summary"));
+    const info = await w.s.must("GET", `/api/chat-sessions/${after.id}`);
+    ok(JSON.stringify(info).includes(`"compactedFrom":"${first.id}"`), "where it came from", info);
+    w.end();
+  }
 });
 
 test("a client that goes on before the end of an answer is recorded makes no fork", async () => {
