@@ -1,10 +1,9 @@
-// steno record: a program whose calls to a model are recorded. With STENO_TEST_LONG=1 the program is
-// also Codex CLI as npm has it, unmodified, against a scripted endpoint.
+// steno record: a program whose calls to a model are recorded. Codex CLI of npm is in codex.mjs.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { load, long, main, ok, root, same, scratch, steno, test, until } from "../http/lib.mjs";
+import { load, main, ok, root, same, scratch, steno, test, until } from "../http/lib.mjs";
 
 await load("openai"); // skips where tests/npm is not installed
 let worlds = 0;
@@ -33,8 +32,8 @@ function place() {
   return { dir, run, messages, program };
 }
 
-// An endpoint of chat completions and Responses; `script(n, body)` gives items of Responses.
-async function endpoint(script) {
+// An endpoint of chat completions.
+async function endpoint() {
   const seen = [];
   const server = createServer(async (req, res) => {
     let text = "";
@@ -44,16 +43,6 @@ async function endpoint(script) {
     if (req.url.endsWith("/chat/completions")) {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify({ id: "c1", object: "chat.completion", model: "m", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: `said ${body.messages.at(-1).content}` } }] }));
-    } else if (req.url.endsWith("/responses") && req.method === "POST") {
-      const turn = script(seen.filter((s) => s.url.endsWith("/responses")).length - 1, body);
-      const send = (type, o) => res.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...o })}\n\n`);
-      const id = `resp_${seen.length}`;
-      res.setHeader("content-type", "text/event-stream");
-      send("response.created", { response: { id, object: "response", status: "in_progress", output: [] } });
-      turn.items.forEach((item, i) => send("response.output_item.done", { output_index: i, item }));
-      if (turn.cut) return res.destroy();
-      send("response.completed", { response: { id, object: "response", status: "completed", output: turn.items, usage: { input_tokens: 5, output_tokens: 5, total_tokens: 10, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } } } });
-      res.end();
     } else {
       res.setHeader("content-type", "application/json");
       res.end('{"data":[],"models":[]}');
@@ -128,35 +117,5 @@ test("codex, which looks at no variable, gets the address as an option", async (
   same([args[0], args.slice(2)], ["-c", ["exec", "hello"]], "arguments");
   ok(/^openai_base_url="http:\/\/127\.0\.0\.1:\d+\/~rec-[0-9a-f]+\/openai\/v1"$/.test(args[1]), "option", args[1]);
 });
-
-if (long)
-  test("Codex CLI from npm: a call, a cut stream, a retry and a resume, in one conversation", async () => {
-    const p = place();
-    const npm = spawnSync("npm", ["install", "--prefix", p.dir, "--no-audit", "--no-fund", "@openai/codex"], { encoding: "utf8" });
-    ok(existsSync(join(p.dir, "node_modules/.bin/codex")), "npm install", npm.stderr);
-    const message = (text) => ({ items: [{ type: "message", id: `msg_${text}`, role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] }] });
-    const call = (body) => {
-      const tool = body.tools.find((t) => t.name === "exec_command") ?? body.tools.find((t) => t.name === "shell");
-      const args = tool.name === "shell" ? { command: ["echo", "hello"] } : { cmd: "echo hello" };
-      return { items: [{ type: "function_call", id: "fc_1", call_id: "call_a", name: tool.name, arguments: JSON.stringify(args), status: "completed" }] };
-    };
-    const script = [call, () => ({ items: [], cut: true }), () => message("first"), () => message("second")];
-    const e = await endpoint((n, body) => script[Math.min(n, 3)](body));
-    const env = { PATH: `${join(p.dir, "node_modules/.bin")}:${process.env.PATH}`, CODEX_HOME: join(p.dir, ".codex"), OPENAI_API_KEY: "sk-own", OPENAI_BASE_URL: e.url };
-    mkdirSync(join(p.dir, ".codex"));
-    const common = ["--skip-git-repo-check", "--sandbox", "danger-full-access", "-m", "gpt-5"];
-    const first = await p.run(["record", "--", "codex", "exec", ...common, "run it"], env);
-    ok(first.out.includes("first"), "the answer", first.out, first.err);
-    const second = await p.run(["record", "--", "codex", "exec", ...common, "resume", "--last", "and again"], env);
-    ok(second.out.includes("second"), "the answer after a resume", second.out, second.err);
-    const list = p.messages();
-    same(list.length, 1, "one conversation");
-    const shown = list[0].list.filter((m) => m.includeInContext !== false);
-    same(shown.filter((m) => m.type === "function_call").length, 1, "the call");
-    same(shown.filter((m) => m.type === "function_call_output").length, 1, "its result");
-    same(shown.filter((m) => m.role === "assistant").map((m) => m.content[0].text), ["first", "second"], "the answers");
-    same(list[0].list.filter((m) => m.partType === "error").length, 1, "the cut answer");
-    e.end();
-  });
 
 await main();
