@@ -24,17 +24,15 @@ static bool has_param(const struct json *params, const char *name)
  * stored. */
 static void put_messages(struct jsonw *w, const struct provider_request *r, const struct json *j)
 {
-        json_ref last = JSON_NONE;
+        const char *go_on = provider_go_on_words(r, j);
         jsonw_key(w, "messages");
         jsonw_array(w);
-        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m))
                 jsonw_raw(w, json_raw(j, m));
-                last = m;
-        }
-        if (r->go_on && json_is(j, json_get(j, last, "role"), "assistant")) {
+        if (go_on) {
                 jsonw_object(w);
                 jsonw_field_cstr(w, "role", "user");
-                jsonw_field_cstr(w, "content", PROVIDER_GO_ON);
+                jsonw_field_cstr(w, "content", go_on);
                 jsonw_object_end(w);
         }
         jsonw_array_end(w);
@@ -46,7 +44,7 @@ static void put_tool(struct jsonw *w, const struct provider_tool *t)
         jsonw_field_cstr(w, "name", t->name);
         if (t->description)
                 jsonw_field_cstr(w, "description", t->description);
-        jsonw_field_raw(w, "input_schema", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+        provider_put_schema(w, "input_schema", t);
         jsonw_object_end(w);
 }
 
@@ -92,18 +90,9 @@ static void put_cache_mark(struct jsonw *w, const struct json *history, const st
                 jsonw_field_raw(w, "cache_control", STR("{\"type\":\"ephemeral\"}"));
 }
 
-static void put_params(struct jsonw *w, const struct json *params)
-{
-        for (json_ref k = json_child(params, 0); k != JSON_NONE; k = json_next_key(params, 0, k))
-                if (!provider_param_taken(params, k))
-                        jsonw_copy_member(w, params, k);
-}
-
 static void put_body(struct jsonw *w, const struct provider_request *r, const struct json *history,
     const struct json *params)
 {
-        jsonw_object(w);
-        jsonw_field_cstr(w, "model", r->model ? r->model : "");
         if (!has_param(params, "max_tokens"))
                 jsonw_field_u64(w, "max_tokens", MAX_TOKENS);
         if (r->system)
@@ -113,26 +102,7 @@ static void put_body(struct jsonw *w, const struct provider_request *r, const st
         put_cache_mark(w, history, params);
         if (r->stream)
                 jsonw_field_bool(w, "stream", true);
-        put_params(w, params);
-        jsonw_object_end(w);
-}
-
-static int put_request(const struct provider_request *r, struct buf *out, struct steno_error *err)
-{
-        struct json history, params;
-        struct str given = r->params.n ? r->params : STR("{}");
-        json_init(&history);
-        json_init(&params);
-        int rc = json_parse(&history, r->history.p, r->history.n, NULL, err);
-        if (rc == 0)
-                rc = json_parse(&params, given.p, given.n, NULL, err);
-        if (rc == 0) {
-                struct jsonw w = jsonw_to(out);
-                put_body(&w, r, &history, &params);
-        }
-        json_release(&params);
-        json_release(&history);
-        return rc;
+        provider_put_params(w, params, NULL);
 }
 
 /* ---- the row ---- */
@@ -143,7 +113,7 @@ static const struct provider_wire wire = {
     .path = "/v1/messages",
     .key_header = "x-api-key: ",
     .headers = headers,
-    .put_request = put_request,
+    .put_body = put_body,
     .reader_new = blockstream_reader,
 };
 

@@ -387,7 +387,7 @@ static int http_complete(struct provider_client *self, const struct provider_req
         struct http_client *c = (struct http_client *)self;
         struct buf body;
         buf_init(&body, 0);
-        int rc = c->wire->put_request(r, &body, err);
+        int rc = provider_put_request(r, c->wire->put_body, &body, err);
         if (rc == 0)
                 rc = buf_check(&body, err);
         if (rc == 0) {

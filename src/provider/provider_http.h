@@ -12,14 +12,14 @@
 
 #include "provider/provider.h"
 #include "provider/provider_reader.h"
+#include "provider/provider_request.h"
 
 struct provider_wire {
         const char *path;           /* behind the base URL, "/chat/completions" */
         const char *key_header;     /* what stands before the key, "Authorization: Bearer " */
         const char *const *headers; /* further ones, NULL-terminated; NULL: none */
-        /* The body of the POST. */
-        int (*put_request)(
-            const struct provider_request *request, struct buf *out, struct steno_error *err);
+        /* The members of a request behind "model" (provider_request.h). */
+        provider_put_body_fn put_body;
         /* A reader for one attempt; NULL: no memory. The hooks outlive it. */
         struct provider_reader *(*reader_new)(const struct reply_hooks *hooks);
 };

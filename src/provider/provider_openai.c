@@ -22,17 +22,15 @@ static void put_words(struct jsonw *w, const char *role, const char *text)
  * request to go on: neither is stored. */
 static void put_messages(struct jsonw *w, const struct provider_request *r, const struct json *j)
 {
-        json_ref last = JSON_NONE;
+        const char *go_on = provider_go_on_words(r, j);
         jsonw_key(w, "messages");
         jsonw_array(w);
         if (r->system)
                 put_words(w, "system", r->system);
-        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m))
                 jsonw_raw(w, json_raw(j, m));
-                last = m;
-        }
-        if (r->go_on && json_is(j, json_get(j, last, "role"), "assistant"))
-                put_words(w, "user", r->go_on_words ? r->go_on_words : PROVIDER_GO_ON);
+        if (go_on)
+                put_words(w, "user", go_on);
         jsonw_array_end(w);
 }
 
@@ -45,7 +43,7 @@ static void put_tool(struct jsonw *w, const struct provider_tool *t)
         jsonw_field_cstr(w, "name", t->name);
         if (t->description)
                 jsonw_field_cstr(w, "description", t->description);
-        jsonw_field_raw(w, "parameters", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+        provider_put_schema(w, "parameters", t);
         jsonw_object_end(w);
         jsonw_object_end(w);
 }
@@ -79,37 +77,16 @@ static void put_tools(struct jsonw *w, const struct provider_request *r)
                 put_choice(w, r->require_tool);
 }
 
-static void put_params(struct jsonw *w, struct str params)
+static void put_body(struct jsonw *w, const struct provider_request *r, const struct json *history,
+    const struct json *params)
 {
-        struct json j;
-        json_init(&j);
-        if (params.n && json_parse(&j, params.p, params.n, NULL, NULL) == 0)
-                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
-                        if (!provider_param_taken(&j, k))
-                                jsonw_copy_member(w, &j, k);
-        json_release(&j);
-}
-
-static int put_request(const struct provider_request *r, struct buf *out, struct steno_error *err)
-{
-        struct json history;
-        json_init(&history);
-        int rc = json_parse(&history, r->history.p, r->history.n, NULL, err);
-        if (rc == 0) {
-                struct jsonw w = jsonw_to(out);
-                jsonw_object(&w);
-                jsonw_field_cstr(&w, "model", r->model ? r->model : "");
-                put_messages(&w, r, &history);
-                put_tools(&w, r);
-                if (r->stream) {
-                        jsonw_field_bool(&w, "stream", true);
-                        jsonw_field_raw(&w, "stream_options", STR("{\"include_usage\":true}"));
-                }
-                put_params(&w, r->params);
-                jsonw_object_end(&w);
+        put_messages(w, r, history);
+        put_tools(w, r);
+        if (r->stream) {
+                jsonw_field_bool(w, "stream", true);
+                jsonw_field_raw(w, "stream_options", STR("{\"include_usage\":true}"));
         }
-        json_release(&history);
-        return rc;
+        provider_put_params(w, params, NULL);
 }
 
 /* ---- the row ---- */
@@ -117,7 +94,7 @@ static int put_request(const struct provider_request *r, struct buf *out, struct
 static const struct provider_wire wire = {
     .path = "/chat/completions",
     .key_header = "Authorization: Bearer ",
-    .put_request = put_request,
+    .put_body = put_body,
     .reader_new = assemble_reader,
 };
 

@@ -13,14 +13,6 @@
 
 /* ---- messages as items ---- */
 
-static void put_words(struct jsonw *w, const char *role, struct str text)
-{
-        jsonw_object(w);
-        jsonw_field_cstr(w, "role", role);
-        jsonw_field_raw(w, "content", text);
-        jsonw_object_end(w);
-}
-
 static void put_part(struct jsonw *w, const struct json *j, json_ref part)
 {
         json_ref type = json_get(j, part, "type"), image = json_get(j, part, "image_url");
@@ -73,6 +65,14 @@ static bool is_blank(struct str inner)
         return blank;
 }
 
+static void put_assistant_text(struct jsonw *w, struct str json_text)
+{
+        jsonw_object(w);
+        jsonw_field_cstr(w, "role", "assistant");
+        jsonw_field_raw(w, "content", json_text);
+        jsonw_object_end(w);
+}
+
 /* The words of an assistant's message, whatever its content is made of. Blank ones are refused. */
 static void put_assistant_words(struct jsonw *w, const struct json *j, json_ref content)
 {
@@ -91,7 +91,7 @@ static void put_assistant_words(struct jsonw *w, const struct json *j, json_ref 
         if (text.failed)
                 w->b->failed = text.failed;
         else if (!is_blank(str_span(text.p + 1, text.n - 2)))
-                put_words(w, "assistant", buf_str(&text));
+                put_assistant_text(w, buf_str(&text));
         buf_release(&text);
 }
 
@@ -156,19 +156,16 @@ static void put_message(struct jsonw *w, const struct json *j, json_ref m)
 
 static void put_input(struct jsonw *w, const struct provider_request *r, const struct json *j)
 {
-        json_ref last = JSON_NONE;
-        struct buf words;
+        const char *go_on = provider_go_on_words(r, j);
         jsonw_key(w, "input");
         jsonw_array(w);
-        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m))
                 put_message(w, j, m);
-                last = m;
-        }
-        if (r->go_on && json_is(j, json_get(j, last, "role"), "assistant")) {
-                buf_init(&words, 0);
-                json_put_string(&words, str_of(r->go_on_words ? r->go_on_words : PROVIDER_GO_ON));
-                put_words(w, "user", buf_str(&words));
-                buf_release(&words);
+        if (go_on) {
+                jsonw_object(w);
+                jsonw_field_cstr(w, "role", "user");
+                jsonw_field_cstr(w, "content", go_on);
+                jsonw_object_end(w);
         }
         jsonw_array_end(w);
 }
@@ -188,8 +185,7 @@ static void put_tools(struct jsonw *w, const struct provider_request *r)
                 jsonw_field_cstr(w, "name", t->name);
                 if (t->description)
                         jsonw_field_cstr(w, "description", t->description);
-                jsonw_field_raw(
-                    w, "parameters", t->schema.n ? t->schema : STR("{\"type\":\"object\"}"));
+                provider_put_schema(w, "parameters", t);
                 jsonw_field_bool(w, "strict", false); /* the endpoint's own choice would be true */
                 jsonw_object_end(w);
         }
@@ -207,43 +203,26 @@ static void put_tools(struct jsonw *w, const struct provider_request *r)
         jsonw_object_end(w);
 }
 
-static void put_params(struct jsonw *w, struct str params)
+static void put_params(struct jsonw *w, const struct json *params)
 {
-        struct json j;
-        json_init(&j);
-        if (params.n && json_parse(&j, params.p, params.n, NULL, NULL) == 0) {
-                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
-                        if (!provider_param_taken(&j, k) && !json_is(&j, k, "store"))
-                                jsonw_copy_member(w, &j, k);
-                /* Models that do not reason refuse this. */
-                if (json_get(&j, 0, "reasoning") != JSON_NONE &&
-                    json_get(&j, 0, "include") == JSON_NONE)
-                        jsonw_field_raw(w, "include", STR("[\"reasoning.encrypted_content\"]"));
-        }
-        json_release(&j);
+        provider_put_params(w, params, "store");
+        /* Models that do not reason refuse this. */
+        if (json_get(params, 0, "reasoning") != JSON_NONE &&
+            json_get(params, 0, "include") == JSON_NONE)
+                jsonw_field_raw(w, "include", STR("[\"reasoning.encrypted_content\"]"));
 }
 
-static int put_request(const struct provider_request *r, struct buf *out, struct steno_error *err)
+static void put_body(struct jsonw *w, const struct provider_request *r, const struct json *history,
+    const struct json *params)
 {
-        struct json history;
-        json_init(&history);
-        int rc = json_parse(&history, r->history.p, r->history.n, NULL, err);
-        if (rc == 0) {
-                struct jsonw w = jsonw_to(out);
-                jsonw_object(&w);
-                jsonw_field_cstr(&w, "model", r->model ? r->model : "");
-                if (r->system)
-                        jsonw_field_cstr(&w, "instructions", r->system);
-                put_tools(&w, r);
-                put_input(&w, r, &history);
-                jsonw_field_bool(&w, "store", false);
-                if (r->stream)
-                        jsonw_field_bool(&w, "stream", true);
-                put_params(&w, r->params);
-                jsonw_object_end(&w);
-        }
-        json_release(&history);
-        return rc;
+        if (r->system)
+                jsonw_field_cstr(w, "instructions", r->system);
+        put_tools(w, r);
+        put_input(w, r, history);
+        jsonw_field_bool(w, "store", false);
+        if (r->stream)
+                jsonw_field_bool(w, "stream", true);
+        put_params(w, params);
 }
 
 /* ---- the row ---- */
@@ -251,7 +230,7 @@ static int put_request(const struct provider_request *r, struct buf *out, struct
 static const struct provider_wire wire = {
     .path = "/responses",
     .key_header = "Authorization: Bearer ",
-    .put_request = put_request,
+    .put_body = put_body,
     .reader_new = itemstream_reader,
 };
 
