@@ -38,8 +38,11 @@ static int configure_responses(
         if (rc == 0 && !g->responses)
                 rc = error_set(
                     err, STENO_EINVAL, "responses.upstream: \"%.40s\" is no upstream", name);
-        if (rc == 0 && wire != JSON_NONE && !json_is(&j, wire, "responses"))
-                rc = error_set(err, STENO_EINVAL, "responses.wire: only \"responses\" is known");
+        if (rc == 0 && wire != JSON_NONE && !json_is(&j, wire, "responses") &&
+            !json_is(&j, wire, "chat"))
+                rc = error_set(
+                    err, STENO_EINVAL, "responses.wire must be \"responses\" or \"chat\"");
+        g->responses_chat = rc == 0 && json_is(&j, wire, "chat");
         free(name);
         json_release(&j);
         return rc;
@@ -88,6 +91,11 @@ int gateway_new(const struct gateway_options *opt, struct gateway **out, struct 
 const char *gateway_responses(const struct gateway *g)
 {
         return g->responses->name;
+}
+
+bool gateway_responses_chat(const struct gateway *g)
+{
+        return g->responses_chat;
 }
 
 int gateway_endpoint(

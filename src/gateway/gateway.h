@@ -36,7 +36,7 @@ struct gateway_options {
         struct steno_store *store;
         const char *path; /* of the store */
         const char *upstreams;
-        const char *responses; /* {"upstream": NAME}, JSON; NULL: openai */
+        const char *responses; /* {"upstream": NAME, "wire": "chat"}, JSON; NULL: openai */
         const char *const *env;
 };
 
@@ -57,6 +57,8 @@ int gateway_endpoint(
     struct gateway *g, const char *upstream, struct gateway_endpoint *out, struct steno_error *err);
 /* The upstream of /v1/responses, as it is configured. */
 const char *gateway_responses(const struct gateway *g);
+/* It has chat completions only: "wire": "chat". */
+bool gateway_responses_chat(const struct gateway *g);
 
 /* The last few requests of /v1/responses, so that one that comes again can join the first: `key`
  * stands for who asked what. Kept for ten minutes. */

@@ -30,6 +30,7 @@ struct gateway {
         struct relay *relay;
         struct upstreams upstreams;
         const struct upstream *responses; /* which of them serves /v1/responses */
+        bool responses_chat;              /* which has chat completions only */
         struct seams *seams;              /* NULL: no upstream has stubs */
         struct errands *errands;
         pthread_mutex_t mutex;

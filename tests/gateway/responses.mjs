@@ -1,5 +1,6 @@
 // /v1/responses: conversation, previous_response_id, replay, deletion, background and cancel, with openai
 // and @openai/agents as they are, before an endpoint that judges every request.
+import { createServer } from "node:http";
 import { Server, load, main, ok, same, sleep, test, until } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
 import { Endpoint } from "../strict/server.mjs";
@@ -215,6 +216,137 @@ for (const stream of [false, true])
     await run("please call", { session });
     same((await run("once more", { session })).finalOutput, "answer to once more", "a session");
     same(asked(w.e).filter((t) => t !== "reasoning"), ["please call", "weather", "rain", "it says rain", "once more"], "its history");
+    same(w.e.refusals, [], "refused");
+    w.end();
+  });
+
+// ---- an upstream that has chat completions only ----
+
+async function chatWorld(script, options) {
+  const e = await new Endpoint("openai", script, options).start();
+  const s = new Server();
+  s.configure({ upstreams: { openai: { url: `${e.url}/v1`, key: "k" } }, responses: { upstream: "openai", wire: "chat" } });
+  await s.start();
+  const client = (Kind = OpenAI) => new Kind({ baseURL: `${s.url}/v1`, apiKey: s.token, maxRetries: 0 });
+  return { e, s, client, end: () => { s.kill(); e.stop(); } };
+}
+const sayChat = (body) => {
+  const last = lastOf("openai", body);
+  if (last.results) return { text: `it says ${last.results[0]}` };
+  if (/call/.test(last.user)) return { text: "I look", calls: [{ name: "weather", args: { city: "Graz" } }, { name: "weather", args: { city: "Linz" } }] };
+  return { text: `answer to ${last.user}` };
+};
+const spoken = (e, n = -1) => e.requests.at(n).messages.map((m) => m.content ?? m.tool_calls?.[0].function.name);
+
+for (const [name, Kind] of Object.entries({ openai6: OpenAI6, openai7: OpenAI }))
+  for (const stream of [false, true])
+    test(`chat completions behind ${name}, ${stream ? "streamed" : "whole"}: a conversation with calls, and the events of Responses`, async () => {
+      const w = await chatWorld(sayChat);
+      const client = w.client(Kind);
+      const conv = await client.conversations.create();
+      const tools = [{ type: "function", name: "weather", description: "d", strict: false, parameters: { type: "object" } }];
+      const ask = async (input) => {
+        const body = { model: "m", input, conversation: conv.id, instructions: "be brief", tools, max_output_tokens: 99, reasoning: { effort: "low" }, ...(!stream && { text: { format: { type: "json_schema", name: "n", schema: { type: "object" }, strict: false } } }) }; // a stream's words would have to be JSON
+        return stream ? client.responses.stream(body).finalResponse() : client.responses.create(body);
+      };
+      const first = await ask("call it");
+      same(first.output.map((o) => [o.type, o.name ?? o.content[0].text]), [["message", "I look"], ["function_call", "weather"], ["function_call", "weather"]], "output");
+      same([first.status, first.conversation.id, first.usage.total_tokens > 0, first.instructions], ["completed", conv.id, true, "be brief"], "the response");
+      const calls = first.output.filter((o) => o.type === "function_call");
+      same(calls.map((c) => JSON.parse(c.arguments).city), ["Graz", "Linz"], "arguments");
+      const second = await ask(calls.map((c) => ({ type: "function_call_output", call_id: c.call_id, output: "rain" })));
+      same(second.output_text, "it says rain", "the answer");
+      same(spoken(w.e), ["be brief", "call it", "I look", "rain", "rain"], "what the model was asked");
+      const { model, messages, tools: nested, response_format, max_completion_tokens, reasoning_effort, stream: streamed, stream_options, ...rest } = w.e.requests[0];
+      same([nested, response_format, max_completion_tokens, reasoning_effort, rest], [[{ type: "function", function: { name: "weather", description: "d", strict: false, parameters: { type: "object" } } }],
+        stream ? undefined : { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: false } }, 99, "low", {}], "as a chat completion says it");
+      same(w.e.refusals, [], "refused");
+      const items = [];
+      for await (const i of client.conversations.items.list(conv.id, { order: "asc" })) items.push(i.type);
+      same(items, ["message", "message", "function_call", "function_call", "function_call_output", "function_call_output", "message"], "items");
+      w.end();
+    });
+
+test("chat completions: events are numbered, each piece comes once, and all can be read again after a kill", async () => {
+  const w = await chatWorld(() => ({ text: "one two three", thinking: "hm" }), { lenient: true });
+  const events = [];
+  for await (const e of await w.client().responses.create({ model: "m", input: "q", stream: true })) events.push(e);
+  same(events.map((e) => e.sequence_number), events.map((_, i) => i), "numbers without gaps");
+  same([events[0].type, events.at(-1).type], ["response.created", "response.completed"], "first and last");
+  same(events.filter((e) => e.type === "response.output_text.delta").map((e) => e.delta).join(""), "one two three", "text");
+  same(events.at(-1).response.output.at(-1).content[0].text, "one two three", "the whole of it");
+  ok(events.filter((e) => e.type === "response.output_item.done").every((e, i) => e.output_index === i), "indexes");
+  const id = events[0].response.id;
+  await w.s.crash();
+  const again = [];
+  for await (const e of await w.client().responses.retrieve(id, { stream: true })) again.push(e);
+  same(again, events, "the same events");
+  w.end();
+});
+
+test("chat completions: reasoning is an item, a reply that was too long is incomplete, hosted tools are refused", async () => {
+  const w = await chatWorld(sayChat);
+  // Literal bytes, as endpoints send them.
+  const chunk = (o, finish_reason = null) => `data: ${JSON.stringify({ id: "c", model: "m", choices: [{ index: 0, delta: o, finish_reason }] })}\n\n`;
+  const answers = {
+    think: [chunk({ reasoning_content: "let me " }), chunk({ role: "assistant", reasoning_content: "see" }), chunk({ content: "yes" }), chunk({}, "stop"), "data: [DONE]\n\n"],
+    long: [chunk({ content: "cut" }), chunk({ tool_calls: [{ index: 0, id: "x", type: "function", function: { name: "f", arguments: "{\"a\":" } }] }), chunk({}, "length"), "data: [DONE]\n\n"],
+    error: [chunk({ content: "so" }), 'data: {"error":{"message":"it broke","code":"server_error"}}\n\n'],
+    early: [chunk({ content: "so f" })],
+  };
+  const up = createServer(async (req, res) => {
+    let text = "";
+    for await (const p of req) text += p;
+    const kind = JSON.parse(text).messages.at(-1).content;
+    if (kind === "whole") return res.setHeader("content-type", "application/json").end(JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "in one" } }], usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, prompt_tokens_details: { cached_tokens: 2 } } }));
+    res.setHeader("content-type", "text/event-stream");
+    for (const a of answers[kind]) res.write(a);
+    res.end();
+  });
+  await new Promise((r) => up.listen(0, "127.0.0.1", r));
+  w.s.kill();
+  await w.s.over;
+  w.s.configure({ upstreams: { openai: { url: `http://127.0.0.1:${up.address().port}/v1`, key: "k" } }, responses: { wire: "chat" } });
+  await w.s.start();
+  const ask = (input, more = {}) => w.client().responses.create({ model: "m", input, ...more });
+  const think = await ask("think");
+  same(think.output.map((o) => [o.type, o.content[0].text]), [["reasoning", "let me see"], ["message", "yes"]], "reasoning");
+  const long = await ask("long");
+  same([long.status, long.incomplete_details.reason, long.output.map((o) => o.type)], ["incomplete", "max_output_tokens", ["message"]], "a cut call is not told");
+  const whole = await ask("whole");
+  same([whole.output_text, whole.usage.input_tokens, whole.usage.input_tokens_details.cached_tokens, whole.usage.output_tokens], ["in one", 3, 2, 4], "not streamed");
+  for (const kind of ["error", "early"]) {
+    const r = await ask(kind).catch((e) => e);
+    ok(r.status === "failed" || r.status >= 500, `${kind} is a failure`, r.status);
+    const streamed = await w.client().responses.stream({ model: "m", input: kind }).finalResponse().catch((e) => e);
+    ok(streamed instanceof Error || streamed.status === "failed", `${kind} streamed`, streamed);
+  }
+  for (const type of ["web_search", "file_search", "custom"]) {
+    const e = await ask("think", { tools: [{ type, name: "x" }] }).catch((x) => x);
+    same([e.status, e.param], [400, "tools"], type);
+  }
+  up.closeAllConnections();
+  up.close();
+  w.end();
+});
+
+for (const stream of [false, true])
+  test(`chat completions: @openai/agents with conversationId, ${stream ? "streamed" : "whole"}`, async () => {
+    const w = await chatWorld(sayChat);
+    const runner = new Runner({ modelProvider: new OpenAIProvider({ openAIClient: w.client(), useResponses: true }), tracingDisabled: true });
+    const weather = tool({ name: "weather", description: "weather", strict: false,
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: [], additionalProperties: true }, execute: async () => "rain" });
+    const agent = new Agent({ name: "a", instructions: "be brief", model: "m", tools: [weather] });
+    const conv = await w.client().conversations.create();
+    for (const [input, want] of [["please call", "it says rain"], ["and then?", "answer to and then?"]]) {
+      const r = await runner.run(agent, input, { conversationId: conv.id, stream });
+      if (stream) {
+        for await (const _ of r.toStream()) { /* until its end */ }
+        await r.completed;
+      }
+      same(r.finalOutput, want, "the answer");
+    }
+    same(spoken(w.e), ["be brief", "please call", "I look", "rain", "rain", "it says rain", "and then?"], "the model saw everything");
     same(w.e.refusals, [], "refused");
     w.end();
   });

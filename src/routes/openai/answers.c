@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "gateway/asking.h"
+#include "gateway/chatwire.h"
 #include "http/follow.h"
 #include "http/http_limits.h"
 #include "http/server_core.h"
@@ -46,9 +47,10 @@ struct answer {
         bool stream, background;
         struct steno_run *run;
         struct steno_stop *stop;
-        struct buf given;  /* the input as it came, a JSON array */
-        struct buf input;  /* the same as it is stored */
-        struct buf output; /* items that are done, with commas between */
+        struct buf given;      /* the input as it came, a JSON array */
+        struct buf input;      /* the same as it is stored */
+        struct buf output;     /* items that are done, with commas between */
+        struct chatwire *chat; /* of an upstream that has chat completions only; else NULL */
         struct json event;
         struct buf last; /* the response as it was told last */
         int64_t sequence;
@@ -59,6 +61,7 @@ struct answer {
 
 static void answer_release(struct answer *a)
 {
+        chatwire_free(a->chat);
         steno_run_close(a->run);
         steno_conv_close(a->conv);
         steno_stop_free(a->stop);
@@ -268,7 +271,7 @@ static bool take_input(struct answer *a)
         }
         buf_putc(&a->input, ']');
         if (!good)
-                request_error(a->r, 400, "invalid_input", "input: %s", why);
+                request_error_in(a->r, "input", 400, "invalid_input", "input: %s", why);
         json_release(&one);
         return good && !a->input.failed;
 }
@@ -332,6 +335,11 @@ static int put_request(struct answer *a, struct buf *out, struct steno_error *er
         struct buf history;
         buf_init(&history, 0);
         int rc = put_history(a, &history, err);
+        if (rc == 0 && a->chat) {
+                rc = chatwire_put_request(&a->body, buf_str(&history), out, err);
+                buf_release(&history);
+                return rc;
+        }
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         for (json_ref k = json_child(&a->body, 0); k != JSON_NONE;
@@ -640,14 +648,33 @@ static bool key_of(const struct answer *a, char key[SHA256_HEX])
         return good;
 }
 
+/* An event of a chat completion. */
+static int on_chunk(void *ctx, struct str name, struct str data)
+{
+        struct answer *a = ctx;
+        (void)name;
+        return chatwire_chunk(a->chat, data);
+}
+
+/* A chat completion has come to its end. */
+static int finish_chat(struct answer *a, const struct asking *what, struct steno_error *err)
+{
+        int rc = what->stream ? 0 : chatwire_whole(a->chat, buf_str(&what->answer));
+        if (rc == 0)
+                rc = chatwire_end(a->chat, err);
+        if (rc && !err->msg[0])
+                error_set(err, rc, "the upstream's answer could not be taken");
+        return rc;
+}
+
 /* Asks the model and writes what it says to the journal. */
 static int ask(struct answer *a, struct steno_error *err)
 {
         struct buf body;
         struct asking what = {.upstream = gateway_responses(a->server->gateway),
-            .path = "/responses",
+            .path = a->chat ? "/chat/completions" : "/responses",
             .stop = a->stop,
-            .event = on_event,
+            .event = a->chat ? on_chunk : on_event,
             .ctx = a};
         buf_init(&body, 0);
         buf_init(&what.answer, MESSAGE_MAX);
@@ -659,6 +686,8 @@ static int ask(struct answer *a, struct steno_error *err)
                 a->status = (int)what.status;
                 buf_put_str(&a->refusal, buf_str(&what.answer));
                 rc = error_set(err, STENO_EIO, "the upstream answered %ld", what.status);
+        } else if (rc == 0 && a->chat) {
+                rc = finish_chat(a, &what, err);
         } else if (rc == 0 && !what.stream) {
                 rc = tell_whole(a, buf_str(&what.answer), err);
         }
@@ -801,6 +830,24 @@ static bool join_earlier(struct answer *a)
         return true;
 }
 
+/* For an upstream that has chat completions only. False: it was refused. */
+static bool prepare_chat(struct answer *a)
+{
+        struct steno_error err = {0};
+        if (!gateway_responses_chat(a->server->gateway))
+                return true;
+        if (!chatwire_has_tools(&a->body)) {
+                request_error_in(a->r, "tools", 400, "unsupported_tool",
+                    "tools: the upstream of this server has chat completions, which know "
+                    "functions only");
+                return false;
+        }
+        a->chat = chatwire_new(&a->body, on_event, a, &err);
+        if (!a->chat)
+                request_failed(a->r, STENO_ENOMEM, &err);
+        return a->chat != NULL;
+}
+
 static bool prepare(struct answer *a)
 {
         struct request *r = a->r;
@@ -817,7 +864,7 @@ static bool prepare(struct answer *a)
         a->stream = json_bool(&a->body, json_get(&a->body, 0, "stream"), false);
         a->background = json_bool(&a->body, json_get(&a->body, 0, "background"), false);
         char key[SHA256_HEX];
-        if (join_earlier(a) || !take_input(a) || !find_conv(a) || !begin_run(a))
+        if (!prepare_chat(a) || join_earlier(a) || !take_input(a) || !find_conv(a) || !begin_run(a))
                 return false;
         if (key_of(a, key))
                 gateway_remember(a->server->gateway, key, a->id);
