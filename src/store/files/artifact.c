@@ -91,7 +91,7 @@ static int put_line(struct artifact *a, bool sync, struct steno_error *err)
 {
         struct buf line;
         buf_init(&line, 64 * KIB);
-        manifest_put(&line, &a->info);
+        backend_manifest_put(&line, &a->info);
         int rc = buf_check(&line, err);
         if (rc == 0)
                 rc = manifest_append(a->fs, a->artifacts, buf_str(&line), sync, err);
@@ -457,7 +457,7 @@ int artifact_delete(
         if (artifacts < 0)
                 return error_sys(err, artifacts, "opening the folder of artifacts");
         buf_init(&line, 64 * KIB);
-        manifest_put(&line, &info);
+        backend_manifest_put(&line, &info);
         rc = buf_check(&line, err);
         /* The tombstone first: a ref never answers "no such file". */
         if (rc == 0)

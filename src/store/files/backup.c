@@ -437,7 +437,7 @@ static int copy_artifacts(struct copying *c)
         if (rc == 0)
                 rc = copy_outputs(c, "terminal", list, count);
         for (size_t i = 0; rc == 0 && i < count; i++) {
-                manifest_put(&lines, &list[i]);
+                backend_manifest_put(&lines, &list[i]);
                 buf_putc(&lines, '\n');
         }
         if (rc == 0)

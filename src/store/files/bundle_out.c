@@ -362,7 +362,7 @@ static int miss_ref(struct preparing *p, struct str ref)
                     (int)(ref.n > 60 ? 60 : ref.n), ref.p);
         snprintf(info.id, sizeof info.id, "%.*s", (int)ref.n, ref.p);
         leave_out(p, &info, "lost before the export");
-        manifest_put(&p->b->manifest, &info);
+        backend_manifest_put(&p->b->manifest, &info);
         buf_putc(&p->b->manifest, '\n');
         return 0;
 }
@@ -410,7 +410,7 @@ static int add_outputs(struct preparing *p)
                 if (!is_kind(&list[i]))
                         continue;
                 rc = add_output(p, &list[i]);
-                manifest_put(&p->b->manifest, &list[i]);
+                backend_manifest_put(&p->b->manifest, &list[i]);
                 buf_putc(&p->b->manifest, '\n');
         }
         if (count)

@@ -233,7 +233,7 @@ static int copy_artifacts(struct forking *f)
                 if (!is_wanted(f, info))
                         continue;
                 rc = take_artifact(f, info);
-                manifest_put(&lines, info);
+                backend_manifest_put(&lines, info);
                 buf_putc(&lines, '\n');
         }
         if (rc == 0)

@@ -11,10 +11,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/text.h"
-#include "model/sealed.h"
-
-static const char *const STATES[] = {"open", "closed", "deleted"};
 
 static int write_line(const struct fs *fs, int fd, struct str line, bool sync)
 {
@@ -75,93 +71,7 @@ int manifest_append(
         return rc ? error_sys(err, rc, "writing the manifest of artifacts") : 0;
 }
 
-void manifest_put(struct buf *out, const struct artifact_info *a)
-{
-        char at[TIME_TEXT];
-        size_t start = out->n;
-        struct jsonw w = jsonw_to(out);
-        time_format(a->created, at);
-        jsonw_object(&w);
-        jsonw_field_cstr(&w, "id", a->id);
-        jsonw_field_cstr(&w, "kind", a->kind);
-        jsonw_field_cstr(&w, "name", a->name);
-        jsonw_field_cstr(&w, "state", STATES[a->state]);
-        jsonw_field_cstr(&w, "created", at);
-        jsonw_field_cstr(&w, "hint", a->hint);
-        if (a->state != ARTIFACT_OPEN) {
-                jsonw_field_u64(&w, "size", a->size);
-                jsonw_field_u64(&w, "lines", a->lines);
-                jsonw_field_cstr(&w, "mime", a->mime);
-                jsonw_field_bool(&w, "utf8", a->utf8);
-                jsonw_field_cstr(&w, "sha256", a->sha256);
-        }
-        if (a->state == ARTIFACT_DELETED) {
-                time_format(a->deleted_at, at);
-                jsonw_field_cstr(&w, "deleted", at);
-                jsonw_field_cstr(&w, "by", a->deleted_by);
-        }
-        sealed_finish(out, start);
-        if (!out->failed)
-                out->n--; /* the line feed is its caller's */
-}
-
-/* Lines of earlier versions have no sum. */
-static bool has_wrong_sum(struct str line)
-{
-        static const char MEMBER[] = ",\"crc\":\"";
-        return line.n > SEALED_BYTES &&
-               memcmp(line.p + line.n - SEALED_BYTES, MEMBER, sizeof MEMBER - 1) == 0 &&
-               !sealed_check(line);
-}
-
 /* ---- reading ---- */
-
-static bool text_of(const struct json *j, json_ref object, const char *key, char *to, size_t size)
-{
-        struct buf b;
-        buf_init(&b, 64 * KIB);
-        json_string(j, json_get(j, object, key), &b, NULL);
-        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
-        if (n)
-                memcpy(to, b.p, n);
-        to[n] = '\0';
-        bool failed = b.failed == STENO_ENOMEM;
-        buf_release(&b);
-        return failed;
-}
-
-int manifest_line(struct json *j, struct str line, struct artifact_info *out)
-{
-        char state[64], created[64], deleted[64];
-        const struct {
-                const char *key;
-                char *to;
-                size_t size;
-        } texts[] = {{"id", out->id, sizeof out->id}, {"kind", out->kind, sizeof out->kind},
-            {"name", out->name, sizeof out->name}, {"mime", out->mime, sizeof out->mime},
-            {"hint", out->hint, sizeof out->hint}, {"sha256", out->sha256, sizeof out->sha256},
-            {"by", out->deleted_by, sizeof out->deleted_by}, {"state", state, sizeof state},
-            {"created", created, sizeof created}, {"deleted", deleted, sizeof deleted}};
-        if (has_wrong_sum(line))
-                return 0;
-        int rc = json_parse(j, line.p, line.n, NULL, NULL);
-        if (rc)
-                return rc == STENO_ENOMEM ? rc : 0;
-        *out = (struct artifact_info){0};
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-                if (text_of(j, 0, texts[i].key, texts[i].to, texts[i].size))
-                        return STENO_ENOMEM;
-        time_parse(created, strlen(created), &out->created);
-        time_parse(deleted, strlen(deleted), &out->deleted_at);
-        json_u64(j, json_get(j, 0, "size"), &out->size);
-        json_u64(j, json_get(j, 0, "lines"), &out->lines);
-        out->utf8 = json_bool(j, json_get(j, 0, "utf8"), false);
-        for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++)
-                if (strcmp(state, STATES[i]) == 0)
-                        out->state = (enum artifact_state)i;
-        /* A name is a file of ours, never a path. */
-        return out->id[0] && out->name[0] && !strchr(out->name, '/') && out->name[0] != '.';
-}
 
 /* Calls `each` for every readable line, in order; of `only` (may be empty) alone, when it is given:
  * parsing the others would cost more than all the rest. */
@@ -186,7 +96,7 @@ static int each_line(const struct fs *fs, int artifacts, struct str only,
                         p = lf + 1;
                         continue;
                 }
-                rc = lf > p ? manifest_line(&j, str_span(p, (size_t)(lf - p)), &info) : 0;
+                rc = lf > p ? backend_manifest_read(&j, str_span(p, (size_t)(lf - p)), &info) : 0;
                 rc = rc == 1 ? each(ctx, &info) : rc < 0 ? error_nomem(err) : 0;
                 p = lf + 1;
         }

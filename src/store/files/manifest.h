@@ -6,6 +6,7 @@
 #define STORE_FILES_MANIFEST_H
 
 #include "base/json.h"
+#include "store/backend_lines.h"
 #include "store/files/artifact.h"
 
 #define MANIFEST_NAME "manifest.jsonl"
@@ -17,9 +18,6 @@ int manifest_lock(const struct fs *fs, int artifacts, int flags);
 int manifest_append(
     const struct fs *fs, int artifacts, struct str line, bool sync, struct steno_error *err);
 
-/* The line for an artifact as `info` says. */
-void manifest_put(struct buf *out, const struct artifact_info *info);
-
 /*
  * All artifacts, each as its last line says, oldest first. *list is freed with free(). Lines that
  * cannot be read are skipped.
@@ -29,8 +27,6 @@ int manifest_read(const struct fs *fs, int artifacts, struct artifact_info **lis
 /* Only one of them. STENO_ENOTFOUND. */
 int manifest_find(const struct fs *fs, int artifacts, struct str id, struct artifact_info *out,
     struct steno_error *err);
-/* One line: 1, 0 when it cannot be read, or STENO_ENOMEM. */
-int manifest_line(struct json *j, struct str line, struct artifact_info *out);
 struct manifest_damage {
         uint64_t lines; /* that cannot be read */
         bool torn;      /* the last one has no end */

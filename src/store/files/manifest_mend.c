@@ -35,7 +35,7 @@ static int take_line(struct mending *m, struct json *j, size_t from, size_t n, b
 {
         struct artifact_info info;
         struct str line = str_span(m->text + from, n);
-        int rc = n ? manifest_line(j, line, &info) : 1;
+        int rc = n ? backend_manifest_read(j, line, &info) : 1;
         if (rc < 0)
                 return error_nomem(m->err);
         if (rc == 0) {

@@ -149,7 +149,7 @@ static int put_line(
         rc = relist_measure(fs, fd, info, err);
         fs->close(fs, fd);
         buf_init(&line, 64 * KIB);
-        manifest_put(&line, info);
+        backend_manifest_put(&line, info);
         if (rc == 0)
                 rc = buf_check(&line, err);
         if (rc == 0)

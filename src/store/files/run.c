@@ -84,7 +84,7 @@ static int first_line(struct files_conv *conv, struct str id, struct str mode, s
         jsonw_field_str(&w, "mode", mode);
         jsonw_field_cstr(&w, "boot", boot);
         jsonw_object_end(&w);
-        run_line_write(
+        backend_event_put(
             out, &(struct run_event){.at = str_of(at), .type = STR("run"), .data = buf_str(&data)});
         int rc = data.failed ? data.failed : out->failed;
         buf_release(&data);
@@ -270,7 +270,7 @@ static int put_line(struct run_log *log, struct str type, struct str data, struc
         json_put_escaped(&escaped, type);
         time_format(log->env->now(log->env), at);
         buf_clear(&log->line);
-        run_line_write(&log->line,
+        backend_event_put(&log->line,
             &(struct run_event){
                 .seq = log->seq + 1, .at = str_of(at), .type = buf_str(&escaped), .data = data});
         int rc = escaped.failed ? buf_check(&escaped, err) : buf_check(&log->line, err);
@@ -360,7 +360,7 @@ static int blank_lines(const struct fs *fs, int fd, uint64_t size, struct buf *o
                         e.data = STR(BLANK);
                         *changed = true;
                 }
-                run_line_write(out, &e);
+                backend_event_put(out, &e);
         }
         run_cursor_release(&c);
         if (rc == 0 && !finished)

@@ -30,6 +30,7 @@
 
 #include "base/str.h"
 #include "base/limits.h"
+#include "store/backend_lines.h"
 #include "store/files/files.h"
 
 #define RUN_AHEAD 1000

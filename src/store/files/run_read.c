@@ -1,6 +1,6 @@
 /*
- * run_read.c - reading, following and listing journals (run.h), and their lines (run_read.h). Takes
- * no lock, except to see for a moment whether a writer has one.
+ * run_read.c - reading, following and listing journals (run.h), and finding lines in them
+ * (run_read.h). Takes no lock, except to see for a moment whether a writer has one.
  */
 #include "store/files/run_read.h"
 
@@ -18,43 +18,11 @@
 #include "base/limits.h"
 #include "base/watch.h"
 #include "model/event.h"
-#include "model/sealed.h"
 #include "store/files/conv.h"
 
 #define PATH_SIZE (PLAIN_NAME_MAX + 16)
 #define SUFFIX ".jsonl"
 #define BLOCK (64 * KIB)
-
-/* ---- a line ---- */
-
-void run_line_write(struct buf *out, const struct run_event *e)
-{
-        size_t start = out->n;
-        buf_puts(out, "{\"seq\":");
-        buf_put_u64(out, e->seq);
-        buf_puts(out, ",\"at\":\"");
-        buf_put_str(out, e->at);
-        buf_puts(out, "\",\"type\":\"");
-        buf_put_str(out, e->type);
-        buf_puts(out, "\",\"data\":");
-        buf_put_str(out, e->data);
-        sealed_finish(out, start);
-}
-
-/* Reads a line without its line feed and verifies its checksum. */
-static bool read_line(struct str line, struct run_event *out)
-{
-        struct sealed s;
-        struct run_event e = {0};
-        if (!sealed_check(line) || !sealed_body(line, &s) || !sealed_take(&s, STR("{\"seq\":")) ||
-            !sealed_take_u64(&s, &e.seq) || !sealed_take(&s, STR(",\"at\":\"")) ||
-            !sealed_take_string(&s, &e.at) || !sealed_take(&s, STR(",\"type\":\"")) ||
-            !sealed_take_string(&s, &e.type) || !sealed_take(&s, STR(",\"data\":")) || s.p >= s.end)
-                return false;
-        e.data = str_span(s.p, (size_t)(s.end - s.p));
-        *out = e;
-        return true;
-}
 
 /* ---- walking ---- */
 
@@ -75,7 +43,7 @@ int run_next(struct run_cursor *c, struct run_event *out, struct steno_error *er
         uint64_t at;
         int rc;
         while ((rc = line_reader_next(&c->in, &line, &at, err)) > 0) {
-                if (rc == 1 && read_line(line, out))
+                if (rc == 1 && backend_event_read(line, out))
                         return 1;
                 c->damaged++; /* J3 */
         }
@@ -103,7 +71,7 @@ int run_last_line(const struct fs *fs, int fd, uint64_t size, struct buf *line,
                 if (got < 0)
                         return error_sys(err, (int)got, "reading a run's journal");
                 line->n = (size_t)got;
-                if (line->n && read_line(str_span(line->p, line->n - 1), out)) {
+                if (line->n && backend_event_read(str_span(line->p, line->n - 1), out)) {
                         *end = behind;
                         return 1;
                 }

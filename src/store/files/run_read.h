@@ -1,6 +1,6 @@
 /*
- * run_read.h - one line of a journal (run.h), and finding lines in a file. For those in this folder
- * who copy or rewrite journals. Knows nothing of locks and folders.
+ * run_read.h - finding lines in a journal (run.h). For those in this folder who copy or rewrite
+ * journals. Knows nothing of locks and folders.
  */
 #ifndef STORE_FILES_RUN_READ_H
 #define STORE_FILES_RUN_READ_H
@@ -9,9 +9,6 @@
 #include "base/fs.h"
 #include "store/files/line_reader.h"
 #include "store/files/run.h"
-
-/* Appends a line and its line feed. */
-void run_line_write(struct buf *out, const struct run_event *e);
 
 /* A walk forward. */
 struct run_cursor {
