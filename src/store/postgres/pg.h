@@ -5,9 +5,9 @@
  * has; no statement touches two conversations. A record is the line that messages.jsonl would have
  * (model/record.h), so that what one kind of store wrote is what the other reads.
  *
- *   G1  Every change is one statement, which is one transaction: it happened, or it did not. Where
- *       the connection broke meanwhile, nobody knows, and the error says so; the same ids or key
- *       find it out.
+ *   G1  Every change is one transaction, nearly always of one statement: it happened, or it did
+ * not. Where the connection broke meanwhile, nobody knows, and the error says so; the same ids or
+ *       key find it out.
  *   G2  An append names the last seq that it was admitted against. Where that is not the last one
  *       any more, nothing is written, and it is admitted again.
  *   G3  A commit that was cancelled while it waited for its standby is not acknowledged. What is
@@ -39,6 +39,12 @@ struct pg_conn {
         bool doubt;   /* the standby did not confirm the last commit */
 };
 
+/* What outputs take, as far as it is known. */
+struct pg_usage {
+        int64_t looked; /* monotonic ms; 0: never */
+        uint64_t bytes;
+};
+
 struct pg_store {
         struct backend_store base;
         const struct env *env;
@@ -50,6 +56,12 @@ struct pg_store {
         struct pg_conn pool[PG_POOL];
         struct pg_conv *convs;
         int lease_ms;
+        struct quota quota;
+        quota_warn_fn quota_warn;
+        void *quota_ctx;
+        struct pg_usage usage;
+        pthread_mutex_t search; /* one indexes at a time, and what it adds: */
+        struct pg_indexing *indexing;
 };
 
 /* A statement and its values; made with the functions below, used once. */
@@ -95,8 +107,22 @@ enum {
 int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err);
 /* The same; how many rows it changed, or negative. */
 long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err);
-/* Several statements without values, as one transaction. */
-int pg_script(struct pg_store *s, const char *sql, struct steno_error *err);
+/*
+ * Several statements as one transaction, on a connection of their own: nobody sees anything of it
+ * before it ends.
+ */
+struct pg_tx {
+        struct pg_store *store;
+        struct pg_conn *conn;
+};
+int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err);
+int pg_tx_run(struct pg_tx *tx, struct pg_query *q, PGresult **out, struct steno_error *err);
+long pg_tx_change(struct pg_tx *tx, struct pg_query *q, struct steno_error *err);
+/* Ends it: commits where `rc` is 0, else takes everything back. Returns `rc`, or why the commit
+ * failed. */
+int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err);
+/* Several statements without values. */
+int pg_tx_script(struct pg_tx *tx, const char *sql, struct steno_error *err);
 void pg_pool_close(struct pg_store *s, bool polite);
 
 struct str pg_get(const PGresult *r, int row, int column);
@@ -108,6 +134,8 @@ char *pg_get_dup(const PGresult *r, int row, int column);
 
 /* Makes it (`create`), or holds it against the version that this program knows. */
 int pg_schema_prepare(struct pg_store *s, bool create, struct steno_error *err);
+/* Brings an older one up to date, all or nothing: from which version to which. */
+int pg_schema_migrate(struct pg_store *s, uint64_t *from, uint64_t *to, struct steno_error *err);
 
 /* ---- conversations: pg_conv.c ---- */
 
@@ -120,6 +148,7 @@ struct pg_conv {
         char *id;
         char uid[PG_UID];
         bool trashed;
+        struct pg_usage usage; /* under the store's mutex */
 
         pthread_mutex_t mutex; /* one append at a time, and what it knows: */
         bool known;
@@ -129,8 +158,61 @@ struct pg_conv {
         pthread_cond_t grown;
 };
 
+/* What lists show of metadata. Nothing of it may keep a conversation from being listed. */
+struct pg_facts {
+        char *title;
+        char *created;
+};
+int pg_facts_read(struct str meta, struct pg_facts *out, struct steno_error *err);
+void pg_facts_release(struct pg_facts *f);
+
+/* Metadata say which conversation it is, for forks and seals, from the first time on that somebody
+ * needs it. */
+int pg_conv_give_uid(struct pg_conv *c, struct steno_error *err);
 /* Adds project and uid, which lead every key. */
 void pg_key(struct pg_query *q, const struct pg_conv *c);
+
+/* ---- conversations as files: pg_scratch.c, pg_layout.c, pg_load.c ---- */
+
+/* An embedded store in a temporary folder: what is done to a whole conversation (forks, purges,
+ * seals, bundles) is done to its files there, by the code of that kind, so that the results are the
+ * same bytes. */
+struct pg_scratch {
+        struct env env; /* first: the clock and random numbers of `real`, and files without syncs */
+        const struct env *real;
+        struct fs fs;
+        int folder;
+        char name[48];
+        char *path;
+        struct backend_store *store;
+};
+int pg_scratch_open(struct pg_store *s, struct pg_scratch **out, struct steno_error *err);
+/* NULL does nothing. */
+void pg_scratch_close(struct pg_scratch *x);
+
+struct pg_layout_part {
+        char name[PART_NAME];
+        uint64_t size;
+        uint64_t uses; /* grows whenever somebody stores it anew */
+};
+
+/* A conversation of PostgreSQL as the files of a bundle, in a scratch store. */
+struct pg_layout {
+        struct pg_scratch *scratch;
+        struct backend_conv *conv; /* the copy */
+        uint64_t last_seq;         /* what was copied, */
+        uint64_t generation;       /* of which */
+        struct pg_layout_part *parts;
+        size_t part_count;
+};
+int pg_layout_open(struct pg_conv *c, struct pg_layout *out, struct steno_error *err);
+void pg_layout_close(struct pg_layout *l);
+
+/* Reads a bundle of any kind of store into a new conversation. STENO_ECONFLICT: the id is taken. */
+int pg_load(struct pg_store *s, struct backend_bundle *from, struct str project, struct str id,
+    struct steno_error *err);
+/* Brings rows of a conversation up to what a purge made of its copy. */
+int pg_load_purged(struct pg_conv *c, const struct pg_layout *l, struct steno_error *err);
 
 /* ---- tables of functions, by family ---- */
 
@@ -207,6 +289,12 @@ int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct st
 int pg_look(
     struct pg_conv *c, uint64_t *seq, uint64_t *bytes, uint64_t *amend, struct steno_error *err);
 
+/* Lines as they were stored, of (after, upto], each with its line feed; the first non-zero return
+ * ends it, and is returned. */
+typedef int (*pg_line_fn)(void *ctx, uint64_t seq, struct str line);
+int pg_each_line(struct pg_conv *c, uint64_t after, uint64_t upto, pg_line_fn each, void *ctx,
+    struct steno_error *err);
+
 /* pg_run.c */
 int pg_run_claim(
     struct backend_conv *conv, struct str id, struct backend_claim **out, struct steno_error *err);
@@ -243,6 +331,7 @@ int pg_artifact_begin(struct backend_conv *conv, const char *kind, struct str wa
     struct backend_artifact **out, struct steno_error *err);
 const char *pg_artifact_id(const struct backend_artifact *a);
 int pg_artifact_write(struct backend_artifact *a, const void *p, size_t n, struct steno_error *err);
+void pg_artifact_lift_quota(struct backend_artifact *a);
 void pg_artifact_index(struct backend_artifact *a, struct str bytes);
 int pg_artifact_close(struct backend_artifact *a, const struct artifact_end *end,
     struct artifact_info *info, struct steno_error *err);
@@ -271,11 +360,62 @@ int pg_part_put(
 int pg_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
     void *ctx, struct steno_error *err);
 
-/* pg_catalogue.c */
-bool pg_watched(struct backend_store *store, struct str project);
+/* pg_moves.c */
+int pg_bundle_prepare(struct backend_conv *conv, const struct bundle_options *opt,
+    struct backend_bundle **out, struct steno_error *err);
+const struct bundle_view *pg_bundle_view(const struct backend_bundle *b);
+int pg_bundle_add_text(
+    struct backend_bundle *b, const char *name, struct str text, struct steno_error *err);
+int pg_bundle_send(
+    struct backend_bundle *b, size_t i, steno_sink sink, void *ctx, struct steno_error *err);
+void pg_bundle_release(struct backend_bundle *b);
+int pg_incoming_open(
+    struct backend_store *store, struct backend_incoming **out, struct steno_error *err);
+void pg_incoming_close(struct backend_incoming *in);
+int pg_incoming_begin(struct backend_incoming *in, uint32_t number, struct steno_error *err);
+int pg_incoming_file(struct backend_incoming *in, const char *name, struct steno_error *err);
+int pg_incoming_write(
+    struct backend_incoming *in, const void *p, size_t n, struct steno_error *err);
+int pg_incoming_file_end(struct backend_incoming *in, struct steno_error *err);
+int pg_incoming_end(struct backend_incoming *in, struct str project, struct str id, bool renamed,
+    bool trusted, struct steno_error *err);
+int pg_incoming_look(struct backend_incoming *in, struct str project, struct str id,
+    struct backend_conv **out, struct steno_error *err);
+int pg_incoming_install(struct backend_incoming *in, uint32_t number, struct str project,
+    struct str id, struct steno_error *err);
+int pg_purge(struct backend_conv *conv, struct purge_result *out, struct steno_error *err);
+int pg_fork(struct backend_conv *origin, const struct fork_request *request,
+    struct backend_conv **out, uint64_t *seq, struct steno_error *err);
+
+/* pg_quota.c */
 void pg_set_quota(
     struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
-void pg_artifact_lift_quota(struct backend_artifact *a);
+/* Room for `n` more bytes of outputs or parts. STENO_EQUOTA says which limit is reached. */
+int pg_quota_take(struct pg_conv *c, uint64_t n, struct steno_error *err);
+/* The same of one output that has `used` bytes. */
+int pg_quota_take_output(struct pg_conv *c, uint64_t used, uint64_t n, struct steno_error *err);
+/* The same of a whole conversation that comes in. */
+int pg_quota_take_conv(struct pg_store *s, uint64_t n, struct steno_error *err);
+
+/* pg_search.c */
+int pg_search_lock(struct backend_store *store, bool wait, struct steno_error *err);
+void pg_search_unlock(struct backend_store *store);
+int pg_search_progress(
+    struct backend_conv *conv, uint64_t generation, uint64_t *seq, struct steno_error *err);
+int pg_search_each_conv(
+    struct backend_store *store, backend_progress_fn each, void *ctx, struct steno_error *err);
+int pg_search_begin(struct backend_conv *conv, uint64_t generation, struct steno_error *err);
+int pg_search_add(
+    struct backend_store *store, const struct search_block *b, struct steno_error *err);
+int pg_search_commit(struct backend_store *store, uint64_t seq, struct steno_error *err);
+int pg_search_forget(
+    struct backend_store *store, const char *project, const char *id, struct steno_error *err);
+int pg_search_discard(struct backend_store *store, struct steno_error *err);
+int pg_search_each(struct backend_store *store, const struct search_ask *ask, search_hit_fn each,
+    void *ctx, struct steno_error *err);
+
+/* pg_catalogue.c */
+bool pg_watched(struct backend_store *store, struct str project);
 int pg_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
     uint64_t *unreadable, struct steno_error *err);
 int pg_list(struct backend_store *store, const struct backend_query *q, char **json,
@@ -286,9 +426,6 @@ int pg_totals(struct backend_store *store, struct backend_totals *out, struct st
 int pg_tally(struct backend_store *store, struct backend_tally *out, struct steno_error *err);
 int pg_unfinished(struct backend_store *store, const char *project, uint32_t max, char **json,
     struct steno_error *err);
-void pg_search_unlock(struct backend_store *store);
-int pg_search_forget(
-    struct backend_store *store, const char *project, const char *id, struct steno_error *err);
 enum seal_standing pg_seal_standing(struct backend_conv *conv);
 uint64_t pg_seal_size(struct backend_conv *conv);
 bool pg_seal_has_log(struct backend_store *store);

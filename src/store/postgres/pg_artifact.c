@@ -28,6 +28,7 @@ struct pg_artifact {
         struct sha256 sha;
         bool hashing;
         bool broken;
+        bool unlimited;
         struct buf index;
 };
 
@@ -120,6 +121,10 @@ int pg_artifact_write(
         struct pg_artifact *a = (struct pg_artifact *)artifact;
         const char *at = p;
         int rc = a->broken ? error_set(err, STENO_EIO, "%s is broken", a->info.id) : 0;
+        if (rc == 0 && !a->unlimited)
+                rc = pg_quota_take_output(a->conv, a->info.size, n, err);
+        if (rc == STENO_EQUOTA)
+                return rc; /* what was written before is whole */
         while (rc == 0 && n) {
                 size_t piece = n < CHUNK ? n : CHUNK;
                 rc = put_chunk(a, str_span(at, piece), err);
@@ -132,6 +137,11 @@ int pg_artifact_write(
         }
         a->broken = a->broken || rc;
         return rc;
+}
+
+void pg_artifact_lift_quota(struct backend_artifact *a)
+{
+        ((struct pg_artifact *)a)->unlimited = true;
 }
 
 void pg_artifact_index(struct backend_artifact *a, struct str bytes)
@@ -449,7 +459,11 @@ int pg_part_put(
         struct pg_query q;
         if (hash_sha256_hex(token.p, token.n, name))
                 return error_nomem(err);
-        pg_query_init(&q, "INSERT INTO part VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
+        int rc = pg_quota_take(of(conv), token.n, err);
+        if (rc)
+                return rc;
+        pg_query_init(&q, "INSERT INTO part VALUES ($1, $2, $3, $4) ON CONFLICT (project, uid,"
+                          " name) DO UPDATE SET uses = part.uses + 1");
         pg_key(&q, of(conv));
         pg_cstr(&q, name);
         pg_bytes(&q, token);

@@ -1,6 +1,6 @@
 /*
  * pg_catalogue.c - lists of a store in PostgreSQL. They are asked of the tables themselves, so that
- * nothing has to catch up. Words are not indexed yet.
+ * nothing has to catch up.
  */
 #include "store/postgres/pg.h"
 
@@ -288,33 +288,6 @@ bool pg_watched(struct backend_store *store, struct str project)
 {
         (void)store, (void)project;
         return false;
-}
-
-/* Whoever set one must know that nothing holds it. */
-void pg_set_quota(
-    struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx)
-{
-        (void)store;
-        if (warn && (quota->output || quota->conversation || quota->store))
-                warn(ctx, "a store in PostgreSQL has no quotas yet: what was set is not held");
-}
-
-void pg_artifact_lift_quota(struct backend_artifact *a)
-{
-        (void)a;
-}
-
-void pg_search_unlock(struct backend_store *store)
-{
-        (void)store;
-}
-
-/* No words are kept, so there are none to forget. */
-int pg_search_forget(
-    struct backend_store *store, const char *project, const char *id, struct steno_error *err)
-{
-        (void)store, (void)project, (void)id, (void)err;
-        return 0;
 }
 
 enum seal_standing pg_seal_standing(struct backend_conv *conv)

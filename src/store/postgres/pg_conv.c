@@ -104,17 +104,11 @@ struct backend_store *pg_conv_store(const struct backend_conv *conv)
 
 /* ---- making and opening ---- */
 
-/* What lists show of metadata. Nothing of it may keep a conversation from being listed. */
-struct facts {
-        char *title;
-        char *created;
-};
-
-static int read_facts(struct str meta, struct facts *out, struct steno_error *err)
+int pg_facts_read(struct str meta, struct pg_facts *out, struct steno_error *err)
 {
         struct json j;
         json_init(&j);
-        *out = (struct facts){0};
+        *out = (struct pg_facts){0};
         if (json_parse(&j, meta.p, meta.n, NULL, NULL) == 0) {
                 out->title = json_dup_string(&j, json_get(&j, 0, "title"));
                 out->created = json_dup_string(&j, json_get(&j, 0, "createdAt"));
@@ -125,7 +119,7 @@ static int read_facts(struct str meta, struct facts *out, struct steno_error *er
         return out->title && out->created ? 0 : error_nomem(err);
 }
 
-static void facts_release(struct facts *f)
+void pg_facts_release(struct pg_facts *f)
 {
         free(f->title);
         free(f->created);
@@ -136,11 +130,11 @@ int pg_conv_create(struct backend_store *store, struct str project, struct str i
 {
         struct pg_store *s = of_store(store);
         struct pg_query q;
-        struct facts facts;
+        struct pg_facts facts;
         char uid[48];
-        int rc = read_facts(meta, &facts, err);
+        int rc = pg_facts_read(meta, &facts, err);
         if (rc) {
-                facts_release(&facts);
+                pg_facts_release(&facts);
                 return rc;
         }
         id_make(s->env, "", uid);
@@ -155,7 +149,7 @@ int pg_conv_create(struct backend_store *store, struct str project, struct str i
         pg_cstr(&q, facts.title);
         pg_cstr(&q, facts.created);
         long n = pg_change(s, &q, err);
-        facts_release(&facts);
+        pg_facts_release(&facts);
         if (n < 0)
                 return (int)n;
         if (n == 0 || n == PG_UNIQUE)
@@ -211,10 +205,46 @@ static int read_meta(
         return rc;
 }
 
+/* Says the names that it has now: it may have come back from the trash under another one. */
+static int put_names(const struct pg_conv *c, struct str old, struct buf *out)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, old.p, old.n, NULL, NULL);
+        if (rc || (json_is(&j, json_get(&j, 0, "id"), c->id) &&
+                      json_is(&j, json_get(&j, 0, "project"), c->project))) {
+                json_release(&j);
+                return rc == STENO_ENOMEM ? rc : 0;
+        }
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "id", c->id);
+        jsonw_field_cstr(&w, "project", c->project);
+        for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                if (!json_is(&j, k, "id") && !json_is(&j, k, "project"))
+                        jsonw_copy_member(&w, &j, k);
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+        json_release(&j);
+        return out->failed;
+}
+
 int pg_conv_meta(struct backend_conv *conv, char **json, size_t *n, struct steno_error *err)
 {
         uint64_t version;
-        return read_meta(of(conv), json, n, &version, err);
+        struct buf named;
+        int rc = read_meta(of(conv), json, n, &version, err);
+        if (rc)
+                return rc;
+        buf_init(&named, META_MAX);
+        if (put_names(of(conv), str_span(*json, *n), &named))
+                rc = error_nomem(err);
+        if (rc || named.n) {
+                free(*json);
+                *json = rc ? NULL : buf_take(&named, n);
+        }
+        buf_release(&named);
+        return rc || *json ? rc : error_nomem(err);
 }
 
 int pg_conv_change_meta(
@@ -235,9 +265,9 @@ int pg_conv_change_meta(
                 if (rc == 0)
                         rc = buf_check(&out, err);
                 long changed = 0;
-                struct facts facts = {0};
+                struct pg_facts facts = {0};
                 if (rc == 0)
-                        rc = read_facts(buf_str(&out), &facts, err);
+                        rc = pg_facts_read(buf_str(&out), &facts, err);
                 if (rc == 0) {
                         pg_query_init(&q, "UPDATE conv SET meta = $3, meta_version = $4 + 1, title"
                                           " = $5, created = $6 WHERE project = $1 AND uid = $2 AND"
@@ -249,7 +279,7 @@ int pg_conv_change_meta(
                         pg_cstr(&q, facts.created);
                         changed = pg_change(c->store, &q, err);
                 }
-                facts_release(&facts);
+                pg_facts_release(&facts);
                 buf_release(&out);
                 free(old);
                 if (rc || changed)
@@ -258,6 +288,31 @@ int pg_conv_change_meta(
                         return error_set(
                             err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
         }
+}
+
+static int put_uid(void *ctx, struct str old, struct buf *out, struct steno_error *err)
+{
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, old.p, old.n, NULL, err);
+        bool has = rc == 0 && json_get(&j, 0, "uid") != JSON_NONE;
+        struct jsonw w = jsonw_to(out);
+        if (rc == 0 && !has) {
+                jsonw_object(&w);
+                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                        jsonw_copy_member(&w, &j, k);
+                jsonw_field_cstr(&w, "uid", ctx);
+                jsonw_object_end(&w);
+                buf_putc(out, '\n');
+        }
+        json_release(&j);
+        return rc ? rc : has; /* 1: nothing to do */
+}
+
+int pg_conv_give_uid(struct pg_conv *c, struct steno_error *err)
+{
+        int rc = pg_conv_change_meta(&c->base, put_uid, c->uid, err);
+        return rc == 1 ? 0 : rc;
 }
 
 /* What was lost in files is not lost here; one at a time in this process is enough. */

@@ -341,25 +341,90 @@ long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err)
         return n;
 }
 
-int pg_script(struct pg_store *s, const char *sql, struct steno_error *err)
+/* ---- transactions of several statements ---- */
+
+static int say(struct pg_conn *c, const char *sql, struct steno_error *err)
 {
-        struct pg_conn *c = take(s);
-        int rc = is_up(c) ? 0 : connect_conn(s, c, err);
+        PGresult *r = libpq.exec(c->pq, sql);
+        bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
+        libpq.clear(r);
+        return ok ? 0 : refuse_connection(c, err);
+}
+
+int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err)
+{
+        *tx = (struct pg_tx){s, take(s)};
+        int rc = is_up(tx->conn) ? 0 : connect_conn(s, tx->conn, err);
         if (rc == 0)
-                rc = relax(c, false, err);
-        if (rc == 0) {
-                PGresult *r = libpq.exec(c->pq, sql);
-                ExecStatusType status = libpq.resultStatus(r);
-                if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-                        char why[240];
-                        put_reason(why, sizeof why, libpq.errorMessage(c->pq));
-                        int code = code_of(libpq.resultErrorField(r, PG_DIAG_SQLSTATE));
-                        rc = error_set(
-                            err, code == PG_UNIQUE ? STENO_ECONFLICT : code, "PostgreSQL: %s", why);
-                }
+                rc = relax(tx->conn, false, err);
+        if (rc == 0)
+                rc = say(tx->conn, "BEGIN", err);
+        if (rc)
+                give(s, tx->conn);
+        return rc;
+}
+
+int pg_tx_run(struct pg_tx *tx, struct pg_query *q, PGresult **out, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = 0;
+        if (q->failed)
+                return error_set(err, STENO_ELIMIT, "a statement with too many values");
+        if (!is_up(tx->conn))
+                return error_set(
+                    err, STENO_EIO, "the connection to PostgreSQL broke; nothing was stored");
+        q->relaxed = false; /* the commit waits for all */
+        if (try_once(tx->store, tx->conn, q, &r, &rc, err) != DONE && rc == 0)
+                rc = STENO_EIO;
+        if (rc == 0 && out)
+                *out = r;
+        else if (r)
                 libpq.clear(r);
+        return rc;
+}
+
+long pg_tx_change(struct pg_tx *tx, struct pg_query *q, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = pg_tx_run(tx, q, &r, err);
+        if (rc)
+                return rc;
+        long n = strtol(libpq.cmdTuples(r), NULL, 10);
+        libpq.clear(r);
+        return n;
+}
+
+int pg_tx_script(struct pg_tx *tx, const char *sql, struct steno_error *err)
+{
+        char why[240];
+        PGresult *r = libpq.exec(tx->conn->pq, sql);
+        ExecStatusType status = libpq.resultStatus(r);
+        int rc = 0;
+        if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+                put_reason(why, sizeof why, libpq.errorMessage(tx->conn->pq));
+                int code = code_of(r ? libpq.resultErrorField(r, PG_DIAG_SQLSTATE) : NULL);
+                rc = error_set(
+                    err, code == PG_UNIQUE ? STENO_ECONFLICT : code, "PostgreSQL: %s", why);
         }
-        give(s, c);
+        libpq.clear(r);
+        return rc;
+}
+
+int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err)
+{
+        struct pg_conn *c = tx->conn;
+        c->doubt = false;
+        if (rc == 0) {
+                rc = is_up(c) ? say(c, "COMMIT", err)
+                              : error_set(err, STENO_EIO,
+                                    "the connection to PostgreSQL broke; nothing was stored");
+                if (rc == 0 && c->doubt)
+                        rc = error_set(err, STENO_EIO,
+                            "in doubt: it is stored, but no standby has confirmed it");
+        } else if (is_up(c)) {
+                say(c, "ROLLBACK", NULL);
+        }
+        give(tx->store, c);
         return rc;
 }
 

@@ -79,8 +79,8 @@ static int hand_out(const PGresult *r, int row, backend_record_fn each, void *ct
 }
 
 /* Pages of (after, upto]. The sum is over lengths, which are known without the bytes. */
-static int read_pages(struct pg_conv *c, uint64_t after, uint64_t upto, backend_record_fn each,
-    void *ctx, struct steno_error *err)
+static int read_pages(struct pg_conv *c, uint64_t after, uint64_t upto,
+    int (*hand)(const PGresult *r, int row, void *ctx), void *ctx, struct steno_error *err)
 {
         int rc = 0;
         while (rc == 0 && after < upto) {
@@ -102,7 +102,7 @@ static int read_pages(struct pg_conv *c, uint64_t after, uint64_t upto, backend_
                 int n = libpq.ntuples(r);
                 for (int i = 0; rc == 0 && i < n; i++) {
                         after = pg_get_u64(r, i, 0);
-                        rc = hand_out(r, i, each, ctx);
+                        rc = hand(r, i, ctx);
                 }
                 libpq.clear(r);
                 if (n == 0)
@@ -111,12 +111,42 @@ static int read_pages(struct pg_conv *c, uint64_t after, uint64_t upto, backend_
         return rc;
 }
 
+struct reading {
+        backend_record_fn each;
+        void *ctx;
+};
+
+static int hand_record(const PGresult *r, int row, void *ctx)
+{
+        struct reading *reading = ctx;
+        return hand_out(r, row, reading->each, reading->ctx);
+}
+
+struct copying {
+        pg_line_fn each;
+        void *ctx;
+};
+
+static int hand_line(const PGresult *r, int row, void *ctx)
+{
+        struct copying *copying = ctx;
+        return copying->each(copying->ctx, pg_get_u64(r, row, 0), pg_get(r, row, 1));
+}
+
+int pg_each_line(struct pg_conv *c, uint64_t after, uint64_t upto, pg_line_fn each, void *ctx,
+    struct steno_error *err)
+{
+        struct copying copying = {each, ctx};
+        return read_pages(c, after, upto, hand_line, &copying, err);
+}
+
 int pg_read(struct backend_conv *conv, uint64_t after, backend_record_fn each, void *ctx,
     struct steno_error *err)
 {
         uint64_t last = 0;
         int rc = pg_look(of(conv), &last, NULL, NULL, err);
-        return rc ? rc : read_pages(of(conv), after, last, each, ctx, err);
+        struct reading reading = {each, ctx};
+        return rc ? rc : read_pages(of(conv), after, last, hand_record, &reading, err);
 }
 
 int pg_read_last(struct backend_conv *conv, uint64_t count, backend_record_fn each, void *ctx,
@@ -126,7 +156,9 @@ int pg_read_last(struct backend_conv *conv, uint64_t count, backend_record_fn ea
         int rc = pg_look(of(conv), &last, NULL, NULL, err);
         if (rc || !count)
                 return rc;
-        return read_pages(of(conv), last > count ? last - count : 0, last, each, ctx, err);
+        struct reading reading = {each, ctx};
+        return read_pages(
+            of(conv), last > count ? last - count : 0, last, hand_record, &reading, err);
 }
 
 int pg_read_id(struct backend_conv *conv, struct str id, backend_record_fn each, void *ctx,

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define VERSION 1
+#define VERSION 2
 
 /* One text a version. bytea, because jsonb drops duplicate keys and refuses \u0000; EXTERNAL,
  * because lengths and pieces are asked for and messages compress badly twice. */
@@ -69,17 +69,43 @@ static const char *const STEPS[VERSION] = {
     "CREATE TABLE document (name text PRIMARY KEY, text bytea NOT NULL,"
     " version bigint NOT NULL);"
     "CREATE TABLE figure (name text PRIMARY KEY, n bigint NOT NULL);",
+    /* 2: purges, words, seals, who is connected, disks */
+    "UPDATE version SET version = 2;"
+    "ALTER TABLE part ADD COLUMN uses bigint NOT NULL DEFAULT 0;"
+    "CREATE TABLE indexed (project text COLLATE \"C\" NOT NULL, uid text COLLATE \"C\" NOT NULL,"
+    " id text COLLATE \"C\" NOT NULL, generation bigint NOT NULL, last bigint NOT NULL,"
+    " PRIMARY KEY (project, uid));"
+    "CREATE TABLE block (project text COLLATE \"C\" NOT NULL, uid text COLLATE \"C\" NOT NULL,"
+    " place bigint GENERATED ALWAYS AS IDENTITY, seq bigint NOT NULL, ref text NOT NULL, at bigint"
+    " NOT NULL, len bigint NOT NULL, role bigint NOT NULL, error boolean NOT NULL, tool text NOT"
+    " NULL, model text NOT NULL, time bigint NOT NULL, words tsvector NOT NULL,"
+    " PRIMARY KEY (project, uid, place));"
+    "CREATE INDEX block_place ON block (place);"
+    "CREATE INDEX block_words ON block USING gin (words);"
+    "CREATE TABLE seal (project text COLLATE \"C\" NOT NULL, uid text COLLATE \"C\" NOT NULL,"
+    " notes bytea NOT NULL, leaves bytea NOT NULL, purged bytea, last_seq bigint NOT NULL,"
+    " generation bigint NOT NULL, PRIMARY KEY (project, uid));"
+    "ALTER TABLE seal ALTER COLUMN leaves SET STORAGE EXTERNAL;"
+    "CREATE TABLE watcher (project text COLLATE \"C\" NOT NULL, id text NOT NULL,"
+    " lease timestamptz NOT NULL, PRIMARY KEY (project, id));"
+    "CREATE TABLE disk (project text COLLATE \"C\" NOT NULL, id text COLLATE \"C\" NOT NULL,"
+    " created text NOT NULL, updated text NOT NULL, PRIMARY KEY (project, id));"
+    "CREATE TABLE disk_file (project text COLLATE \"C\" NOT NULL, disk text COLLATE \"C\" NOT NULL,"
+    " path text COLLATE \"C\" NOT NULL, mime text NOT NULL, meta bytea NOT NULL, sha256 text NOT"
+    " NULL, created text NOT NULL, updated text NOT NULL, bytes bytea NOT NULL,"
+    " PRIMARY KEY (project, disk, path));"
+    "ALTER TABLE disk_file ALTER COLUMN bytes SET STORAGE EXTERNAL;",
 };
 
 /* 0: there is no schema of ours. */
-static int read_version(struct pg_store *s, uint64_t *version, struct steno_error *err)
+static int read_version(struct pg_tx *tx, uint64_t *version, struct steno_error *err)
 {
         struct pg_query q;
         PGresult *r;
         *version = 0;
         pg_query_init(&q, "SELECT to_regclass($1 || '.version') IS NOT NULL");
-        pg_cstr(&q, s->schema);
-        int rc = pg_run(s, &q, &r, err);
+        pg_cstr(&q, tx->store->schema);
+        int rc = pg_tx_run(tx, &q, &r, err);
         if (rc)
                 return rc;
         bool there = pg_get_bool(r, 0, 0);
@@ -87,7 +113,7 @@ static int read_version(struct pg_store *s, uint64_t *version, struct steno_erro
         if (!there)
                 return 0;
         pg_query_init(&q, "SELECT max(version) FROM version");
-        rc = pg_run(s, &q, &r, err);
+        rc = pg_tx_run(tx, &q, &r, err);
         if (rc)
                 return rc;
         *version = pg_get_u64(r, 0, 0);
@@ -95,35 +121,46 @@ static int read_version(struct pg_store *s, uint64_t *version, struct steno_erro
         return 0;
 }
 
-/* Another one may be at it: then it is done when the lock is ours. */
-static int make(struct pg_store *s, uint64_t from, struct steno_error *err)
+/* Others may be at it: whoever gets the lock looks at what there is then. */
+static int lock(struct pg_tx *tx, struct steno_error *err)
 {
-        int rc = 0;
-        for (uint64_t v = from; rc == 0 && v < VERSION; v++) {
-                struct buf sql;
-                buf_init(&sql, 0);
-                buf_printf(&sql,
-                    "BEGIN; SELECT pg_advisory_xact_lock(7369742);"
-                    "CREATE SCHEMA IF NOT EXISTS %s;",
-                    s->schema);
-                buf_puts(&sql, STEPS[v]);
-                buf_puts(&sql, "COMMIT");
-                const char *text = buf_cstr(&sql);
-                rc = text ? pg_script(s, text, err) : error_nomem(err);
-                if (rc)
-                        pg_script(s, "ROLLBACK", NULL);
-                buf_release(&sql);
-        }
-        uint64_t now = 0;
-        if (rc && read_version(s, &now, NULL) == 0 && now == VERSION)
-                rc = 0;
+        struct pg_query q;
+        pg_query_init(&q, "SELECT pg_advisory_xact_lock(7369742)");
+        return pg_tx_run(tx, &q, NULL, err);
+}
+
+static int bring_up(struct pg_tx *tx, uint64_t *from, struct steno_error *err)
+{
+        char sql[100];
+        int rc = lock(tx, err);
+        if (rc == 0)
+                rc = read_version(tx, from, err);
+        snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS %s", tx->store->schema);
+        if (rc == 0 && *from == 0)
+                rc = pg_tx_script(tx, sql, err);
+        for (uint64_t v = *from; rc == 0 && v < VERSION; v++)
+                rc = pg_tx_script(tx, STEPS[v], err);
+        return rc;
+}
+
+int pg_schema_migrate(struct pg_store *s, uint64_t *from, uint64_t *to, struct steno_error *err)
+{
+        struct pg_tx tx;
+        int rc = pg_tx_begin(s, &tx, err);
+        if (rc)
+                return rc;
+        rc = pg_tx_end(&tx, bring_up(&tx, from, err), err);
+        *to = *from > VERSION ? *from : VERSION;
         return rc;
 }
 
 int pg_schema_prepare(struct pg_store *s, bool create, struct steno_error *err)
 {
-        uint64_t version;
-        int rc = read_version(s, &version, err);
+        uint64_t version, ignored;
+        struct pg_tx tx;
+        int rc = pg_tx_begin(s, &tx, err);
+        if (rc == 0)
+                rc = pg_tx_end(&tx, read_version(&tx, &version, err), err);
         if (rc)
                 return rc;
         if (version > VERSION)
@@ -137,7 +174,7 @@ int pg_schema_prepare(struct pg_store *s, bool create, struct steno_error *err)
         if (version)
                 return error_set(err, STENO_EUNSUPPORTED,
                     "the database has schema version %llu, which is older than version %d of this "
-                    "program",
+                    "program: steno migrate brings it up to date",
                     (unsigned long long)version, VERSION);
-        return make(s, version, err);
+        return pg_schema_migrate(s, &version, &ignored, err);
 }

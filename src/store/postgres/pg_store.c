@@ -83,6 +83,7 @@ int pg_open(const struct env *env, const char *url, uint32_t flags, struct backe
         s->owner = (int)getpid();
         s->lease_ms = lease_of_tests();
         pthread_mutex_init(&s->mutex, NULL);
+        pthread_mutex_init(&s->search, NULL);
         wait_init(&s->given);
         rc = read_url(s, url, err);
         if (rc == 0)
@@ -105,6 +106,7 @@ void pg_close(struct backend_store *store)
         if (!ours)
                 return; /* the memory may be in any state, and goes with the process */
         pthread_mutex_destroy(&s->mutex);
+        pthread_mutex_destroy(&s->search);
         pthread_cond_destroy(&s->given);
         free(s->url);
         free(s);

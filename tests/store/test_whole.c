@@ -1,0 +1,429 @@
+/*
+ * test_whole.c - what is done to whole conversations, on every kind of store: forks, purges,
+ * bundles from each kind to each, words. The same tests run on files, and on PostgreSQL by
+ * tests/store/postgres.test; none asks which it has.
+ */
+#include "api/api_store.h"
+#include "base/buf.h"
+#include "fixture.h"
+
+/* ---- help ---- */
+
+#define USER(id, text) "{\"id\":\"" id "\",\"role\":\"user\",\"content\":\"" text "\"}"
+#define CALL(id)                                                                                   \
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"" id                   \
+        "\",\"type\":\"function\",\"function\":{\"name\":\"t\",\"arguments\":\"{}\"}}]}"
+
+static int take(void *ctx, const void *p, size_t n)
+{
+        buf_put(ctx, p, n);
+        return 0;
+}
+
+static void view(struct steno_conv *conv, struct buf *out)
+{
+        struct steno_view_options opt = {.size = sizeof opt, .format = "openai"};
+        buf_clear(out);
+        OK(steno_view(conv, &opt, take, out, NULL, &err));
+        assert_non_null(buf_cstr(out));
+}
+
+/* An output of `lines` lines that answers a call. */
+static void store_output(struct fixture *f, const char *call, int lines, char ref[64])
+{
+        struct steno_output_options opt = {
+            .size = sizeof opt, .tool = "t", .call_id = call, .terminal = true};
+        struct steno_output *o = NULL;
+        struct buf all;
+        char *json = NULL;
+        buf_init(&all, 0);
+        for (int i = 0; i < lines; i++)
+                buf_printf(&all, "%s says line %d\n", call, i);
+        OK(steno_output_begin(f->conv, &opt, &o, &err));
+        OK(steno_output_write(o, all.p, all.n, &err));
+        OK(steno_output_finish(o, NULL, &json, &err));
+        if (ref)
+                snprintf(ref, 64, "%s", steno_output_ref(o));
+        steno_free(json);
+        steno_output_free(o);
+        buf_release(&all);
+}
+
+/* Everything that a conversation can have: batches, keys, odd ids, amendments, large values,
+ * outputs, a run. */
+static void fill(struct fixture *f)
+{
+        struct steno_append_options key = {.size = sizeof key, .idempotency_key = "key \"1\""};
+        struct steno_run *run = NULL;
+        struct buf large;
+        fixture_append(f, "[" USER("a", "apple") "," USER("b/\\u00e9\\\"", "banana") "]");
+        OK(steno_append(f->conv, USER("k", "kiwi"), strlen(USER("k", "kiwi")), &key, NULL, &err));
+        fixture_append(f, CALL("call1"));
+        store_output(f, "call1", 3000, NULL);
+        buf_init(&large, 0);
+        buf_puts(&large, "{\"id\":\"big\",\"role\":\"user\",\"content\":\"");
+        for (int i = 0; i < 30000; i++)
+                buf_printf(&large, "word%d ", i);
+        buf_puts(&large, "\"}");
+        OK(steno_append(f->conv, large.p, large.n, NULL, NULL, &err));
+        buf_release(&large);
+        OK(steno_amend(f->conv, "delete", "a", NULL, 0, NULL, NULL, &err));
+        static const char NEW[] = "{\"role\":\"user\",\"content\":\"cherry\"}";
+        OK(steno_amend(f->conv, "supersede", "k", NEW, sizeof NEW - 1, NULL, NULL, &err));
+        OK(steno_run_begin(f->conv, "run one", "chat", &run, &err));
+        static const char SAID[] = "{\"text\":\"melon\"}", END[] = "{\"reason\":\"stop\"}";
+        OK(steno_run_event(run, "text_delta", SAID, sizeof SAID - 1, STENO_FULL, NULL, &err));
+        OK(steno_run_event(run, "run_finished", END, sizeof END - 1, STENO_FULL, NULL, &err));
+        steno_run_close(run);
+}
+
+static void export_all(struct steno_store *store, struct buf *out)
+{
+        buf_clear(out);
+        OK(steno_export(store, NULL, NULL, 0, NULL, take, out, NULL, &err));
+}
+
+struct reading {
+        const struct buf *from;
+        size_t at;
+};
+
+static long give(void *ctx, void *p, size_t n)
+{
+        struct reading *r = ctx;
+        size_t left = r->from->n - r->at;
+        n = n < left ? n : left;
+        memcpy(p, r->from->p + r->at, n);
+        r->at += n;
+        return (long)n;
+}
+
+static int import_all(struct steno_store *store, const struct buf *bundle,
+    const struct steno_import_options *opt, struct steno_error *err)
+{
+        struct reading r = {bundle, 0};
+        return steno_import_bundle(store, opt, give, &r, NULL, err);
+}
+
+static int stop_at_finding(void *ctx, const char *json)
+{
+        (void)ctx;
+        fail_msg("%s", json);
+        return 1;
+}
+
+static void check(struct steno_store *store)
+{
+        assert_int_equal(steno_check(store, NULL, stop_at_finding, NULL, NULL), 0);
+}
+
+/* How many places; -1: fails. */
+static int places(struct steno_store *store, const char *query)
+{
+        struct steno_search_options opt = {
+            .size = sizeof opt, .query = query, .catch_up_ms = 20000, .limit = 200};
+        char *json = NULL;
+        int n = 0;
+        struct steno_error why = {0};
+        if (steno_search(store, &opt, &json, &why)) {
+                print_message("# %s: %s\n", query, why.msg);
+                return -1;
+        }
+        for (const char *p = json; (p = strstr(p, "\"seq\":")); p++)
+                n++;
+        steno_free(json);
+        return n;
+}
+
+/* ---- forks ---- */
+
+static void a_fork_has_the_history_and_its_outputs(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_fork_options opt = {.size = sizeof opt, .id = "fork"};
+        struct steno_conv *fork = NULL;
+        struct buf of_origin, of_fork;
+        char *meta = NULL;
+        buf_init(&of_origin, 0);
+        buf_init(&of_fork, 0);
+        fill(f);
+        OK(steno_fork(f->conv, &opt, &fork, &err));
+        view(f->conv, &of_origin);
+        view(fork, &of_fork);
+        assert_string_equal(buf_cstr(&of_origin), buf_cstr(&of_fork));
+        OK(steno_conv_meta(fork, &meta, &err));
+        assert_non_null(strstr(meta, "\"origin\":{\"project\":\"default\",\"conversation\":\"c\""));
+        steno_free(meta);
+        /* Each goes its own way. */
+        OK(steno_append(
+            fork, USER("z", "zucchini"), strlen(USER("z", "zucchini")), NULL, NULL, &err));
+        view(f->conv, &of_fork);
+        assert_string_equal(buf_cstr(&of_origin), buf_cstr(&of_fork));
+        steno_conv_close(fork);
+        assert_int_equal(steno_fork(f->conv, &opt, &fork, NULL), STENO_ECONFLICT);
+        check(f->store);
+        buf_release(&of_origin);
+        buf_release(&of_fork);
+}
+
+static void a_fork_is_cut_where_it_was_asked_for(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_conv *fork = NULL;
+        struct steno_error why = {0};
+        uint64_t seq = 0;
+        fixture_append(f, USER("a", "1"));
+        fixture_append(f, "[" USER("b", "2") "," USER("c", "3") "]");
+        fixture_append(f, USER("d", "4"));
+        struct steno_fork_options opt = {.size = sizeof opt, .id = "f1", .at_seq = 3};
+        OK(steno_fork(f->conv, &opt, &fork, &err));
+        OK(steno_conv_last_seq(fork, &seq, &err));
+        assert_int_equal(seq, 3);
+        steno_conv_close(fork);
+        opt = (struct steno_fork_options){.size = sizeof opt, .id = "f2", .at_seq = 2};
+        assert_int_equal(steno_fork(f->conv, &opt, &fork, &why), STENO_ECONFLICT);
+        assert_non_null(strstr(why.msg, "inside the batch"));
+        opt = (struct steno_fork_options){.size = sizeof opt, .id = "f2", .before = "b"};
+        OK(steno_fork(f->conv, &opt, &fork, &err));
+        OK(steno_conv_last_seq(fork, &seq, &err));
+        assert_int_equal(seq, 1);
+        steno_conv_close(fork);
+}
+
+/* ---- purges ---- */
+
+static void a_purge_takes_the_bytes_and_leaves_the_numbers(void **state)
+{
+        struct fixture *f = *state, other = *f;
+        char *report = NULL, ref[64];
+        struct buf before, after, raw;
+        struct steno_error why = {0};
+        uint64_t last = 0, now = 0;
+        buf_init(&before, 0);
+        buf_init(&after, 0);
+        buf_init(&raw, 0);
+        fill(f);
+        fixture_append(f, CALL("call2"));
+        store_output(f, "call2", 3000, ref);
+        fixture_open(&other);
+        OK(steno_context_raw(other.conv, ref, 0, 100, take, &raw, &err));
+        fixture_append(f, USER("p", "pomegranate"));
+        fixture_append(f, USER("last", "the end"));
+        assert_int_equal(places(f->store, "pomegranate"), 1);
+        OK(steno_amend(f->conv, "delete", "big", NULL, 0, NULL, NULL, &err));
+        OK(steno_amend(f->conv, "delete", "p", NULL, 0, NULL, NULL, &err));
+        view(f->conv, &before);
+        OK(steno_conv_last_seq(f->conv, &last, &err));
+        OK(steno_purge(f->store, NULL, "c", &report, &err));
+        assert_non_null(strstr(report, "\"messages\":4")); /* a, k, big and p */
+        steno_free(report);
+        view(f->conv, &after);
+        assert_string_equal(buf_cstr(&before), buf_cstr(&after));
+        view(other.conv, &after);
+        assert_string_equal(buf_cstr(&before), buf_cstr(&after));
+        export_all(f->store, &raw);
+        OK(steno_conv_last_seq(other.conv, &now, &err));
+        assert_int_equal(now, last);
+        /* Ids and keys are known as before, and the next message gets the next number. */
+        assert_int_equal(steno_append(other.conv, USER("a", "other"), strlen(USER("a", "other")),
+                             NULL, NULL, &why),
+            STENO_ECONFLICT);
+        OK(steno_append(other.conv, USER("n", "new"), strlen(USER("n", "new")), NULL, NULL, &err));
+        OK(steno_conv_last_seq(f->conv, &now, &err));
+        assert_int_equal(now, last + 1);
+        OK(steno_purge(f->store, NULL, "c", &report, &err));
+        assert_non_null(strstr(report, "\"messages\":0"));
+        steno_free(report);
+        fixture_close(&other);
+        check(f->store);
+        buf_release(&before);
+        buf_release(&after);
+        buf_release(&raw);
+}
+
+/* ---- bundles ---- */
+
+/* From this kind to files and back: the bytes are the same each time. */
+static void a_bundle_is_the_same_bytes_whatever_keeps_it(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch place;
+        struct steno_store *files = NULL, *again = NULL;
+        struct buf first, second;
+        char url[512];
+        buf_init(&first, 0);
+        buf_init(&second, 0);
+        fill(f);
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(place.path, NULL, &files, &err));
+        for (int purged = 0; purged < 2; purged++) {
+                if (purged) {
+                        OK(steno_purge(f->store, NULL, "c", NULL, &err));
+                        OK(steno_remove(files, NULL, "c", NULL, &err));
+                }
+                export_all(f->store, &first);
+                OK(import_all(files, &first, NULL, &err));
+                export_all(files, &second);
+                assert_int_equal(first.n, second.n);
+                assert_memory_equal(first.p, second.p, first.n);
+                check(files);
+        }
+        steno_close(files);
+        scratch_remove(&place);
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(scratch_store(&place, url), NULL, &again, &err));
+        OK(import_all(again, &second, NULL, &err));
+        export_all(again, &second);
+        assert_int_equal(first.n, second.n);
+        assert_memory_equal(first.p, second.p, first.n);
+        check(again);
+        steno_close(again);
+        scratch_remove(&place);
+        buf_release(&first);
+        buf_release(&second);
+}
+
+static void what_is_there_decides_what_becomes_of_an_import(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_import_options opt = {.size = sizeof opt};
+        struct steno_conv *conv = NULL;
+        struct buf bundle;
+        uint64_t seq = 0;
+        buf_init(&bundle, 0);
+        fixture_append(f, USER("a", "1"));
+        export_all(f->store, &bundle);
+        OK(import_all(f->store, &bundle, &opt, &err)); /* the same is left alone */
+        fixture_append(f, USER("b", "2"));
+        OK(import_all(f->store, &bundle, &opt, &err)); /* and what went on is, too */
+        OK(steno_conv_last_seq(f->conv, &seq, &err));
+        assert_int_equal(seq, 2);
+        opt.on_conflict = STENO_CONFLICT_REPLACE;
+        OK(import_all(f->store, &bundle, &opt, &err));
+        OK(steno_conv_open(f->store, NULL, "c", &conv, &err));
+        OK(steno_conv_last_seq(conv, &seq, &err));
+        assert_int_equal(seq, 1);
+        steno_conv_close(conv);
+        opt = (struct steno_import_options){.size = sizeof opt, .project = "elsewhere"};
+        OK(import_all(f->store, &bundle, &opt, &err));
+        OK(steno_conv_open(f->store, "elsewhere", "c", &conv, &err));
+        steno_conv_close(conv);
+        bundle.p[bundle.n / 2] ^= 1; /* and a damaged one changes nothing */
+        opt.project = "third";
+        assert_int_not_equal(import_all(f->store, &bundle, &opt, NULL), 0);
+        assert_int_equal(steno_conv_open(f->store, "third", "c", &conv, NULL), STENO_ENOTFOUND);
+        buf_release(&bundle);
+}
+
+/* ---- words ---- */
+
+static void words_are_found_where_they_are(void **state)
+{
+        struct fixture *f = *state;
+        static const struct {
+                const char *query;
+                int places;
+        } ASKED[] = {{"banana", 1}, {"BANANA", 1}, {"ban*", 1}, {"\"banana apple\"", 0},
+            {"apple", 0}, {"kiwi", 0}, {"cherry", 1}, {"word7 word8", 1}, {"word29999", 1},
+            {"\"says line 17\" in:output", 1}, {"role:user banana", 1}, {"role:tool banana", 0},
+            {"conversation:c banana", 1}, {"conversation:d banana", 0}, {"/b.n.na/", 1},
+            {"banana -cherry", 1}, {"it's", 0}, {"a\\'b", 0}, {"after:2000-01-01 banana", 1},
+            {"before:2000-01-01 banana", 0}};
+        fill(f);
+        for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++) {
+                int n = places(f->store, ASKED[i].query);
+                if (n != ASKED[i].places)
+                        fail_msg("%s: %d places", ASKED[i].query, n);
+        }
+        fixture_append(f, USER("new", "dragonfruit it's"));
+        assert_int_equal(places(f->store, "dragonfruit"), 1);
+        assert_int_equal(places(f->store, "it's"), 1);
+        OK(steno_purge(f->store, NULL, "c", NULL, &err));
+        assert_int_equal(places(f->store, "banana"), 1);
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        assert_int_equal(places(f->store, "banana"), 0);
+        OK(steno_trash_restore(f->store, NULL, "c", NULL, &err));
+        assert_int_equal(places(f->store, "banana"), 1);
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        OK(steno_trash_empty(f->store, 0, NULL, &err));
+        assert_int_equal(places(f->store, "banana"), 0);
+}
+
+static void many_places_come_page_by_page(void **state)
+{
+        struct fixture *f = *state;
+        struct steno_search_options opt = {
+            .size = sizeof opt, .query = "berry", .catch_up_ms = 20000, .limit = 100};
+        struct buf b;
+        char *json = NULL, cursor[128] = "";
+        int n = 0;
+        buf_init(&b, 0);
+        for (int i = 0; i < 450; i++)
+                buf_printf(&b, "%c{\"role\":\"user\",\"content\":\"berry %d\"}", i ? ',' : '[', i);
+        buf_putc(&b, ']');
+        OK(steno_append(f->conv, b.p, b.n, NULL, NULL, &err));
+        for (int page = 0; page < 9; page++) {
+                OK(steno_search(f->store, &opt, &json, &err));
+                for (const char *p = json; (p = strstr(p, "\"seq\":")); p++)
+                        n++;
+                const char *next = strstr(json, "\"next_cursor\":\"");
+                if (next)
+                        sscanf(next + 15, "%127[^\"]", cursor);
+                steno_free(json);
+                opt.cursor = cursor;
+                if (!next)
+                        break;
+        }
+        assert_int_equal(n, 450);
+        buf_release(&b);
+}
+
+/* ---- quotas ---- */
+
+static void a_quota_ends_an_output_and_not_the_history(void **state)
+{
+        struct fixture *f = *state;
+        struct quota quota = {.output = 50000, .conversation = 80000};
+        struct backend_conv *conv = f->conv->backend;
+        struct backend_artifact *a = NULL;
+        struct steno_error why = {0};
+        static char bytes[40000];
+        memset(bytes, 'x', sizeof bytes);
+        backend_set_quota(f->store->backend, &quota, NULL, NULL);
+        OK(backend_artifact_begin(conv, "tool", STR("one"), STR(""), &a, &err));
+        OK(backend_artifact_write(a, bytes, sizeof bytes, &err));
+        assert_int_equal(backend_artifact_write(a, bytes, sizeof bytes, &why), STENO_EQUOTA);
+        assert_non_null(strstr(why.msg, "one output"));
+        struct artifact_end end = {.suffix = ".txt", .mime = "text/plain", .utf8 = true};
+        struct artifact_info info;
+        OK(backend_artifact_close(a, &end, &info, &err));
+        assert_int_equal(info.size, sizeof bytes);
+        backend_artifact_free(a);
+        OK(backend_artifact_begin(conv, "tool", STR("two"), STR(""), &a, &err));
+        OK(backend_artifact_write(a, bytes, 39000, &err));
+        assert_int_equal(backend_artifact_write(a, bytes, 2000, &why), STENO_EQUOTA);
+        assert_non_null(strstr(why.msg, "of this conversation"));
+        backend_artifact_lift_quota(a);
+        OK(backend_artifact_write(a, bytes, 2000, &err));
+        OK(backend_artifact_close(a, &end, &info, &err));
+        backend_artifact_free(a);
+        fixture_append(f, USER("a", "goes on"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            TEST(a_fork_has_the_history_and_its_outputs),
+            TEST(a_fork_is_cut_where_it_was_asked_for),
+            TEST(a_purge_takes_the_bytes_and_leaves_the_numbers),
+            TEST(a_bundle_is_the_same_bytes_whatever_keeps_it),
+            TEST(what_is_there_decides_what_becomes_of_an_import),
+            TEST(words_are_found_where_they_are),
+            TEST(many_places_come_page_by_page),
+            TEST(a_quota_ends_an_output_and_not_the_history),
+        };
+        cmocka_set_message_output(CM_OUTPUT_TAP);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
