@@ -409,6 +409,15 @@ static int real_flock(const struct fs *self, int fd, int operation)
         return 0;
 }
 
+/* Some file systems do not keep what a name is in their folders. */
+static unsigned char type_of(int dir, const struct dirent *e)
+{
+        struct stat st;
+        if (e->d_type != DT_UNKNOWN || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return e->d_type;
+        return IFTODT(st.st_mode);
+}
+
 /* A descriptor of its own, so that the caller's position does not matter. */
 static int real_list(const struct fs *self, int dir,
     int (*each)(void *ctx, const char *name, unsigned char d_type), void *ctx)
@@ -433,7 +442,7 @@ static int real_list(const struct fs *self, int dir,
                 }
                 if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
                         continue;
-                rc = each(ctx, e->d_name, e->d_type);
+                rc = each(ctx, e->d_name, type_of(fd, e));
         }
         closedir(d);
         return rc;
