@@ -262,6 +262,30 @@ int fs_remove_tree(const struct fs *fs, int dir, const char *name)
         return remove_entry(&r, name);
 }
 
+/* ---- names ---- */
+
+struct each_call {
+        int (*each)(void *ctx, const char *name, unsigned char d_type);
+        void *ctx;
+        int rc;
+};
+
+static int call_each(void *ctx, const char *name, unsigned char d_type)
+{
+        struct each_call *c = ctx;
+        c->rc = c->each(c->ctx, name, d_type);
+        return c->rc ? 1 : 0;
+}
+
+int fs_each(const struct fs *fs, int dir,
+    int (*each)(void *ctx, const char *name, unsigned char d_type), void *ctx, int *sys)
+{
+        struct each_call c = {.each = each, .ctx = ctx};
+        int rc = fs->list(fs, dir, call_each, &c);
+        *sys = rc < 0 ? rc : 0;
+        return c.rc;
+}
+
 /* ---- stamps ---- */
 
 struct fs_stamp fs_stamp_of(struct timespec dir, struct timespec later)

@@ -96,6 +96,13 @@ int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **
  */
 int fs_copy_out(const struct fs *fs, int fd, uint64_t at, uint64_t max,
     int (*to)(void *ctx, const void *p, size_t n), void *ctx, uint64_t *n);
+/*
+ * As `list`, for an `each` that returns other codes than errnos, which would be taken for one
+ * another. Returns what `each` stopped with, or 0; *sys is 0, or the negative errno of a folder
+ * that could not be read.
+ */
+int fs_each(const struct fs *fs, int dir,
+    int (*each)(void *ctx, const char *name, unsigned char d_type), void *ctx, int *sys);
 /* A new file with the first `size` bytes of an open one, synced but for its name. */
 int fs_copy_new(const struct fs *fs, int from, uint64_t size, int newdir, const char *newname);
 /*

@@ -127,7 +127,8 @@ typedef int (*files_conv_fn)(void *ctx, const char *project_folder, const char *
 /* Of one project. */
 int files_each_in(struct files_store *store, const char *project_folder, files_conv_fn each,
     void *ctx, struct steno_error *err);
-/* Of all projects that can be looked into. */
+/* Of all projects. One that cannot be opened does not stop it; its error is returned at the end,
+ * when nothing else has stopped it. A link is not followed, and no error. */
 int files_each_conv(
     struct files_store *store, files_conv_fn each, void *ctx, struct steno_error *err);
 

@@ -200,6 +200,9 @@ int files_tally(struct files_store *s, struct backend_tally *out, struct steno_e
 {
         struct tally t = {.fs = s->env->fs, .root = s->root};
         int rc = files_each_conv(s, tally_conv, &t, err);
+        /* What cannot be looked at is not counted, here as inside of a conversation. */
+        if (rc == STENO_EIO || rc == STENO_EDENIED)
+                rc = 0;
         if (rc == 0)
                 *out = (struct backend_tally){t.count, t.bytes, count_quarantine(&t)};
         return rc;

@@ -129,9 +129,10 @@ static int check_parts(struct check *k, int artifacts)
         p.dir = k->fs->open(k->fs, artifacts, "parts", O_RDONLY | O_DIRECTORY, 0);
         if (p.dir < 0)
                 return p.dir == -ENOENT ? 0 : error_sys(k->err, p.dir, "opening parts");
-        int rc = k->fs->list(k->fs, p.dir, check_part, &p);
+        int sys;
+        int rc = fs_each(k->fs, p.dir, check_part, &p, &sys);
         k->fs->close(k->fs, p.dir);
-        return rc;
+        return sys ? error_sys(k->err, sys, "listing parts") : rc;
 }
 
 static int by_id(const void *a, const void *b)

@@ -143,8 +143,10 @@ static int check_project(void *ctx, const char *project, const struct stat *st, 
         struct checking *c = ctx;
         struct steno_error why = {0};
         (void)st;
-        if (!sys || !is_wanted(c, project, NULL))
+        if (c->only_project && strcmp(project, c->only_project) != 0)
                 return 0;
+        if (!sys)
+                return files_each_in(c->store, project, check_one, c, c->err);
         if (sys == -ELOOP)
                 error_set(
                     &why, STENO_EDENIED, "the project is a symbolic link, which is not followed");
@@ -271,9 +273,10 @@ static int check_gateway(struct checking *c)
         int dir = fs_open_dir(fs, c->store->root, "gateway", false);
         if (dir < 0)
                 return 0;
-        int rc = fs->list(fs, dir, tell_of_kept, c);
+        int sys; /* ignored: a folder that cannot be read hides notes, and no damage */
+        int rc = fs_each(fs, dir, tell_of_kept, c, &sys);
         fs->close(fs, dir);
-        return rc < 0 ? 0 : rc; /* a folder that cannot be read hides notes, and no damage */
+        return rc;
 }
 
 static int check_all(struct checking *c, struct str project)
@@ -291,11 +294,9 @@ static int check_all(struct checking *c, struct str project)
                 rc = trash_list_read(files, false, &list, c->err);
         c->total = list.count;
         if (rc == 0 && c->asked->progress && c->projects)
-                rc = files_each_conv(files, count_one, c, c->err);
+                files_each_conv(files, count_one, c, NULL); /* what cannot be read is told below */
         if (rc == 0 && c->projects)
                 rc = files_each_project(files, check_project, c, c->err);
-        if (rc == 0 && c->projects)
-                rc = files_each_conv(files, check_one, c, c->err);
         if (rc == 0)
                 rc = check_trash(c, project, &list);
         if (rc == 0 && !c->only_project && c->projects)

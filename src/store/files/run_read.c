@@ -327,9 +327,10 @@ static int list_runs(struct files_conv *conv, struct names w, struct steno_error
                 return 0;
         if (dir < 0)
                 return error_sys(err, dir, "listing runs");
-        int rc = fs->list(fs, dir, hand_name, &w);
+        int sys;
+        int rc = fs_each(fs, dir, hand_name, &w, &sys);
         fs->close(fs, dir);
-        return rc;
+        return sys ? error_sys(err, sys, "listing runs") : rc;
 }
 
 int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,

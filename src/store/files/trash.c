@@ -155,6 +155,7 @@ struct listing {
         struct files_store *store;
         int trash;
         bool sizes;
+        int sys; /* of a folder that could not be looked at */
         struct trash_list *out;
 };
 
@@ -200,8 +201,12 @@ static int take_folder(void *ctx, const char *name, unsigned char type)
         struct stat st;
         char file[96];
         (void)type;
-        if (name[0] == '.' || strlen(name) >= sizeof item.name ||
-            fs->stat(fs, l->trash, name, &st) || !S_ISDIR(st.st_mode))
+        if (name[0] == '.' || strlen(name) >= sizeof item.name)
+                return 0;
+        l->sys = fs->stat(fs, l->trash, name, &st);
+        if (l->sys && l->sys != -ENOENT)
+                return STENO_EIO;
+        if (l->sys || !S_ISDIR(st.st_mode))
                 return 0;
         if (l->out->count == l->out->cap) {
                 size_t cap = l->out->cap ? l->out->cap * 2 : 16;
@@ -251,12 +256,13 @@ int trash_list_read(
                 return 0;
         if (l.trash < 0)
                 return error_sys(err, l.trash, "opening the trash");
-        int rc = fs->list(fs, l.trash, take_folder, &l);
+        int sys;
+        int rc = fs_each(fs, l.trash, take_folder, &l, &sys);
         fs->close(fs, l.trash);
-        if (rc) {
+        if (rc || sys) {
                 backend_trash_list_release(out);
-                return rc == STENO_ENOMEM ? error_nomem(err)
-                                          : error_sys(err, rc, "listing the trash");
+                sys = rc == STENO_EIO ? l.sys : sys;
+                return sys ? error_sys(err, sys, "listing the trash") : error_nomem(err);
         }
         if (out->count)
                 qsort(out->items, out->count, sizeof *out->items, newest_first);

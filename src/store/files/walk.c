@@ -76,6 +76,7 @@ struct conv_walk {
         const char *project;
         int dir; /* being listed */
         struct steno_error *err;
+        struct steno_error unread; /* about the first project that could not be looked at */
         int rc;
 };
 
@@ -114,12 +115,21 @@ int files_each_in(struct files_store *s, const char *project_folder, files_conv_
 
 static int each_conv(void *ctx, const char *project, const struct stat *st, int sys)
 {
+        struct conv_walk *w = ctx;
         (void)st;
-        return sys ? 0 : walk_project(ctx, project);
+        if (sys && sys != -ELOOP && !w->unread.code)
+                error_sys(&w->unread, sys, "opening project %s", project);
+        return sys ? 0 : walk_project(w, project);
 }
 
 int files_each_conv(struct files_store *s, files_conv_fn each, void *ctx, struct steno_error *err)
 {
         struct conv_walk w = {.store = s, .each = each, .ctx = ctx, .err = err};
-        return files_each_project(s, each_conv, &w, err);
+        int rc = files_each_project(s, each_conv, &w, err);
+        if (rc == 0 && w.unread.code) {
+                rc = w.unread.code;
+                if (err)
+                        *err = w.unread;
+        }
+        return rc;
 }
