@@ -151,18 +151,20 @@ static int write_note(struct copying *c)
         return rc ? failed(c, rc, BACKUP_NOTE) : 0;
 }
 
-bool backup_is_of(const struct fs *fs, int dir, const char *mark)
+int backup_is_of(const struct fs *fs, int dir, const char *mark)
 {
         char *text = NULL;
         size_t n = 0;
         struct json j;
+        int sys = fs_slurp(fs, dir, BACKUP_NOTE, NOTE_MAX, &text, &n);
+        if (sys)
+                return sys == -ENOENT || sys == -EFBIG ? 0 : sys;
         json_init(&j);
-        bool is = fs_slurp(fs, dir, BACKUP_NOTE, NOTE_MAX, &text, &n) == 0 &&
-                  json_parse(&j, text, n, NULL, NULL) == 0 &&
-                  json_is(&j, json_get(&j, 0, "backup"), mark);
+        int rc = json_parse(&j, text, n, NULL, NULL);
+        bool is = rc == 0 && json_is(&j, json_get(&j, 0, "backup"), mark);
         json_release(&j);
         free(text);
-        return is;
+        return rc == STENO_ENOMEM ? -ENOMEM : is;
 }
 
 /* ---- the log ---- */
@@ -347,14 +349,17 @@ static int copy_folder(struct copying *c, const char *path, bool runs)
         struct folder f;
         int rc = open_both(c, path, &f);
         if (rc == 0 && f.from >= 0) {
-                rc = runs ? run_each(c->conv, copy_run, &f, c->err)
-                          : c->fs->list(c->fs, f.from, copy_part, &f);
-                if (rc == 0)
-                        rc = f.sys = c->fs->list(c->fs, f.to, drop_stale, &f);
-                if (rc == 0)
-                        rc = f.sys = c->fs->fsync(c->fs, f.to);
-                if (f.sys)
-                        rc = failed(c, f.sys, path);
+                int sys = 0;
+                if (runs)
+                        rc = run_each(c->conv, copy_run, &f, c->err);
+                else
+                        sys = c->fs->list(c->fs, f.from, copy_part, &f);
+                if (rc == 0 && sys == 0)
+                        sys = c->fs->list(c->fs, f.to, drop_stale, &f);
+                if (rc == 0 && sys == 0)
+                        sys = c->fs->fsync(c->fs, f.to);
+                if (sys)
+                        rc = failed(c, sys, path);
         }
         close_both(&f);
         return rc;
@@ -383,9 +388,11 @@ static int copy_output(struct copying *c, const struct artifact_info *info, int 
         int fd = -1;
         if (info->state == ARTIFACT_DELETED || is_there(c, info, folder))
                 return 0;
-        int rc = artifact_open(c->conv, info, &fd, &size, NULL);
-        if (rc) /* lost, or purged a moment ago: then the log tells (K2) */
-                return rc == STENO_ENOMEM ? error_nomem(c->err) : 0;
+        int rc = artifact_open(c->conv, info, &fd, &size, c->err);
+        if (rc == STENO_ECORRUPT || (rc && files_is_foreign(-c->err->sys)))
+                return 0; /* lost, or purged a moment ago: then the log tells (K2) */
+        if (rc)
+                return rc;
         if (info->state == ARTIFACT_CLOSED && size > info->size)
                 size = info->size;
         int sys = copy_file(c, fd, size, folder, info->name);

@@ -29,7 +29,7 @@ struct backup_result {
 /* Into the folder `to`. `mark` names this backup. STENO_ENOTFOUND: it was removed meanwhile. */
 int backup_conv(struct files_conv *conv, int to, const char *mark, struct backup_result *out,
     struct steno_error *err);
-/* Was the copy in this folder made, or seen, by the backup `mark`? */
-bool backup_is_of(const struct fs *fs, int dir, const char *mark);
+/* Was the copy in this folder made, or seen, by the backup `mark`? 1, 0, or a negative errno. */
+int backup_is_of(const struct fs *fs, int dir, const char *mark);
 
 #endif

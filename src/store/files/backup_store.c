@@ -62,8 +62,10 @@ static int copy_conv(
         if (to < 0)
                 return failed(b, to, folder);
         /* A second look in one backup is for what the first one missed. */
-        bool done = backup_is_of(b->fs, to, b->mark);
-        int rc = done ? 0 : backup_conv(conv, to, b->mark, &r, b->err);
+        int done = backup_is_of(b->fs, to, b->mark);
+        int rc = done < 0 ? failed(b, done, folder) : 0;
+        if (rc == 0 && !done)
+                rc = backup_conv(conv, to, b->mark, &r, b->err);
         if (rc == 0 && !done && b->archive)
                 rc = archive_out_move(b->archive, to, above, folder, b->err);
         b->fs->close(b->fs, to);
@@ -170,9 +172,11 @@ static int sweep_conv(void *ctx, const char *name, unsigned char type)
         int dir = b->fs->open(b->fs, s->dir, name, O_RDONLY | O_DIRECTORY, 0);
         if (dir < 0)
                 return dir;
-        bool stays = backup_is_of(b->fs, dir, b->mark);
+        int stays = backup_is_of(b->fs, dir, b->mark);
         b->fs->close(b->fs, dir);
-        *s->count += stays;
+        if (stays < 0)
+                return stays;
+        *s->count += (uint64_t)stays;
         if (stays)
                 return 0;
         if (s->trash) {
