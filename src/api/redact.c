@@ -157,6 +157,16 @@ static int end_file(struct moving *m, int rc, char hex[SHA256_HEX])
         return rc ? rc : backend_incoming_file_end(m->r->in, m->r->err);
 }
 
+/* Hands the bytes of a file to `sink`. Where that stops, it has said why in m->r->err. */
+static int send_file(struct moving *m, struct backend_bundle *b, size_t i, steno_sink sink)
+{
+        struct steno_error why = {0};
+        int rc = backend_bundle_send(b, i, sink, m, &why);
+        if (rc && !m->rc && m->r->err)
+                *m->r->err = why;
+        return m->rc ? m->rc : rc;
+}
+
 static bool ends_with(const char *name, const char *end)
 {
         size_t n = strlen(name), k = strlen(end);
@@ -194,8 +204,8 @@ static int move_part(struct moving *m, struct backend_bundle *b, size_t i)
         char hex[SHA256_HEX], name[200];
         buf_clear(&m->window);
         m->rc = 0;
-        int rc = backend_bundle_send(b, i, take_whole, m, m->r->err);
-        int found = m->rc ? m->rc : rc ? rc : mask_document(m, true);
+        int rc = send_file(m, b, i, take_whole);
+        int found = rc ? rc : mask_document(m, true);
         if (found < 0)
                 return found;
         if (hash_sha256_hex(m->window.p ? m->window.p : "", m->window.n, hex))
@@ -218,7 +228,7 @@ static int move_output(struct moving *m, struct backend_bundle *b, size_t i)
         int rc = begin_file(m, e->name);
         if (rc)
                 return rc;
-        rc = backend_bundle_send(b, i, whole ? take_whole : take_text, m, m->r->err);
+        rc = send_file(m, b, i, whole ? take_whole : take_text);
         if (rc == 0 && whole) {
                 int found = mask_document(m, false);
                 m->masked = found > 0 ? (uint64_t)found : 0;
@@ -361,7 +371,7 @@ static int move_log(struct moving *m, struct backend_bundle *b, size_t i)
         int rc = begin_file(m, "messages.jsonl");
         if (rc)
                 return rc;
-        rc = backend_bundle_send(b, i, take_lines, m, m->r->err);
+        rc = send_file(m, b, i, take_lines);
         if (rc == 0)
                 rc = move_lines(m);
         return end_file(m, rc, hex);
@@ -388,7 +398,7 @@ static int move_small(struct moving *m, struct backend_bundle *b, size_t i)
         int rc = begin_file(m, e->name);
         if (rc)
                 return rc;
-        rc = backend_bundle_send(b, i, take_whole, m, m->r->err);
+        rc = send_file(m, b, i, take_whole);
         json_init(&j);
         for (size_t at = 0; rc == 0 && at < m->window.n;) {
                 char *line = m->window.p + at;
@@ -457,7 +467,7 @@ static int move_journal(struct moving *m, struct backend_bundle *b, size_t i)
         if (rc)
                 return rc;
         buf_init(&text, 0);
-        rc = backend_bundle_send(b, i, take_whole, m, m->r->err);
+        rc = send_file(m, b, i, take_whole);
         for (size_t at = 0; rc == 0 && at < m->window.n;) {
                 const char *feed = memchr(m->window.p + at, '\n', m->window.n - at);
                 size_t n = feed ? (size_t)(feed - m->window.p) - at : m->window.n - at;
