@@ -172,7 +172,8 @@ static int has_same_log(
         *same = false;
         int rc = backend_bundle_prepare(conv, &opt, &bundle, m->err);
         if (rc)
-                return rc == STENO_ENOMEM ? rc : 0; /* it is damaged: not the same */
+                /* One that could not be read just now may be the same; a damaged one is not. */
+                return rc == STENO_ENOMEM || rc == STENO_EIO || rc == STENO_EDENIED ? rc : 0;
         const struct bundle_view *b = backend_bundle_view(bundle);
         for (json_ref e = json_child(j, entries); e != JSON_NONE; e = json_next(j, entries, e))
                 if (json_is(j, json_get(j, e, "name"), "messages.jsonl"))
