@@ -7,6 +7,7 @@
 #include "bundle/history.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "api/api_store.h"
@@ -26,7 +27,6 @@ struct world {
         struct buf bundle; /* and exports */
         struct buf out;    /* what an operation gave */
         char *key;
-        unsigned forks;
         bool failing; /* something goes wrong on purpose */
 };
 
@@ -34,6 +34,18 @@ static int take(void *ctx, const void *p, size_t n)
 {
         buf_put(ctx, p, n);
         return 0;
+}
+
+static void remove_path(const char *path)
+{
+        char parent[320];
+        const char *name = strrchr(path, '/') + 1;
+        const struct fs *fs = fs_real();
+        snprintf(parent, sizeof parent, "%.*s", (int)(name - path), path);
+        int dir = fs->open_root(fs, parent, false);
+        assert_true(dir >= 0);
+        fs_remove_tree(fs, dir, name);
+        fs->close(fs, dir);
 }
 
 struct giving {
@@ -49,17 +61,45 @@ static long give(void *ctx, void *p, size_t n)
         return (long)n;
 }
 
+/* ---- what says it is done is right ---- */
+
+/* Of a conversation as it is on the disk, without the faults of the world that made it. */
+static void check_copy(struct world *w, const char *root, const char *id, const char *what)
+{
+        struct steno_view_options view = {
+            .size = sizeof view, .format = "openai", .outputs = STENO_OUTPUTS_FULL};
+        struct steno_store *store = NULL;
+        struct steno_conv *conv = NULL;
+        struct buf shown;
+        struct steno_error err = {0};
+        buf_init(&shown, 0);
+        bool paused = failalloc_pause();
+        int rc = steno_open(root, NULL, &store, &err);
+        if (rc == 0)
+                rc = steno_conv_open(store, NULL, id, &conv, &err);
+        if (rc == 0)
+                rc = steno_view(conv, &view, take, &shown, NULL, &err);
+        if (rc)
+                fail_msg("%s that succeeded cannot be read: %s", what, err.msg);
+        if (shown.n != w->good.n || memcmp(shown.p, w->good.p, shown.n) != 0)
+                fail_msg("%s that succeeded lacks something", what);
+        steno_conv_close(conv);
+        steno_close(store);
+        buf_release(&shown);
+        failalloc_resume(paused);
+}
+
 /* ---- what is done ---- */
 
 static int do_fork(struct world *w, struct steno_error *err)
 {
         struct steno_conv *fork = NULL;
         int rc = steno_fork(w->conv, NULL, &fork, err);
-        if (rc == 0)
-                w->forks++;
-        if (rc == 0)
-                steno_conv_close(fork);
-        return rc;
+        if (rc)
+                return rc;
+        check_copy(w, w->scratch.path, steno_conv_id(fork), "a fork");
+        steno_conv_close(fork);
+        return 0;
 }
 
 static int do_export(struct world *w, struct steno_error *err)
@@ -87,8 +127,11 @@ static int do_import(struct world *w, struct steno_error *err)
 {
         struct steno_import_options opt = {.size = sizeof opt, .flags = STENO_IMPORT_NEW_IDS};
         struct giving g = {buf_str(&w->bundle)};
-        int rc = steno_import_bundle(w->store, &opt, give, &g, NULL, err);
-        w->forks += rc == 0;
+        char *report = NULL, id[64] = "";
+        int rc = steno_import_bundle(w->store, &opt, give, &g, &report, err);
+        if (rc == 0 && sscanf(strstr(report, "\"id\":\"") + 6, "%63[^\"]", id) == 1)
+                check_copy(w, w->scratch.path, id, "an import");
+        steno_free(report);
         return rc;
 }
 
@@ -107,7 +150,25 @@ static int do_backup(struct world *w, struct steno_error *err)
 {
         char path[300];
         snprintf(path, sizeof path, "%s.backup", w->scratch.path);
-        return steno_backup(w->store, path, NULL, NULL, NULL, err);
+        int rc = steno_backup(w->store, path, NULL, NULL, NULL, err);
+        if (rc == 0)
+                check_copy(w, path, "c", "a backup");
+        return rc;
+}
+
+/* Restores what the sink got. */
+static void check_file(struct world *w, const char *beside)
+{
+        char path[320];
+        struct giving g = {buf_str(&w->out)};
+        struct steno_error err = {0};
+        snprintf(path, sizeof path, "%s.restored", beside);
+        bool paused = failalloc_pause();
+        if (steno_restore_stream(give, &g, path, NULL, &err))
+                fail_msg("a backup that succeeded is not restored: %s", err.msg);
+        check_copy(w, path, "c", "a backup in one file");
+        remove_path(path);
+        failalloc_resume(paused);
 }
 
 static int do_backup_file(struct world *w, struct steno_error *err)
@@ -115,7 +176,10 @@ static int do_backup_file(struct world *w, struct steno_error *err)
         char path[300];
         snprintf(path, sizeof path, "%s.scratch", w->scratch.path);
         buf_clear(&w->out);
-        return steno_backup_stream(w->store, path, take, &w->out, NULL, NULL, NULL, err);
+        int rc = steno_backup_stream(w->store, path, take, &w->out, NULL, NULL, NULL, err);
+        if (rc == 0 && !w->out.failed)
+                check_file(w, path);
+        return rc;
 }
 
 static int do_seal(struct world *w, struct steno_error *err)
@@ -201,16 +265,9 @@ static void make_world(struct world *w)
 
 static void remove_beside(struct world *w, const char *end)
 {
-        char name[300];
-        snprintf(name, sizeof name, "%s%s", strrchr(w->scratch.path, '/') + 1, end);
-        char parent[300];
-        snprintf(parent, sizeof parent, "%.*s",
-            (int)(strrchr(w->scratch.path, '/') - w->scratch.path), w->scratch.path);
-        const struct fs *fs = fs_real();
-        int dir = fs->open_root(fs, parent, false);
-        assert_true(dir >= 0);
-        fs_remove_tree(fs, dir, name);
-        fs->close(fs, dir);
+        char path[320];
+        snprintf(path, sizeof path, "%s%s", w->scratch.path, end);
+        remove_path(path);
 }
 
 static void free_world(struct world *w)
@@ -248,6 +305,37 @@ static void check_world(struct world *w, const char *what, long n)
 
 /* ---- sweeps ---- */
 
+static int remove_copy(void *ctx, const char *name, unsigned char type)
+{
+        int dir = *(int *)ctx;
+        (void)type;
+        return strcmp(name, "c") == 0 ? 0 : fs_remove_tree(fs_real(), dir, name);
+}
+
+/* Takes away what earlier rounds made of the conversation, so that a round costs the same however
+ * many there were before it. */
+static void remove_copies(struct world *w)
+{
+        char path[sizeof w->scratch.path + 64];
+        const struct fs *fs = fs_real();
+        snprintf(path, sizeof path, "%s/projects/default/conversations", w->scratch.path);
+        int dir = fs->open_root(fs, path, false);
+        assert_true(dir >= 0);
+        assert_int_equal(fs->list(fs, dir, remove_copy, &dir), 0);
+        fs->close(fs, dir);
+}
+
+/* A failure has its reason, and the code is that of the reason: an errno that was passed on in its
+ * place would be taken for something else (-EIO for "there is no such conversation"). */
+static void check_answer(const struct operation *op, long n, int rc, const struct steno_error *err)
+{
+        if (rc && !err->msg[0])
+                fail_msg("%s, call %ld: it fails without a reason", op->name, n);
+        if (rc && rc != err->code)
+                fail_msg("%s, call %ld: it returns %d, and says %d: %s", op->name, n, rc, err->code,
+                    err->msg);
+}
+
 static void on_a_failing_disk(void **state)
 {
         const struct operation *op = *state;
@@ -265,6 +353,7 @@ static void on_a_failing_disk(void **state)
                 for (long k = 0; k == 0 || plan.nth <= n; k++) {
                         struct faultfs *f = faultfs_new(fs_real());
                         struct steno_error err = {0};
+                        remove_copies(&w);
                         open_world(&w, faultfs_fs(f));
                         faultfs_arm(f, &plan);
                         w.failing = true;
@@ -278,6 +367,7 @@ static void on_a_failing_disk(void **state)
                         faultfs_free(f);
                         if (rc && !fired)
                                 fail_msg("%s fails without a fault: %s", op->name, err.msg);
+                        check_answer(op, plan.nth, rc, &err);
                         check_world(&w, op->name, plan.nth);
                         plan.nth = plan.nth ? plan.nth + every
                                             : 1 + (long)seed_below(&seed, (uint64_t)every);
@@ -299,6 +389,7 @@ static void out_of_memory(void **state)
                 bool fired = true;
                 for (long n = 1 + (long)seed_below(&seed, (uint64_t)every); fired; n += every) {
                         struct steno_error err = {0};
+                        remove_copies(&w);
                         open_world(&w, fs_real());
                         /* The buffer that takes the bytes is ours. */
                         buf_reserve(&w.out, 4 * 1024 * 1024);
@@ -309,9 +400,74 @@ static void out_of_memory(void **state)
                         w.failing = false;
                         if (rc && !fired)
                                 fail_msg("%s fails with all its memory: %s", op->name, err.msg);
+                        check_answer(op, n, rc, &err);
                         close_world(&w);
                         check_world(&w, op->name, n);
                         runs++;
+                }
+        }
+        free_world(&w);
+        printf("# %ld runs\n", runs);
+}
+
+/* ---- a check ---- */
+
+/* Changes a bit in the middle of the first file of a folder of the conversation. */
+static int change_bit(void *ctx, const char *name, unsigned char type)
+{
+        int dir = *(int *)ctx;
+        const struct fs *fs = fs_real();
+        struct stat st;
+        char byte;
+        (void)type;
+        int fd = fs->open(fs, dir, name, O_RDWR, 0);
+        assert_true(fd >= 0);
+        assert_int_equal(fs->fstat(fs, fd, &st), 0);
+        assert_int_equal(fs->pread(fs, fd, &byte, 1, st.st_size / 2), 1);
+        byte ^= 1;
+        assert_int_equal(fs->pwrite(fs, fd, &byte, 1, st.st_size / 2), 1);
+        fs->close(fs, fd);
+        return 1;
+}
+
+static void damage(struct world *w, const char *folder)
+{
+        char path[sizeof w->scratch.path + 100];
+        const struct fs *fs = fs_real();
+        snprintf(path, sizeof path, "%s/projects/default/conversations/c/artifacts/%s",
+            w->scratch.path, folder);
+        int dir = fs->open_root(fs, path, false);
+        assert_true(dir >= 0);
+        assert_int_equal(fs->list(fs, dir, change_bit, &dir), 1);
+        fs->close(fs, dir);
+}
+
+/* -EIO is the number of "there is no such conversation": a folder that could not be listed once
+ * made a conversation one that was removed meanwhile, and a check said that all was well. */
+static void never_says_that_damage_is_fine(void **state)
+{
+        struct seed seed = seed_start();
+        long runs = 0, every = seed_rounds(20) == 20 ? 1 : 7;
+        const char *folder = *state;
+        struct world w;
+        make_world(&w);
+        damage(&w, folder);
+        for (int good = 0; good < 2; good++) {
+                struct faultfs_plan plan = {.err = EIO, .for_good = good};
+                plan.nth = 1 + (long)seed_below(&seed, (uint64_t)every);
+                for (bool fired = true; fired; plan.nth += every, runs++) {
+                        struct steno_check_options opt = {.size = sizeof opt};
+                        struct faultfs *f = faultfs_new(fs_real());
+                        struct steno_error err = {0};
+                        open_world(&w, faultfs_fs(f));
+                        faultfs_arm(f, &plan);
+                        int found = steno_check(w.store, &opt, note_finding, NULL, &err);
+                        fired = faultfs_fired(f) > 0;
+                        faultfs_arm(f, NULL);
+                        close_world(&w);
+                        faultfs_free(f);
+                        if (found == 0)
+                                fail_msg("call %ld: the damage is not found", plan.nth);
                 }
         }
         free_world(&w);
@@ -322,7 +478,18 @@ static void out_of_memory(void **state)
 
 int main(void)
 {
-        static struct CMUnitTest tests[2 * COUNT];
+        static char part[] = "parts", output[] = "tool";
+        static struct CMUnitTest tests[2 * COUNT + 2] = {
+            [2 * COUNT] = {.name =
+                               "a check on a failing disk never says that a damaged part is fine",
+                .test_func = never_says_that_damage_is_fine,
+                .initial_state = part},
+            [2 * COUNT + 1] = {.name =
+                                   "a check on a failing disk never says that a damaged output is "
+                                   "fine",
+                .test_func = never_says_that_damage_is_fine,
+                .initial_state = output},
+        };
         static char names[2 * COUNT][120];
         cmocka_set_message_output(CM_OUTPUT_TAP);
         for (size_t i = 0; i < COUNT; i++) {

@@ -135,6 +135,18 @@ bool failalloc_stop(void)
         return sweep.fired;
 }
 
+bool failalloc_pause(void)
+{
+        bool was_on = sweep.on;
+        sweep.on = false;
+        return was_on;
+}
+
+void failalloc_resume(bool paused)
+{
+        sweep.on = paused;
+}
+
 long failalloc_count(void)
 {
         return sweep.count;
