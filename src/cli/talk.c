@@ -49,7 +49,6 @@ static int open_session(struct talk *t)
             .env = (const char *const *)environ,
             .directory = directory,
             .store_path = cli_store_path(t->c),
-            .stop = t->stop,
             .no_tools = t->o->no_tools,
             .tool_calls = t->o->tools_as,
             .strict = t->o->strict,
@@ -304,7 +303,13 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
             .on_event = on_event,
             .ctx = t,
         };
+        if (!session_is_ready(&t->session))
+                cli_say(t->c, "  waiting for MCP servers that are starting");
         session_fill(&t->session, &opt);
+        if (session_is_ready(&t->session)) {
+                say_warnings(t->c, &t->session.late_warnings);
+                buf_clear(&t->session.late_warnings);
+        }
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
         if (t->otel)

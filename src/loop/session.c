@@ -14,6 +14,8 @@
 #include "exec/exec_tool.h"
 #include "mcp/mcp_tools.h"
 
+#define LOOK_FOR_STOP_MS 50
+
 static int override(struct config *c, const char *key, const char *value, struct steno_error *err)
 {
         return value ? config_override(c, key, value, err) : 0;
@@ -117,8 +119,7 @@ static int hand_over_servers(struct session *s, struct mcp_servers **out, struct
         return rc;
 }
 
-static int add_servers(
-    struct session *s, const struct steno_stop *stop, struct buf *warnings, struct steno_error *err)
+static int add_servers(struct session *s, struct buf *warnings, struct steno_error *err)
 {
         const char *const *names = (const char *const *)s->config.environment;
         struct mcp_servers *servers = NULL;
@@ -130,7 +131,7 @@ static int add_servers(
             .count = servers->count,
             .host = {s->opened_with.env, toolset_strings(&s->tools, names),
                 toolset_strings(&s->tools, s->hidden)},
-            .stop = stop,
+            .stop = s->stop,
         };
         if (!opt.host.environment || !opt.host.hidden)
                 return error_nomem(err);
@@ -188,20 +189,25 @@ static void *start_servers(void *arg)
         struct steno_error err = {0};
         struct buf warnings;
         buf_init(&warnings, 1 * MIB);
-        int rc = add_servers(s, s->stop, &warnings, &err);
+        int rc = add_servers(s, &warnings, &err);
         if (rc)
                 buf_printf(&warnings, "MCP servers: %s\n", err.msg);
         rc = add_rest(s, &err);
         if (rc)
                 buf_printf(&warnings, "the context tools are missing: %s\n", err.msg);
-        char *text = steno_stop_requested(s->stop) ? NULL : buf_take(&warnings, NULL);
-        tell_lines(&s->opened_with, text);
-        free(text);
-        buf_release(&warnings);
+        bool ended = steno_stop_requested(s->stop);
+        if (!ended && s->opened_with.warn) {
+                char *text = buf_take(&warnings, NULL);
+                tell_lines(&s->opened_with, text);
+                free(text);
+        }
         pthread_mutex_lock(&s->mutex);
+        if (!ended && !s->opened_with.warn)
+                buf_put_str(&s->late_warnings, buf_str(&warnings));
         s->ready = true;
         pthread_cond_broadcast(&s->change);
         pthread_mutex_unlock(&s->mutex);
+        buf_release(&warnings);
         return NULL;
 }
 
@@ -221,12 +227,23 @@ static int start_meanwhile(struct session *s, struct steno_error *err)
         return s->starts ? 0 : error_nomem(err);
 }
 
-static void await_servers(struct session *s)
+bool session_is_ready(struct session *s)
 {
         pthread_mutex_lock(&s->mutex);
-        while (!s->ready)
-                pthread_cond_wait(&s->change, &s->mutex);
+        bool ready = s->ready;
         pthread_mutex_unlock(&s->mutex);
+        return ready;
+}
+
+/* False when the turn was stopped before. */
+static bool await_servers(struct session *s, const struct steno_stop *stop)
+{
+        pthread_mutex_lock(&s->mutex);
+        while (!s->ready && !steno_stop_requested(stop))
+                wait_for(&s->change, &s->mutex, LOOK_FOR_STOP_MS);
+        bool ready = s->ready;
+        pthread_mutex_unlock(&s->mutex);
+        return ready;
 }
 
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err)
@@ -237,6 +254,7 @@ int session_open(struct session *s, const struct session_options *opt, struct st
         toolset_init(&s->tools);
         toolset_init(&s->visitor_tools);
         buf_init(&s->warnings, 1 * MIB);
+        buf_init(&s->late_warnings, 1 * MIB);
         s->directory = opt->directory ? strdup(opt->directory) : NULL;
         s->store_path = opt->store_path ? realpath(opt->store_path, NULL) : NULL;
         s->config_path = opt->no_tools ? NULL : guarded_config(s, opt);
@@ -245,14 +263,10 @@ int session_open(struct session *s, const struct session_options *opt, struct st
         int rc = opt->directory && !s->directory ? error_nomem(err) : read_config(s, opt, err);
         if (rc == 0 && !opt->no_tools)
                 rc = add_commands(s, opt, err);
-        if (rc == 0 && !opt->no_tools && opt->warn && s->config.servers.count) {
+        if (rc == 0 && !opt->no_tools && s->config.servers.count)
                 rc = start_meanwhile(s, err);
-        } else {
-                if (rc == 0 && !opt->no_tools)
-                        rc = add_servers(s, opt->stop, &s->warnings, err);
-                if (rc == 0)
-                        rc = add_rest(s, err);
-        }
+        else if (rc == 0)
+                rc = add_rest(s, err);
         if (rc)
                 session_close(s);
         return rc;
@@ -269,10 +283,10 @@ static uint32_t milliseconds(uint64_t seconds)
         return seconds > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)(seconds * 1000);
 }
 
-void session_fill(struct session *s, struct steno_loop_options *opt)
+/* All but the tools. */
+static void fill_rest(struct session *s, struct steno_loop_options *opt)
 {
         const struct config *c = &s->config;
-        await_servers(s);
         fill(&opt->provider, c->provider);
         fill(&opt->base_url, c->base_url);
         fill(&opt->api_key, c->api_key);
@@ -283,8 +297,6 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
                 opt->flags |= STENO_LOOP_TEXT_CALLS;
         if (c->strict == CONFIG_ON)
                 opt->flags |= STENO_LOOP_STRICT;
-        if (!opt->tools)
-                opt->tools = &s->tools;
         if (!opt->permit) {
                 opt->permit = permission_decide;
                 opt->permit_ctx = &s->permission;
@@ -301,13 +313,20 @@ void session_fill(struct session *s, struct steno_loop_options *opt)
                 opt->tool_ms = milliseconds(c->limits.tool_seconds);
 }
 
+void session_fill(struct session *s, struct steno_loop_options *opt)
+{
+        if (!opt->tools && await_servers(s, opt->stop))
+                opt->tools = &s->tools;
+        fill_rest(s, opt);
+}
+
 void session_fill_visitor(struct session *s, struct steno_loop_options *opt)
 {
-        opt->tools = &s->visitor_tools;
+        opt->tools = await_servers(s, opt->stop) ? &s->visitor_tools : NULL;
         opt->permit = permission_decide_visitor;
         opt->permit_ctx = &s->permission;
         opt->ask = NULL;
-        session_fill(s, opt);
+        fill_rest(s, opt);
 }
 
 void session_stop_starting(struct session *s)
@@ -329,6 +348,7 @@ void session_close(struct session *s)
         permission_release(&s->permission);
         config_release(&s->config);
         buf_release(&s->warnings);
+        buf_release(&s->late_warnings);
         free(s->directory);
         free(s->store_path);
         free(s->config_path);

@@ -14,15 +14,14 @@
 #include "tool/tool.h"
 
 struct session_options {
-        const char *const *env;        /* the process's environment */
-        const char *directory;         /* where steno.json is looked for and commands run */
-        const char *store_path;        /* hidden from commands and servers; NULL: none */
-        const struct steno_stop *stop; /* ends the starting of servers; may be NULL */
-        bool no_tools;                 /* neither commands nor MCP servers */
-        const char *tool_calls;        /* "native" or "text"; NULL: as it is configured */
-        bool strict;                   /* whatever the configuration says (config.h) */
-        /* Start the MCP servers on a thread, and tell what is wrong with them through `warn`, a
-         * line at a time and on that thread. NULL: session_open waits for them. */
+        const char *const *env; /* the process's environment */
+        const char *directory;  /* where steno.json is looked for and commands run */
+        const char *store_path; /* hidden from commands and servers; NULL: none */
+        bool no_tools;          /* neither commands nor MCP servers */
+        const char *tool_calls; /* "native" or "text"; NULL: as it is configured */
+        bool strict;            /* whatever the configuration says (config.h) */
+        /* Is told what is wrong with MCP servers, which are started on a thread of their own: a
+         * line at a time and on that thread. NULL: it is kept in `late_warnings`. */
         void (*warn)(void *ctx, const char *line);
         void *warn_ctx;
         /* stronger than the configuration; each may be NULL */
@@ -38,6 +37,7 @@ struct session {
         struct steno_tools tools;
         struct steno_tools visitor_tools; /* those of `tools` that are marked TOOL_VISITORS */
         struct buf warnings;              /* lines for a person */
+        struct buf late_warnings;         /* more of them, to be read behind session_fill */
         const char *hidden[3]; /* of commands and servers: the store, and Steno's configuration */
         char *directory;
         char *store_path;
@@ -54,8 +54,11 @@ struct session {
 
 /* Reads the configuration and starts what it names. On failure nothing is left to close. */
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err);
+/* Whether session_fill does not wait for MCP servers that are being started. */
+bool session_is_ready(struct session *s);
 /* Fills in model, tools, rules and limits; what is set already is left alone. The session must
- * outlive the loop. Waits for MCP servers that are being started, which has a time limit. */
+ * outlive the loop. Waits for MCP servers that are being started, which has a time limit; when
+ * opt->stop is requested meanwhile there are no tools, and the loop ends before it needs any. */
 void session_fill(struct session *s, struct steno_loop_options *opt);
 /* The same for a turn of a visitor: only the tools and commands that the configuration marks
  * public, and nobody is asked. */
