@@ -45,7 +45,7 @@ ASAN_LONG = ,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!golden/*,!strict/
 	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\
 	!loop/death.test,!loop/text_calls.test,!view/*.test,!search/*,!http/vercel.test
-TSAN_LONG = ,!http/story.test,!loop/anywhere.test,!http/turns.test,!loop/materialize.test,!loop/mcp.test,!loop/death.test,!loop/read_only.test,!acp/*,!gateway/stubs.test,!gateway/responses.test,!http/visitors.test,!http/refusals.test,!http/budget.test,!http/ids.test,$\
+TSAN_LONG = ,!loop/materialize.test,!loop/death.test,!loop/read_only.test,!acp/*,!gateway/stubs.test,!gateway/responses.test,!http/visitors.test,!http/refusals.test,!http/budget.test,!http/ids.test,$\
 	!http/chatpage.test,!http/whole.test,!http/vercel.test,!http/agui.test,!http/disks.test,!loop/text_calls.test,!loop/kill.test,!loop/commands.test
 test-long: ASAN_LONG =
 test-long: TSAN_LONG =
