@@ -100,6 +100,8 @@ static const struct form at_start[] = {
     {"FATAL: ", ERRORS_CAUSE},
     {"fatal: ", ERRORS_CAUSE},
     {"fatal error: ", ERRORS_CAUSE},
+    {"Fatal error: ", ERRORS_CAUSE},
+    {"FATAL ERROR: ", ERRORS_CAUSE},
     {"panic: ", ERRORS_CAUSE},
     {"Uncaught ", ERRORS_CAUSE},
     {"Unhandled", ERRORS_CAUSE},

@@ -32,6 +32,9 @@ static const struct sample telling[] = {
     /* JavaScript */
     {"TypeError: Cannot read properties of undefined (reading 'x')", ERRORS_CAUSE},
     {"Error: Cannot find module 'left-pad'", ERRORS_CAUSE},
+    {"FATAL ERROR: out of heap", ERRORS_CAUSE},
+    {"FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+        ERRORS_CAUSE},
     {"npm ERR! code ELIFECYCLE", ERRORS_FRAME},
     {"  \xE2\x97\x8F suite \xE2\x80\xBA adds numbers", ERRORS_FAILED},
     {"Tests:       1 failed, 4 passed, 5 total", ERRORS_SUMMARY},
