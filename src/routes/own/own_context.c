@@ -4,6 +4,7 @@
  */
 #include "routes/handlers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ void own_context_tail(struct request *r)
 struct raw {
         struct steno_conv *conv;
         char *ref;
+        uint64_t from; /* the first byte that is wanted */
 };
 
 struct filling {
@@ -179,7 +181,7 @@ static ssize_t read_raw(void *ctx, uint64_t offset, char *p, size_t n)
 {
         struct raw *raw = ctx;
         struct filling f = {.p = p, .max = n};
-        int rc = steno_context_raw(raw->conv, raw->ref, offset, n, fill, &f, NULL);
+        int rc = steno_context_raw(raw->conv, raw->ref, raw->from + offset, n, fill, &f, NULL);
         return rc && rc != STENO_EINTERRUPTED ? -1 : (ssize_t)f.n;
 }
 
@@ -217,10 +219,58 @@ static int raw_size(
         return rc;
 }
 
+/* "Range: bytes=A-" and "bytes=A-B": *from and *to, behind the last byte. False: there is none, or
+ * one of another form, which may be ignored. */
+static bool read_range(const char *range, uint64_t size, uint64_t *from, uint64_t *to)
+{
+        char *end = NULL;
+        if (!range || strncmp(range, "bytes=", 6) != 0 || range[6] < '0' || range[6] > '9')
+                return false;
+        *from = strtoull(range + 6, &end, 10);
+        *to = size;
+        if (*end++ != '-')
+                return false;
+        if (*end >= '0' && *end <= '9') {
+                uint64_t last = strtoull(end, &end, 10);
+                if (last < *from)
+                        return false;
+                if (last < size)
+                        *to = last + 1;
+        }
+        return *end == '\0';
+}
+
+/* The part that is asked for: for downloads that were cut off, and for readers of a piece. False:
+ * there is nothing at *from, and a 416 was answered. */
+static bool raw_range(struct request *r, uint64_t size, uint64_t *from, uint64_t *to, bool *partial)
+{
+        char of[80];
+        uint64_t n, end;
+        *from = 0;
+        *to = size;
+        *partial = read_range(request_header(r, "Range"), size, &n, &end);
+        if (!*partial)
+                return true;
+        if (n >= size) {
+                snprintf(of, sizeof of, "bytes */%llu", (unsigned long long)size);
+                request_header_out(r, "Content-Range", of);
+                request_error(
+                    r, 416, "bad_range", "the output has %llu bytes", (unsigned long long)size);
+                return false;
+        }
+        *from = n;
+        *to = end;
+        snprintf(of, sizeof of, "bytes %llu-%llu/%llu", (unsigned long long)n,
+            (unsigned long long)end - 1, (unsigned long long)size);
+        request_header_out(r, "Content-Range", of);
+        return true;
+}
+
 void own_context_raw(struct request *r)
 {
         struct steno_error err = {0};
-        uint64_t size = 0;
+        uint64_t size = 0, from, to;
+        bool partial;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
@@ -238,8 +288,15 @@ void own_context_raw(struct request *r)
                 return;
         }
         raw->conv = conv;
+        if (!raw_range(r, size, &from, &to, &partial)) {
+                release_raw(raw);
+                return;
+        }
+        raw->from = from;
+        request_header_out(r, "Accept-Ranges", "bytes");
         /* Never rendered: what a tool printed is text, and is handed over as a file. */
         request_header_out(r, "Content-Disposition", "attachment");
         request_header_out(r, "Content-Security-Policy", "default-src 'none'; sandbox");
-        stream_file(r, 200, "text/plain; charset=utf-8", size, read_raw, release_raw, raw);
+        stream_file(r, partial ? 206 : 200, "text/plain; charset=utf-8", to - from, read_raw,
+            release_raw, raw);
 }
