@@ -475,7 +475,6 @@ int runner_approve(struct runner *chat, const char *project, const char *run_id,
 void runner_put_waiting(struct runner *chat, const char *project, struct buf *out)
 {
         bool first = true;
-        buf_puts(out, "{\"items\":[");
         if (chat)
                 pthread_mutex_lock(&chat->mutex);
         for (struct live *l = chat ? chat->list : NULL; l; l = l->next) {
@@ -488,7 +487,6 @@ void runner_put_waiting(struct runner *chat, const char *project, struct buf *ou
         }
         if (chat)
                 pthread_mutex_unlock(&chat->mutex);
-        buf_puts(out, "]}");
 }
 
 enum runner_state runner_state(struct runner *chat, const char *project, const char *conversation)

@@ -50,9 +50,8 @@ int runner_stop(struct runner *chat, const char *project, const char *run, struc
 int runner_approve(struct runner *chat, const char *project, const char *run, const char *call,
     const char *approval, bool allow, struct steno_error *err);
 /*
- * The calls of this server's runs in a project that wait for permission, newest run first:
- * {"items":[{"run","call","approval","conversation","tool","server"?,"arguments","directory"?,
- * "since"}]}. `arguments` is a string, byte for byte. `chat` may be NULL.
+ * The calls of this server's runs in a project that wait for permission, newest run first: the
+ * items of waiting.h, with commas between them. `chat` may be NULL.
  */
 void runner_put_waiting(struct runner *chat, const char *project, struct buf *out);
 

@@ -21,6 +21,7 @@
 #include "http/runner.h"
 #include "http/server_core.h"
 #include "http/digests.h"
+#include "http/waiting.h"
 #include "http/follow.h"
 #include "http/indexer.h"
 #include "http/http.h"
@@ -246,6 +247,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->tails = tails_new();
         s->watches = watches_new(s);
         s->digests = digests_new();
+        s->waiting = waiting_new(s);
         s->replies = replies_new();
         s->buckets = buckets_new();
         s->visitor_reads = buckets_new();
@@ -256,8 +258,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (opt->script)
                 s->script = strdup(opt->script);
         if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->streams ||
-            !s->follow || !s->tails || !s->watches || !s->digests || !s->replies || !s->buckets ||
-            !s->visitor_reads || (opt->public_project && !s->public_project) ||
+            !s->follow || !s->tails || !s->watches || !s->digests || !s->waiting || !s->replies ||
+            !s->buckets || !s->visitor_reads || (opt->public_project && !s->public_project) ||
             (opt->session && !s->chat) || (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
@@ -372,6 +374,7 @@ void server_stop(struct server *s)
         tails_free(s->tails);
         watches_free(s->watches);
         digests_free(s->digests);
+        waiting_free(s->waiting);
         replies_free(s->replies);
         buckets_free(s->buckets);
         buckets_free(s->visitor_reads);

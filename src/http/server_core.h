@@ -21,6 +21,7 @@ struct follow;
 struct tails;
 struct watches;
 struct digests;
+struct waiting;
 struct replies;
 struct buckets;
 struct gateway;
@@ -38,6 +39,7 @@ struct server {
         struct tails *tails;   /* outputs and theirs */
         struct watches *watches;
         struct digests *digests;
+        struct waiting *waiting; /* calls that want permission, here and elsewhere */
         struct replies *replies;
         struct buckets *buckets;
         struct buckets *visitor_reads; /* apart, because a read and a turn count differently */

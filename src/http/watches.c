@@ -17,8 +17,8 @@
 #include "base/percent.h"
 #include "base/wait.h"
 #include "http/follow.h"
-#include "http/runner.h"
 #include "http/server_core.h"
+#include "http/waiting.h"
 #include "model/event.h"
 
 #define WATCHES_MAX 1000 /* each has a thread */
@@ -270,7 +270,7 @@ static void look_approvals(struct looking *l)
         struct server *s = l->w->all->server;
         struct buf out;
         buf_init(&out, 0);
-        runner_put_waiting(s->chat, l->w->project, &out);
+        waiting_put(s->waiting, l->w->project, &out);
         if (!out.failed)
                 tell_new(l, buf_str(&out));
         buf_release(&out);

@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "http/runner.h"
 #include "http/server_core.h"
+#include "http/waiting.h"
 
 void own_digest_put_tokens(struct jsonw *w, const char *name, const struct digest_tokens *t)
 {
@@ -169,7 +170,7 @@ int own_row_put(struct request *r, const struct json *j, json_ref item, const st
         *passed = false;
         if (!id || !in_time(j, item, f))
                 return 0;
-        enum runner_state state = runner_state(r->server->chat, r->who.project, id);
+        enum runner_state state = waiting_state(r->server->waiting, r->who.project, id);
         if (steno_conv_open(r->store, r->who.project, id, &conv, NULL))
                 return 0; /* it has just been removed */
         int rc = digests_open(r->server->digests, r->store, conv, ms, &d, err);

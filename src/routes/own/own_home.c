@@ -14,8 +14,8 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "http/digests.h"
-#include "http/runner.h"
 #include "http/server_core.h"
+#include "http/waiting.h"
 #include "routes/own/own_digest.h"
 
 #define DAY_MS 86400000
@@ -109,7 +109,7 @@ static bool add_item(struct home *h, const struct json *j, json_ref item)
                 own_row_put(r, j, item, &ALL, 1, &h->failed_w, &shown, NULL);
                 h->failed_shown += shown;
         }
-        if (runner_state(r->server->chat, r->who.project, id) != RUNNER_IDLE) {
+        if (waiting_state(r->server->waiting, r->who.project, id) != RUNNER_IDLE) {
                 own_row_put(r, j, item, &ALL, 1, &h->running_w, &shown, NULL);
                 h->running_count += shown;
         }
@@ -181,7 +181,7 @@ static void put_home(struct home *h)
         struct request *r = h->r;
         struct buf waiting;
         buf_init(&waiting, 0);
-        runner_put_waiting(r->server->chat, r->who.project, &waiting);
+        waiting_put(r->server->waiting, r->who.project, &waiting);
         struct jsonw w = jsonw_to(&r->reply);
         jsonw_object(&w);
         jsonw_field_raw(&w, "waiting", buf_str(&waiting));

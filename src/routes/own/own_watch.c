@@ -4,8 +4,8 @@
  */
 #include "routes/handlers.h"
 
-#include "http/runner.h"
 #include "http/server_core.h"
+#include "http/waiting.h"
 #include "http/watches.h"
 
 void own_watch(struct request *r)
@@ -54,6 +54,6 @@ void own_watch_change(struct request *r)
 
 void own_approvals(struct request *r)
 {
-        runner_put_waiting(r->server->chat, r->who.project, &r->reply);
+        waiting_put(r->server->waiting, r->who.project, &r->reply);
         request_reply_json(r, 200);
 }

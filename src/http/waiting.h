@@ -1,0 +1,29 @@
+/*
+ * waiting.h - the calls of a project that wait for permission, whoever runs them.
+ *
+ * What this server runs itself is known at once (runner.h). Runs of other processes, a second
+ * server or a terminal, are found in the store: the newest conversations are looked at about once a
+ * second while anybody asks, those with a live run that is not ours, and their journals from where
+ * they were read last.
+ */
+#ifndef HTTP_WAITING_H
+#define HTTP_WAITING_H
+
+#include "base/buf.h"
+#include "http/runner.h"
+
+struct waiting;
+
+struct waiting *waiting_new(struct server *server);
+void waiting_free(struct waiting *all);
+
+/*
+ * {"items":[{"run","call","approval","conversation","tool","server"?,"arguments","directory"?,
+ * "since","elsewhere"?}]}. `arguments` is a string, byte for byte; `elsewhere` is true where
+ * another process runs it.
+ */
+void waiting_put(struct waiting *all, const char *project, struct buf *out);
+/* What a conversation does, at this server or elsewhere. */
+enum runner_state waiting_state(struct waiting *all, const char *project, const char *conversation);
+
+#endif
