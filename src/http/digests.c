@@ -38,13 +38,16 @@ struct entry {
         pthread_mutex_t mutex;
         struct open_call *open;
         size_t open_count;
-        int64_t before_at; /* of the record before */
-        int64_t reply_at;  /* of the last reply */
-        int64_t worked_to; /* work before this is counted */
-        size_t model;      /* that spoke last, behind the models: none */
-        char last_run[80]; /* whose journal was read */
-        bool failed;       /* out of memory on the way */
-        size_t bytes;      /* about; under the table's mutex */
+        int64_t before_at;      /* of the record before */
+        int64_t reply_at;       /* of the last reply */
+        int64_t worked_to;      /* work before this is counted */
+        uint64_t reply;         /* hash of the reply whose usage was taken last, */
+        uint64_t reply_message; /* and of the record that it was taken from */
+        uint64_t unnamed;       /* hash of the last reply's id, when its model is not known */
+        size_t model;           /* that spoke last, behind the models: none */
+        char last_run[80];      /* whose journal was read */
+        bool failed;            /* out of memory on the way */
+        size_t bytes;           /* about; under the table's mutex */
 };
 
 #define BUCKETS 4096
@@ -118,6 +121,140 @@ static struct digest_day *day_of(struct entry *e, int64_t at)
         return &d->days[d->day_count++];
 }
 
+/* ---- tokens ---- */
+
+static void take_number(const struct json *j, json_ref obj, const char *key, uint64_t *to)
+{
+        uint64_t n = 0;
+        if (json_u64(j, json_get(j, obj, key), &n))
+                *to += n;
+}
+
+/* As the providers spell it. */
+static struct digest_tokens tokens_of(const struct json *j, json_ref u)
+{
+        struct digest_tokens t = {0};
+        take_number(j, u, "prompt_tokens", &t.in);
+        take_number(j, u, "completion_tokens", &t.out);
+        take_number(j, json_get(j, u, "prompt_tokens_details"), "cached_tokens", &t.cached);
+        take_number(j, json_get(j, u, "input_tokens_details"), "cached_tokens", &t.cached);
+        take_number(j, u, "output_tokens", &t.out);
+        take_number(j, u, "input_tokens", &t.in);
+        /* Where what was cached is counted apart, it was read all the same. */
+        uint64_t apart = 0;
+        take_number(j, u, "cache_read_input_tokens", &apart);
+        t.cached += apart;
+        t.in += apart;
+        take_number(j, u, "cache_creation_input_tokens", &t.in);
+        take_number(j, u, "promptTokenCount", &t.in);
+        take_number(j, u, "toolUsePromptTokenCount", &t.in);
+        take_number(j, u, "candidatesTokenCount", &t.out);
+        take_number(j, u, "thoughtsTokenCount", &t.out);
+        take_number(j, u, "cachedContentTokenCount", &t.cached);
+        return t;
+}
+
+static void add_tokens(struct digest_tokens *to, struct digest_tokens t)
+{
+        to->in += t.in;
+        to->out += t.out;
+        to->cached += t.cached;
+}
+
+static void take_tokens(struct digest_tokens *from, struct digest_tokens t)
+{
+        from->in -= t.in;
+        from->out -= t.out;
+        from->cached -= t.cached;
+}
+
+#define USAGE_LOOK 64 /* as far back an earlier word about the same reply is looked for */
+
+/* What was counted of a message: a later word about it takes the place of an earlier one. */
+static void put_usage(
+    struct entry *e, struct str model, uint64_t before, uint64_t message, struct digest_tokens t)
+{
+        struct digest *d = &e->d;
+        size_t m = model.n ? count_of(e, &d->models, &d->model_count, model) : COUNTS_MAX;
+        struct digest_usage *u = NULL;
+        for (size_t i = d->usage_count, n = 0; i > 0 && n < USAGE_LOOK && !u; i--, n++)
+                if (d->usage[i - 1].message == before)
+                        u = &d->usage[i - 1];
+        if (u) {
+                take_tokens(&d->tokens, u->tokens);
+                if (m < COUNTS_MAX)
+                        take_tokens(&d->models[m].tokens, u->tokens);
+                *u = (struct digest_usage){message, t};
+        } else if (d->usage_count < USAGE_MAX) {
+                struct digest_usage *grown = grow(d->usage, d->usage_count, sizeof *d->usage);
+                if (!grown) {
+                        e->failed = true;
+                        return;
+                }
+                d->usage = grown;
+                d->usage[d->usage_count++] = (struct digest_usage){message, t};
+        }
+        add_tokens(&d->tokens, t);
+        if (m < COUNTS_MAX)
+                add_tokens(&d->models[m].tokens, t);
+}
+
+/* Of an event, {"messageId","model","usage"}. */
+static void take_usage(struct entry *e, const struct json *j)
+{
+        char *message = json_dup_string(j, json_get(j, 0, "messageId"));
+        char *model = json_dup_string(j, json_get(j, 0, "model"));
+        uint64_t hash = message ? hash_64(message, strlen(message)) : 0;
+        if (message && model)
+                put_usage(e, str_of(model), hash, hash, tokens_of(j, json_get(j, 0, "usage")));
+        free(message);
+        free(model);
+}
+
+/* Of a reply that says so itself, as transcripts of other tools do. */
+static void take_said_usage(struct entry *e, const struct walk_message *m)
+{
+        uint64_t message = hash_64(m->id, strlen(m->id));
+        uint64_t reply = m->reply.n ? hash_64(m->reply.p, m->reply.n) : message;
+        struct json j;
+        json_init(&j);
+        if (json_parse(&j, m->usage.p, m->usage.n, NULL, NULL) == 0) {
+                uint64_t before = reply == e->reply ? e->reply_message : message;
+                put_usage(e, m->model, before, message, tokens_of(&j, 0));
+                e->reply = reply;
+                e->reply_message = message;
+        }
+        json_release(&j);
+}
+
+/* Of a reply that came through the gateway, which notes what the endpoint said about it. */
+static int take_meta(struct entry *e, const struct steno_record *r)
+{
+        const char *target = steno_record_target(r);
+        uint64_t message = hash_64(target, strlen(target));
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        json_init(&j);
+        if (steno_record_message(r, &text, &n, NULL) == 0 &&
+            json_parse(&j, text, n, NULL, NULL) == 0) {
+                json_ref facts = json_get(&j, 0, "gateway");
+                json_ref usage = json_get(&j, facts, "usage");
+                struct str model = json_inner(&j, json_get(&j, facts, "model"));
+                if (json_type(&j, usage) == JSON_OBJECT)
+                        put_usage(e, model, message, message, tokens_of(&j, usage));
+                size_t m = model.n && e->unnamed == message
+                               ? count_of(e, &e->d.models, &e->d.model_count, model)
+                               : COUNTS_MAX;
+                if (m < COUNTS_MAX)
+                        e->d.models[m].calls++;
+                e->unnamed = 0;
+        }
+        json_release(&j);
+        steno_free(text);
+        return e->failed;
+}
+
 /* ---- the walk ---- */
 
 /* Is it a line that Steno has put into an excerpt? */
@@ -182,11 +319,48 @@ static void add_failure(struct entry *e, struct digest_failure f, struct str cal
         e->failed = true;
 }
 
+/* Joins the two neighbours that are shortest together; what failed stays, while anything else can
+ * be joined. */
+static void tape_join(struct digest *d)
+{
+        size_t best = 0;
+        uint64_t least = UINT64_MAX;
+        for (int failed = 0; failed < 2 && least == UINT64_MAX; failed++) {
+                for (size_t i = 0; i + 1 < d->tape_count; i++) {
+                        const struct digest_piece *p = &d->tape[i];
+                        if ((!failed && (p[0].kind == 'e' || p[1].kind == 'e')) ||
+                            p[0].ms + p[1].ms >= least)
+                                continue;
+                        least = p[0].ms + p[1].ms;
+                        best = i;
+                }
+        }
+        struct digest_piece *p = &d->tape[best];
+        if (p[1].kind == 'e' || (p[0].kind != 'e' && p[1].ms > p[0].ms))
+                p[0].kind = p[1].kind;
+        p[0].ms += p[1].ms;
+        d->tape_count--;
+        memmove(p + 1, p + 2, (d->tape_count - best - 1) * sizeof *p);
+}
+
+static void tape_add(struct digest *d, char kind, uint64_t ms)
+{
+        struct digest_piece *last = d->tape_count ? &d->tape[d->tape_count - 1] : NULL;
+        if (last && last->kind == kind && kind != 'e') {
+                last->ms += ms;
+                return;
+        }
+        if (d->tape_count == DIGEST_TAPE)
+                tape_join(d);
+        d->tape[d->tape_count++] = (struct digest_piece){kind, ms};
+}
+
 /* Time that was worked, of which what overlaps counts once. */
-static void take_work(struct entry *e, int64_t from, int64_t to)
+static void take_work(struct entry *e, int64_t from, int64_t to, char kind)
 {
         if (from < e->worked_to)
                 from = e->worked_to;
+        tape_add(&e->d, kind, to > from ? (uint64_t)(to - from) : 1);
         if (to > from)
                 e->d.work_ms += to - from;
         if (to > e->worked_to)
@@ -210,7 +384,7 @@ static void take_tool_time(struct entry *e, const struct walk_result *r)
                 from = r->at - r->duration > e->reply_at ? r->at - r->duration : e->reply_at;
                 to = from + r->duration;
         }
-        take_work(e, from, to);
+        take_work(e, from, to, r->state == WALK_FAILED ? 'e' : 't');
         take_time(e, r->at);
 }
 
@@ -251,11 +425,12 @@ static int take_message(void *ctx, const struct walk_message *m)
                         if (e->before_at && m->at > e->before_at)
                                 d->models[e->model].ms += (uint64_t)(m->at - e->before_at);
                 }
-        }
-        if (reply && e->before_at)
-                take_work(e, e->before_at, m->at);
-        if (reply)
+                e->unnamed = m->model.n ? 0 : hash_64(m->id, strlen(m->id));
+                take_work(e, e->before_at ? e->before_at : m->at, m->at, m->failed ? 'e' : 'm');
                 e->reply_at = m->at;
+                if (m->usage.n)
+                        take_said_usage(e, m);
+        }
         take_time(e, m->at);
         if (m->failed)
                 add_failure(e, (struct digest_failure){.seq = m->seq, .at = m->at}, STR(""),
@@ -307,8 +482,12 @@ static int take_result(void *ctx, const struct walk_result *r)
         struct digest_count *tool = o && o->tool < COUNTS_MAX ? &e->d.tools[o->tool] : NULL;
         bool failed = r->state == WALK_FAILED; /* what a person denied did not fail */
         take_tool_time(e, r);
+        e->d.kept += r->kept;
+        if (e->model < e->d.model_count)
+                e->d.models[e->model].kept += r->kept;
         if (tool) {
                 tool->failed += failed;
+                tool->kept += r->kept;
                 tool->ms += r->duration > 0 ? (uint64_t)r->duration : 0;
         }
         if (failed)
@@ -333,68 +512,13 @@ struct reading {
 static int take_record(void *ctx, const struct steno_record *r)
 {
         struct reading *g = ctx;
-        int rc = walk_record(&g->walk, r, g->err);
+        int rc = strcmp(steno_record_kind(r), "meta") == 0 ? take_meta(g->e, r)
+                                                           : walk_record(&g->walk, r, g->err);
         g->e->d.seq = steno_record_seq(r);
         return rc;
 }
 
-/* ---- tokens, which are in the journals of runs ---- */
-
-static void take_number(const struct json *j, json_ref obj, const char *key, uint64_t *to)
-{
-        uint64_t n = 0;
-        if (json_u64(j, json_get(j, obj, key), &n))
-                *to += n;
-}
-
-/* As the providers spell it. */
-static struct digest_tokens tokens_of(const struct json *j, json_ref u)
-{
-        struct digest_tokens t = {0};
-        take_number(j, u, "prompt_tokens", &t.in);
-        take_number(j, u, "completion_tokens", &t.out);
-        take_number(j, json_get(j, u, "prompt_tokens_details"), "cached_tokens", &t.cached);
-        take_number(j, json_get(j, u, "input_tokens_details"), "cached_tokens", &t.cached);
-        take_number(j, u, "output_tokens", &t.out);
-        take_number(j, u, "input_tokens", &t.in);
-        /* Where what was cached is counted apart, it was read all the same. */
-        uint64_t apart = 0;
-        take_number(j, u, "cache_read_input_tokens", &apart);
-        t.cached += apart;
-        t.in += apart;
-        take_number(j, u, "cache_creation_input_tokens", &t.in);
-        return t;
-}
-
-static void add_tokens(struct digest_tokens *to, struct digest_tokens t)
-{
-        to->in += t.in;
-        to->out += t.out;
-        to->cached += t.cached;
-}
-
-static void take_usage(struct entry *e, const struct json *j)
-{
-        struct digest *d = &e->d;
-        struct digest_tokens t = tokens_of(j, json_get(j, 0, "usage"));
-        char *message = json_dup_string(j, json_get(j, 0, "messageId"));
-        char *model = json_dup_string(j, json_get(j, 0, "model"));
-        add_tokens(&d->tokens, t);
-        size_t m =
-            model && *model ? count_of(e, &d->models, &d->model_count, str_of(model)) : COUNTS_MAX;
-        if (m < COUNTS_MAX)
-                add_tokens(&d->models[m].tokens, t);
-        struct digest_usage *grown = message && d->usage_count < USAGE_MAX
-                                         ? grow(d->usage, d->usage_count, sizeof *d->usage)
-                                         : NULL;
-        if (grown) {
-                d->usage = grown;
-                d->usage[d->usage_count++] =
-                    (struct digest_usage){hash_64(message, strlen(message)), t};
-        }
-        free(message);
-        free(model);
-}
+/* ---- the journals of runs, which have the tokens of their replies ---- */
 
 static int take_event(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
@@ -471,6 +595,7 @@ static void forget(struct entry *e)
         e->open = NULL;
         e->open_count = 0;
         e->before_at = e->reply_at = e->worked_to = 0;
+        e->reply = e->reply_message = e->unnamed = 0;
         e->last_run[0] = '\0';
         e->model = COUNTS_MAX;
         e->failed = false;

@@ -35,6 +35,7 @@ struct digest_count {
         uint64_t calls;
         uint64_t failed;
         uint64_t ms;
+        uint64_t kept; /* bytes that stubs kept out of contexts */
         struct digest_tokens tokens;
 };
 
@@ -50,6 +51,13 @@ struct digest_usage {
 };
 
 #define DIGEST_TITLE 200
+#define DIGEST_TAPE 60
+
+/* A piece of the tape: what was at work, for how long. */
+struct digest_piece {
+        char kind; /* m: a model, t: a tool, e: what failed */
+        uint64_t ms;
+};
 
 struct digest {
         uint64_t seq;             /* read up to here */
@@ -57,7 +65,10 @@ struct digest {
         char title[DIGEST_TITLE]; /* the first words of the user */
         uint64_t messages, turns, replies, calls, failed;
         int64_t first_at, last_at;
-        int64_t work_ms; /* in which a model or a tool was at work */
+        int64_t work_ms;                       /* in which a model or a tool was at work */
+        uint64_t kept;                         /* bytes that stubs kept out of contexts */
+        struct digest_piece tape[DIGEST_TAPE]; /* the work in order; short pieces are joined */
+        size_t tape_count;
         struct digest_tokens tokens;
         struct digest_failure *failures; /* in order; at most DIGEST_FAILURES_MAX */
         size_t failure_count;

@@ -14,6 +14,7 @@ struct telling {
         struct arena arena;
         struct json about;
         struct json j;
+        struct json own; /* the message as it was stored, where `j` is another format's */
         int64_t at;
         bool error; /* Steno's mark on the record */
 };
@@ -114,6 +115,8 @@ static int tell_result(struct telling *t, json_ref m, struct str call, json_ref 
         json_u64(j, json_get(j, ref, "byteSize"), &r.bytes);
         if (!r.bytes)
                 r.bytes = json_raw(j, said).n;
+        else if (r.ref.n && str_starts(r.text, "[INCOMPLETE:") && r.bytes > json_raw(j, said).n)
+                r.kept = r.bytes - json_raw(j, said).n;
         r.state = state_of(failed, r.text);
         return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
 }
@@ -164,12 +167,34 @@ static int tell_calls(struct telling *t, json_ref m)
 
 /* ---- messages ---- */
 
-/* "endpoint model" of the record. */
+/* The message as it was stored. */
+static const struct json *stored(const struct telling *t)
+{
+        return json_type(&t->own, 0) == JSON_OBJECT ? &t->own : &t->j;
+}
+
+/* "endpoint model" of the record, or what the message says of itself. */
 static struct str model_of(struct telling *t)
 {
         struct str via = json_inner(&t->about, json_get(&t->about, 0, "via"));
         const char *space = via.n ? memrchr(via.p, ' ', via.n) : NULL;
-        return space ? str_span(space + 1, via.n - (size_t)(space - via.p) - 1) : STR("");
+        if (space)
+                return str_span(space + 1, via.n - (size_t)(space - via.p) - 1);
+        json_ref own = json_get(stored(t), 0, "model");
+        return json_type(stored(t), own) == JSON_STRING ? json_inner(stored(t), own) : STR("");
+}
+
+/* Of replies that others have recorded: a run of Steno has it in its journal. */
+static void take_usage(struct telling *t, struct walk_message *said)
+{
+        const struct json *j = stored(t);
+        json_ref usage = json_get(j, 0, "usage");
+        if (usage == JSON_NONE)
+                usage = json_get(j, 0, "usageMetadata");
+        if (json_type(j, usage) != JSON_OBJECT || json_get(&t->about, 0, "run") != JSON_NONE)
+                return;
+        said->usage = json_raw(j, usage);
+        said->reply = json_inner(j, json_get(j, 0, "id"));
 }
 
 static int tell_message(struct telling *t, json_ref m, const char *role)
@@ -183,7 +208,11 @@ static int tell_message(struct telling *t, json_ref m, const char *role)
             .text = content_of(t, json_get(j, m, "content")),
             .model = model_of(t),
             .failed = json_type(j, error) == JSON_OBJECT,
-            .error = STR("")};
+            .error = STR(""),
+            .usage = STR(""),
+            .reply = STR("")};
+        if (strcmp(role, "assistant") == 0)
+                take_usage(t, &said);
         if (said.failed)
                 said.error = text_of(t, json_get(j, error, "message"));
         int rc = t->to->message ? t->to->message(t->to->ctx, &said) : 0;
@@ -214,18 +243,33 @@ static int load(struct telling *t, char **text, size_t *n, struct steno_error *e
         return steno_record_as(r, answers && !calls ? "openai" : "chat", text, n, err);
 }
 
+/* Replies in other formats are looked at as they were stored, too. *text lives as long as t->own.
+ */
+static int load_own(struct telling *t, char **text, struct steno_error *err)
+{
+        size_t n = 0;
+        if (strcmp(steno_record_format(t->record), "openai") == 0 ||
+            !json_is(&t->about, json_get(&t->about, 0, "role"), "assistant"))
+                return 0;
+        int rc = steno_record_message(t->record, text, &n, err);
+        return rc ? rc : json_parse(&t->own, *text, n, NULL, err);
+}
+
 static int tell_record(struct telling *t, struct steno_error *err)
 {
-        char *text = NULL;
+        char *text = NULL, *own = NULL;
         size_t n = 0, about_n = 0;
         const char *about = steno_record_about(t->record, &about_n);
         int rc = json_parse(&t->about, about, about_n, NULL, err);
         if (rc == 0)
                 rc = load(t, &text, &n, err);
         if (rc == 0)
+                rc = load_own(t, &own, err);
+        if (rc == 0)
                 rc = json_parse(&t->j, text, n, NULL, err);
         if (rc) {
                 steno_free(text);
+                steno_free(own);
                 return rc == STENO_ENOMEM ? rc : 0; /* what is damaged tells nothing */
         }
         t->error = json_bool(&t->about, json_get(&t->about, 0, "error"), false);
@@ -236,6 +280,7 @@ static int tell_record(struct telling *t, struct steno_error *err)
         else
                 rc = tell_one(t, 0);
         steno_free(text);
+        steno_free(own);
         return rc;
 }
 
@@ -249,7 +294,9 @@ int walk_record(const struct walk *to, const struct steno_record *r, struct sten
         arena_init(&t.arena);
         json_init(&t.about);
         json_init(&t.j);
+        json_init(&t.own);
         int rc = tell_record(&t, err);
+        json_release(&t.own);
         json_release(&t.j);
         json_release(&t.about);
         arena_release(&t.arena);

@@ -22,6 +22,11 @@ struct walk_message {
         struct str model; /* that said it; empty: not known */
         bool failed;      /* a reply that is an error */
         struct str error;
+        /* What the provider counted, where the message itself says so: the JSON of its `usage`. A
+         * reply that was stored in several records has it in each of them, and `reply` is the same.
+         */
+        struct str usage;
+        struct str reply;
 };
 
 struct walk_call {
@@ -44,6 +49,7 @@ struct walk_result {
         int64_t exit;
         struct str ref; /* of the whole output */
         uint64_t bytes; /* of it */
+        uint64_t kept;  /* of it that no model sees, because a stub stands there */
         struct str text;
 };
 

@@ -1,6 +1,7 @@
 /* own_digest.c - see own_digest.h */
 #include "routes/own/own_digest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -28,6 +29,7 @@ static void put_counts(struct jsonw *w, const char *name, const struct digest_co
                 jsonw_field_u64(w, "calls", list[i].calls);
                 jsonw_field_u64(w, "failed", list[i].failed);
                 jsonw_field_u64(w, "ms", list[i].ms);
+                jsonw_field_u64(w, "kept", list[i].kept);
                 own_digest_put_tokens(w, "tokens", &list[i].tokens);
                 jsonw_object_end(w);
         }
@@ -46,6 +48,7 @@ void own_digest_put_totals(struct jsonw *w, const struct digest *d)
         jsonw_field_i64(w, "firstAt", d->first_at);
         jsonw_field_i64(w, "lastAt", d->last_at);
         jsonw_field_i64(w, "workMs", d->work_ms);
+        jsonw_field_u64(w, "kept", d->kept);
         own_digest_put_tokens(w, "tokens", &d->tokens);
         jsonw_field_u64(w, "seq", d->seq);
         jsonw_field_bool(w, "whole", d->whole);
@@ -145,6 +148,25 @@ static bool passes(const struct own_filter *f, const struct digest *d, enum runn
                (!f->model || has_name(d->models, d->model_count, f->model));
 }
 
+/* The tape: kinds and widths, of which a tape that is full has about TAPE_WIDTH. */
+#define TAPE_WIDTH 240
+
+static void put_tape(struct jsonw *w, const struct digest *d)
+{
+        char text[DIGEST_TAPE * 8 + 1] = "";
+        size_t n = 0;
+        uint64_t all = 0;
+        for (size_t i = 0; i < d->tape_count; i++)
+                all += d->tape[i].ms;
+        for (size_t i = 0; i < d->tape_count; i++) {
+                uint64_t wide = (d->tape[i].ms * TAPE_WIDTH + all / 2) / (all ? all : 1);
+                uint64_t least = d->tape[i].kind == 'e' ? 3 : 1;
+                n += (size_t)snprintf(text + n, sizeof text - n, "%c%u", d->tape[i].kind,
+                    (unsigned)(wide > least ? wide : least));
+        }
+        jsonw_field_str(w, "tape", str_span(text, n));
+}
+
 static void put_figures(struct jsonw *w, const struct digest *d, enum runner_state state)
 {
         static const char *const STATES[] = {"idle", "running", "waiting"};
@@ -153,6 +175,7 @@ static void put_figures(struct jsonw *w, const struct digest *d, enum runner_sta
         jsonw_field_u64(w, "failed", d->failed);
         own_digest_put_tokens(w, "tokens", &d->tokens);
         jsonw_field_bool(w, "whole", d->whole);
+        put_tape(w, d);
         if (d->title[0])
                 jsonw_field_cstr(w, "first", d->title);
         if (d->failure_count) {

@@ -58,6 +58,7 @@ static void add_count(struct sum *list, size_t *n, const struct digest_count *c)
         list[i].count.calls += c->calls;
         list[i].count.failed += c->failed;
         list[i].count.ms += c->ms;
+        list[i].count.kept += c->kept;
         list[i].count.tokens.in += c->tokens.in;
         list[i].count.tokens.out += c->tokens.out;
         list[i].count.tokens.cached += c->tokens.cached;
@@ -154,6 +155,7 @@ static void put_sums(struct jsonw *w, const char *name, const struct sum *list, 
                 jsonw_field_u64(w, "calls", list[i].count.calls);
                 jsonw_field_u64(w, "failed", list[i].count.failed);
                 jsonw_field_u64(w, "ms", list[i].count.ms);
+                jsonw_field_u64(w, "kept", list[i].count.kept);
                 own_digest_put_tokens(w, "tokens", &list[i].count.tokens);
                 jsonw_object_end(w);
         }
