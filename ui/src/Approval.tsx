@@ -92,6 +92,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
     }}>
     <p class="approval-title">May <code>{a.server ? <>{show(a.server)}/</> : null}{show(a.tool)}</code> run this?</p>
     {title}
+    {a.elsewhere && <p class="quiet">It is asked by another server or a terminal that uses this store.</p>}
     {parts && <pre class="command exact" tabIndex={0} aria-label="Command"><Exactly text={parts.command} /></pre>}
     <dl class="facts">
       {parts && <><dt>Runs as</dt><dd>{parts.how}</dd></>}

@@ -5,6 +5,7 @@ import { ago, clock, count, plural } from "./format";
 import { StateIcon } from "./icons";
 import { nameOf, titleOf, type Item } from "./list";
 import { hrefOf } from "./route";
+import { Strip } from "./Strip";
 import { cut, plain, show } from "./text";
 import { commandOf } from "./Tool";
 import { Bars } from "./Transcript";
@@ -22,13 +23,13 @@ function sentence(h: Figures): [string, string] {
   return ["Nothing needs you.", runs + failed];
 }
 
-function RunRow({ item: i, words }: { item: Item; words?: string }) {
-  const status = i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : "error";
+function RunRow({ item: i, words, failed }: { item: Item; words?: string; failed?: boolean }) {
+  const status = failed ? "error" : i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : "error";
   const f = i.lastFailure;
   const to = f && status === "error" ? hrefOf({ view: "conversation", id: i.id, from: f.seq, ...(f.call ? { call: f.call } : {}) }) : hrefOf({ view: "conversation", id: i.id });
   return <li><a href={to}><StateIcon status={status} word /><span class="home-title"><bdi>{show(cut(titleOf(i), 120))}</bdi></span>
     <span class="home-what">{show(cut(plain(words ?? f?.text ?? "", 160), 160))}</span>
-    <span class="home-count">{plural(i.calls ?? 0, "call")}</span><span class="home-when" title={clock(i.updatedAt ?? "")}>{ago(i.updatedAt ?? "")}</span></a></li>;
+    <Strip of={i} /><span class="home-count">{plural(i.calls ?? 0, "call")}</span><span class="home-when" title={clock(i.updatedAt ?? "")}>{ago(i.updatedAt ?? "")}</span></a></li>;
 }
 
 export function HomeView() {
@@ -45,7 +46,7 @@ export function HomeView() {
         <p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 100))}</a> · asked {ago(a.since)} ago</p></div>
       <button type="button" data-act="look" onClick={() => { trayOpen.value = true; }}>Look at it</button></li>)}</ul></>}
     {h.running.length > 0 && <><h3>At work <span class="quiet">{count(h.running.length)}</span></h3><ul class="home-rows">{h.running.map((i) => <RunRow key={i.id} item={i} words="" />)}</ul></>}
-    {h.failed.length > 0 && <><h3>Failed lately <button type="button" class="more" onClick={() => narrow("", "error")}>All {count(h.failedCount)} of two weeks</button></h3><ul class="home-rows">{h.failed.map((i) => <RunRow key={i.id} item={{ ...i, state: "idle" }} />)}</ul></>}
+    {h.failed.length > 0 && <><h3>Failed lately {h.failedCount > h.failed.length && <button type="button" class="more" onClick={() => narrow("", "error")}>All {count(h.failedCount)} of two weeks</button>}</h3><ul class="home-rows">{h.failed.map((i) => <RunRow key={i.id} item={i} failed />)}</ul></>}
     {h.conversations === 0 && <div class="welcome"><p>There is nothing here yet. Write below to start a conversation, run <code>steno chat</code>, point an agent at this server, or bring in what you have with <code>steno import</code>.</p></div>}
     {turns > 0 && <div class="home-two"><div><h3>Turns a day <span class="quiet">{count(turns)} in 14 days</span></h3><Days days={h.days} /></div>
       <div><h3>Usage <a class="quiet" href={hrefOf({ view: "usage", id: "" })}>All figures</a></h3>{h.models.length > 0 && <UsedTable list={h.models} kind="model" prices={h.prices} most={4} />}{h.tools.length > 0 && <UsedTable list={h.tools} kind="tool" prices={h.prices} most={5} />}</div></div>}

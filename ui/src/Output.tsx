@@ -7,10 +7,12 @@ import { bytes, count, plural } from "./format";
 import type { Ref } from "./history";
 import { Lines, type Found, type Line, type Match } from "./lines";
 import { nameOf } from "./list";
+import { wrap } from "./prefs";
 import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
+import { FoldedJson } from "./Folded";
 import { Scroll } from "./scroll";
 import { ansi, cut, redrawn, show } from "./text";
-import { toast } from "./toast";
+import { copied, LINKED, toast } from "./toast";
 import { ERRORS } from "./Tool";
 
 const ROW = 20;
@@ -48,22 +50,28 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const context = useSignal(0);
   const cased = useSignal(false);
   const taking = useSignal("");
+  const folded = useSignal(false);
   const errorCount = useSignal<number | null>(null);
   const pattern = useSignal(route.peek().query ?? ""); // what was searched
   const typed = useSignal(pattern.peek());
   const searching = useRef<AbortController | null>(null);
   const started = useRef(false);
+  const ending = useRef(false); // the last line is to be seen
   const place = route.value;
   const here = (more: Partial<Route>): Route => ({ view: "output", id, ref: refId, ...more });
 
   lines.changed.value;
   const total = lines.total.value;
-  scroll.resize(total);
+  // A wrapped line is passed by as one row, whatever its height; the last one can come to the top.
+  const wrapped = wrap.value === "on";
+  const high = Math.ceil((box.current?.clientHeight ?? 0) / ROW);
+  scroll.resize(total + (wrapped && total ? high - 1 : 0));
 
   // A place that is gone to stands a third from the top.
   const showLine = (n: number, third = true) => {
     const el = box.current!;
-    live.value = false;
+    live.value = ending.current = false;
+    if (wrap.peek() === "on") third = false; // what is above may be of any height
     scroll.to(el, (n - 1) * ROW - (third ? Math.max(0, (el.clientHeight - ROW) / 3) : 0));
     repaint((x) => x + 1);
   };
@@ -72,7 +80,16 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     go(here({ line, ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
     showLine(line);
   };
-  const toEnd = () => { scroll.to(box.current!, lines.total.peek() * ROW); repaint((x) => x + 1); };
+  const toEnd = () => { ending.current = true; scroll.to(box.current!, lines.total.peek() * ROW - box.current!.clientHeight); repaint((x) => x + 1); };
+  // How many wrapped lines fit above the end is known when they stand there.
+  useLayoutEffect(() => {
+    const el = box.current!, rows = [...el.querySelectorAll<HTMLElement>(".line-row")];
+    if (!wrapped || !ending.current || Number(rows.at(-1)?.dataset.line) !== total) return;
+    let first = rows.length - 1;
+    for (let left = el.clientHeight - rows[first]!.offsetHeight; first > 0 && rows[first - 1]!.offsetHeight <= left; first--) left -= rows[first - 1]!.offsetHeight;
+    const line = Number(rows[first]!.dataset.line);
+    if (line - 1 > Math.floor(scroll.top(el))) { scroll.to(el, (line - 1) * ROW); repaint((x) => x + 1); }
+  });
   const standing = () => route.peek().line ?? Math.floor(scroll.top(box.current!)) + 1;
 
   // ---- search: from where one stands, both ways; the server counts all of them ----
@@ -161,7 +178,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       else if (what === "next" || what === "previous") step(what === "next" ? 1 : -1);
       else if (what === "error" || what === "error-back") errors(what === "error" ? 1 : -1);
       else if (what === "follow") { live.value = lines.growing.peek(); toEnd(); }
-      else if (what === "down" || what === "up") { live.value = false; scroll.to(el, scroll.top(el) * ROW + (what === "down" ? ROW : -ROW)); repaint((x) => x + 1); }
+      else if (what === "down" || what === "up") { live.value = ending.current = false; scroll.to(el, scroll.top(el) * ROW + (what === "down" ? ROW : -ROW)); repaint((x) => x + 1); }
     };
     el.addEventListener("steno-act", act);
     return () => { watch.disconnect(); el.removeEventListener("steno-act", act); };
@@ -170,7 +187,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const el = box.current;
   const top = el ? scroll.top(el) : 0;
   const shown = el ? Math.ceil(el.clientHeight / ROW) : 40;
-  const from = Math.max(1, Math.floor(top) + 1 - OVER), to = Math.min(total, Math.floor(top) + shown + OVER);
+  const from = Math.max(1, Math.floor(top) + 1 - (wrapped ? 0 : OVER)), to = Math.min(total, Math.floor(top) + shown + OVER);
   useEffect(() => { if (lines.ready.value && total) { const t = setTimeout(() => lines.need(from, to), 25); return () => clearTimeout(t); } }, [from, to, lines.ready.value, total]);
 
   const scrolled = () => {
@@ -184,7 +201,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const copy = async () => {
     try {
       const all = lines.bytes.peek() <= COPY_MOST;
-      const text = all ? await (await lines.raw(undefined)).text()
+      const text = all ? await (await lines.raw()).text()
         : Array.from({ length: to - from + 1 }, (_, i) => lines.line(from + i)?.text ?? "").join("\n");
       await navigator.clipboard.writeText(text);
       toast(all ? "The whole output is copied." : `It is large: lines ${count(from)} to ${count(to)} are copied.`);
@@ -193,7 +210,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const download = async () => {
     try {
       const size = lines.bytes.peek();
-      const blob = await lines.raw(undefined, (n) => { taking.value = `${bytes(n)} of ${bytes(size)}`; });
+      const blob = await lines.raw((n) => { taking.value = `${bytes(n)} of ${bytes(size)}`; });
       const url = URL.createObjectURL(blob);
       const a = document.createElement("a");
       a.href = url;
@@ -202,7 +219,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
     } catch (e) { toast(`Not downloaded: ${(e as Error).message}`); } finally { taking.value = ""; }
   };
-  const link = () => void navigator.clipboard?.writeText(sharedLink(here(place.line ? { line: place.line } : {}))).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available."));
+  const link = () => copied(sharedLink(here(place.line ? { line: place.line } : {})), LINKED);
 
   const at = current.value;
   const hits = new Map(found.value?.matches.map((m) => [m.line, m]));
@@ -232,26 +249,29 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       </form>
       <button type="button" data-act="start" onClick={() => { go(here({}), true); showLine(1, false); }}>Start</button>
       <button type="button" data-act="end" onClick={() => { live.value = lines.growing.peek(); toEnd(); }}>End</button>
+      {/^\s*[[{]/.test(lines.line(1)?.text ?? "") && <button type="button" data-act="json" aria-pressed={folded.value} onClick={() => { folded.value = !folded.peek(); }}>JSON</button>}
+      <button type="button" data-act="wrap" aria-pressed={wrapped} onClick={() => { wrap.value = wrapped ? "off" : "on"; }}>Wrap</button>
       <button type="button" data-act="copy" onClick={() => void copy()}>Copy</button>
       <button type="button" data-act="download" disabled={!!taking.value} onClick={() => void download()}>{taking.value || "Download"}</button>
       <button type="button" data-act="link" onClick={link}>Link</button>
     </div>
     {lines.problem.value && <p class="problem" role="alert">{lines.problem}</p>}
-    <div class="output-body">
-      <div class="lines" id="lines" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label={range}>
-        <div class="lines-space" style={{ height: `${scroll.height}px` }}>
-          {Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => {
+    {folded.value && <FoldedJson lines={lines} />}
+    <div class="output-body" hidden={folded.value}>
+      <div class="lines" id="lines" ref={box} onScroll={scrolled} onWheel={() => { ending.current = false; }} onPointerDown={() => { ending.current = false; }} tabIndex={0} role="region" aria-label={range}>
+        <div class={`lines-space${wrapped ? " wrapped" : ""}`} style={{ height: `${scroll.height}px` }}>
+          <div class="lines-now">{Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => {
             const n = from + i;
             const l = lines.line(n);
             const hit = hits.get(n);
             const long = l && (l.cut || l.text.length > LONG);
-            return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={{ top: `${(n - 1) * ROW - scroll.offset}px` }}>
+            return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={wrapped ? {} : { top: `${(n - 1) * ROW - scroll.offset}px` }}>
               <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits + 1}ch` }}
                 onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{n}</a>
               <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} literal={literal} cased={cased.value} />
                 : hit && literal ? marked(l.text, literal, cased.value) : redrawn(l.text)}</span>
             </div>;
-          })}
+          })}</div>
         </div>
       </div>
       {at && found.value && <Rail lines={found.value.matches} at={at.match.line} total={total} />}

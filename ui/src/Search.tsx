@@ -43,6 +43,7 @@ export function SearchView() {
   const problem = useSignal("");
   const busy = useSignal(false);
   const stop = useRef<AbortController | null>(null);
+  const counted = useRef<{ bare: string; hits: Hit[]; more: boolean }>({ bare: "", hits: [], more: false });
   const look = async (more: boolean) => {
     stop.current?.abort();
     const s = stop.current = new AbortController();
@@ -59,12 +60,18 @@ export function SearchView() {
   useEffect(() => { found.value = null; void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
   const groups = new Map<string, Hit[]>();
   for (const h of found.value ?? []) groups.set(h.conversation, [...(groups.get(h.conversation) ?? []), h]);
-  const facet = FACETS.map(([f]) => f).find((f) => f && q.includes(f)) ?? "";
-  const bare = FACETS.reduce((s, [f]) => (f ? s.replace(f, "") : s), q).replace(/\s+/g, " ").trim();
+  const facet = q.split(/\s+/).find((w) => FACETS.some(([f]) => f === w) || w.startsWith("tool:")) ?? "";
+  const bare = q.split(/\s+/).filter((w) => w && w !== facet).join(" ");
+  // How many of them each button would leave, of what was found without one.
+  if (!facet && found.value && !busy.value) counted.current = { bare, hits: found.value, more: !!cursor.value };
+  const all = counted.current.bare === bare ? counted.current.hits : [];
+  const tools = [...all.reduce((m, h) => (h.tool ? m.set(h.tool, (m.get(h.tool) ?? 0) + 1) : m), new Map<string, number>())].sort((a, b) => b[1] - a[1]).slice(0, 4);
+  const facets: [string, string][] = [...FACETS.map(([f, w]) => [f, w] as [string, string]), ...tools.map(([t]): [string, string] => [`tool:${t}`, t])];
+  const left = (f: string) => { const n = all.filter((h) => !f || (f === "in:output" ? h.ref : f === "is:error" ? h.error : f.startsWith("tool:") ? h.tool === f.slice(5) : h.role === f.slice(5) && !h.ref)).length; return all.length ? ` ${count(n)}${counted.current.more ? "+" : ""}` : ""; };
   return <section class="search-view" aria-label="Search" tabIndex={0}>
     <h2 aria-live="polite">{!q.trim() ? "Search everything" : found.value ? groups.size ? `${count(found.value.length)}${cursor.value ? "+" : ""} ${found.value.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : "Searching…"}</h2>
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
-    <div class="seg facets" role="group" aria-label="Where">{FACETS.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{w}</button>)}</div>
+    <div class="seg facets" role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
     {missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
     {problem.value && <p class="problem" role="alert">{problem}</p>}
     {busy.value && !found.value && <Bars />}
@@ -86,7 +93,7 @@ function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare
 // The field at the top of every view.
 export function SearchBox() {
   const typed = useSignal(route.peek().view === "search" ? route.peek().query ?? "" : "");
-  useEffect(() => { if (route.value.view === "search") typed.value = route.value.query ?? ""; }, [route.value]);
+  useEffect(() => { typed.value = route.value.view === "search" ? route.value.query ?? "" : ""; }, [route.value.view, route.value.query]);
   return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) go({ view: "search", id: "", query: typed.peek().trim() }); }}>
     <input id="everywhere" type="search" aria-label="Search everything" placeholder="Search everything" value={typed.value} onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }} />
     <kbd class="wide-only">g /</kbd>

@@ -1,5 +1,5 @@
-// The conversations: filter, open, rename, delete and take back. One stop for the Tab key: the
-// arrows walk the entries.
+// The conversations: filter, open, rename, delete and take back. Below the filter all of it is one
+// stop of the Tab key: the arrows walk buttons, entries and links.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";
@@ -7,6 +7,8 @@ import { ago, clock, plural } from "./format";
 import { Glyph, StateIcon } from "./icons";
 import { filter, items, MOST, more, only, problem, refreshList, shown, STEP, titleOf, type Item } from "./list";
 import { go, hrefOf, route } from "./route";
+import { useRoving } from "./roving";
+import { Strip } from "./Strip";
 import { cut, plain, show } from "./text";
 import { toast } from "./toast";
 
@@ -22,21 +24,13 @@ export function Sidebar() {
   const timer = useRef(0);
   const list = items.value;
   const here = route.value.id;
-  const walk = (e: KeyboardEvent) => {
-    const by = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-    if (!by && e.key !== "Home" && e.key !== "End") return;
-    const all = [...(e.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("li > a")];
-    const at = all.indexOf(document.activeElement as HTMLElement);
-    const next = e.key === "Home" ? all[0] : e.key === "End" ? all.at(-1) : all[Math.max(0, Math.min(all.length - 1, at + by))];
-    if (next) { e.preventDefault(); next.focus(); }
-  };
-  const stop = list?.some((i) => i.id === here) ? here : list?.[0]?.id;
+  const box = useRoving<HTMLElement>(".sidebar-head a, .chips button, li > a, .list > .more, .sidebar-foot a", "li > a");
   const groups: [string, Item[]][] = [];
   for (const i of list ?? []) {
     const d = day(i.updatedAt ?? i.createdAt);
     if (groups.at(-1)?.[0] === d) groups.at(-1)![1].push(i); else groups.push([d, [i]]);
   }
-  return <nav class="sidebar" aria-label="Conversations">
+  return <nav class="sidebar" aria-label="Conversations" ref={box}>
     <div class="sidebar-head">
       <input id="filter" type="search" aria-label="Filter conversations" placeholder="Filter: title, tool:, model:, after:" value={filter.value}
         onInput={(e) => {
@@ -44,15 +38,15 @@ export function Sidebar() {
           clearTimeout(timer.current);
           timer.current = window.setTimeout(() => { shown.value = STEP; void refreshList(); }, 180);
         }}
-        onKeyDown={(e) => { if (e.key === "Escape") { filter.value = ""; void refreshList(); e.currentTarget.blur(); } }} />
+        onKeyDown={(e) => { if (e.key === "Escape") { filter.value = ""; void refreshList(); e.currentTarget.blur(); } if (e.key === "ArrowDown") { e.preventDefault(); box.current!.querySelector<HTMLElement>("li > a")?.focus(); } }} />
       <a class="button" href={hrefOf({ view: "new", id: "" })} data-act="new" aria-label="New conversation" title="New conversation"><Glyph name="plus" /></a>
     </div>
     <div class="chips" role="group" aria-label="Show only">{CHIPS.map(([k, words]) => <button key={k} type="button" aria-pressed={only.value === k} data-only={k || "all"} title={words}
       onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="chip-word">{words}</span></>}</button>)}</div>
     {problem.value && <p class="problem" role="alert">{problem}</p>}
-    <div class="list" onKeyDown={walk}>
+    <div class="list" tabIndex={-1}>
       {list && !list.length && <p class="edge">{filter.value || only.value ? "Nothing matches." : <>No conversations yet. Start one with <b>+</b>, point an agent at this server, or run <code>steno import</code>.</>}</p>}
-      {groups.map(([d, all]) => <div key={d}><p class="day">{d}</p><ul>{all.map((i) => <Entry key={i.id} item={i} current={i.id === here} stop={i.id === stop} />)}</ul></div>)}
+      {groups.map(([d, all]) => <div key={d}><p class="day">{d}</p><ul>{all.map((i) => <Entry key={i.id} item={i} current={i.id === here} />)}</ul></div>)}
       {more.value && list && (shown.value < MOST
         ? <button type="button" class="more" onClick={() => { shown.value = Math.min(MOST, shown.value + STEP); void refreshList(); }}>Show more</button>
         : <p class="edge">Filter to find older ones.</p>)}
@@ -60,6 +54,7 @@ export function Sidebar() {
     <div class="sidebar-foot">
       <a href={hrefOf({ view: "usage", id: "" })} aria-current={route.value.view === "usage" ? "page" : undefined}><Glyph name="usage" />Usage</a>
       <a href={hrefOf({ view: "trash", id: "" })} aria-current={route.value.view === "trash" ? "page" : undefined}><Glyph name="trash" />Trash</a>
+      <a href={hrefOf({ view: "settings", id: "" })} aria-current={route.value.view === "settings" ? "page" : undefined}><Glyph name="settings" />Settings</a>
     </div>
   </nav>;
 }
@@ -67,13 +62,12 @@ export function Sidebar() {
 const When = ({ at }: { at: string }) => <span title={`${clock(at)} (${at})`}>{ago(at)}</span>;
 const worst = (i: Item) => (i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : i.failed ? "error" : "done");
 
-function Entry({ item: i, current, stop }: { item: Item; current: boolean; stop: boolean }) {
+function Entry({ item: i, current }: { item: Item; current: boolean }) {
   const renaming = useSignal(false);
   const name = titleOf(i);
-  const tab = current || stop ? 0 : -1;
   return <li class={current ? "current" : ""} data-conversation={i.id}>
       {renaming.value ? <Rename item={i} done={() => { renaming.value = false; }} /> : <>
-        <a href={hrefOf({ view: "conversation", id: i.id })} aria-current={current ? "page" : undefined} tabIndex={tab}>
+        <a href={hrefOf({ view: "conversation", id: i.id })} aria-current={current ? "page" : undefined}>
           <StateIcon status={worst(i)} word />
           <span class="entry-title"><bdi>{show(cut(name, 160))}</bdi></span>
           <span class="entry-facts">
@@ -82,6 +76,7 @@ function Entry({ item: i, current, stop }: { item: Item; current: boolean; stop:
             {!!i.failed && <span class="bad">{plural(i.failed, "failed", "failed")}</span>}
             {i.state !== "waiting" && <span>{i.calls ? plural(i.calls, "call") : plural(i.messages ?? 0, "message")}</span>}
             <When at={i.updatedAt ?? i.createdAt ?? ""} /></span>
+          <Strip of={i} />
         </a>
         <span class="entry-acts">
           <button type="button" data-act="rename" tabIndex={-1} aria-label={`Rename ${plain(name, 60)}`} title="Rename" onClick={() => { renaming.value = true; }}>✎</button>

@@ -10,6 +10,7 @@ import type { Status } from "./history";
 import { Glyph, StateIcon, WORDS } from "./icons";
 import { go, hrefOf } from "./route";
 import { cut, plain, show } from "./text";
+import { useRoving } from "./roving";
 import { SHELLS } from "./shells";
 
 export interface TimeRow {
@@ -18,11 +19,11 @@ export interface TimeRow {
 }
 export interface Totals {
   messages: number; turns: number; replies: number; calls: number; failed: number; firstAt: number; lastAt: number; workMs: number; tokens: Tokens; whole: boolean;
-  tools: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[]; models: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[];
+  kept: number; tools: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[]; models: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[];
 }
 interface Answer { now: number; rows: TimeRow[]; next?: number; totals: Totals; prices?: Prices }
 
-const ROWS_MOST = 20_000;
+const ROWS_MOST = 150_000;
 const FOLD_MS = 5000; // a longer pause is a break
 const BREAK = 0.02; // of the width
 
@@ -52,6 +53,7 @@ export class Times {
     const kept = open < 0 ? known : known.slice(0, known.findIndex((r) => r.seq === known[open]!.seq));
     let from: number | undefined = kept.length ? kept.at(-1)!.seq + 1 : 1;
     const rows = kept.slice();
+    let told = rows.length;
     while (from !== undefined && rows.length < ROWS_MOST) {
       const a: Answer = await get<Answer>(`/api/chat-sessions/${encodeURIComponent(this.id)}/timeline?from=${from}`);
       rows.push(...a.rows);
@@ -59,7 +61,8 @@ export class Times {
       this.prices.value = a.prices;
       this.skew.value = a.now - Date.now();
       from = a.next;
-      if (from !== undefined) this.rows.value = rows.slice();
+      // What is there is shown while the rest comes, more rarely the more there is.
+      if (from !== undefined && rows.length >= told * 2) { this.rows.value = rows.slice(); told = rows.length; }
     }
     this.more.value = from !== undefined;
     this.rows.value = rows;
@@ -70,7 +73,7 @@ export class Times {
 export interface Bar { row: TimeRow; from: number; to: number; status: Status; lane: number }
 interface Scale { bars: Bar[]; breaks: { at: number; ms: number }[]; span: number; lanes: number }
 
-const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status =>
+export const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status =>
   r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted"
     : asked.has(r.id) ? "waiting" : live ? "running" : "unrecorded";
 
@@ -137,9 +140,11 @@ function Tape({ scale, choose, at }: { scale: Scale; choose: (b: Bar) => void; a
     g.fillStyle = css("--sunken");
     g.fillRect(0, 0, W, H);
     const step = Math.min(5, 24 / scale.lanes);
+    const colours = new Map<string, string>();
+    const colour = (name: string) => { let c = colours.get(name); if (c === undefined) colours.set(name, c = css(name)); return c; };
     for (const b of [...bars].sort((p, q) => (RANK[p.status] ?? 0) - (RANK[q.status] ?? 0))) {
       const x = b.from * W, w = Math.max(b.status === "error" || b.status === "waiting" ? 3 : 1, (b.to - b.from) * W);
-      g.fillStyle = css(colourOf(b));
+      g.fillStyle = colour(colourOf(b));
       const y = b.row.k === "reply" ? 1 : 10 + Math.min(b.lane - 1, scale.lanes) * step;
       g.fillRect(x, y, w, b.row.k === "reply" ? 7 : Math.max(b.status === "error" ? 3 : 1.5, step - 1));
       // Where it failed, or waits, is seen at any size.
@@ -196,6 +201,7 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
       <span>{plural(t.calls, "call")}</span>
       {(t.tokens[0] > 0 || t.tokens[1] > 0) && <span title={`${count(t.tokens[0])} in (${count(t.tokens[2])} of them cached), ${count(t.tokens[1])} out`}>{short(t.tokens[0])} tokens in, {short(t.tokens[1])} out</span>}
       {money.sum > 0 && <span title={money.unpriced.length ? `without a price: ${money.unpriced.join(", ")}` : "from the prices of your configuration"}>{dollars(money.sum)}{money.unpriced.length ? "+" : ""}</span>}
+      {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} stand in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}
       {t.models.slice(0, 2).map((m) => <span key={m.name}>{show(cut(m.name, 40))}</span>)}
     </p>
     {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen.value} />}
@@ -227,6 +233,7 @@ function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
 const ROW = 25;
 type Sort = "time" | "order" | "slowest" | "costliest" | "failed";
 export function Waterfall({ conversation: c, wide }: { conversation: Conversation; wide: boolean }) {
+  const all = useRoving<HTMLElement>(".seg button, .time-row[aria-selected=true]", ".time-row");
   const sort = useSignal<Sort>("time");
   const scale = useScale(c, sort.value === "order");
   const box = useRef<HTMLDivElement>(null);
@@ -247,6 +254,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
   const key = (e: KeyboardEvent) => {
     const by = e.key === "ArrowDown" || e.key === "j" ? 1 : e.key === "ArrowUp" || e.key === "k" ? -1 : e.key === "PageDown" ? 20 : e.key === "PageUp" ? -20 : 0;
     let next = by ? focus.peek() + by : e.key === "Home" ? 0 : e.key === "End" ? list.length - 1 : -1;
+    if (e.key === "ArrowUp" && !focus.peek()) return; // out of the rows, to the buttons above
     if (e.key === "Enter") { const r = list[focus.peek()]; if (r) { e.preventDefault(); goTo(c, r); } return; }
     if (e.key === "e" || e.key === "E") { const d = e.key === "e" ? 1 : -1; next = focus.peek(); do next += d; while (list[next] && list[next]!.state !== "error"); if (!list[next]) return; }
     if (next < 0 && !by) return;
@@ -257,7 +265,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     if (y < el.scrollTop) el.scrollTop = y; else if (y + ROW * 2 > el.scrollTop + el.clientHeight) el.scrollTop = y + ROW * 2 - el.clientHeight;
     requestAnimationFrame(() => el.querySelector<HTMLElement>(`[data-index="${focus.peek()}"]`)?.focus({ preventScroll: true }));
   };
-  return <section class={`timeline${wide ? " wide" : ""}`} aria-label="Timeline">
+  return <section class={`timeline${wide ? " wide" : ""}`} aria-label="Timeline" ref={all}>
     <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{plural(rows.filter((r) => r.k === "call").length, "call")}, {plural(rows.filter((r) => r.k === "reply").length, "reply", "replies")}{c.times.more.value ? ", the first of more" : ""}</span>
       <span class="seg" role="group" aria-label="Order of rows">{(wide ? ["time", "order", "slowest", "costliest", "failed"] : ["time", "order", "slowest", "failed"]).map((s) => <button key={s} type="button" aria-pressed={sort.value === s} onClick={() => { sort.value = s as Sort; focus.value = 0; box.current!.scrollTop = 0; }}>{s[0]!.toUpperCase() + s.slice(1)}</button>)}</span></header>
     <div class="timeline-rows" ref={box} role="treegrid" aria-label="Replies and calls" aria-rowcount={list.length} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key} tabIndex={-1}>
@@ -265,7 +273,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
       <div class="timeline-space" role="presentation" style={{ height: `${list.length * ROW}px` }}>
         {list.slice(from, to).map((r, k) => {
           const i = from + k, b = bars.get(r), status = b?.status ?? "done";
-          return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} tabIndex={focus.value === i ? 0 : -1} style={{ top: `${i * ROW}px` }}
+          return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} style={{ top: `${i * ROW}px` }}
             onClick={() => { focus.value = i; goTo(c, r); }}>
             <span class="time-name" role="gridcell">{r.k === "user" ? <Glyph name="person" /> : r.k === "reply" ? <Glyph name="model" /> : <StateIcon status={status} word />}
               <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>

@@ -14,9 +14,10 @@ import type { Found } from "./lines";
 import { go, hrefOf, sharedLink } from "./route";
 import { ansi, cut, Long, plain, show } from "./text";
 import { SHELLS } from "./shells";
+import { statusOf, type TimeRow } from "./Timeline";
 import { changeOf, Diff, Tree, Value } from "./Value";
 import { opened } from "./opened";
-import { toast } from "./toast";
+import { copied, LINKED } from "./toast";
 
 const REPAIRS: Record<string, string> = {
   not_dispatched: "it was never started", indeterminate: "it was started, then the process died: its effects are unknown",
@@ -107,7 +108,7 @@ function ToolBody({ call: c, conversation, seq }: { call: Call; conversation: Co
   const said = c.result !== undefined || c.status === "done";
   return <div class="tool-body">
     {c.repair && <p class="note">Repaired in this view: {REPAIRS[c.repair.class] ?? c.repair.class}.</p>}
-    {failed && <Wrong call={c} conversation={conversation} />}
+    {failed && <><Wrong call={c} conversation={conversation} /><Next call={c} conversation={conversation} seq={seq} /></>}
     <h3>Arguments</h3>
     <Arguments call={c} />
     <Steps call={c} last={50} />
@@ -116,8 +117,8 @@ function ToolBody({ call: c, conversation, seq }: { call: Call; conversation: Co
     {c.status === "running" && <FollowLink call={c} conversation={conversation} />}
     <p class="tool-acts">
       {c.ref && <a class="button" data-full={c.ref.id} href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id })}>Open the output · {bytes(c.ref.byteSize)}</a>}
-      {Number.isFinite(seq) && <button type="button" class="quiet-link" data-act="copy-link" onClick={() => void navigator.clipboard?.writeText(sharedLink({ view: "conversation", id: conversation.id, call: c.id, from: seq })).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available."))}>Copy link</button>}
-      {typeof c.result === "string" && <button type="button" class="quiet-link" onClick={() => void navigator.clipboard?.writeText(c.result as string).then(() => toast("Copied."), () => toast("The clipboard is not available."))}>Copy what the model saw</button>}
+      {Number.isFinite(seq) && <button type="button" class="quiet-link" data-act="copy-link" onClick={() => copied(sharedLink({ view: "conversation", id: conversation.id, call: c.id, from: seq }), LINKED)}>Copy link</button>}
+      {typeof c.result === "string" && <button type="button" class="quiet-link" onClick={() => copied(c.result as string)}>Copy what the model saw</button>}
     </p>
   </div>;
 }
@@ -174,11 +175,39 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
     <pre class="wrong-lines" tabIndex={0} aria-label="What is wrong">{found.rows.map((r) => {
       const gap = before && r.n > before + 1 ? r.n - before - 1 : 0;
       before = r.n;
-      return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{ansi(cut(r.text, 1000)) || " "}</span></div></>;
+      return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{withPaths(cut(r.text, 1000), conversation.id) || " "}</span></div></>;
     })}</pre>
     <p class="tool-acts">{c.ref && <a class="button primary" data-wrong href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id, line: found.first })}>Open the output at line {count(found.first)}</a>}
       <span class="quiet">{found.total ? plural(found.total, "line that says so", "lines that say so") : "its last lines"}{c.ref ? ` · ${bytes(c.ref.byteSize)} stored` : ""}</span></p>
   </div>;
+}
+
+// path:line searches for that path in this conversation.
+function withPaths(text: string, id: string): preact.ComponentChildren {
+  if (text.includes("\x1b")) return ansi(text);
+  const out: preact.ComponentChildren[] = [];
+  let at = 0;
+  for (const m of text.matchAll(/(?:[\w.@+-]*\/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5}(?=[:(]\d)/g)) {
+    out.push(show(text.slice(at, m.index)), <a class="path" data-path tabIndex={-1} href={hrefOf({ view: "search", id: "", query: `"${m[0]}" conversation:${id}` })} title={`Where else ${m[0]} stands in this conversation`}>{m[0]}</a>);
+    at = m.index + m[0].length;
+  }
+  return at ? [...out, show(text.slice(at))] : show(text);
+}
+
+// The calls that followed, and how the same one ended later. No guesses.
+function Next({ call: c, conversation, seq }: { call: Call; conversation: Conversation; seq: number }) {
+  const rows = conversation.times.rows.value;
+  const here = rows.findIndex((r) => r.k === "call" && r.id === c.id && r.seq === seq);
+  if (here < 0) return null;
+  const asked = new Set(approvals.value.map((a) => a.call));
+  const later = rows.slice(here + 1).filter((r) => r.k === "call" && r.seq > seq);
+  const again = later.find((r) => r.name === rows[here]!.name && r.hint === rows[here]!.hint && r.hint !== "");
+  const Row = ({ r, words }: { r: TimeRow; words?: string }) => {
+    const status = statusOf(r, asked, !!conversation.run.value);
+    return <li><a href={hrefOf({ view: "conversation", id: conversation.id, call: r.id, from: r.seq })}><StateIcon status={status} word />{words && <span>{words}</span>}<code>{show(cut(plain(`${r.name} ${r.hint}`, 140), 140))}</code></a></li>;
+  };
+  return later.length ? <div class="next"><h3>What came next</h3><ul>{later.slice(0, 3).map((r) => <Row key={`${r.seq}${r.id}`} r={r} {...(r === again ? { words: "the same again: " } : {})} />)}
+    {again && later.indexOf(again) > 2 && <Row r={again} words={`the same, ${plural(later.indexOf(again), "call")} later: `} />}</ul></div> : null;
 }
 
 function Result({ call: c }: { call: Call }) {

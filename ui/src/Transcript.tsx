@@ -12,7 +12,7 @@ import { go, hrefOf, keepPlace, placeHere, route, savePlace, sharedLink } from "
 import { cut, Long, plain, show } from "./text";
 import { Tool } from "./Tool";
 import { opened } from "./opened";
-import { toast } from "./toast";
+import { copied, LINKED, toast } from "./toast";
 
 const NEAR = 900; // pixels from an end at which the next page is fetched
 const CALLS = 100; // of one message in the document at once
@@ -277,7 +277,6 @@ function Calls({ message: m, conversation }: { message: Message; conversation: C
 
 function MessageView({ message: m, conversation, from, marked, all }: { message: Message; conversation: Conversation; from: number; marked: boolean; all: number }) {
   const where = { view: "conversation" as const, id: conversation.id, message: m.id, from: m.live ? from : m.seq };
-  const copy = (text: string, words: string) => void navigator.clipboard?.writeText(text).then(() => toast(words), () => toast("The clipboard is not available."));
   const editing = useSignal<string | null>(null);
   const who = WHO[m.role] ?? m.role;
   return <article class={`message ${plain(m.role, 20)}${m.error ? " failed" : ""}${m.dropped ? " dropped" : ""}${marked ? " marked" : ""}`} aria-posinset={Number.isFinite(m.seq) ? m.seq : all} aria-setsize={all || -1}
@@ -289,8 +288,8 @@ function MessageView({ message: m, conversation, from, marked, all }: { message:
       {m.dropped && <span class="flag">not kept: {show(cut(m.dropped, 120))}</span>}
       {m.live ? (conversation.run.value?.over.value ? <span class="flag">only in the run's journal</span> : <span class="flag live">live</span>) : <a class="when" tabIndex={-1} href={hrefOf(where)} title={`Record ${m.seq}, ${m.at}`}>{clock(m.at) || `#${m.seq}`}</a>}
       {!m.live && <span class="message-acts">
-        {m.text && <button type="button" tabIndex={-1} data-act="copy-message" onClick={() => copy(m.text, "Copied.")}>copy</button>}
-        <button type="button" class="copy" tabIndex={-1} aria-label="Copy a link to this message" onClick={() => copy(sharedLink(where), "Link copied, without the token.")}>link</button>
+        {m.text && <button type="button" tabIndex={-1} data-act="copy-message" onClick={() => copied(m.text)}>copy</button>}
+        <button type="button" class="copy" tabIndex={-1} aria-label="Copy a link to this message" onClick={() => copied(sharedLink(where), LINKED)}>link</button>
         {m.role === "user" && m.text && <button type="button" tabIndex={-1} data-act="edit-message" onClick={() => { editing.value = m.text; }}>edit</button>}
         {m.role === "assistant" && <button type="button" tabIndex={-1} data-act="regenerate" onClick={() => void regenerate(conversation, m)}>regenerate</button>}
       </span>}

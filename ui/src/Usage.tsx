@@ -7,6 +7,7 @@ import { bytes, cost, count, dollars, duration, plural, short, type Prices, type
 import { filter, only, refreshList, type Item } from "./list";
 import { watch } from "./live";
 import type { Approval } from "./approvals";
+import { hrefOf } from "./route";
 import { cut, show } from "./text";
 
 interface Figures {
@@ -14,7 +15,7 @@ interface Figures {
   trash: { conversations: number; bytes: number };
   outputs: { materializations: number; bytesSaved: number; charsSaved: number; averageSaved: number; reads: Record<string, number> };
 }
-export interface Used { name: string; calls: number; failed: number; ms: number; tokens: Tokens }
+export interface Used { name: string; calls: number; failed: number; ms: number; kept: number; tokens: Tokens }
 export interface Home {
   waiting: { items: Approval[] }; running: Item[]; failed: Item[]; failedCount: number; conversations: number;
   days: { day: string; turns: number; failed: number }[]; models: Used[]; tools: Used[]; prices?: Prices; left: boolean;
@@ -45,15 +46,16 @@ export function UsedTable({ list, kind, prices, most }: { list: Used[]; kind: "m
   if (!all.length) return <p class="edge">None yet.</p>;
   const model = kind === "model";
   return <div class="table-wrap" tabIndex={0} role="region" aria-label={model ? "By model" : "By tool"}><table class="used">
-    <thead><tr><th scope="col">{model ? "Model" : "Tool"}</th><th scope="col">{model ? "Replies" : "Calls"}</th><th scope="col">Failed</th><th scope="col">Time</th>{model && <><th scope="col">Tokens</th><th scope="col">Cost</th></>}</tr></thead>
+    <thead><tr><th scope="col">{model ? "Model" : "Tool"}</th><th scope="col">{model ? "Replies" : "Calls"}</th><th scope="col">Failed</th><th scope="col">Time</th>{model && <><th scope="col">Tokens</th><th scope="col">Cost</th></>}<th scope="col">Kept out</th></tr></thead>
     <tbody>{all.map((u) => {
       const c = cost(prices, u.name, u.tokens), any = u.tokens[0] + u.tokens[1] > 0;
       return <tr key={u.name}><th scope="row">{show(cut(u.name, 80))}</th>
         <td><Number_ n={count(u.calls)} words={`${kind}:${u.name}`} label={`Conversations with ${u.name}`} /></td>
         <td>{u.failed ? <Number_ n={count(u.failed)} words={`${kind}:${u.name}`} state="error" label={`Failed conversations with ${u.name}`} /> : "0"}</td>
         <td title={plural(u.ms, "millisecond")}>{duration(u.ms)}</td>
-        {model && <><td title={`${count(u.tokens[0])} in, ${count(u.tokens[1])} out, ${count(u.tokens[2])} cached`}>{any ? short(u.tokens[0] + u.tokens[1]) : "—"}</td>
-          <td>{c !== undefined ? dollars(c) : any ? <span class="quiet" title="Set one with “prices” in config.json">no price</span> : "—"}</td></>}</tr>;
+        {model && <><td title={`${count(u.tokens[0])} in, ${count(u.tokens[1])} out, ${count(u.tokens[2])} cached`}>{any ? <Number_ n={short(u.tokens[0] + u.tokens[1])} words={`${kind}:${u.name}`} label={`Tokens of ${u.name}`} /> : "—"}</td>
+          <td>{c !== undefined && any ? <Number_ n={dollars(c)} words={`${kind}:${u.name}`} label={`Cost of ${u.name}`} /> : any ? <a href={hrefOf({ view: "settings", id: "" })}>set a price</a> : "—"}</td></>}
+        <td title={`${plural(u.kept, "byte")} that stood in outputs and not in contexts`}>{u.kept ? bytes(u.kept) : "—"}</td></tr>;
     })}</tbody></table></div>;
 }
 

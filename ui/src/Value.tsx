@@ -11,7 +11,7 @@ const DIFF_LINES = 400;
 
 // ---- JSON ----
 
-function Leaf({ value }: { value: Json }) {
+export function Leaf({ value }: { value: Json }) {
   if (value.t === "string") return <span class="j-string">"<Long text={value.v} most={2000} />"</span>;
   return <span class={`j-${value.t === "word" ? (value.v === "null" ? "null" : "boolean") : "number"}`}>{String(value.v)}</span>;
 }
@@ -19,16 +19,20 @@ function Leaf({ value }: { value: Json }) {
 const entries = (v: Json): [string, Json, string][] => {
   if (v.t === "array") return v.v.map((x, i) => [String(i), x, ""]);
   if (v.t !== "object") return [];
-  const times = new Map<string, number>();
-  for (const [k] of v.v) times.set(k, (times.get(k) ?? 0) + 1);
-  const seen = new Map<string, number>();
-  return v.v.map(([k, x]) => {
-    const all = times.get(k)!;
-    if (all === 1) return [k, x, ""];
-    seen.set(k, (seen.get(k) ?? 0) + 1);
-    return [k, x, `${all === 2 ? "twice" : `${count(all)} times`}: ${seen.get(k)} of ${all}`];
-  });
+  const words = again(v.v.map(([k]) => k));
+  return v.v.map(([k, x], i) => [k, x, words[i]!]);
 };
+
+// Of names that come several times: which one this is.
+export function again(keys: (string | undefined)[]): string[] {
+  const times = new Map<unknown, number>(), seen = new Map<unknown, number>();
+  for (const k of keys) times.set(k, (times.get(k) ?? 0) + 1);
+  return keys.map((k) => {
+    const all = times.get(k)!;
+    seen.set(k, (seen.get(k) ?? 0) + 1);
+    return all === 1 ? "" : `${all === 2 ? "twice" : `${count(all)} times`}: ${seen.get(k)} of ${all}`;
+  });
+}
 
 function Branch({ name, value, depth }: { name?: ComponentChildren; value: Json; depth: number }) {
   const all = entries(value);

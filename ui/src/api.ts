@@ -40,6 +40,13 @@ async function probe() {
   for (const f of lostListeners) f();
 }
 
+// Resolves when the server was lost and is there again.
+export const nextComeback = (stop: AbortSignal) => new Promise<void>((done) => {
+  const seen = comebacks.peek();
+  const off = comebacks.subscribe((n) => { if (n !== seen) { queueMicrotask(() => off()); done(); } });
+  stop.addEventListener("abort", () => { off(); done(); }, { once: true });
+});
+
 export function lost() {
   if (connection.peek() === "live") heardAt.value = Date.now();
   if (connection.peek() !== "refused") connection.value = "lost";

@@ -2,10 +2,13 @@
 import { signal } from "@preact/signals";
 import { send } from "./api";
 import { watch } from "./live";
+import { notify } from "./prefs";
+import { plain } from "./text";
 
 export interface Approval {
   run: string; call: string; approval: string; conversation: string; tool: string; server?: string;
   arguments: string; directory?: string; since: string;
+  elsewhere?: boolean; // another server, or a terminal, asks
 }
 
 export const approvals = signal<Approval[]>([]);
@@ -21,8 +24,19 @@ function note(key: string, word: string) {
   answered.value = next;
 }
 
+// Seen also where this page is not. Windows share the tag, so that one of them is heard.
+function call(a: Approval, n: number) {
+  try {
+    const said = new Notification(n === 1 ? "A call waits for you" : `${n} calls wait for you`, { body: plain(`${a.tool} ${a.arguments}`, 120), tag: a.approval });
+    said.onclick = () => { focus(); trayOpen.value = true; said.close(); };
+  } catch { /* not here */ }
+}
+
 function take(items: Approval[]) {
   const now = new Set(items.map((a) => a.approval));
+  const known = new Set(approvals.peek().map((a) => a.approval));
+  const fresh = items.find((a) => !known.has(a.approval));
+  if (fresh && document.hidden && notify.peek() === "on") call(fresh, items.length);
   for (const a of approvals.peek()) if (!now.has(a.approval)) note(a.approval, mine.get(a.approval) ?? "Answered in another window");
   if (JSON.stringify(items) !== JSON.stringify(approvals.peek())) approvals.value = items;
 }

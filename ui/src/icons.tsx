@@ -29,6 +29,7 @@ const GLYPHS = {
   bars: <path d="M2 3h6M4 7h7M7 11h7" />,
   usage: <path d="M3 14V9M8 14V3M13 14V6" />,
   trash: <path d="M2.5 4h11M6 4V2h4v2M4 4l.7 10h6.6L12 4" />,
+  settings: <><path d="M2 5h8M13.5 5H14M2 11h1M7 11h7" /><circle cx="11.5" cy="5" r="1.8" /><circle cx="5" cy="11" r="1.8" /></>,
   plus: <path d="M8 2v12M2 8h12" />,
   more: <path d="M3 8h.01M8 8h.01M13 8h.01" stroke-width="2.6" stroke-linecap="round" />,
   model: <path d="M8 1.5 9.7 6.3 14.5 8 9.7 9.7 8 14.5 6.3 9.7 1.5 8l4.8-1.7Z" />,

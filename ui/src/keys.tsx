@@ -2,19 +2,19 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { trayOpen } from "./approvals";
+import { letters, wrap } from "./prefs";
 import { go, route, sharedLink } from "./route";
-import { toast } from "./toast";
+import { copied, LINKED } from "./toast";
 
 export const helpOpen = signal(false);
-export const lettersOff = signal(false);
 
 const KEYS: [string, string][] = [
   ["j  k", "next, previous message or tool call; in an output: a line down, up"],
   ["h  l", "fold, unfold the block"], ["Enter", "open or close the block"], ["o", "open the block's output"],
   ["e  E", "next, previous failure, also where it is not loaded yet; in an output: error line"], ["n  N", "next, previous match; in a transcript: next, previous tool call"],
-  ["/", "search in this conversation or output"], ["g /", "search everything (Ctrl K too)"], [":", "go to a line"],
+  ["/", "search in this conversation or output"], ["g /", "search everything (Ctrl K too)"], [":", "go to a line"], ["w", "wrap long lines of an output"], ["f", "follow an output that grows"],
   ["g g  G", "to the start, to the end"], ["[  ]", "previous, next conversation"],
-  ["g h", "home"], ["g t", "timeline"], ["g u", "usage"], ["g d", "trash"], ["g a", "what waits for you"],
+  ["g h", "home"], ["g l", "the list"], ["g t", "timeline"], ["g u", "usage"], ["g d", "trash"], ["g ,", "settings"], ["g a", "what waits for you"],
   ["c", "write a message"], [".", "stop the run"], ["y  Y", "copy a link, copy the content"], ["a  d", "allow, deny: only in a card that has the focus and was seen to its end"], ["Esc", "one level out"], ["?", "this help"],
 ];
 
@@ -26,7 +26,7 @@ export function Help() {
   return <dialog ref={box} class="help" aria-label="Keyboard" onClose={() => { helpOpen.value = false; }}>
     <h2>Keyboard</h2>
     <dl>{KEYS.map(([k, w]) => <div key={k}><dt>{k.split("  ").map((x) => <kbd key={x}>{x}</kbd>)}</dt><dd>{w}</dd></div>)}</dl>
-    <label class="check"><input type="checkbox" checked={!lettersOff.value} onChange={(e) => { lettersOff.value = !e.currentTarget.checked; }} />Letters are commands</label>
+    <label class="check"><input type="checkbox" checked={letters.value === "on"} onChange={(e) => { letters.value = e.currentTarget.checked ? "on" : "off"; }} />Letters are commands</label>
     <form method="dialog"><button class="primary">Close</button></form>
   </dialog>;
 }
@@ -65,7 +65,7 @@ function neighbour(by: 1 | -1) {
 const act = (what: string) => document.getElementById("lines")?.dispatchEvent(new CustomEvent("steno-act", { detail: what }));
 const tell = (event: Event) => { document.getElementById("transcript")?.dispatchEvent(event); return true; };
 const inBlock = (selector: string) => (document.activeElement?.closest("[data-row]")?.querySelector<HTMLElement>(selector) ?? null);
-const copy = (text: string, words: string) => { void navigator.clipboard?.writeText(text).then(() => toast(words), () => toast("The clipboard is not available.")); return true; };
+const copy = (text: string, words?: string) => { copied(text, words); return true; };
 
 function fold(open: boolean) {
   const b = inBlock("[aria-expanded]");
@@ -79,9 +79,10 @@ const out = () => { const b = document.querySelector<HTMLElement>("[data-act=bac
 function inOutput(key: string): boolean {
   const acts: Record<string, string> = { j: "down", k: "up", gg: "start", G: "end", n: "next", N: "previous", e: "error", E: "error-back", f: "follow" };
   if (acts[key]) { act(acts[key]); return true; }
+  if (key === "w") { wrap.value = wrap.peek() === "on" ? "off" : "on"; return true; }
   if (key === "/") return focusOn("find");
   if (key === ":") return focusOn("line");
-  if (key === "y") return copy(sharedLink(route.peek()), "Link copied, without the token.");
+  if (key === "y") return copy(sharedLink(route.peek()), LINKED);
   if (key === "Y") { document.querySelector<HTMLElement>("[data-act=copy]")?.click(); return true; }
   if (key === "Escape") return out();
   return false;
@@ -107,9 +108,9 @@ function inTranscript(key: string): boolean {
     case "y": {
       const row = document.activeElement?.closest<HTMLElement>("#transcript [data-seq]");
       const from = Number(row?.dataset.seq ?? 1);
-      return copy(sharedLink({ view: "conversation", id, ...(row?.dataset.call ? { call: row.dataset.call, from } : row?.dataset.id ? { message: row.dataset.id, from } : {}) }), "Link copied, without the token.");
+      return copy(sharedLink({ view: "conversation", id, ...(row?.dataset.call ? { call: row.dataset.call, from } : row?.dataset.id ? { message: row.dataset.id, from } : {}) }), LINKED);
     }
-    case "Y": return copy((document.activeElement?.closest<HTMLElement>("#transcript [data-row]")?.innerText ?? "").trim(), "Copied.");
+    case "Y": return copy((document.activeElement?.closest<HTMLElement>("#transcript [data-row]")?.innerText ?? "").trim());
     case "Enter": {
       const row = document.activeElement as HTMLElement | null;
       if (!row?.matches("[data-row]")) return false;
@@ -132,6 +133,7 @@ function anywhere(key: string): boolean {
     case "gt": if (id) go({ view: "timeline", id }); return true;
     case "gu": case "s": go({ view: "usage", id: "" }); return true;
     case "gd": go({ view: "trash", id: "" }); return true;
+    case "g,": go({ view: "settings", id: "" }); return true;
     case "ga": trayOpen.value = true; return true;
     case "/": return focusOn("filter");
     case "c": return focusOn("composer");
@@ -146,7 +148,7 @@ let pending = 0;
 function pressed(e: KeyboardEvent) {
   if ((e.ctrlKey || e.metaKey) && e.key === "k") { e.preventDefault(); focusOn("everywhere"); return; }
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || document.querySelector("dialog[open]")) return;
-  if (lettersOff.peek() && e.key.length === 1) return;
+  if (letters.peek() === "off" && e.key.length === 1) return;
   if ((e.target as Element).closest?.(".tray") && e.key === "Escape") { trayOpen.value = false; return; }
   const key = e.key;
   if (key === "g" && !pending) { pending = window.setTimeout(() => { pending = 0; }, 900); e.preventDefault(); return; }

@@ -1,7 +1,7 @@
 // The lines of an artifact, however many: fetched by range, a bounded number kept. A server that
 // was away is asked again when it is back.
 import { signal } from "@preact/signals";
-import { ask, comebacks, get, Unreachable } from "./api";
+import { ApiError, ask, comebacks, get, lost, nextComeback, Unreachable } from "./api";
 import type { HubEvent } from "./hub";
 import { watch } from "./live";
 
@@ -184,16 +184,40 @@ export class Lines {
     return get<Found>(`${this.path}/grep?${q}`, signal);
   }
 
-  // All of it, with progress; what breaks off goes on where it was.
-  async raw(signal: AbortSignal | undefined, progress: (n: number) => void = () => {}): Promise<Blob> {
-    const answer = await ask(`${this.path}/raw`, signal ? { signal } : {});
+  // The bytes from one place to another, as they come.
+  async *range(from: number, to: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const reader = (await ask(`${this.path}/raw`, { signal, headers: { Range: `bytes=${from}-${to - 1}` } })).body!.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        yield value;
+      }
+    } finally { void reader.cancel().catch(() => {}); }
+  }
+
+  // All of it, with progress. What breaks off goes on at its byte when the server is back.
+  async raw(progress: (n: number) => void = () => {}): Promise<Blob> {
     const pieces: BlobPart[] = [];
-    const reader = answer.body!.getReader();
+    const signal = this.stop.signal;
     for (let n = 0; ;) {
-      const { done, value } = await reader.read();
-      if (done) return new Blob(pieces, { type: "text/plain" });
-      pieces.push(value as BlobPart);
-      progress(n += value.length);
+      try {
+        const answer = await ask(`${this.path}/raw`, { signal, ...(n ? { headers: { Range: `bytes=${n}-` } } : {}) });
+        if (n && answer.status !== 206) { pieces.length = 0; n = 0; }
+        const reader = answer.body!.getReader();
+        for (;;) {
+          const { done, value } = await reader.read();
+          if (done) return new Blob(pieces, { type: "text/plain" });
+          pieces.push(value as BlobPart);
+          progress(n += value.length);
+        }
+      } catch (e) {
+        if (e instanceof ApiError && e.status === 416) return new Blob(pieces, { type: "text/plain" });
+        if (signal.aborted || e instanceof ApiError) throw e;
+        const back = nextComeback(signal);
+        lost();
+        await back;
+      }
     }
   }
 }

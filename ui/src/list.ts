@@ -7,7 +7,7 @@ import type { Tokens } from "./format";
 
 export interface Item {
   id: string; project?: string; title?: string; first?: string; createdAt?: string; updatedAt?: string; messages?: number; bytes?: number;
-  state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; lastFailure?: Failure;
+  state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; tape?: string; lastFailure?: Failure;
 }
 interface List { items: Item[]; next_cursor?: string }
 

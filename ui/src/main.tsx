@@ -10,30 +10,24 @@ import { Conversation } from "./conversation";
 import { clock, count, now, plural } from "./format";
 import { HomeView } from "./Home";
 import { Glyph, StateIcon } from "./icons";
-import { Help, helpOpen, lettersOff, startKeys } from "./keys";
+import { Help, helpOpen, startKeys } from "./keys";
 import { items, startList, titleOf } from "./list";
 import { startLive } from "./live";
 import { Output } from "./Output";
+import { pane, theme, THEMES } from "./prefs";
+import { useRoving } from "./roving";
 import { currentToken, go, hrefOf, placeHere, route, sharedLink, startRouting, useToken } from "./route";
 import { SearchBox, SearchView } from "./Search";
+import { Settings } from "./Settings";
 import { remove, Rename, Sidebar } from "./Sidebar";
 import { cut, plain, show } from "./text";
 import { Vitals, Waterfall } from "./Timeline";
-import { Toast, toast } from "./toast";
+import { copied, LINKED, Toast, toast } from "./toast";
 import { Transcript } from "./Transcript";
 import { TrashView } from "./Trash";
 import { Tray, TrayButton } from "./Tray";
 import { Usage } from "./Usage";
 import "./style.css";
-
-type Theme = "auto" | "dark" | "light";
-const load = (name: string) => { try { return localStorage.getItem(name); } catch { return null; } };
-const store = (name: string, value: string | null) => { try { value === null ? localStorage.removeItem(name) : localStorage.setItem(name, value); } catch { /* then for this visit */ } };
-const theme = signal<Theme>(load("steno-theme") === "dark" ? "dark" : load("steno-theme") === "light" ? "light" : "auto");
-theme.subscribe((t) => { document.documentElement.dataset.theme = t; store("steno-theme", t === "auto" ? null : t); });
-const NEXT: Record<Theme, Theme> = { auto: "dark", dark: "light", light: "auto" };
-const pane = signal(load("steno-pane") !== "off");
-pane.subscribe((on) => store("steno-pane", on ? null : "off"));
 
 // ---- the title of the tab: how many calls wait, and what is shown ----
 const named = signal("");
@@ -92,7 +86,7 @@ function Menu({ conversation: c, rename }: { conversation: Conversation; rename:
     {open.value && <div class="menu" role="group" aria-label="This conversation">
       <button type="button" data-act="menu-rename" onClick={does(rename)}>Rename</button>
       <button type="button" data-act="fork" onClick={does(() => void fork())}>Fork</button>
-      <button type="button" data-act="menu-link" onClick={does(() => void navigator.clipboard?.writeText(sharedLink({ view: "conversation", id: c.id })).then(() => toast("Link copied, without the token."), () => toast("The clipboard is not available.")))}>Copy link</button>
+      <button type="button" data-act="menu-link" onClick={does(() => copied(sharedLink({ view: "conversation", id: c.id }), LINKED))}>Copy link</button>
       {([["bundle", "tar.zst", "as a bundle"], ["html", "html", "as HTML"], ["md", "md", "as Markdown"], ["json", "json", "as JSON"]] as const).map(([f, ext, w]) => <button key={f} type="button" data-export={f} onClick={does(() => void take(f, ext))}>Export {w}</button>)}
       <button type="button" class="danger" data-act="menu-trash" onClick={does(() => void remove({ id: c.id, ...(c.session.peek()?.title ? { title: c.session.peek()!.title! } : {}) }))}>To the trash</button>
     </div>}
@@ -108,9 +102,27 @@ function Failed({ conversation: c }: { conversation: Conversation }) {
     {at > 0 && <><button type="button" class="small" aria-label="Previous failure" onClick={() => walk(-1)}>↑</button><button type="button" class="small" aria-label="Next failure" onClick={() => walk(1)}>↓</button></>}</span>;
 }
 
+function Header({ conversation: c }: { conversation: Conversation }) {
+  const bar = useRoving<HTMLElement>(".bar a, .bar button");
+  const renaming = useSignal(false);
+  const { id } = c;
+  const s = c.session.value;
+  const title = s ? titleOf({ ...items.value?.find((i) => i.id === id), ...s }) : "…";
+  return <header class="bar" ref={bar} role="group" aria-label="This conversation's header">
+    <a class="button small narrow-only" href={hrefOf({ view: "home", id: "" })} aria-label="Back to the list">←</a>
+    {renaming.value && s ? <Rename item={{ id, ...(s.title ? { title: s.title } : {}) }} done={(t) => { renaming.value = false; if (t !== undefined) c.session.value = { ...s, title: t }; }} />
+      : <h2><bdi>{show(cut(title, 200))}</bdi></h2>}
+    {s && <span class="figures">{s.project && s.project !== "default" ? <>{show(cut(s.project, 60))} · </> : null}{plural(s.lastSeq, "record")}</span>}
+    <Failed conversation={c} />
+    {route.value.view === "timeline" ? <a class="button small" data-act="transcript" href={hrefOf({ view: "conversation", id })}>Transcript</a>
+      : <><a class="button small" data-act="timeline" href={hrefOf({ view: "timeline", id })}><Glyph name="bars" />Timeline</a>
+        <button type="button" class="small pane-button" aria-pressed={pane.value === "on"} title="Show the timeline beside the transcript" aria-label="Timeline beside the transcript" onClick={() => { pane.value = pane.peek() === "on" ? "off" : "on"; }}>◨</button></>}
+    <Menu conversation={c} rename={() => { renaming.value = true; }} />
+  </header>;
+}
+
 function Talk({ id }: { id: string }) {
   const [c, setC] = useState<Conversation | null>(null);
-  const renaming = useSignal(false);
   const r = route.value;
   useEffect(() => {
     const place = placeHere();
@@ -123,23 +135,11 @@ function Talk({ id }: { id: string }) {
   useEffect(() => { if (c && c.id === id && r.from && c.pages.peek().length) void c.show(r.from); }, [r.message, r.call, r.from]);
   useEffect(() => { if (c) return c.session.subscribe((s) => { named.value = s ? plain(titleOf(items.peek()?.find((i) => i.id === s.id && i.title === s.title) ?? s), 80) : ""; }); }, [c, items.value]);
   if (!c || c.id !== id) return null;
-  const s = c.session.value;
-  const title = s ? titleOf({ ...items.value?.find((i) => i.id === id), ...s }) : "…";
   const wide = r.view === "timeline";
-  return <section class="talk" aria-label="Conversation">
-    <header class="bar">
-      <a class="button small narrow-only" href={hrefOf({ view: "home", id: "" })} aria-label="Back to the list">←</a>
-      {renaming.value && s ? <Rename item={{ id, ...(s.title ? { title: s.title } : {}) }} done={(t) => { renaming.value = false; if (t !== undefined) c.session.value = { ...s, title: t }; }} />
-        : <h2><bdi>{show(cut(title, 200))}</bdi></h2>}
-      {s && <span class="figures">{s.project && s.project !== "default" ? <>{show(cut(s.project, 60))} · </> : null}{plural(s.lastSeq, "record")}</span>}
-      <Failed conversation={c} />
-      {wide ? <a class="button small" data-act="transcript" href={hrefOf({ view: "conversation", id })}>Transcript</a>
-        : <><a class="button small" data-act="timeline" href={hrefOf({ view: "timeline", id })}><Glyph name="bars" />Timeline</a>
-          <button type="button" class="small pane-button" aria-pressed={pane.value} title="Show the timeline beside the transcript" aria-label="Timeline beside the transcript" onClick={() => { pane.value = !pane.peek(); }}>◨</button></>}
-      <Menu conversation={c} rename={() => { renaming.value = true; }} />
-    </header>
+  return <section class="talk" aria-label="Conversation" data-id={id}>
+    <Header conversation={c} />
     <Vitals conversation={c} />
-    {wide ? <Waterfall conversation={c} wide /> : <div class="talk-body"><div class="talk-main"><Transcript key={id} conversation={c} /><Composer conversation={c} /></div>{pane.value && <Waterfall conversation={c} wide={false} />}</div>}
+    {wide ? <Waterfall conversation={c} wide /> : <div class="talk-body"><div class="talk-main"><Transcript key={id} conversation={c} /><Composer conversation={c} /></div>{pane.value === "on" && <Waterfall conversation={c} wide={false} />}</div>}
   </section>;
 }
 
@@ -150,26 +150,28 @@ function Main() {
   if (r.view === "output") return <Output key={`${r.id}/${r.ref}`} id={r.id} refId={r.ref!} />;
   if (r.view === "usage") return <Usage />;
   if (r.view === "trash") return <TrashView />;
+  if (r.view === "settings") return <Settings />;
   if (r.view === "search") return <SearchView />;
   if (r.view === "new") return <section class="welcome" aria-label="Start"><h2>What shall be done?</h2><p>Press <kbd>?</kbd> for the keyboard.</p><Composer conversation={null} /></section>;
   return <HomeView />;
 }
 
-const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash", search: "Search", new: "New conversation" };
+const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash", settings: "Settings", search: "Search", new: "New conversation" };
 
 function App() {
   const v = route.value.view;
   useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; else if (v === "output") named.value = "Output"; }, [v]);
   const inside = currentToken() && connection.value !== "refused";
+  const top = useRoving<HTMLElement>(".top a, .top > button:not(.tray-button)");
   return <div class={`app view-${v}`}>
     <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); for (const to of ["#transcript", "#lines", "main section[tabindex]", "main"]) { const el = document.querySelector<HTMLElement>(to); if (el) { el.focus(); break; } } }}>Skip to the content</a>
-    <header class="top">
+    <header class="top" ref={top}>
       <h1><a href={hrefOf({ view: "home", id: "" })}>Steno</a></h1>
       {inside ? <SearchBox /> : null}
       <span class="grow" />
       {inside ? <TrayButton /> : null}
       <State />
-      <button type="button" class="quiet-button" data-act="theme" onClick={() => { theme.value = NEXT[theme.peek()]; }} aria-label={`Theme: ${theme.value}`}>{theme.value === "dark" ? "☾" : theme.value === "light" ? "☀" : "◐"}</button>
+      <button type="button" class="quiet-button" data-act="theme" onClick={() => { theme.value = THEMES[(THEMES.indexOf(theme.peek()) + 1) % 3]!; }} aria-label={`Theme: ${theme.value}`}>{theme.value === "dark" ? "☾" : theme.value === "light" ? "☀" : "◐"}</button>
       <button type="button" class="quiet-button" data-act="help" onClick={() => { helpOpen.value = true; }} aria-label="Keyboard help">?</button>
     </header>
     {inside ? <Sidebar /> : <div class="sidebar" />}
@@ -186,8 +188,6 @@ function App() {
   </div>;
 }
 
-lettersOff.value = load("steno-letters") === "off";
-lettersOff.subscribe((off) => store("steno-letters", off ? "off" : null));
 startRouting();
 startConnection();
 startOutbox();

@@ -11,6 +11,10 @@ export function toast(text: string, undo?: () => void) {
   timer = window.setTimeout(() => { current.value = null; }, undo ? 12_000 : 4000);
 }
 
+// Into the clipboard, with a word about it.
+export const copied = (text: string, words = "Copied.") => { void navigator.clipboard?.writeText(text).then(() => toast(words), () => toast("The clipboard is not available.")); };
+export const LINKED = "Link copied, without the token.";
+
 export function Toast() {
   const t = current.value;
   return <div class="toast-place" role="status">{t && <div class="toast">
