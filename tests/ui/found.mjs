@@ -1,6 +1,6 @@
 // What people come to the page for: what waits for me, what failed, where was that, what did it cost.
 // One window serves most scenarios, so that they take as long as what they show.
-import { adopt, assert, axeSource, equal, long as long_, Model, note, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
+import { adopt, assert, equal, long as long_, Model, note, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 
 const model = await new Model().start();
@@ -81,7 +81,9 @@ scenario("answer while a second person answers: one counts, and the other window
     await p.click("[data-act=tray]");
     await settled(p);
   }
-  await Promise.all([page.click("#tray [data-act=approve]").catch(() => {}), other.page.click("#tray [data-act=deny]").catch(() => {})]);
+  // Not page.click: one of the two may be too late, and would wait for a button that is gone.
+  const press = (p, act) => p.evaluate((a) => document.querySelector(`#tray [data-act=${a}]`)?.click(), act);
+  await Promise.all([press(page, "approve"), press(other.page, "deny")]);
   for (const p of [page, other.page]) await until("gone in both", async () => !(await p.$("#tray [data-act=approve]")));
   await until("decided once", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.at(-1).content === "Thank you.");
   await other.close();
@@ -530,7 +532,7 @@ scenario("reach the transcript in a few steps of the Tab key, or in one with the
   await page.waitForSelector("#transcript article");
   let stops = 0;
   for (; stops < 40; stops++) { await page.keyboard.press("Tab"); if (await page.evaluate(() => document.activeElement.id === "transcript")) break; }
-  assert(stops <= 22, `${stops} stops`);
+  assert(stops <= 12, `${stops} stops`);
   note(`${stops} stops before the transcript`);
 });
 scenario("switch the letter keys off", async (page) => {
@@ -583,52 +585,6 @@ scenario("move nothing for people who asked for less motion", async (page) => {
   await shown(page, await runOf());
   equal(await page.evaluate(() => document.getAnimations().filter((a) => a.playState === "running").length), 0);
 });
-for (const dark of [false, true]) {
-  scenario(`use every view and state without a barrier, ${dark ? "dark" : "light"} (axe)`, async () => {
-    const id = await runOf();
-    const { path } = await ticksOf();
-    await waiting(`Axe ${dark}`);
-    const w = await openWindow(server, { path: "/", width: 1400, height: 900, dark, bypassCSP: true });
-    const page = w.page;
-    await page.addScriptTag({ path: axeSource() });
-    const check = async (what) => {
-      const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.any[0]?.message ?? n.all[0]?.message ?? ""}`).slice(0, 3).join(" / ")}`)));
-      equal(found.join("\n"), "", what);
-    };
-    await page.waitForSelector(".home-head");
-    await until("rows", () => page.$(".home-rows li"));
-    await check("home");
-    await page.click("[data-act=tray]");
-    await page.waitForSelector("#tray [data-approval]");
-    await check("tray");
-    await page.click("#tray [data-act=deny]");
-    await until("gone", async () => !(await page.$("#tray")));
-    await to(`${talk(id)}/timeline`, page);
-    await page.waitForSelector(".time-row");
-    await check("timeline");
-    await to(talk(id), page);
-    await page.waitForSelector("[data-call=s2] .wrong-row");
-    await page.click("[data-act=menu]");
-    await check("conversation with a failed call and a menu");
-    await to("/search/needle", page);
-    await until("hits", () => page.$("[data-hit]"));
-    await check("search");
-    await to("/trash", page);
-    await page.waitForSelector("main h2");
-    await check("trash");
-    await to("/new", page);
-    await page.waitForSelector(".welcome #composer");
-    await check("new");
-    await to(`${path}/L5/q/tick`, page);
-    await until("matches", () => page.$(".matches li"));
-    await check("output");
-    await to("/c/nowhere", page);
-    await page.getByText("There is no such conversation.").waitFor();
-    await check("nothing there");
-    equal(w.complaints.filter((c) => !/404/.test(c)).join(), "", "complaints");
-    await w.close();
-  });
-}
 scenario("hear nothing of complaints and strangers after all of this", async () => {
   equal(me.complaints.filter((c) => !/ERR_CONNECTION_REFUSED|404/.test(c)).join(" | "), "", "complaints");
   equal(me.foreign.length, 0, "foreign requests");

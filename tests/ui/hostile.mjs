@@ -6,6 +6,14 @@ const model = await new Model().start();
 const server = new Server("hostile", model);
 let started;
 const begin = () => (started ??= server.start());
+// One window for all of them. It is small, because what is seen has to be painted.
+let me;
+const window_ = async (path) => {
+  await begin();
+  if (!me) me = await openWindow(server, { path, width: 800, height: 500 });
+  else await me.page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [server.token, path]);
+  return me;
+};
 const GROUP = 12;
 const groups = Array.from({ length: Math.ceil(payloads.length / GROUP) }, (_, g) => payloads.slice(g * GROUP, (g + 1) * GROUP).map((p, i) => ({ mark: `M${g * GROUP + i}m`, text: p.replace("%M", `M${g * GROUP + i}m`) })));
 
@@ -82,8 +90,8 @@ groups.forEach((group, g) => test(`payloads ${g * GROUP + 1} to ${g * GROUP + gr
     await server.append(id, messages(p, k));
     await server.append(id, displays(p, k), "?format=toolmessage2");
   }
-  const w = await openWindow(server, { path: `/c/${encodeURIComponent(id)}` });
-  await w.page.waitForSelector("#transcript article");
+  const w = await window_(`/c/${encodeURIComponent(id)}`);
+  await w.page.waitForSelector(`.talk[data-id="${id}"] #transcript article`);
   const text = await seenText(w);
   for (const p of group) {
     // Beyond the first letters a field may be cut, and large results are excerpts; the marks of all
@@ -93,17 +101,15 @@ groups.forEach((group, g) => test(`payloads ${g * GROUP + 1} to ${g * GROUP + gr
     assert(found >= wanted, `${p.mark} is seen ${found} times: ${JSON.stringify(p.text.slice(0, 80))}`);
   }
   await harmless(w, "transcript");
-  await w.close();
 }));
 
 test("what would reorder or hide text is made visible instead", async () => {
   await begin();
   const id = await server.conversation("Bidi", [{ role: "user", content: "safe\u202egnp.exe\u2066 and \u200b zero \x07 bell \x1b[31mred" }]);
-  const w = await openWindow(server, { path: `/c/${id}` });
-  await w.page.waitForSelector("article .odd");
+  const w = await window_(`/c/${id}`);
+  await w.page.waitForSelector(`.talk[data-id="${id}"] article .odd`);
   const marks = await w.page.$$eval("article .odd", (all) => all.map((e) => e.textContent));
   for (const m of ["U+202E", "U+2066", "U+200B", "␇", "␛"]) assert(marks.includes(m), `${m} in ${marks}`);
-  await w.close();
 });
 
 test("payloads in an output are text: lines, matches, hint and link", async () => {
@@ -112,7 +118,8 @@ test("payloads in an output are text: lines, matches, hint and link", async () =
   const id = await server.conversation("Output", [{ role: "user", content: "x" }, { role: "assistant", content: "", tool_calls: [{ id: "<img src=x onerror=alert(1)>", type: "function", function: { name: "<b>tool</b>", arguments: "{}" } }] },
     { role: "tool", tool_call_id: "<img src=x onerror=alert(1)>", content: lines.join("\n") + "\n" + "filler\n".repeat(3000) }]);
   const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
-  const w = await openWindow(server, { path: `/c/${id}/o/${ref}` });
+  const w = await window_(`/c/${id}/o/${ref}`);
+  await w.page.waitForSelector(".line-row");
   let seen = "";
   for (let y = 0; y < lines.length; y += 20) {
     await w.page.$eval("#lines", (e, t) => { e.scrollTop = t; }, y * 20);
@@ -126,7 +133,6 @@ test("payloads in an output are text: lines, matches, hint and link", async () =
     await until("searched", async () => /\d of|no match/.test(await w.page.textContent(".hits")));
   }
   await harmless(w, "output");
-  await w.close();
 });
 
 test("payloads that stream in live are text as well", async () => {
@@ -140,8 +146,8 @@ test("payloads that stream in live are text as well", async () => {
     r.end();
   });
   model.play(async (_, r) => { for (const p of some.slice(60)) await r.text(p + "\n"); r.end(); });
-  const w = await openWindow(server, { path: `/c/${id}` });
-  await w.page.waitForSelector("#composer");
+  const w = await window_(`/c/${id}`);
+  await w.page.waitForSelector(`.talk[data-id="${id}"] #composer`);
   await w.page.fill("#composer", `go ${some[3]}`);
   await w.page.press("#composer", "Enter");
   await w.page.waitForSelector("[data-act=approve]");
@@ -151,7 +157,6 @@ test("payloads that stream in live are text as well", async () => {
   const text = await w.page.textContent("#transcript");
   for (const i of [0, 10, 30]) assert(text.includes(`S${payloads.findIndex((p) => p.replace("%M", "") === some[i].replace(/S\d+s/, ""))}s`), `payload ${i}`);
   await harmless(w, "live");
-  await w.close();
 });
 
 test("payloads are text in the list, at home, in a timeline, in a search, in the tray and in the trash", async () => {
@@ -162,7 +167,7 @@ test("payloads are text in the list, at home, in a timeline, in a search, in the
     const name = [...p].slice(0, 200).join("");
     ids.push(await server.conversation(i % 2 ? p.slice(0, 3000) : "", [{ role: "user", content: p }, { role: "assistant", content: p, tool_calls: [{ id: `v${i}`, type: "function", function: { name: `n ${name}`, arguments: JSON.stringify({ path: p, command: p }) } }] }, { role: "tool", tool_call_id: `v${i}`, content: `error ${p}`, isError: true }]));
   }
-  const w = await openWindow(server, { width: 1400, height: 900 });
+  const w = await window_("/");
   await w.page.waitForSelector(".home-rows li");
   await until("the list", async () => (await w.page.$$(".list li")).length > 3);
   await harmless(w, "home");
@@ -189,7 +194,6 @@ test("payloads are text in the list, at home, in a timeline, in a search, in the
   await to("/trash");
   await until("the trash", async () => (await w.page.$$(".trash-rows li")).length >= 3);
   await harmless(w, "trash");
-  await w.close();
 });
 
 test("hostile addresses of the page do nothing", async () => {

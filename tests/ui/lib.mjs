@@ -4,7 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { connect, createServer as createTcp } from "node:net";
 import { createRequire } from "node:module";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -61,8 +61,19 @@ export async function runTests(after = async () => {}) {
     }
   }
   await after();
+  if (process.env.UI_TIMES) note(`${cpuSeconds().toFixed(1)} s of processor time`);
   await closeAll();
   process.exit(failed ? 1 : 0);
+}
+
+// What the browser and the servers have used of a processor so far.
+function cpuSeconds() {
+  const all = new Map();
+  for (const pid of readdirSync("/proc").filter((x) => /^\d+$/.test(x))) {
+    try { const f = readFileSync(`/proc/${pid}/stat`, "latin1").replace(/^.*\) /s, "").split(" "); all.set(Number(pid), { parent: Number(f[1]), ticks: f.slice(11, 15).reduce((n, x) => n + Number(x), 0) }); } catch { /* it has ended */ }
+  }
+  const ours = (pid) => pid === process.pid || (all.has(pid) && ours(all.get(pid).parent));
+  return [...all.keys()].filter(ours).reduce((n, pid) => n + all.get(pid).ticks, 0) / 100;
 }
 
 // ---- the server ----
@@ -141,7 +152,10 @@ export class Wire {
       const far = connect(server.port, "127.0.0.1");
       this.sockets.add(near);
       for (const [a, b] of [[near, far], [far, near]]) { a.on("error", () => {}); a.on("close", () => { b.destroy(); this.sockets.delete(near); }); }
-      far.pipe(near);
+      // One that carries only `most` bytes towards the browser breaks there, again and again.
+      let carried = 0;
+      if (this.most) far.on("data", (d) => { near.write(d); carried += d.length; if (carried > this.most) { this.broken = (this.broken ?? 0) + 1; near.destroy(); } else if (near.writableLength > 1 << 20) { far.pause(); near.once("drain", () => far.resume()); } });
+      else far.pipe(near);
       near.on("data", (d) => {
         far.write(d);
         if (this.swallow && this.swallow.test(d.toString("latin1"))) { this.swallow = null; far.unpipe(near); setTimeout(() => near.destroy(), 400); }
@@ -191,7 +205,7 @@ export class Model {
     }
     if (request.stream === false) throw new Error("the page asks for streams");
     a.writeHead(200, { "Content-Type": "text/event-stream" });
-    const put = (d, finish = null) => a.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: d, finish_reason: finish }] })}\n\n`);
+    const put = (d, finish = null) => a.write(`data: ${JSON.stringify({ model: request.model, choices: [{ index: 0, delta: d, finish_reason: finish }] })}\n\n`);
     let calls = 0;
     const reply = {
       gone: () => a.destroyed,
@@ -227,8 +241,8 @@ export async function openBrowser() {
 }
 
 // A window: what it asked of others, what it complained about, which dialogs it opened. Browsers'
-// contexts are expensive, so one that is like the one wanted is used again, with a new page and
-// nothing in its storage.
+// contexts and pages are expensive, so one that is like the one wanted is used again, with nothing
+// in its storage and nothing loaded.
 const shown = [];
 const idle = new Map();
 export async function openWindow(server, { path = "/", width = 1280, height = 800, dark = false, fresh = false, ...more } = {}) {
@@ -236,21 +250,23 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
   const how = { viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", locale: "en-GB", ...more };
   const key = JSON.stringify(how);
   const context = (!fresh && idle.get(key)?.pop()) || await b.newContext(how);
-  const w = await adopt(context, server);
+  const w = await adopt(context, server, context.pages()[0]);
   w.close = async () => {
-    for (const p of context.pages().slice(1)) await p.close();
-    const page = context.pages()[0];
-    if (fresh || !page) { await context.close(); return; }
+    const page = w.page;
+    for (const p of context.pages()) if (p !== page) await p.close();
+    if (fresh || page.isClosed()) { await context.close(); return; }
+    page.removeAllListeners();
     await context.setOffline(false);
+    await page.unrouteAll();
     await page.evaluate(() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page */ } }).catch(() => {});
-    await page.close();
+    await page.goto("about:blank");
     idle.set(key, [...(idle.get(key) ?? []), context]);
   };
   await w.page.goto(server.address(path));
   return w;
 }
-export async function adopt(context, server) {
-  const page = await context.newPage();
+export async function adopt(context, server, known) {
+  const page = known ?? await context.newPage();
   const w = { context, page, foreign: [], complaints: [], asked: [], dialogs: [], server, close: () => context.close() };
   page.on("request", (r) => { const u = r.url(); if (!u.startsWith(server.origin) && !u.startsWith("data:") && !u.startsWith("blob:")) w.foreign.push(u); });
   const from = Date.now();
@@ -283,5 +299,12 @@ export async function heapMb(page) {
   return (usedSize + embedderHeapUsedSize + backingStorageSize) / 1e6;
 }
 
-export const axeSource = () => require.resolve("axe-core/axe.min.js");
+// What axe finds. All rules but those about colours say the same in light and dark, so that a second
+// look at the same view is at the colours alone.
+export async function axe(page, coloursOnly = false) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: axeSource() });
+  return page.evaluate((only) => axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: ["color-contrast", "link-in-text-block"] } : {}) })
+    .then((r) => r.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.any[0]?.message ?? n.all[0]?.message ?? ""}`).slice(0, 3).join(" / ")}`).join("\n")), coloursOnly);
+}
+const axeSource = () => require.resolve("axe-core/axe.min.js");
 export { require };

@@ -1,0 +1,307 @@
+// What a person who has the page open every day expects of it: settings that stay, outputs that can
+// be wrapped, folded and taken along over a bad line, figures of what others recorded.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { assert, equal, Model, note, openWindow, runTests, Server, test, until, Wire } from "./lib.mjs";
+
+const model = await new Model().start();
+const server = new Server("daily", model);
+server.config = { prices: { "mock-1": { input: 2, output: 10, cached: 0.5 }, "claude-x": { input: 3, output: 15 } }, upstreams: { openai: { url: model.url } } };
+let me;
+const scenario = (name, f) => test(name, async () => {
+  if (!me) { await server.start(); me = await openWindow(server, { path: "/", width: 1300, height: 800, permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true }); }
+  model.plays.length = 0;
+  await f(me.page);
+});
+const E = encodeURIComponent;
+const talk = (id) => `/c/${E(id)}`;
+const to = (path, page = me.page, s = server) => page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [s.token, path]);
+const call = (id, name, args = {}) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } });
+const asks = (content, ...calls) => ({ role: "assistant", content, tool_calls: calls });
+const gives = (id, content, more = {}) => ({ role: "tool", tool_call_id: id, content, ...more });
+const texts = (page, selector) => page.$$eval(selector, (all) => all.map((e) => e.textContent));
+const shown = async (id, page = me.page) => { await to(talk(id), page); await page.waitForSelector(`.talk[data-id="${id}"] #transcript article`); };
+const blur = (page) => page.evaluate(() => document.activeElement?.blur());
+async function artifact(title, text, more = {}) {
+  const id = await server.conversation(title, [{ role: "user", content: "go" }, asks("", call("big", "build")), gives("big", text, more)]);
+  const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
+  return { id, ref, path: `${talk(id)}/o/${ref}` };
+}
+
+// ---- settings ----
+scenario("choose a theme, rows and keys once, and find them after a reload", async (page) => {
+  await blur(page);
+  await page.keyboard.press("g"); await page.keyboard.press(",");
+  await page.waitForSelector("#settings");
+  equal(await page.title(), "Settings · Steno");
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.check("#settings label:has-text('dark') input");
+  equal(await ground(), "rgb(19, 20, 23)");
+  await page.check("#settings label:has-text('compact') input");
+  await page.uncheck("#settings label:has-text('Letters') input");
+  await page.reload();
+  await page.waitForSelector("#settings");
+  equal(await ground(), "rgb(19, 20, 23)", "dark");
+  equal(await page.evaluate(() => document.documentElement.dataset.density), "compact");
+  await blur(page);
+  await page.keyboard.press("g"); await page.keyboard.press("u");
+  assert(!(await page.$("#stats")), "letters do nothing");
+  await page.check("#settings label:has-text('Letters') input");
+  await page.check("#settings label:has-text('roomy') input");
+  await page.check("#settings label:has-text('auto') input");
+  equal(await ground(), "rgb(251, 250, 248)", "as the system has it");
+  equal(await page.evaluate(() => Object.keys(localStorage).filter((k) => /theme|density|letters/.test(k)).join()), "", "what is usual is not stored");
+});
+scenario("see which prices costs are counted with, and which file has them", async (page) => {
+  await to("/settings");
+  await until("the table", async () => (await texts(page, "#settings td, #settings tbody th")).join("|") === "mock-1|$2.00|$10.00|$0.50|claude-x|$3.00|$15.00|$3.00");
+  assert((await page.textContent("#settings")).includes("config.json"), "the file");
+});
+scenario("be told by the browser that a call waits, when the page is out of sight and I asked for it", async () => {
+  const w = await openWindow(server, { path: "/settings", permissions: ["notifications"], fresh: true });
+  await w.page.waitForSelector("#settings");
+  await w.page.evaluate(() => {
+    window.told = [];
+    window.Notification = class { static requestPermission() { return Promise.resolve("granted"); } constructor(title, how) { window.told.push(`${title}: ${how.body}`); } close() {} };
+    Object.defineProperty(document, "hidden", { get: () => true });
+  });
+  const id = await server.conversation("Notify", []);
+  const ask = async () => { model.calls("execute_command", { argv: ["true"] }); void server.api("POST", "/api/chatbot", { sessionId: id, message: "go", stream: false }).catch(() => {}); return until("it waits", async () => (await server.api("GET", "/api/approvals")).items[0]); };
+  const deny = (a) => server.api("POST", `/api/runs/${a.run}/approvals/${a.call}`, { approved: false, approval: a.approval });
+  await w.page.waitForSelector("#connection[data-state=live]");
+  const first = await ask();
+  await until("the page knows", async () => (await w.page.title()).startsWith("(1)"));
+  await deny(first);
+  await until("and that it is over", async () => !(await w.page.title()).startsWith("("));
+  await until("the run is over", async () => (await server.api("GET", `/api/chat-sessions/${id}`)).runs[0].state === "finished");
+  equal(await w.page.evaluate(() => window.told.length), 0, "not asked for");
+  await w.page.check("#settings label:has-text('Notify') input");
+  const second = await ask();
+  await until("told", () => w.page.evaluate(() => window.told.join()));
+  assert(/^A call waits for you: execute_command .*true/.test(await w.page.evaluate(() => window.told.join())), "what waits");
+  await deny(second);
+  await w.close();
+});
+scenario("leave: the token is forgotten", async () => {
+  const w = await openWindow(server, { path: "/settings" });
+  await w.page.click("[data-act=leave]");
+  await w.page.waitForSelector("#token");
+  assert(!w.page.url().includes(server.token), "not in the address");
+  await w.close();
+});
+
+// ---- the keyboard ----
+scenario("reach everything outside the transcript in twelve stops of the Tab key", async (page) => {
+  const id = await server.conversation("Stops", [{ role: "user", content: "x" }, asks("", call("s", "t")), gives("s", "bad", { isError: true })]);
+  for (let i = 0; i < 20; i++) await server.conversation(`Another ${i}`, [{ role: "user", content: "y" }]);
+  await shown(id);
+  await page.waitForSelector("canvas.tape");
+  await page.waitForSelector(".time-row");
+  await until("the list", async () => (await texts(page, ".list li")).length > 10);
+  await page.evaluate(() => { document.activeElement.blur(); getSelection().removeAllRanges(); });
+  const stops = await page.evaluate(() => [...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex]")]
+    .filter((e) => e.tabIndex >= 0 && !e.disabled && e.offsetParent && !e.closest("dialog:not([open])") && (e.id === "transcript" || !e.closest("#transcript"))).map((e) => e.id || e.dataset.act || e.className || e.textContent.slice(0, 20)));
+  note(`${stops.length} stops: ${stops.join(", ")}`);
+  assert(stops.length <= 12, `${stops.length}: ${stops.join(", ")}`);
+});
+scenario("walk the list, its buttons and its links with the arrows", async (page) => {
+  for (const title of ["First", "Second"]) await server.conversation(title, [{ role: "user", content: "x" }]);
+  await to("/");
+  await page.waitForSelector(".home-head");
+  await until("both are listed", async () => (await texts(page, ".entry-title")).slice(0, 2).join() === "Second,First");
+  await page.focus("#filter");
+  await page.keyboard.press("ArrowDown");
+  const at = () => page.evaluate(() => document.activeElement.closest("li")?.dataset.conversation ?? document.activeElement.dataset.only ?? document.activeElement.textContent);
+  const ids = await page.$$eval(".list li", (all) => all.map((e) => e.dataset.conversation));
+  equal(await at(), ids[0]);
+  await page.keyboard.press("ArrowDown");
+  equal(await at(), ids[1]);
+  await page.keyboard.press("ArrowUp"); await page.keyboard.press("ArrowUp");
+  equal(await at(), "error", "the last button above");
+  await page.keyboard.press("End");
+  equal(await at(), "Settings");
+  await page.keyboard.press("Shift+Tab");
+  equal(await page.evaluate(() => document.activeElement.id), "filter", "one stop");
+  await page.keyboard.press("Tab");
+  equal(await at(), "Settings", "where I was");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#settings");
+});
+
+// ---- where the time went, wherever a conversation is named ----
+scenario("see in the list and at home when in a run something failed", async (page) => {
+  const id = await server.conversation("Taped", [{ role: "user", content: "x" }, asks("", call("a", "make"), call("b", "make")), gives("a", "ok", { duration: 9000 }), gives("b", "error: no", { duration: 1000, isError: true })]);
+  const { items } = await server.api("GET", "/api/chat-sessions?figures=1&q=Taped");
+  assert(/^m\d+t\d+e\d+$/.test(items[0].tape), items[0].tape);
+  await to("/");
+  const strip = (where) => page.$eval(`${where} .strip`, (e) => e.style.backgroundImage).catch(() => "");
+  await until("in the list", async () => (await strip(`[data-conversation="${id}"]`)).includes("--bar-err"));
+  await until("at home", async () => (await strip(`.home-rows li:has-text("Taped")`)).includes("--bar-err"));
+});
+scenario("go from an error's path to where else it stands, and see what came next", async (page) => {
+  const id = await server.conversation("Paths", [{ role: "user", content: "build" }, asks("", call("p", "execute_command", { argv: ["make", "all"] })), gives("p", "cc -c main.c\nsrc/deep/heap.c:41:7: error: expected ;\nmake: failed", { isError: true, exitCode: 2, duration: 5 }),
+    asks("I read src/deep/heap.c.", call("r", "read_file", { path: "src/deep/heap.c" })), gives("r", "int x", { duration: 1 }), asks("", call("q", "execute_command", { argv: ["make", "all"] })), gives("q", "ok", { duration: 1 })]);
+  await until("it is indexed", async () => (await server.api("GET", `/api/search?q=${E(`"src/deep/heap.c" conversation:${id}`)}`)).items.length > 1);
+  await shown(id);
+  await until("what came next", async () => (await texts(page, "[data-call=p] .next li")).join("|") === "read_file path: src/deep/heap.c|the same again: execute_command make all" || (await texts(page, "[data-call=p] .next li")).length === 2);
+  assert((await texts(page, "[data-call=p] .next li"))[1].includes("the same again"), "how it ended");
+  equal(await page.textContent("[data-call=p] [data-path]"), "src/deep/heap.c");
+  await page.click("[data-call=p] [data-path]");
+  await until("where else", async () => (await texts(page, "[data-hit]")).length >= 2);
+  assert((await page.inputValue("#everywhere")).startsWith('"src/deep/heap.c" conversation:'), "the search");
+  await to("/");
+  await until("the field is empty elsewhere", async () => (await page.inputValue("#everywhere")) === "");
+});
+scenario("narrow a search by where and by tool, and know how much is left", async (page) => {
+  const words = "quokka sighting";
+  await server.conversation("Facets", [{ role: "user", content: `${words} one` }, asks(`${words} two`, call("f1", "camera"), call("f2", "notes")), gives("f1", `${words} three`, { isError: true, toolName: "camera" }), gives("f2", `${words} four`, { toolName: "notes" })]);
+  await until("it is indexed", async () => (await server.api("GET", `/api/search?q=quokka`)).items.length >= 4);
+  await to("/search/quokka");
+  await until("counts", async () => (await page.textContent(".facets").catch(() => "")).includes("Everything 4"));
+  const facets = await texts(page, ".facets button");
+  for (const f of ["What I said 1", "Failures 1", "camera 2", "notes 1"]) assert(facets.includes(f), `${f} in ${facets}`);
+  await page.click(".facets button:has-text('camera')");
+  await until("two are left", async () => (await texts(page, "[data-hit]")).length === 2 && (await texts(page, "[data-hit]")).some((t) => t.includes("three")));
+  assert((await texts(page, ".facets button")).includes("Everything 4"), "the counts stay");
+});
+
+// ---- outputs ----
+scenario("wrap long lines and read every one of them, to the last", async (page) => {
+  const { path } = await artifact("Wrapped", Array.from({ length: 3000 }, (_, i) => `${i + 1} ${"word ".repeat(i % 7 ? 3 : 120)}end${i + 1}`).join("\n"));
+  await to(`${path}/L8`);
+  await page.waitForSelector(".line-row.here");
+  await blur(page);
+  await page.keyboard.press("w");
+  await page.waitForSelector(".wrapped .line-row.here");
+  const rows = () => page.$$eval(".line-row", (all) => all.map((e) => { const r = e.getBoundingClientRect(); return { n: Number(e.dataset.line), top: r.top, bottom: r.bottom, wide: e.scrollWidth > e.clientWidth + 1 }; }));
+  const all = await until("lines", async () => { const r = await rows(); return r.length > 5 && !(await texts(page, ".line-row .content")).includes("…") && r; });
+  all.forEach((r, i) => { assert(!r.wide, `line ${r.n} is cut`); if (i) { equal(r.n, all[i - 1].n + 1); assert(Math.abs(r.top - all[i - 1].bottom) < 1, `line ${r.n} follows`); } });
+  const eighth = all.find((r) => r.n === 8);
+  assert(eighth.bottom - eighth.top > 30, "it takes several rows");
+  await page.keyboard.press("G");
+  await until("the end", () => page.evaluate(() => { const e = document.querySelector(".line-row[data-line='3000'] .content"); const b = document.getElementById("lines").getBoundingClientRect(); return !!e && e.textContent.includes("end3000") && e.getBoundingClientRect().bottom <= b.bottom + 1; }));
+  await page.fill("#find", "end1501\\b");
+  await page.press("#find", "Enter");
+  await until("a match is on the screen", () => page.evaluate(() => { const e = document.querySelector(".line-row.here"); const b = document.getElementById("lines").getBoundingClientRect(); if (e?.dataset.line !== "1501") return false; const r = e.getBoundingClientRect(); return r.top >= b.top - 1 && r.top < b.bottom; }));
+  await page.click("[data-act=wrap]");
+  await until("as before", async () => !(await page.$(".wrapped")));
+});
+scenario("fold a JSON of many megabytes: every number as spelled, members that come twice, any depth", async (page) => {
+  const record = (i) => `{"id":${i},"big":12345678901234567890,"text":"a \\"quoted\\" [bracket] {brace} ü"}`;
+  const { path } = await artifact("Large JSON", `{"exact":1.50, "huge":1e400,"records" : [${Array.from({ length: 60_000 }, (_, i) => record(i)).join(",\n")}],"twice":1,"twice":2,"tail":{"deep":[[["bottom"]]]}}`);
+  await to(path);
+  await page.waitForSelector("[data-act=json]");
+  await page.click("[data-act=json]");
+  await until("its members", async () => (await texts(page, ".folded-json > .j-leaf, .folded-json > .j-node")).length === 6);
+  equal((await texts(page, ".folded-json > .j-leaf")).join("|"), "exact1.50|huge1e400|twicetwice: 1 of 21|twicetwice: 2 of 22");
+  await page.click(".folded-json > .j-node:has-text('tail') > .j-toggle");
+  await until("what is small is read whole", async () => (await texts(page, ".folded-json .j-children .j-key")).includes("deep"));
+  await page.click(".folded-json > .j-node:has-text('records') > .j-toggle");
+  await until("what is large, in steps", async () => (await texts(page, ".folded-json .j-children > .j-node")).length >= 200);
+  await page.click(".folded-json .more:has-text('go on')");
+  await until("and on", async () => (await texts(page, ".folded-json .j-children > .j-node > .j-toggle > .j-key")).includes("399"));
+  await page.click(".folded-json .j-children > .j-node:has-text('\"id\":399') > .j-toggle");
+  await until("one of them", async () => (await texts(page, ".folded-json .j-number")).includes("12345678901234567890"));
+  assert((await page.textContent(".folded-json")).includes('a "quoted" [bracket] {brace} ü'), "its text");
+  await page.click("[data-act=json]");
+  await page.waitForSelector(".line-row");
+});
+scenario("take an output along over a line that breaks: it goes on where it was", async () => {
+  const text = Array.from({ length: 300_000 }, (_, i) => `${i} of what has to arrive whole, once and in order`).join("\n");
+  const { path, id, ref } = await artifact("Far away", text);
+  const raw = `${server.origin}/api/chat-sessions/${id}/context/${ref}/raw`;
+  const part = async (range) => { const a = await fetch(raw, { headers: { Authorization: `Bearer ${server.token}`, Range: range } }); return [a.status, a.headers.get("content-range"), await a.text()]; };
+  equal(JSON.stringify(await part("bytes=5-14")), JSON.stringify([206, `bytes 5-14/${text.length}`, text.slice(5, 15)]));
+  equal(JSON.stringify(await part(`bytes=${text.length - 3}-`)), JSON.stringify([206, `bytes ${text.length - 3}-${text.length - 1}/${text.length}`, text.slice(-3)]));
+  equal((await part(`bytes=${text.length}-`))[0], 416);
+  for (const odd of ["bytes=-5", "bytes=9-2", "lines=1-2", "bytes=1-2,5-6", "bytes="]) equal((await part(odd))[0], 200, odd);
+  const wire = await new Wire(server).start();
+  wire.most = 4_000_000; // then it breaks
+  const w = await openWindow(wire, { path, acceptDownloads: true });
+  await w.page.waitForSelector(".line-row");
+  const [d] = await Promise.all([w.page.waitForEvent("download"), w.page.click("[data-act=download]")]);
+  const got = readFileSync(await d.path(), "utf8");
+  equal(got.length, text.length, "its size");
+  assert(got === text, "every byte");
+  assert(wire.broken > 0, "it did break");
+  const ranges = readFileSync(`${server.folder}/log`, "utf8").split("\n").filter((l) => l.includes("/raw") && l.includes("206"));
+  assert(ranges.length >= 3, "the rest was asked for by its range");
+  await w.close();
+});
+
+// ---- figures ----
+scenario("read tokens and cost of a conversation that another tool recorded", async (page) => {
+  const line = (n, type, message) => JSON.stringify({ type, uuid: `u${n}`, parentUuid: n > 1 ? `u${n - 1}` : null, sessionId: "s9", timestamp: `2026-01-01T00:00:0${n}.000Z`, cwd: "/x", version: "2.0.0", message });
+  const reply = (content, out) => ({ id: "msg_1", type: "message", role: "assistant", model: "claude-x", content: [content], usage: { input_tokens: 10, cache_read_input_tokens: 100, output_tokens: out } });
+  const file = join(server.folder, "recorded.jsonl");
+  writeFileSync(file, [line(1, "user", { role: "user", content: "hello" }), line(2, "assistant", reply({ type: "text", text: "hi" }, 5)), line(3, "assistant", reply({ type: "tool_use", id: "t1", name: "Bash", input: { command: "ls" } }, 25))].join("\n") + "\n");
+  server.cliRun("", "import", file);
+  const id = (await server.api("GET", "/api/chat-sessions?limit=60")).items.find((i) => i.id.startsWith("claude-")).id;
+  await shown(id);
+  // One reply in two records: it is counted once, as it was at its end.
+  await until("in the header", async () => /110 tokens in, 25 out/.test(await page.textContent(".facts-line").catch(() => "")));
+  const { totals } = await server.api("GET", `/api/chat-sessions/${id}/timeline`);
+  equal(JSON.stringify(totals.models.map((m) => [m.name, m.tokens])), JSON.stringify([["claude-x", [110, 25, 100]]]));
+  assert((await page.textContent(".facts-line")).includes("$0.00071") || (await page.textContent(".facts-line")).includes("$"), await page.textContent(".facts-line"));
+});
+scenario("read tokens of what came through the gateway", async (page) => {
+  model.says("Recorded.");
+  const answer = await fetch(`${server.origin}/~${server.token}/openai/v1/chat/completions`, { method: "POST", headers: { "Content-Type": "application/json", Authorization: "Bearer sk-mine" }, body: JSON.stringify({ model: "mock-1", stream: true, stream_options: { include_usage: true }, messages: [{ role: "user", content: "through the gateway" }] }) });
+  equal(answer.status, 200);
+  await answer.text();
+  const id = await until("recorded", async () => (await server.api("GET", "/api/chat-sessions?figures=1")).items.find((i) => i.first === "through the gateway" && i.tokens[0])?.id);
+  await shown(id);
+  await until("in the header", async () => /1\.0 k tokens in, 50 out/.test(await page.textContent(".facts-line").catch(() => "")));
+  const { totals } = await server.api("GET", `/api/chat-sessions/${id}/timeline`);
+  equal(JSON.stringify(totals.models.map((m) => [m.name, m.calls, m.tokens])), JSON.stringify([["mock-1", 1, [1000, 50, 400]]]));
+});
+scenario("know how many bytes each tool kept out of contexts", async (page) => {
+  await artifact("Kept", "a line that is long enough\n".repeat(20_000));
+  await to("/usage");
+  await until("by tool", async () => { const row = (await texts(page, "#stats tbody tr")).find((t) => t.startsWith("build")); return row && /\d (KB|MB)$/.test(row.trim()); });
+});
+
+// ---- more than one server ----
+scenario("answer a call that waits at another server of the same store", async (page) => {
+  const other = new Server("daily-other", model);
+  other.store = server.store;
+  await other.start();
+  const id = await server.conversation("Asked elsewhere", []);
+  model.calls("execute_command", { argv: ["printf", "from afar"] }, "May I?");
+  model.says("Thank you.");
+  void other.api("POST", "/api/chatbot", { sessionId: id, message: "run it", stream: false }).catch(() => {});
+  await to("/usage");
+  await until("the title says so", async () => (await page.title()).startsWith("(1) "));
+  await until("the list says so", async () => (await page.textContent(`[data-conversation="${id}"]`).catch(() => "")).includes("waits for you"));
+  await page.click("[data-act=tray]");
+  await page.waitForSelector("#tray [data-approval]");
+  equal(await page.textContent("#tray .command"), "printf 'from afar'");
+  assert((await page.textContent("#tray")).includes("another server or a terminal"), "where it is asked");
+  await page.waitForSelector("#tray [data-act=approve]:not(:disabled)");
+  await page.click("#tray [data-act=approve]");
+  await until("it ran there", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.some((m) => m.toolCalls?.[0]?.result?.includes("from afar")));
+  await until("nothing waits any more", async () => !(await page.title()).startsWith("("));
+  await other.kill("SIGTERM");
+});
+
+// ---- a phone ----
+scenario("read the title of a conversation on a phone of 375 pixels", async () => {
+  const id = await server.conversation("Why is the nightly build red since Friday?", [{ role: "user", content: "x" }, asks("", call("s", "t")), gives("s", "bad", { isError: true })]);
+  const w = await openWindow(server, { path: talk(id), width: 375, height: 812, hasTouch: true });
+  await w.page.waitForSelector("[data-act=failures]");
+  const wide = await w.page.$eval(".bar h2", (e) => e.getBoundingClientRect().width);
+  assert(wide > 140, `${wide} pixels`);
+  for (const path of ["/", talk(id), `${talk(id)}/timeline`, "/usage", "/settings", "/search/quokka", "/trash"]) {
+    await to(path, w.page);
+    await w.page.waitForSelector("main h2");
+    equal(await w.page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)), 375, path);
+  }
+  await w.close();
+});
+scenario("hear nothing of complaints and strangers after all of this", async () => {
+  equal(me.complaints.filter((c) => !/ERR_CONNECTION_REFUSED|404/.test(c)).join(" | "), "", "complaints");
+  equal(me.foreign.length, 0, "foreign requests");
+  equal(me.dialogs.length, 0, "dialogs");
+});
+
+await runTests();
