@@ -229,6 +229,34 @@ scenario("take an output along over a line that breaks: it goes on where it was"
   await w.close();
 });
 
+// ---- what is said, and what went wrong ----
+scenario("hear how a call ended without looking", async (page) => {
+  const id = await server.conversation("Heard", []);
+  model.calls("execute_command", { argv: ["sh", "-c", "exit 3"] });
+  let go;
+  const held = new Promise((r) => { go = r; });
+  model.play(async (_, r) => { await held; await r.text("It failed."); r.end(); });
+  await to(talk(id));
+  await page.waitForSelector(`.talk[data-id="${id}"] #composer`);
+  await page.fill("#composer", "run it");
+  await page.press("#composer", "Enter");
+  await page.waitForSelector(".tool [data-act=approve]:not(:disabled)");
+  await page.click(".tool [data-act=approve]");
+  await until("it is said", async () => (await page.textContent(".said[role=status]").catch(() => "")) === "execute_command failed, exit 3");
+  go();
+  await until("the end", async () => (await texts(page, "article .prose")).includes("It failed."));
+});
+scenario("try again what the server could not do", async (page) => {
+  const id = await server.conversation("Again", [{ role: "user", content: "still here" }]);
+  await page.route("**/messages?**", (r) => r.fulfill({ status: 500, contentType: "application/json", headers: { "X-Request-Id": "req_7" }, body: JSON.stringify({ error: { code: "internal", message: "the disk is slow today" } }) }), { times: 1 });
+  await to(talk(id));
+  await page.getByText("the disk is slow today (request req_7)").waitFor();
+  await page.click("[data-act=again]");
+  await until("there it is", async () => (await texts(page, "article .prose")).includes("still here"));
+  assert(!(await page.$("#transcript .problem")), "nothing is wrong any more");
+  me.complaints.length = 0;
+});
+
 // ---- figures ----
 scenario("read tokens and cost of a conversation that another tool recorded", async (page) => {
   const line = (n, type, message) => JSON.stringify({ type, uuid: `u${n}`, parentUuid: n > 1 ? `u${n - 1}` : null, sessionId: "s9", timestamp: `2026-01-01T00:00:0${n}.000Z`, cwd: "/x", version: "2.0.0", message });

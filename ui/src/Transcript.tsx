@@ -209,7 +209,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     <div class="transcript" id="transcript" ref={box} onScroll={scrolled} onFocusIn={(e) => { const row = (e.target as Element).closest<HTMLElement>("[data-row]"); if (row) last.current = row.dataset.row!; }} tabIndex={0} role={rows.length ? "feed" : "region"} aria-label="Transcript" aria-busy={!rows.length && !c.problem.value}>
       <div class="rows">
         {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(end)} of {count(all)}</p>}
-        {c.problem.value && <p class="problem" role="alert">{c.problem}</p>}
+        {c.problem.value && <p class="problem" role="alert">{c.problem} {c.again && <button type="button" class="small" data-act="again" onClick={() => { c.problem.value = ""; void c.again!(); }}>Try again</button>}</p>}
         {!rows.length && !c.problem.value && !c.atEnd.value && <Bars />}
         {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">Nothing has been said yet.</p>}
         {rows.map((r) => <RowView key={r.key} row={r} conversation={c} from={first} all={all} marked={!!target && (r.kind === "message" && (r.id === target || r.calls.some((x) => x.id === target)))} />)}
@@ -236,7 +236,7 @@ function RunState({ conversation: c }: { conversation: Conversation }) {
     </>;
   }
   const asking = run.messages.some((m) => m.calls.some((x) => x.status === "waiting"));
-  return <p class="working" role="status"><span class="pulse" aria-hidden="true" />{asking ? "Waiting for your permission" : "Working"}…</p>;
+  return <><p class="hidden said" role="status">{run.said}</p><p class="working" role="status"><span class="pulse" aria-hidden="true" />{asking ? "Waiting for your permission" : "Working"}…</p></>;
 }
 
 function RowView({ row, conversation, from, marked, all }: { row: Row; conversation: Conversation; from: number; marked: boolean; all: number }) {

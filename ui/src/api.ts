@@ -92,7 +92,8 @@ export async function ask(path: string, how: Asking = {}): Promise<Response> {
   let said: { error?: { code?: string; message?: string } } = {};
   try { said = await answer.json(); } catch { /* no JSON: the status must do */ }
   if (answer.status === 401) connection.value = "refused";
-  throw new ApiError(answer.status, said.error?.code ?? "error", said.error?.message ?? `status ${answer.status}`);
+  const request = answer.status >= 500 ? ` (request ${answer.headers.get("X-Request-Id") ?? "without an id"})` : "";
+  throw new ApiError(answer.status, said.error?.code ?? "error", (said.error?.message ?? `status ${answer.status}`) + request);
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -75,6 +75,7 @@ export class Conversation {
     } catch (e) { this.complain(e, () => this.begin(from)); }
   }
 
+  again: (() => Promise<void>) | null = null; // what failed, to be tried once more
   private complain(e: unknown, again: () => Promise<void>) {
     if (this.stop.signal.aborted) return;
     if (e instanceof Unreachable) {
@@ -82,7 +83,9 @@ export class Conversation {
       const off = comebacks.subscribe((n) => { if (n !== seen) { queueMicrotask(off); seen = n; void again(); } });
       return;
     }
-    this.problem.value = e instanceof ApiError && e.status === 404 ? "There is no such conversation." : String((e as Error).message);
+    const gone = e instanceof ApiError && e.status === 404;
+    this.again = gone ? null : again;
+    this.problem.value = gone ? "There is no such conversation." : String((e as Error).message);
   }
 
   // The last page: where a reader begins.

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { send } from "./api";
 import type { EventName } from "./events";
 import type { HubEvent } from "./hub";
+import { WORDS } from "./icons";
 import { watch } from "./live";
 import type { Call, Message, Ref, Step } from "./history";
 
@@ -31,7 +32,16 @@ export class Run {
   private copied = -1;
   private copies: Message[] = [];
 
-  leave() { this.off(); clearTimeout(this.due); }
+  // For those who hear the page: how the last call ended, at most once a second.
+  readonly said = signal("");
+  private words = "";
+  private saying = 0;
+  private tell(words: string) {
+    this.words = words;
+    this.saying ||= window.setTimeout(() => { this.saying = 0; this.said.value = this.words; }, this.said.peek() ? 1000 : 0);
+  }
+
+  leave() { this.off(); clearTimeout(this.due); clearTimeout(this.saying); }
 
   // Many deltas, one repaint. A timer, not a frame: a window in the background goes on as well.
   private touch() {
@@ -107,6 +117,7 @@ export class Run {
     if (typeof d.exitCode === "number") c.exitCode = d.exitCode;
     if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
     delete c.approval;
+    this.tell(`${c.name} ${WORDS[c.status].toLowerCase()}${c.exitCode ? `, exit ${c.exitCode}` : ""}`);
   }
 }
 
