@@ -1,8 +1,11 @@
 // A long conversation and a huge output: bounded rows, bounded heap, any place in a moment. The
-// numbers stand beside a plain <pre>. All of it with STENO_TEST_LONG, else a twentieth of the lines.
+// numbers stand beside a plain <pre>. All of it with STENO_TEST_LONG, else a twentieth. Times are
+// printed and never asserted.
 import { assert, equal, heapMb, note, openBrowser, openWindow, rounds, runTests, Server, sleep, test, until } from "./lib.mjs";
 
-const MESSAGES = 10_000;
+const MESSAGES = rounds(100_000);
+const CONVERSATIONS = rounds(10_000);
+const MANY = MESSAGES.toLocaleString("en-US");
 const LINES = rounds(10_000_000);
 const PRE_LINES = rounds(200_000);
 const HEAP_MOST = 100;
@@ -15,7 +18,21 @@ const begin = () => (started ??= server.start("--no-tools", "--model", "none", "
 const rowsOf = (w) => w.page.evaluate(() => document.querySelectorAll("#transcript [data-row]").length);
 const took = async (f) => { const from = performance.now(); await f(); return Math.round(performance.now() - from); };
 
-test("a conversation of 10,000 messages opens at its end, with few rows and a small heap", async () => {
+// The 95th of a hundred frames while something scrolls, in milliseconds.
+const frames = (w, selector, by) => w.page.evaluate(async ([s, step]) => {
+  const el = document.querySelector(s), all = [];
+  let last = performance.now();
+  for (let k = 0; k < 120; k++) {
+    el.scrollTop += step;
+    await new Promise((r) => requestAnimationFrame(r));
+    const now = performance.now();
+    all.push(now - last);
+    last = now;
+  }
+  return all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)].toFixed(1);
+}, [selector, by]);
+
+test(`a conversation of ${MANY} messages opens at its end, with few rows and a small heap`, async () => {
   await begin();
   const turns = Array.from({ length: MESSAGES / 4 }, (_, i) => [
     { role: "user", content: `Question ${i} about the build, with a few words more.` },
@@ -23,7 +40,7 @@ test("a conversation of 10,000 messages opens at its end, with few rows and a sm
     { role: "tool", tool_call_id: `call_${i}`, content: `result ${i}: ${"a line of output\n".repeat(20)}`, duration: 5, ...(i % 97 === 0 ? { isError: true } : {}) },
     { role: "assistant", content: `Answer ${i}.\n\n\`\`\`\ncode ${i}\n\`\`\`` },
   ]).flat();
-  const id = await server.conversation("Ten thousand messages", turns);
+  const id = await server.conversation("Many messages", turns);
   const w = await openWindow(server);
   await w.page.waitForSelector(".list li");
   const ms = await took(async () => {
@@ -31,7 +48,7 @@ test("a conversation of 10,000 messages opens at its end, with few rows and a sm
     await w.page.locator("#transcript").getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
   });
   const rows = await rowsOf(w), heap = await heapMb(w.page);
-  note(`10,000 messages: opened in ${ms} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
+  note(`${MANY} messages: opened in ${ms} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
   assert(rows > 10 && rows <= ROWS_MOST, `${rows} rows`);
   assert(heap < HEAP_MOST, `${heap} MB`);
 
@@ -51,14 +68,47 @@ test("a conversation of 10,000 messages opens at its end, with few rows and a sm
   const after = await heapMb(w.page);
   note(`scrolled: at most ${most} rows, to the start ${start} ms, to the end ${end} ms, heap ${after.toFixed(1)} MB`);
   assert(after < HEAP_MOST, `${after} MB`);
+  note(`a frame (p95) while the transcript scrolls: ${await frames(w, "#transcript", -120)} ms`);
+
+  // All of it on the timeline, and every failure known.
+  const failures = Math.ceil(MESSAGES / 4 / 97);
+  await until("every failure", async () => (await w.page.textContent("[data-act=failures]").catch(() => "")).replace(/,/g, "").includes(`${failures} failed`));
+  const whole = await took(async () => { await w.page.keyboard.press("g"); await w.page.keyboard.press("t"); await until("every row", async () => Number(await w.page.getAttribute(".timeline.wide [role=treegrid]", "aria-rowcount").catch(() => 0)) === MESSAGES); });
+  const bars = await w.page.$$eval(".time-row", (all) => all.length);
+  assert(bars <= 60, `${bars} rows of the timeline`);
+  const slow = await frames(w, ".timeline-rows", 500);
+  const all = await heapMb(w.page);
+  note(`timeline: all rows in ${whole} ms, ${bars} in the document, a frame (p95) ${slow} ms, heap ${all.toFixed(1)} MB`);
+  assert(all < HEAP_MOST, `${all} MB`);
+  equal(w.complaints.join(), "");
+  await w.close();
+});
+
+test(`${CONVERSATIONS.toLocaleString("en-US")} conversations: the list is there at once, narrows and stays small`, async () => {
+  await begin();
+  let next = 0;
+  const make = async () => { for (let i; (i = next++) < CONVERSATIONS;) await server.conversation(`Conversation ${i} of many`, [{ role: "user", content: `what about ${i}?` }, { role: "assistant", content: "", tool_calls: [{ id: "c", type: "function", function: { name: i % 500 ? "look" : "rare", arguments: "{}" } }] }, { role: "tool", tool_call_id: "c", content: i % 50 ? "fine" : "error: no", ...(i % 50 ? {} : { isError: true }) }]); };
+  await Promise.all(Array.from({ length: 8 }, make));
+  const w = await openWindow(server);
+  const first = await took(() => w.page.waitForSelector(".list li"));
+  const home = await took(() => w.page.waitForSelector(".home-head"));
+  for (let k = 0; k < 8 && await w.page.$(".list > .more"); k++) { const before = (await w.page.$$(".list li")).length; await w.page.click(".list > .more"); await until("more", async () => (await w.page.$$(".list li")).length > before); }
+  const rows = await w.page.$$eval(".list li", (all) => all.length);
+  assert(rows <= ROWS_MOST, `${rows} rows`);
+  const slow = await frames(w, ".list", 200);
+  const narrow = await took(async () => { await w.page.fill("#filter", `Conversation ${CONVERSATIONS - 7} of`); await until("one", async () => (await w.page.$$(".list li")).length === 1); });
+  const rare = await took(async () => { await w.page.fill("#filter", "tool:rare"); await until("few", async () => (await w.page.$$(".list li")).length === Math.min(60, Math.ceil(CONVERSATIONS / 500))); });
+  const heap = await heapMb(w.page);
+  note(`${CONVERSATIONS} conversations: list ${first} ms, home ${home} ms later, ${rows} rows, a frame (p95) ${slow} ms, by title ${narrow} ms, by tool ${rare} ms, heap ${heap.toFixed(1)} MB`);
+  assert(heap < HEAP_MOST, `${heap} MB`);
   equal(w.complaints.join(), "");
   await w.close();
 });
 
 test("what the reader looks at stays where it is while earlier messages come in", async () => {
   await begin();
-  const { items } = await server.api("GET", "/api/chat-sessions");
-  const w = await openWindow(server, { path: `/c/${items.find((i) => i.title === "Ten thousand messages").id}` });
+  const { items } = await server.api("GET", "/api/chat-sessions?q=Many%20messages");
+  const w = await openWindow(server, { path: `/c/${items[0].id}` });
   await w.page.locator("#transcript").getByText(`Answer ${MESSAGES / 4 - 1}.`).waitFor();
   await until("what is shown first has become Markdown", () => w.page.evaluate(() => ![...document.querySelectorAll(".prose:not(.rich)")].some((p) => p.textContent.includes("```"))));
   await sleep(300);
@@ -109,6 +159,7 @@ test(`an output of ${LINES.toLocaleString("en-US")} lines opens, and any place i
   await w.page.click("[data-act=start]");
   const search = await took(async () => { await w.page.fill("#find", "NEEDLE"); await w.page.press("#find", "Enter"); await until("the needle", async () => (await content(LINES - 1234)).includes("NEEDLE")); });
   const heap = await heapMb(w.page), rows = await w.page.$$eval(".line-row", (a) => a.length);
+  note(`a frame (p95) while the lines scroll: ${await frames(w, "#lines", 400)} ms`);
   note(`${(size / 1e6).toFixed(0)} MB, ${LINES} lines: first page ${first} ms, jumps ${jumps.join(", ")} ms, search ${search} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
   assert(rows <= ROWS_MOST, `${rows} rows`);
   assert(heap < HEAP_MOST, `${heap} MB`);
