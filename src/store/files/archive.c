@@ -141,9 +141,10 @@ static int move_entry(struct moving *m, const char *name)
                 return error_sys(m->err, sys, "looking at %s", path);
         if (S_ISREG(st.st_mode)) {
                 int rc = send_file(m->a, m->dir, name, path, (uint64_t)st.st_size, m->err);
+                /* What stayed would be sent again with the rest of the root. */
                 if (rc == 0 && !m->keep)
-                        fs->unlink(fs, m->dir, name, 0); /* what stays is removed later */
-                return rc;
+                        sys = fs->unlink(fs, m->dir, name, 0);
+                return sys ? error_sys(m->err, sys, "removing the copy of %s", path) : rc;
         }
         if (!S_ISDIR(st.st_mode) || m->depth >= DEPTH_MAX)
                 return 0;
