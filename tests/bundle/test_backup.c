@@ -16,7 +16,9 @@
 struct writer {
         struct fixture *f;
         int number;
-        bool stop;      /* atomic */
+        bool stop; /* atomic, as the next one: it waits while backups are looked at, else the
+                      logs grow as long as that takes, and each look takes longer */
+        bool wait;
         uint64_t acked; /* the last seq that has a receipt; atomic */
         uint64_t kept;  /* messages that nobody deletes, likewise */
         struct seed seed;
@@ -78,7 +80,9 @@ static void *write_on(void *ctx)
                         come_and_go(conv, w, n);
                 if (n % 64 == 0)
                         run_a_while(conv, n);
-                usleep(1000); /* else the logs grow faster than they can be judged */
+                do {
+                        usleep(1000);
+                } while (__atomic_load_n(&w->wait, __ATOMIC_SEQ_CST));
         }
         steno_conv_close(conv);
         return NULL;
@@ -135,6 +139,12 @@ static uint64_t number(const char *json, const char *key)
         return n;
 }
 
+static void let_wait(struct writer *writers, bool wait)
+{
+        for (int i = 0; i < WRITERS; i++)
+                __atomic_store_n(&writers[i].wait, wait, __ATOMIC_SEQ_CST);
+}
+
 static void backups_of_a_busy_store(void **state)
 {
         struct fixture *f = *state;
@@ -162,6 +172,7 @@ static void backups_of_a_busy_store(void **state)
                         before[i] = __atomic_load_n(&writers[i].kept, __ATOMIC_SEQ_CST);
                 }
                 OK(steno_backup(f->store, to.path, NULL, NULL, NULL, &err));
+                let_wait(writers, true);
                 judge(to.path, before);
                 if (round % 5 == 0) {
                         assert_int_equal(scratch_make(&again), 0);
@@ -169,6 +180,7 @@ static void backups_of_a_busy_store(void **state)
                         judge(again.path, before);
                         scratch_remove(&again);
                 }
+                let_wait(writers, false);
         }
         for (int i = 0; i < WRITERS; i++)
                 __atomic_store_n(&writers[i].stop, true, __ATOMIC_SEQ_CST);
