@@ -36,7 +36,7 @@ struct context_tool {
 #define TEXTS "{\"type\":\"array\",\"items\":" TEXT "}"
 #define FLAG "{\"type\":\"boolean\"}"
 #define COUNT "{\"type\":\"integer\",\"minimum\":0}"
-#define COUNT_OR_NULL "{\"type\":[\"integer\",\"null\"],\"minimum\":0}"
+#define COUNT_OR_NULL "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":0},{\"type\":\"null\"}]}"
 /* What the state of the file adds, and what was clamped. */
 #define STATE ",\"unfinished\":" FLAG ",\"damaged\":" FLAG ",\"notes\":" TEXT
 
