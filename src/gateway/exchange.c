@@ -22,6 +22,7 @@
 #define LOAD_MAX (512 * MIB)
 #define NOTES_MAX (64 * MIB)
 #define NOTES_NAME (EXCHANGE_ID + 4)
+#define MEMORY_MAX (64 * MIB)
 
 struct exchange {
         struct exchanges *all;
@@ -34,6 +35,10 @@ struct exchange {
         atomic_bool dirty;
         bool syncing; /* under the folder's mutex */
         int notes;    /* descriptor of the file beside; -1: there is none */
+        bool best_effort;
+        pthread_mutex_t lock; /* of the next two */
+        bool in_memory;       /* the file could not be written, and `memory` has all of it */
+        struct buf memory;
 };
 
 struct exchanges {
@@ -202,6 +207,8 @@ static struct exchange *new_exchange(struct exchanges *all, int fd, const char *
         x->all = all;
         x->fd = fd;
         x->notes = -1;
+        pthread_mutex_init(&x->lock, NULL);
+        buf_init(&x->memory, MEMORY_MAX);
         snprintf(x->id, sizeof x->id, "%s", id);
         pthread_mutex_lock(&all->mutex);
         x->next = all->first;
@@ -232,9 +239,12 @@ void exchange_close(struct exchange *x)
         if (x->next)
                 x->next->prev = x->prev;
         pthread_mutex_unlock(&all->mutex);
-        all->env->fs->close(all->env->fs, x->fd);
+        if (x->fd >= 0)
+                all->env->fs->close(all->env->fs, x->fd);
         if (x->notes >= 0)
                 all->env->fs->close(all->env->fs, x->notes);
+        pthread_mutex_destroy(&x->lock);
+        buf_release(&x->memory);
         free(x);
 }
 
@@ -267,10 +277,49 @@ static int code_of(int sys)
         return sys == -ENOSPC || sys == -EDQUOT || sys == -EFBIG ? STENO_EFULL : STENO_EIO;
 }
 
+/* What the file has so far goes to memory, and the file does not go on. */
+static int turn_to_memory(struct exchange *x)
+{
+        const struct fs *fs = x->all->env->fs;
+        pthread_mutex_lock(&x->lock);
+        char *p = x->end ? buf_reserve(&x->memory, (size_t)x->end) : NULL;
+        ssize_t n = p ? fs_pread_all(fs, x->fd, p, (size_t)x->end, 0) : 0;
+        if (n > 0)
+                x->memory.n += (size_t)n;
+        x->in_memory = n >= 0 && (uint64_t)n == x->end;
+        int rc = x->in_memory ? 0 : STENO_EIO;
+        pthread_mutex_unlock(&x->lock);
+        return rc;
+}
+
+static int put_in_memory(struct exchange *x, const void *p, size_t n)
+{
+        pthread_mutex_lock(&x->lock);
+        buf_put(&x->memory, p, n);
+        int rc = x->memory.failed;
+        pthread_mutex_unlock(&x->lock);
+        if (rc == 0)
+                x->end += n;
+        return rc;
+}
+
+bool exchange_in_memory(const struct exchange *x)
+{
+        struct exchange *mine = (struct exchange *)x;
+        pthread_mutex_lock(&mine->lock);
+        bool is = x->in_memory;
+        pthread_mutex_unlock(&mine->lock);
+        return is;
+}
+
 static int put(struct exchange *x, const void *p, size_t n)
 {
         const struct fs *fs = x->all->env->fs;
+        if (exchange_in_memory(x))
+                return put_in_memory(x, p, n);
         int rc = fs_pwrite_all(fs, x->fd, p, n, (off_t)x->end);
+        if (rc && x->best_effort && turn_to_memory(x) == 0)
+                return put_in_memory(x, p, n);
         if (rc)
                 return code_of(rc);
         x->end += n;
@@ -282,22 +331,26 @@ static int put(struct exchange *x, const void *p, size_t n)
         return 0;
 }
 
-int exchange_create(struct exchanges *all, struct str head, struct str body, struct exchange **out,
-    struct steno_error *err)
+int exchange_create(struct exchanges *all, struct str head, struct str body, bool best_effort,
+    struct exchange **out, struct steno_error *err)
 {
         const struct fs *fs = all->env->fs;
         char id[EXCHANGE_ID], line[80];
         id_make(all->env, "ex_", id);
         int fd = fs->open(fs, all->dir, id, O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (fd < 0)
+        if (fd < 0 && !best_effort)
                 return error_sys(err, -fd, "making a file for a request");
-        fs->flock(fs, fd, LOCK_EX | LOCK_NB); /* while it lives, no other process takes it up */
-        struct exchange *x = new_exchange(all, fd, id);
+        if (fd >= 0)
+                fs->flock(fs, fd, LOCK_EX | LOCK_NB); /* no other process takes it up meanwhile */
+        struct exchange *x = new_exchange(all, fd < 0 ? -1 : fd, id);
         if (!x) {
-                fs->close(fs, fd);
+                if (fd >= 0)
+                        fs->close(fs, fd);
                 fs->unlink(fs, all->dir, id, 0);
                 return error_nomem(err);
         }
+        x->best_effort = best_effort;
+        x->in_memory = fd < 0;
         int n = snprintf(line, sizeof line, MAGIC "%zu %zu\n", head.n, body.n);
         int rc = put(x, line, (size_t)n);
         if (rc == 0)
@@ -377,7 +430,17 @@ ssize_t exchange_read(const struct exchange *x, uint64_t at, void *p, size_t n)
                 return 0;
         if (n > size - at)
                 n = (size_t)(size - at);
-        ssize_t got = fs_pread_all(fs, x->fd, p, n, (off_t)(x->answer_at + at));
+        struct exchange *mine = (struct exchange *)x;
+        ssize_t got = 0;
+        pthread_mutex_lock(&mine->lock);
+        bool in_memory = x->in_memory;
+        if (in_memory) {
+                memcpy(p, x->memory.p + x->answer_at + at, n);
+                got = (ssize_t)n;
+        }
+        pthread_mutex_unlock(&mine->lock);
+        if (!in_memory)
+                got = fs_pread_all(fs, x->fd, p, n, (off_t)(x->answer_at + at));
         return got == 0 ? -EIO : got;
 }
 
@@ -446,6 +509,13 @@ int exchange_load(const struct exchange *x, struct exchange_parts *out, struct s
         *out = (struct exchange_parts){0};
         buf_init(&out->whole, LOAD_MAX);
         buf_init(&out->notes, NOTES_MAX);
+        if (exchange_in_memory(x)) {
+                buf_put_str(&out->whole, buf_str(&x->memory));
+                if (buf_check(&out->whole, err))
+                        return out->whole.failed;
+                return split(out) ? load_notes(x, &out->notes, err)
+                                  : error_set(err, STENO_ECORRUPT, "a recorded request is torn");
+        }
         int rc = fs->fstat(fs, x->fd, &st);
         if (rc < 0)
                 return error_sys(err, -rc, "reading a recorded request");

@@ -40,9 +40,12 @@ int exchanges_each(struct exchanges *all, int (*each)(void *ctx, const char *id)
 
 #define EXCHANGE_ID 40
 
-/* A new one. STENO_EFULL, STENO_EIO: the request must not be sent. */
-int exchange_create(struct exchanges *all, struct str head, struct str body, struct exchange **out,
-    struct steno_error *err);
+/* A new one. STENO_EFULL, STENO_EIO: the request must not be sent. With `best_effort` what cannot
+ * be written is kept in memory instead, up to 64 MiB: then a kill loses it. */
+int exchange_create(struct exchanges *all, struct str head, struct str body, bool best_effort,
+    struct exchange **out, struct steno_error *err);
+/* Is it in memory alone? */
+bool exchange_in_memory(const struct exchange *x);
 /* One that is there. */
 int exchange_open(
     struct exchanges *all, const char *id, struct exchange **out, struct steno_error *err);

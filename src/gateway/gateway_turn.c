@@ -430,7 +430,8 @@ int gateway_start(struct gateway *g, const struct gateway_request *r,
                 rc = take_body(t, up, r, err);
         }
         if (rc == 0)
-                rc = exchange_create(g->exchanges, buf_str(&head), r->body, &t->x, err);
+                rc = exchange_create(
+                    g->exchanges, buf_str(&head), r->body, up->best_effort, &t->x, err);
         buf_release(&head);
         if (rc == 0)
                 *out = t;

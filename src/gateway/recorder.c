@@ -27,6 +27,15 @@ struct task {
         struct recorder_fate fate;
 };
 
+/* Requests that were passed on and could not be recorded, until a conversation of the same owner
+ * says so. */
+struct gap {
+        struct gap *next;
+        char *owner;
+        unsigned count;
+        char since[TIME_TEXT];
+};
+
 struct recorder {
         struct steno_store *store;
         struct exchanges *all;
@@ -39,6 +48,7 @@ struct recorder {
         bool closing;
         uint64_t recorded;
         uint64_t failed;
+        struct gap *gaps; /* the thread's own */
 };
 
 /* One exchange while it is being stored. */
@@ -69,6 +79,7 @@ struct job {
         uint64_t last_seq;
         unsigned appended;
         bool told; /* the reply was stored as the model said it, not as the client saw it */
+        bool gap_told;
 };
 
 /* ---- reading it ---- */
@@ -841,6 +852,73 @@ static bool came_late(struct job *k, struct brought *b)
         return late;
 }
 
+/* ---- gaps ---- */
+
+static struct gap **find_gap(struct recorder *r, const char *owner)
+{
+        struct gap **g = &r->gaps;
+        while (*g && strcmp((*g)->owner, owner) != 0)
+                g = &(*g)->next;
+        return g;
+}
+
+/* An exchange that was in memory alone is lost. */
+static void note_gap(const struct job *k)
+{
+        struct gap **g = k->owner ? find_gap(k->r, k->owner) : NULL;
+        if (g && !*g) {
+                struct gap *one = calloc(1, sizeof *one);
+                struct str at = json_inner(&k->head, json_get(&k->head, 0, "at"));
+                char *owner = strdup(k->owner);
+                if (!one || !owner) {
+                        free(one);
+                        free(owner);
+                        return;
+                }
+                one->owner = owner;
+                snprintf(one->since, sizeof one->since, "%.*s", (int)at.n, at.n ? at.p : "");
+                *g = one;
+        }
+        if (g)
+                (*g)->count++;
+}
+
+static void forget_gap(struct gap **g)
+{
+        struct gap *one = *g;
+        *g = one->next;
+        free(one->owner);
+        free(one);
+}
+
+/* A message that no model is shown. */
+static int store_gap(struct job *k, struct steno_error *err)
+{
+        struct gap *gap = *find_gap(k->r, k->owner);
+        char words[160];
+        struct buf b;
+        if (!gap)
+                return 0;
+        snprintf(words, sizeof words, "%u request%s of this client since %s could not be recorded",
+            gap->count, gap->count == 1 ? "" : "s", gap->since);
+        buf_init(&b, 4 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "system");
+        jsonw_field_cstr(&w, "content", words);
+        jsonw_field_cstr(&w, "partType", "gap");
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_object_end(&w);
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), NULL, true, NULL, err);
+        k->gap_told = rc == 0;
+        buf_release(&b);
+        return rc;
+}
+
+/* ---- one exchange ---- */
+
 static int store(struct job *k, struct steno_error *err)
 {
         struct brought brought = {0};
@@ -860,6 +938,8 @@ static int store(struct job *k, struct steno_error *err)
                 rc = supersede(k, err);
         if (rc == 0)
                 rc = lineage_continued(k->r->lineage, k->conv_id, err);
+        if (rc == 0)
+                rc = store_gap(k, err);
         if (rc == 0)
                 rc = store_beside(k, err);
         if (rc == 0)
@@ -886,6 +966,8 @@ static int transact(struct job *k, struct steno_error *err)
                 rc = lineage_commit(l, err);
         if (rc)
                 lineage_rollback(l);
+        else if (k->gap_told)
+                forget_gap(find_gap(k->r, k->owner));
         return rc;
 }
 
@@ -907,6 +989,8 @@ static int record(struct recorder *r, struct exchange *x, const struct recorder_
                 rc = read_answer(&k, err);
         if (rc == 0 && k.wire)
                 rc = transact(&k, err);
+        if (rc && exchange_in_memory(x))
+                note_gap(&k);
         *understood = k.wire != NULL;
         steno_conv_close(k.conv);
         wire_answer_release(&k.reply);
@@ -934,15 +1018,16 @@ static void work(struct recorder *r, struct task *t)
         bool done = rc == 0 || torn; /* a torn one had not been sent */
         /* What is wrong with it will not be right at the next start. */
         bool never = rc == STENO_ELIMIT || rc == STENO_EPROTO || rc == STENO_EINVAL;
+        bool lost = exchange_in_memory(t->x);
         if (!done)
-                fprintf(stderr,
-                    "steno: the gateway could not record %s: %s; it is in gateway/%s%s\n",
-                    exchange_id(t->x), err.msg, never ? "kept_" : "", exchange_id(t->x));
+                fprintf(stderr, "steno: the gateway could not record %s: %s; it is %s%s%s\n",
+                    exchange_id(t->x), err.msg, lost ? "lost" : "in gateway/",
+                    !lost && never ? "kept_" : "", lost ? "" : exchange_id(t->x));
         pthread_mutex_lock(&r->mutex);
         r->recorded += rc == 0 && understood;
         r->failed += !done;
         pthread_mutex_unlock(&r->mutex);
-        if (done)
+        if (done || lost)
                 exchange_remove(t->x);
         else if (never)
                 exchange_set_aside(t->x);
@@ -1009,6 +1094,8 @@ void recorder_free(struct recorder *r, uint64_t *recorded, uint64_t *failed)
         if (failed)
                 *failed = r->failed;
         lineage_close(r->lineage);
+        while (r->gaps)
+                forget_gap(&r->gaps);
         pthread_mutex_destroy(&r->mutex);
         pthread_cond_destroy(&r->work);
         free(r);

@@ -111,6 +111,8 @@ static int set_switches(
                 rc = set_switch(j, obj, up, "contextTools", &up->tools, err);
         if (rc == 0)
                 rc = set_when_gone(j, obj, up, err);
+        if (rc == 0)
+                rc = set_switch(j, obj, up, "bestEffort", &up->best_effort, err);
         up->stubs = up->stubs || up->tools; /* tools without stubs would have nothing to read */
         return rc;
 }

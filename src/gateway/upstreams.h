@@ -25,6 +25,7 @@ struct upstream {
         bool stubs;             /* large results reach the model as stubs */
         bool tools;             /* and it has the context tools */
         bool cancel_when_gone;
+        bool best_effort; /* what cannot be recorded is passed on */
 };
 
 struct upstreams {

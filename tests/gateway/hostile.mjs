@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Server, main, ok, same, test, until } from "../http/lib.mjs";
 
 // An endpoint that answers with the bytes that a test chooses, and keeps what it got.
-async function world(answer) {
+async function world(answer, settings = {}) {
   const seen = [];
   const sockets = new Set();
   const up = createTcp((c) => {
@@ -28,7 +28,7 @@ async function world(answer) {
   await new Promise((r) => up.listen(0, "127.0.0.1", r));
   const url = `http://127.0.0.1:${up.address().port}`;
   const s = new Server({ args: ["--no-tools", "--log", "access.log"] });
-  s.configure({ upstreams: { openai: { url: `${url}/v1`, key: "real" }, gemini: { url, key: "real" }, anthropic: { url, key: "real" } } });
+  s.configure({ upstreams: { openai: { url: `${url}/v1`, key: "real", ...settings }, gemini: { url, key: "real" }, anthropic: { url, key: "real" } } });
   await s.start();
   return { s, seen, log: () => readFileSync(join(s.work, "access.log"), "utf8"), end: () => { s.kill(); for (const c of sockets) c.destroy(); up.close(); } };
 }
@@ -187,6 +187,51 @@ test("a disk that fills up in a stream is told by an error event of the API, and
     ok(!text.endsWith("0\r\n\r\n"), "no clean end", path);
   }
   w.end();
+});
+
+test("with bestEffort an app does not notice a full disk, and the record says what it lacks", async () => {
+  const piece = `data: {"choices":[{"index":0,"delta":{"content":"${"x".repeat(3000)}"}}]}\n\n`;
+  const many = 400, end = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+  for (const bestEffort of [true, false]) {
+    const w = await world((c, request) => {
+      if (!request.includes('"stream"')) return json(c, chat("small"));
+      c.write(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: ${many * piece.length + end.length}\r\n\r\n`);
+      let left = many;
+      const more = () => {
+        if (c.destroyed) return;
+        if (left--) c.write(piece, () => setImmediate(more));
+        else c.write(end);
+      };
+      more();
+    }, { bestEffort });
+    const limit = (bytes) => spawnSync("prlimit", ["--pid", String(w.s.child.pid), `--fsize=${bytes}:unlimited`]);
+    const stream = async () => {
+      const r = await fetch(`${w.s.url}/openai/v1/chat/completions`, { method: "POST", body: JSON.stringify({ stream: true, messages: [{ role: "user", content: "much" }] }),
+        headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json" } });
+      return [r.status, await r.text().then((t) => t === piece.repeat(many) + end, () => "cut")];
+    };
+    const failures = () => (w.s.logged.match(/could not record/g) ?? []).length;
+    same((await ask(w)).status, 200, "before");
+    limit(300000); // the file fills up in the middle of the answer
+    same(await stream(), [200, bestEffort ? true : "cut"], "in the middle of an answer");
+    if (bestEffort) await until("the recorder", () => failures() === 1);
+    limit(0); // and then there is no room for a request
+    same((await ask(w)).status, bestEffort ? 200 : 507, "before an answer");
+    if (bestEffort) await until("the recorder", () => failures() === 2);
+    limit("unlimited");
+    same((await ask(w, undefined, { body: { messages: [{ role: "user", content: "afterwards" }] } })).status, 200, "when there is room again");
+    const said = await until("the record", async () => {
+      const list = (await w.s.must("GET", "/api/chat-sessions?limit=100")).items;
+      const all = [];
+      for (const c of list) all.push(...(await w.s.must("GET", `/api/chat-sessions/${c.id}/messages?format=stored&limit=100`)).messages.map((m) => m.m));
+      return all.some((m) => m.content === "afterwards") && all;
+    });
+    const gaps = said.filter((m) => m.partType === "gap");
+    same(gaps.map((m) => [m.includeInContext, m.content.replace(/ since .* could/, " since T could")]),
+      bestEffort ? [[false, "2 requests of this client since T could not be recorded"]] : [], "the gap");
+    same((await ask(w)).status, 200, "once more");
+    w.end();
+  }
 });
 
 test("a request that cannot be recorded is kept whole, and steno check names it", async () => {
