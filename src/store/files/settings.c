@@ -19,6 +19,15 @@
 
 static const char DEFAULTS[] = "{\"version\":1,\"profile\":\"default\"}\n";
 
+/* Versions are numbered so that one changed bit never makes one of another: behind 1 come 2, 4 and
+ * 7. Otherwise a changed bit would make a store look like one of a later program, which nobody may
+ * repair. */
+static bool is_changed_bit(uint64_t version)
+{
+        uint64_t differ = version ^ 1;
+        return version < 10 && (differ & (differ - 1)) == 0;
+}
+
 /* Is it ours, and not from the future? */
 static int check_settings(const char *json, size_t n, struct steno_error *err)
 {
@@ -30,6 +39,9 @@ static int check_settings(const char *json, size_t n, struct steno_error *err)
                 rc = rc == STENO_ENOMEM ? rc : error_prefix(err, STENO_ECORRUPT, "store.json");
         else if (!json_u64(&j, json_get(&j, 0, "version"), &version))
                 rc = error_set(err, STENO_ECORRUPT, "store.json has no version");
+        else if (version != 1 && is_changed_bit(version))
+                rc = error_set(err, STENO_ECORRUPT,
+                    "store.json says version %llu, and there is none", (unsigned long long)version);
         else if (version != 1)
                 rc = error_set(err, STENO_EUNSUPPORTED,
                     "the store has format version %llu; this program knows version 1",
