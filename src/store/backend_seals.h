@@ -49,6 +49,8 @@ int backend_seal_prove(
     struct backend_conv *conv, uint64_t seq, struct buf *out, struct steno_error *err);
 /* Its name in logs; "": it never got one. */
 int backend_seal_name(struct backend_conv *conv, char out[SEAL_CONV], struct steno_error *err);
+/* What that is, of a project, an id and the uid of the metadata. 0 or STENO_ENOMEM. */
+int backend_seal_conv_name(struct str project, struct str id, struct str uid, char out[SEAL_CONV]);
 /* Checks one, without a store. STENO_ECORRUPT says what is wrong. `key` may be NULL: the
  * signature is not looked at. */
 int backend_seal_prove_check(struct str json, const struct note_key *key, struct steno_error *err);

@@ -76,6 +76,22 @@ void backend_seal_log_release(struct seal_log *log)
         *log = (struct seal_log){0};
 }
 
+int backend_seal_conv_name(struct str project, struct str id, struct str uid, char out[SEAL_CONV])
+{
+        struct sha256 s;
+        unsigned char sum[SHA256_SIZE];
+        if (hash_sha256_init(&s))
+                return STENO_ENOMEM;
+        hash_sha256_update(&s, project.p, project.n);
+        hash_sha256_update(&s, "", 1);
+        hash_sha256_update(&s, id.p, id.n);
+        hash_sha256_update(&s, "", 1);
+        hash_sha256_update(&s, uid.p, uid.n);
+        hash_sha256_finish(&s, sum);
+        hash_hex(sum, sizeof sum, out);
+        return 0;
+}
+
 int backend_seal_tell(struct seal_check *k, struct seal_finding f, const char *fmt, ...)
 {
         char what[400];

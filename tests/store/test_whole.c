@@ -1,11 +1,12 @@
 /*
  * test_whole.c - what is done to whole conversations, on every kind of store: forks, purges,
- * bundles from each kind to each, words. The same tests run on files, and on PostgreSQL by
- * tests/store/postgres.test; none asks which it has.
+ * bundles from each kind to each, words, seals; and what belongs to the store. The same tests run
+ * on files, and on PostgreSQL by tests/store/postgres.test; none asks which it has.
  */
 #include "api/api_store.h"
 #include "base/buf.h"
 #include "fixture.h"
+#include "steno_disk.h"
 
 /* ---- help ---- */
 
@@ -378,6 +379,169 @@ static void many_places_come_page_by_page(void **state)
         buf_release(&b);
 }
 
+/* ---- seals ---- */
+
+static int count_finding(void *ctx, const char *json)
+{
+        if (!strstr(json, "\"note\":true"))
+                buf_printf(ctx, "%s\n", json);
+        return 0;
+}
+
+static void verify(struct steno_store *store, const char *wanted)
+{
+        struct buf found;
+        buf_init(&found, 0);
+        OK(steno_verify(store, NULL, count_finding, &found, NULL, &err) < 0);
+        const char *text = buf_cstr(&found);
+        if (wanted ? !strstr(text, wanted) : *text)
+                fail_msg("wanted %s: %s", wanted ? wanted : "nothing", text);
+        buf_release(&found);
+}
+
+static void open_with_key(struct fixture *f, const char *key)
+{
+        struct steno_open_options opt = {.size = sizeof opt, .seal_key = key};
+        char url[512];
+        fixture_close(f);
+        OK(steno_open(scratch_store(&f->scratch, url), &opt, &f->store, &err));
+        OK(steno_conv_open(f->store, NULL, "c", &f->conv, &err));
+}
+
+static void what_was_sealed_is_proved_and_verified(void **state)
+{
+        struct fixture *f = *state;
+        char *key = NULL, *public_key = NULL, *json = NULL;
+        struct steno_error why = {0};
+        fill(f);
+        OK(steno_key_new("k", &key, &err));
+        OK(steno_key_public(key, &public_key, &err));
+        open_with_key(f, key);
+        OK(steno_seal(f->store, NULL, NULL, NULL, NULL, NULL, &err));
+        verify(f->store, NULL);
+        OK(steno_prove(f->conv, 2, &json, &err));
+        OK(steno_prove_check(json, strlen(json), public_key, &err));
+        json[strlen(json) / 2] ^= 1;
+        assert_int_equal(steno_prove_check(json, strlen(json), public_key, &why), STENO_ECORRUPT);
+        steno_free(json);
+        fixture_append(f, USER("late", "not sealed yet"));
+        verify(f->store, NULL);
+        assert_int_equal(steno_prove(f->conv, 10, &json, NULL), STENO_ENOTFOUND);
+        /* A purge is entered in the log, and the next seal covers it. */
+        OK(steno_purge(f->store, NULL, "c", NULL, &err));
+        verify(f->store, NULL);
+        OK(steno_seal(f->store, NULL, "c", NULL, NULL, NULL, &err));
+        verify(f->store, NULL);
+        /* So is one that leaves for good; one that only seems to be gone is missed. */
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        verify(f->store, NULL);
+        OK(steno_trash_empty(f->store, 0, NULL, &err));
+        verify(f->store, NULL);
+        steno_free(key);
+        steno_free(public_key);
+        OK(steno_conv_create(f->store, NULL, "c", NULL, &f->conv, &err));
+}
+
+static void a_seal_goes_with_its_bundle(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch place;
+        struct steno_store *files = NULL, *again = NULL;
+        struct buf bundle;
+        char *key = NULL, *json = NULL, url[512];
+        buf_init(&bundle, 0);
+        fill(f);
+        OK(steno_key_new("k", &key, &err));
+        open_with_key(f, key);
+        OK(steno_seal(f->store, NULL, NULL, NULL, NULL, NULL, &err));
+        export_all(f->store, &bundle);
+        struct steno_open_options opt = {.size = sizeof opt, .seal_key = key};
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(place.path, &opt, &files, &err));
+        OK(import_all(files, &bundle, NULL, &err));
+        verify(files, NULL);
+        OK(steno_seal(files, NULL, NULL, NULL, NULL, NULL, &err));
+        export_all(files, &bundle);
+        steno_close(files);
+        scratch_remove(&place);
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(scratch_store(&place, url), &opt, &again, &err));
+        OK(import_all(again, &bundle, NULL, &err));
+        verify(again, NULL);
+        struct steno_conv *conv;
+        OK(steno_conv_open(again, NULL, "c", &conv, &err));
+        OK(steno_prove(conv, 1, &json, &err));
+        steno_free(json);
+        steno_conv_close(conv);
+        steno_close(again);
+        scratch_remove(&place);
+        steno_free(key);
+        buf_release(&bundle);
+}
+
+/* ---- who is connected ---- */
+
+static void who_is_connected_is_known_everywhere(void **state)
+{
+        struct fixture *f = *state, other = *f;
+        struct steno_watcher *one = NULL, *two = NULL;
+        fixture_open(&other);
+        assert_false(steno_watched(other.store, "default"));
+        OK(steno_watch_begin(f->store, "default", &one, &err));
+        OK(steno_watch_begin(f->store, "p", &two, &err));
+        assert_true(steno_watched(other.store, "default"));
+        steno_watch_end(one);
+        assert_false(steno_watched(other.store, "default"));
+        assert_true(steno_watched(other.store, "p"));
+        steno_watch_end(two);
+        assert_false(steno_watched(other.store, "p"));
+        fixture_close(&other);
+}
+
+/* ---- disks ---- */
+
+static void a_disk_keeps_files(void **state)
+{
+        struct fixture *f = *state;
+        char *json = NULL, *bytes = NULL;
+        size_t n = 0;
+        OK(steno_disk_create(f->store, "p", "d", &json, &err));
+        steno_free(json);
+        assert_int_equal(steno_disk_create(f->store, "p", "d", &json, NULL), STENO_ECONFLICT);
+        OK(steno_disk_put(
+            f->store, "p", "d", "/a/b.txt", "text/plain", "{\"k\":1}", "a\0b", 3, &json, &err));
+        assert_non_null(strstr(json, "{\"path\":\"/a/b.txt\",\"mime\":\"text/plain\",\"size\":3,"));
+        assert_non_null(strstr(json, "\"meta\":{\"k\":1}"));
+        steno_free(json);
+        OK(steno_disk_put(f->store, "p", "d", "/a/b.txt", NULL, NULL, "other", 5, &json, &err));
+        assert_non_null(strstr(json, "\"meta\":{\"k\":1}"));
+        assert_non_null(strstr(json, "\"mime\":\"application/octet-stream\""));
+        steno_free(json);
+        OK(steno_disk_set_meta(f->store, "p", "d", "/a/b.txt", "{}", &json, &err));
+        assert_non_null(strstr(json, "\"size\":5"));
+        steno_free(json);
+        OK(steno_disk_read(f->store, "p", "d", "/a/b.txt", &bytes, &n, &err));
+        assert_int_equal(n, 5);
+        assert_memory_equal(bytes, "other", 5);
+        steno_free(bytes);
+        assert_int_equal(
+            steno_disk_set_meta(f->store, "p", "d", "/none", "{}", &json, NULL), STENO_ENOTFOUND);
+        assert_int_equal(
+            steno_disk_read(f->store, "p", "d", "/none", &bytes, &n, NULL), STENO_ENOTFOUND);
+        assert_int_equal(
+            steno_disk_read(f->store, "p", "none", "/a/b.txt", &bytes, &n, NULL), STENO_ENOTFOUND);
+        OK(steno_disk_files(f->store, "p", "d", &json, &err));
+        assert_non_null(strstr(json, "/a/b.txt"));
+        steno_free(json);
+        OK(steno_disk_delete(f->store, "p", "d", "/a/b.txt", &err));
+        assert_int_equal(steno_disk_delete(f->store, "p", "d", "/a/b.txt", NULL), STENO_ENOTFOUND);
+        OK(steno_disk_list(f->store, "p", &json, &err));
+        assert_non_null(strstr(json, "\"id\":\"d\""));
+        steno_free(json);
+        OK(steno_disk_remove(f->store, "p", "d", &err));
+        assert_int_equal(steno_disk_get(f->store, "p", "d", &json, NULL), STENO_ENOTFOUND);
+}
+
 /* ---- quotas ---- */
 
 static void a_quota_ends_an_output_and_not_the_history(void **state)
@@ -422,6 +586,10 @@ int main(void)
             TEST(what_is_there_decides_what_becomes_of_an_import),
             TEST(words_are_found_where_they_are),
             TEST(many_places_come_page_by_page),
+            TEST(what_was_sealed_is_proved_and_verified),
+            TEST(a_seal_goes_with_its_bundle),
+            TEST(who_is_connected_is_known_everywhere),
+            TEST(a_disk_keeps_files),
             TEST(a_quota_ends_an_output_and_not_the_history),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

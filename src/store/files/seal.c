@@ -20,29 +20,13 @@
 
 /* ---- names ---- */
 
-static int hash_name(struct str project, struct str id, struct str uid, char out[SEAL_CONV])
-{
-        struct sha256 s;
-        unsigned char sum[SHA256_SIZE];
-        if (hash_sha256_init(&s))
-                return -ENOMEM;
-        hash_sha256_update(&s, project.p, project.n);
-        hash_sha256_update(&s, "", 1);
-        hash_sha256_update(&s, id.p, id.n);
-        hash_sha256_update(&s, "", 1);
-        hash_sha256_update(&s, uid.p, uid.n);
-        hash_sha256_finish(&s, sum);
-        hash_hex(sum, sizeof sum, out);
-        return 0;
-}
-
 int seal_name(struct files_conv *conv, char out[SEAL_CONV], struct steno_error *err)
 {
         char uid[META_UID];
         int rc = meta_uid(conv, uid, err);
         if (rc)
                 return rc;
-        rc = hash_name(str_of(conv->project_id), str_of(conv->id), str_of(uid), out);
+        rc = backend_seal_conv_name(str_of(conv->project_id), str_of(conv->id), str_of(uid), out);
         return rc ? error_nomem(err) : 0;
 }
 
@@ -61,7 +45,7 @@ int seal_name_at(
         struct str uid = rc ? (struct str){0} : json_inner(&j, json_get(&j, 0, "uid"));
         rc = rc == STENO_ENOMEM ? -ENOMEM : 0;
         if (rc == 0 && uid.n == META_UID - 1 && id_is_plain(uid))
-                rc = hash_name(project, id, uid, out);
+                rc = backend_seal_conv_name(project, id, uid, out) ? -ENOMEM : 0;
         json_release(&j);
         free(text);
         return rc;

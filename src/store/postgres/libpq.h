@@ -13,18 +13,22 @@
         X(clear)                                                                                   \
         X(cmdTuples)                                                                               \
         X(connectdb)                                                                               \
+        X(consumeInput)                                                                            \
         X(errorMessage)                                                                            \
         X(exec)                                                                                    \
         X(execParams)                                                                              \
         X(finish)                                                                                  \
+        X(freemem)                                                                                 \
         X(getisnull)                                                                               \
         X(getlength)                                                                               \
         X(getvalue)                                                                                \
+        X(notifies)                                                                                \
         X(ntuples)                                                                                 \
         X(reset)                                                                                   \
         X(resultErrorField)                                                                        \
         X(resultStatus)                                                                            \
         X(setNoticeReceiver)                                                                       \
+        X(socket)                                                                                  \
         X(status)
 
 struct libpq {

@@ -60,6 +60,7 @@ struct pg_store {
         quota_warn_fn quota_warn;
         void *quota_ctx;
         struct pg_usage usage;
+        struct pg_signal *signal;
         pthread_mutex_t search; /* one indexes at a time, and what it adds: */
         struct pg_indexing *indexing;
 };
@@ -92,6 +93,7 @@ void pg_cstr(struct pg_query *q, const char *text);
 void pg_u64(struct pg_query *q, uint64_t n);
 void pg_bytes(struct pg_query *q, struct str bytes);
 void pg_null(struct pg_query *q);
+void pg_null_bytes(struct pg_query *q);
 
 /* What a statement can answer besides the codes of steno.h. */
 enum {
@@ -155,7 +157,7 @@ struct pg_conv {
         uint64_t last_seq;
         uint64_t last_amend;
         struct pairing *pairing; /* NULL: not loaded */
-        pthread_cond_t grown;
+        uint64_t signals;        /* atomic (pg_signal.c) */
 };
 
 /* What lists show of metadata. Nothing of it may keep a conversation from being listed. */
@@ -196,7 +198,13 @@ struct pg_layout_part {
         uint64_t uses; /* grows whenever somebody stores it anew */
 };
 
-/* A conversation of PostgreSQL as the files of a bundle, in a scratch store. */
+enum pg_layout_kind {
+        PG_LAYOUT_ALL,
+        PG_LAYOUT_SEAL, /* records, metadata and the seal: neither outputs nor journals */
+};
+
+/* A conversation of PostgreSQL as the files of a bundle, in a scratch store, with the store's log
+ * of seals beside it. */
 struct pg_layout {
         struct pg_scratch *scratch;
         struct backend_conv *conv; /* the copy */
@@ -205,14 +213,15 @@ struct pg_layout {
         struct pg_layout_part *parts;
         size_t part_count;
 };
-int pg_layout_open(struct pg_conv *c, struct pg_layout *out, struct steno_error *err);
+int pg_layout_open(
+    struct pg_conv *c, enum pg_layout_kind kind, struct pg_layout *out, struct steno_error *err);
 void pg_layout_close(struct pg_layout *l);
 
 /* Reads a bundle of any kind of store into a new conversation. STENO_ECONFLICT: the id is taken. */
 int pg_load(struct pg_store *s, struct backend_bundle *from, struct str project, struct str id,
     struct steno_error *err);
 /* Brings rows of a conversation up to what a purge made of its copy. */
-int pg_load_purged(struct pg_conv *c, const struct pg_layout *l, struct steno_error *err);
+int pg_load_purged(struct pg_conv *c, struct pg_layout *l, struct steno_error *err);
 
 /* ---- tables of functions, by family ---- */
 
@@ -415,7 +424,6 @@ int pg_search_each(struct backend_store *store, const struct search_ask *ask, se
     void *ctx, struct steno_error *err);
 
 /* pg_catalogue.c */
-bool pg_watched(struct backend_store *store, struct str project);
 int pg_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
     uint64_t *unreadable, struct steno_error *err);
 int pg_list(struct backend_store *store, const struct backend_query *q, char **json,
@@ -426,10 +434,53 @@ int pg_totals(struct backend_store *store, struct backend_totals *out, struct st
 int pg_tally(struct backend_store *store, struct backend_tally *out, struct steno_error *err);
 int pg_unfinished(struct backend_store *store, const char *project, uint32_t max, char **json,
     struct steno_error *err);
+
+/* pg_seal.c */
+int pg_seal(struct backend_conv *conv, const struct note_key *key, struct seal_result *out,
+    struct steno_error *err);
 enum seal_standing pg_seal_standing(struct backend_conv *conv);
 uint64_t pg_seal_size(struct backend_conv *conv);
+int pg_seal_notes(struct backend_conv *conv, char **text, size_t *n, struct steno_error *err);
+int pg_seal_prove(
+    struct backend_conv *conv, uint64_t seq, struct buf *out, struct steno_error *err);
+int pg_seal_name(struct backend_conv *conv, char out[SEAL_CONV], struct steno_error *err);
 bool pg_seal_has_log(struct backend_store *store);
-bool pg_seal_is_known(struct backend_conv *conv, const char *name, const struct seal_log *log);
+int pg_seal_log_read(struct backend_store *store, struct seal_log *out, struct steno_error *err);
 void pg_seal_log_call(struct backend_store *store, const char *conv, struct buf *out);
+int pg_seal_log_sign(
+    struct backend_store *store, const struct note_key *key, struct steno_error *err);
+int pg_seal_verify(
+    struct backend_conv *conv, const char *name, struct seal_check *check, struct steno_error *err);
+bool pg_seal_is_known(struct backend_conv *conv, const char *name, const struct seal_log *log);
+int pg_seal_verify_log(
+    struct backend_store *store, struct seal_check *check, struct steno_error *err);
+/* The store's log of seals as files of a scratch store, and back into documents. */
+int pg_seal_lay_out(struct pg_store *s, struct pg_scratch *x, struct steno_error *err);
+int pg_seal_take_back(struct pg_tx *tx, struct pg_scratch *x, struct steno_error *err);
+/* What the copy says of a conversation's seal, and the log beside it. `fresh`: it is of all that
+ * was copied. */
+int pg_seal_keep(
+    struct pg_tx *tx, struct pg_conv *c, struct pg_layout *l, bool fresh, struct steno_error *err);
+bool pg_seal_exists(struct pg_conv *c);
+/* A sealed conversation leaves for good: the log says so. */
+int pg_seal_remove(struct pg_conv *c, struct steno_error *err);
+
+/* pg_signal.c */
+int pg_signal_open(struct pg_store *s, struct steno_error *err);
+void pg_signal_close(struct pg_store *s);
+/* Somebody wrote to it: who waits for it, here or elsewhere, is woken. */
+void pg_signal_say(struct pg_conv *c);
+/* Grows with every hint that it has changed. */
+uint64_t pg_signal_count(const struct pg_conv *c);
+/* Until the count is another one than `seen`, it is worth looking again, or `until` (monotonic ms).
+ * `*pause` is 0 at first. */
+void pg_signal_wait(struct pg_conv *c, uint64_t seen, int *pause, int64_t until);
+int pg_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
+    struct steno_error *err);
+void pg_watch_end(struct backend_watcher *w);
+bool pg_watched(struct backend_store *store, struct str project);
+
+/* pg_disk.c */
+extern const struct backend_disks pg_disks;
 
 #endif

@@ -316,9 +316,10 @@ int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct bac
                         q = (struct append_request){.batch = batch};
                 }
         }
-        pthread_cond_broadcast(&c->grown);
         pthread_mutex_unlock(&c->mutex);
         if (rc == 1) {
+                if (!q.receipt.replayed)
+                        pg_signal_say(c);
                 *out = q.receipt;
                 return 0;
         }

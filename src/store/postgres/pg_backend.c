@@ -1,12 +1,15 @@
 /*
- * pg_backend.c - PostgreSQL as a kind of store (store/backend.h). What it does not have yet (words,
- * seals, bundles, forks, purges) is NULL, and answered with STENO_EUNSUPPORTED.
+ * pg_backend.c - PostgreSQL as a kind of store (store/backend.h). What it does not have (copies of
+ * the whole store, which PostgreSQL makes itself) is NULL, and answered with STENO_EUNSUPPORTED.
  */
 #include "store/postgres/pg.h"
 
 const struct steno_backend postgres_backend = {
     .name = "postgres",
     .open = pg_open,
+    .disks = &pg_disks,
+    .watch = pg_watch,
+    .watch_end = pg_watch_end,
     .watched = pg_watched,
     .set_quota = pg_set_quota,
     .artifact_lift_quota = pg_artifact_lift_quota,
@@ -118,9 +121,17 @@ const struct steno_backend postgres_backend = {
     .search_forget = pg_search_forget,
     .search_discard = pg_search_discard,
     .search_each = pg_search_each,
+    .seal = pg_seal,
     .seal_standing = pg_seal_standing,
     .seal_size = pg_seal_size,
+    .seal_notes = pg_seal_notes,
+    .seal_prove = pg_seal_prove,
+    .seal_name = pg_seal_name,
     .seal_has_log = pg_seal_has_log,
-    .seal_is_known = pg_seal_is_known,
+    .seal_log_read = pg_seal_log_read,
     .seal_log_call = pg_seal_log_call,
+    .seal_log_sign = pg_seal_log_sign,
+    .seal_verify = pg_seal_verify,
+    .seal_is_known = pg_seal_is_known,
+    .seal_verify_log = pg_seal_verify_log,
 };

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/wait.h"
 
 static struct pg_conv *of(const struct backend_conv *conv)
 {
@@ -45,7 +44,6 @@ static int hold(struct pg_store *s, struct str project, struct str id, struct st
                 memcpy(c->uid, uid.p, uid.n < PG_UID ? uid.n : PG_UID - 1);
                 c->trashed = trashed;
                 pthread_mutex_init(&c->mutex, NULL);
-                wait_init(&c->grown);
                 c->next = s->convs;
                 s->convs = c;
         }
@@ -81,7 +79,6 @@ void pg_conv_release(struct backend_conv *conv)
         if (c->pairing)
                 pairing_free(c->pairing);
         pthread_mutex_destroy(&c->mutex);
-        pthread_cond_destroy(&c->grown);
         free(c->project);
         free(c->id);
         free(c);
@@ -438,11 +435,32 @@ int pg_trash_open(struct backend_store *store, const struct trash_item *item,
         return rc;
 }
 
+/* Its seal is of the name that it had: under another one it begins a seal of its own, and one that
+ * leaves for good is entered in the log. */
+static int end_seal(
+    struct backend_store *store, const struct trash_item *item, struct steno_error *err)
+{
+        struct backend_conv *conv;
+        struct pg_query q;
+        int rc = pg_trash_open(store, item, &conv, err);
+        if (rc)
+                return rc;
+        rc = pg_seal_remove(of(conv), err);
+        pg_query_init(&q, "DELETE FROM seal WHERE project = $1 AND uid = $2");
+        pg_key(&q, of(conv));
+        long n = rc ? rc : pg_change(of_store(store), &q, err);
+        pg_conv_release(conv);
+        return n < 0 ? (int)n : 0;
+}
+
 int pg_trash_put_back(struct backend_store *store, const struct trash_item *item, const char *as,
     struct steno_error *err)
 {
         struct pg_query q;
         const char *id = as ? as : item->id;
+        int rc = as && strcmp(as, item->id) != 0 ? end_seal(store, item, err) : 0;
+        if (rc)
+                return rc;
         pg_query_init(&q,
             "WITH back AS (UPDATE conv SET trash = NULL, deleted_at = NULL, id = $2 WHERE trash ="
             " $1 RETURNING project, uid) UPDATE tail SET removed = false FROM back WHERE"
@@ -475,8 +493,10 @@ int pg_trash_destroy(
             " = g.project AND x.uid = g.uid), j AS (DELETE FROM mail x USING gone g WHERE"
             " x.project = g.project AND x.uid = g.uid) SELECT count(*) FROM gone");
         PGresult *r;
+        int rc = end_seal(store, item, err);
         pg_cstr(&q, item->name);
-        int rc = pg_run(of_store(store), &q, &r, err);
+        if (rc == 0)
+                rc = pg_run(of_store(store), &q, &r, err);
         if (rc)
                 return rc;
         if (pg_get_u64(r, 0, 0) == 0)

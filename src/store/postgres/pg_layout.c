@@ -16,6 +16,7 @@
 struct laying {
         struct pg_conv *c;
         struct pg_layout *out;
+        enum pg_layout_kind kind;
         struct backend_incoming *in;
         struct buf text;
         struct artifact_info *outputs; /* newest first */
@@ -202,6 +203,25 @@ static int put_parts(struct laying *l)
         }
 }
 
+/* ---- seals ---- */
+
+static int put_seal(struct laying *l)
+{
+        static const char *const FILES[] = {"seal/checkpoints", "seal/leaves", "seal/purged"};
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT notes, leaves, purged FROM seal WHERE project = $1 AND uid = $2");
+        pg_key(&q, l->c);
+        int rc = pg_run(l->c->store, &q, &r, l->err);
+        if (rc)
+                return rc;
+        for (int i = 0; rc == 0 && libpq.ntuples(r) && i < 3; i++)
+                if (!libpq.getisnull(r, 0, i))
+                        rc = put_file(l, FILES[i], pg_get(r, 0, i));
+        libpq.clear(r);
+        return rc;
+}
+
 /* ---- all of it ---- */
 
 static int fill(struct laying *l, uint64_t last)
@@ -210,7 +230,10 @@ static int fill(struct laying *l, uint64_t last)
         if (rc == 0)
                 rc = put_meta(l);
         if (rc == 0)
-                rc = pg_run_each(&l->c->base, put_run, l, l->err);
+                rc = put_seal(l);
+        if (rc || l->kind == PG_LAYOUT_SEAL)
+                return rc;
+        rc = pg_run_each(&l->c->base, put_run, l, l->err);
         if (rc == 0)
                 rc = put_outputs(l);
         if (rc == 0)
@@ -219,11 +242,14 @@ static int fill(struct laying *l, uint64_t last)
 }
 
 /* 1: a purge came between. */
-static int lay_out(struct pg_conv *c, struct pg_layout *out, struct steno_error *err)
+static int lay_out(
+    struct pg_conv *c, enum pg_layout_kind kind, struct pg_layout *out, struct steno_error *err)
 {
-        struct laying l = {.c = c, .out = out, .err = err};
+        struct laying l = {.c = c, .out = out, .kind = kind, .err = err};
         struct str project = str_of(c->project), id = str_of(c->id);
         int rc = pg_scratch_open(c->store, &out->scratch, err);
+        if (rc == 0)
+                rc = pg_seal_lay_out(c->store, out->scratch, err);
         if (rc == 0)
                 rc = files_backend.incoming_open(out->scratch->store, &l.in, err);
         if (rc)
@@ -245,12 +271,13 @@ static int lay_out(struct pg_conv *c, struct pg_layout *out, struct steno_error 
         return rc ? rc : pg_generation(&c->base) != out->generation;
 }
 
-int pg_layout_open(struct pg_conv *c, struct pg_layout *out, struct steno_error *err)
+int pg_layout_open(
+    struct pg_conv *c, enum pg_layout_kind kind, struct pg_layout *out, struct steno_error *err)
 {
         int rc = 1;
         for (int i = 0; rc == 1 && i < TRIES; i++) {
                 *out = (struct pg_layout){0};
-                rc = lay_out(c, out, err);
+                rc = lay_out(c, kind, out, err);
                 if (rc)
                         pg_layout_close(out);
         }

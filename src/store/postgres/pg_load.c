@@ -423,6 +423,25 @@ static int load_part(struct loading *l, size_t i, const char *name)
         return n < 0 ? (int)n : 0;
 }
 
+/* It is sealed anew next time: this store's log has no entry of it. */
+static int load_seal(struct loading *l, size_t i, const char *name)
+{
+        struct pg_query q;
+        int rc = send(l, i, to_text);
+        if (rc)
+                return rc;
+        pg_query_init(&q,
+            strcmp(name, "leaves") == 0
+                ? "INSERT INTO seal VALUES ($1, $2, '', $3, NULL, 0, 0) ON CONFLICT (project, uid)"
+                  " DO UPDATE SET leaves = $3"
+                : "INSERT INTO seal VALUES ($1, $2, $3, '', NULL, 0, 0) ON CONFLICT (project, uid)"
+                  " DO UPDATE SET notes = $3");
+        key(&q, l);
+        pg_bytes(&q, buf_str(&l->line));
+        long n = pg_tx_change(&l->tx, &q, l->err);
+        return n < 0 ? (int)n : 0;
+}
+
 static const char *behind(const char *name, const char *prefix)
 {
         size_t n = strlen(prefix);
@@ -444,6 +463,8 @@ static int load_file(struct loading *l, size_t i, const char *name)
                 return load_part(l, i, rest);
         if ((rest = behind(name, "artifacts/")))
                 return load_output(l, i, rest);
+        if ((rest = behind(name, "seal/")))
+                return load_seal(l, i, rest);
         return 0;
 }
 
@@ -631,7 +652,7 @@ static int blank_run(void *ctx, const char *name)
         return rc ? rc : flush(l, true);
 }
 
-static int bring_up(struct loading *l, const struct pg_layout *seen)
+static int bring_up(struct loading *l, struct pg_conv *c, struct pg_layout *seen)
 {
         int rc = lock_tail(l, seen);
         if (rc == 0)
@@ -645,10 +666,12 @@ static int bring_up(struct loading *l, const struct pg_layout *seen)
         if (rc == 0)
                 rc = drop_parts(l, seen);
         l->last_seq = seen->last_seq;
-        return rc ? rc : set_tail(l);
+        if (rc == 0)
+                rc = set_tail(l);
+        return rc ? rc : pg_seal_keep(&l->tx, c, seen, false, l->err);
 }
 
-int pg_load_purged(struct pg_conv *c, const struct pg_layout *seen, struct steno_error *err)
+int pg_load_purged(struct pg_conv *c, struct pg_layout *seen, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct loading l = {.project = c->project,
@@ -660,7 +683,7 @@ int pg_load_purged(struct pg_conv *c, const struct pg_layout *seen, struct steno
         if (rc == 0)
                 rc = pg_tx_begin(c->store, &l.tx, l.err);
         if (rc == 0)
-                rc = pg_tx_end(&l.tx, bring_up(&l, seen), l.err);
+                rc = pg_tx_end(&l.tx, bring_up(&l, c, seen), l.err);
         loading_release(&l);
         return rc;
 }

@@ -32,7 +32,7 @@ int pg_bundle_prepare(struct backend_conv *conv, const struct bundle_options *op
         if (!b)
                 return error_nomem(err);
         b->base.ops = &postgres_backend;
-        int rc = pg_layout_open(of(conv), &b->layout, err);
+        int rc = pg_layout_open(of(conv), PG_LAYOUT_ALL, &b->layout, err);
         if (rc == 0)
                 rc = files_backend.bundle_prepare(b->layout.conv, opt, &b->files, err);
         if (rc) {
@@ -195,7 +195,7 @@ int pg_fork(struct backend_conv *origin, const struct fork_request *request,
         struct pg_store *s = of(origin)->store;
         int rc = pg_conv_give_uid(of(origin), err);
         if (rc == 0)
-                rc = pg_layout_open(of(origin), &layout, err);
+                rc = pg_layout_open(of(origin), PG_LAYOUT_ALL, &layout, err);
         if (rc)
                 return rc;
         rc = files_backend.fork(layout.conv, request, &copy, seq, err);
@@ -209,14 +209,13 @@ int pg_fork(struct backend_conv *origin, const struct fork_request *request,
 
 /* ---- purges ---- */
 
-int pg_purge(struct backend_conv *conv, struct purge_result *out, struct steno_error *err)
+static int purge(struct pg_conv *c, struct purge_result *out, struct steno_error *err)
 {
-        struct pg_conv *c = of(conv);
         int rc = 1;
         for (int i = 0; rc == 1 && i < TRIES; i++) {
                 struct pg_layout layout;
                 struct purge_result result;
-                rc = pg_layout_open(c, &layout, err);
+                rc = pg_layout_open(c, PG_LAYOUT_ALL, &layout, err);
                 if (rc)
                         return rc;
                 rc = files_backend.purge(layout.conv, &result, err);
@@ -229,4 +228,17 @@ int pg_purge(struct backend_conv *conv, struct purge_result *out, struct steno_e
         return rc == 1 ? error_set(err, STENO_ECONFLICT,
                              "others append to this conversation all the time; try again")
                        : rc;
+}
+
+int pg_purge(struct backend_conv *conv, struct purge_result *out, struct steno_error *err)
+{
+        struct pg_conv *c = of(conv);
+        struct backend_lock *lock = NULL;
+        int rc = pg_seal_exists(c) ? pg_lock(&c->store->base, "seal", &lock, err) : 0;
+        if (rc)
+                return rc;
+        rc = purge(c, out, err);
+        if (lock)
+                pg_unlock(lock);
+        return rc;
 }

@@ -226,6 +226,11 @@ void pg_null(struct pg_query *q)
         put(q, 0, NULL, 0, 0);
 }
 
+void pg_null_bytes(struct pg_query *q)
+{
+        put(q, 17, NULL, 0, 0);
+}
+
 static const struct {
         const char *state; /* its beginning */
         int code;

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/wait.h"
 
 #define PAGE_ROWS 500
 #define PAGE_BYTES (4 * 1024 * 1024)
-#define LOOK_AGAIN_MS 20
-#define LOOK_AGAIN_MAX_MS 200
 
 static struct pg_conv *of(const struct backend_conv *conv)
 {
@@ -208,21 +205,17 @@ int pg_read_amendments(
         return rc;
 }
 
-/* A writer of this process wakes us; one elsewhere is seen at the next look. */
 int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err)
 {
         struct pg_conv *c = of(conv);
         int64_t until = time_monotonic_ms() + timeout_ms;
-        for (int pause = LOOK_AGAIN_MS;; pause = pause < LOOK_AGAIN_MAX_MS ? pause * 2 : pause) {
-                uint64_t last = 0;
+        for (int pause = 0;;) {
+                uint64_t last = 0, seen = pg_signal_count(c);
                 int rc = pg_look(c, &last, NULL, NULL, err);
                 if (rc || last > after)
                         return rc ? rc : 1;
-                int64_t now = time_monotonic_ms();
-                if (now >= until)
+                if (time_monotonic_ms() >= until)
                         return 0;
-                pthread_mutex_lock(&c->mutex);
-                wait_for(&c->grown, &c->mutex, until - now < pause ? (int)(until - now) : pause);
-                pthread_mutex_unlock(&c->mutex);
+                pg_signal_wait(c, seen, &pause, until);
         }
 }

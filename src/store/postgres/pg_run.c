@@ -19,8 +19,6 @@
 
 #define MAIL_MS 100
 #define AHEAD 1000 /* numbers that may have been given out and lost with the server */
-#define LOOK_AGAIN_MS 10
-#define LOOK_AGAIN_MAX_MS 200
 
 static struct pg_conv *of(const struct backend_conv *conv)
 {
@@ -438,6 +436,8 @@ int pg_run_write(struct backend_run *run, struct str type, struct str data, bool
         if (written && seq)
                 *seq = pg_get_u64(r, 0, 0);
         libpq.clear(r);
+        if (written)
+                pg_signal_say(c);
         return written ? 0 : explain(log, err);
 }
 
@@ -522,19 +522,17 @@ int pg_run_wait(struct backend_conv *conv, const char *name, uint64_t after, int
 {
         struct pg_conv *c = of(conv);
         int64_t until = time_monotonic_ms() + timeout_ms;
-        for (int pause = LOOK_AGAIN_MS;; pause = pause < LOOK_AGAIN_MAX_MS ? pause * 2 : pause) {
+        for (int pause = 0;;) {
                 struct run_state s;
+                uint64_t seen = pg_signal_count(c);
                 int rc = pg_run_look(conv, name, &s, err);
                 if (rc)
                         return rc;
                 bool more = s.seq > after;
                 backend_run_state_release(&s);
-                int64_t now = time_monotonic_ms();
-                if (more || now >= until)
+                if (more || time_monotonic_ms() >= until)
                         return more;
-                pthread_mutex_lock(&c->mutex);
-                wait_for(&c->grown, &c->mutex, until - now < pause ? (int)(until - now) : pause);
-                pthread_mutex_unlock(&c->mutex);
+                pg_signal_wait(c, seen, &pause, until);
         }
 }
 

@@ -90,6 +90,8 @@ int pg_open(const struct env *env, const char *url, uint32_t flags, struct backe
                 rc = pg_schema_prepare(s, !(flags & STENO_OPEN_EXISTING), err);
         if (rc == 0)
                 rc = write_first_settings(s, err);
+        if (rc == 0)
+                rc = pg_signal_open(s, err);
         if (rc) {
                 pg_close(&s->base);
                 return rc;
@@ -102,6 +104,8 @@ void pg_close(struct backend_store *store)
 {
         struct pg_store *s = of(store);
         bool ours = pg_is_ours(store);
+        if (ours)
+                pg_signal_close(s);
         pg_pool_close(s, ours);
         if (!ours)
                 return; /* the memory may be in any state, and goes with the process */
