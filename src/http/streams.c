@@ -2,6 +2,7 @@
 #include "http/streams.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "http/watchers.h"
 
 #define LOOK_MS 1000 /* between two looks at an idle reader */
+#define CROWD 64     /* so many readers at once are worth giving memory back for */
 
 /* A piece that is larger than a queue. Those who wait for the same one share it. */
 struct blob {
@@ -54,6 +56,7 @@ struct streams {
         pthread_mutex_t mutex;
         struct stream *first;
         uint64_t count;
+        uint64_t most; /* at once, since memory was given back */
         bool closing;
         pthread_mutex_t blob_mutex;
         struct blob *last; /* the newest that somebody holds */
@@ -378,6 +381,25 @@ static bool is_hung_up(struct stream *s, int64_t now)
         return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+/* Most of a crowd of readers has left. Under the mutex. */
+static bool crowd_has_left(struct streams *all)
+{
+        if (all->count > all->most)
+                all->most = all->count;
+        if (all->most < CROWD || all->count > all->most / 4)
+                return false;
+        all->most = all->count;
+        return true;
+}
+
+/* Connections of a crowd that comes and goes leave the C library with memory that it keeps. */
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
+}
+
 void streams_tick(struct streams *all)
 {
         static const char ALIVE[] = ": alive\n\n";
@@ -401,7 +423,10 @@ void streams_tick(struct streams *all)
                         watchers_note(all->watchers, s->project);
                 pthread_mutex_unlock(&s->mutex);
         }
+        bool left = crowd_has_left(all);
         pthread_mutex_unlock(&all->mutex);
+        if (left)
+                give_memory_back();
         if (all->watchers)
                 watchers_settle(all->watchers);
 }
