@@ -11,10 +11,13 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "loop/loop.h"
 #include "model/members.h"
 
 #define CALLS_AT_ONCE 8
+#define NAME_SHOWN 200 /* bytes of a name that no tool has */
+#define TOLD_MAX 200   /* names of tools */
 
 enum slot_state {
         SLOT_WAITING,
@@ -61,17 +64,22 @@ static int refuse(struct work *w, struct slot *s, struct steno_error *err)
         return 0;
 }
 
+/* Both the name and the number of tools may be as large as others like. */
 static void put_unknown(const struct loop *c, const char *name, struct buf *out)
 {
+        size_t n = strlen(name), told = c->tools.count < TOLD_MAX ? c->tools.count : TOLD_MAX;
         buf_puts(out, "There is no tool named \"");
-        buf_puts(out, name);
-        buf_puts(out, "\". It was not run. The tools are: ");
-        for (size_t i = 0; i < c->tools.count; i++) {
+        buf_put(out, name, text_floor(name, n, n < NAME_SHOWN ? n : NAME_SHOWN));
+        buf_puts(out, n > NAME_SHOWN ? "...\"" : "\"");
+        buf_puts(out, ". It was not run. The tools are: ");
+        for (size_t i = 0; i < told; i++) {
                 if (i)
                         buf_puts(out, ", ");
                 buf_puts(out, c->tools.list[i].name);
         }
-        buf_puts(out, c->tools.count ? "." : "none.");
+        if (told < c->tools.count)
+                buf_printf(out, " and %zu more", c->tools.count - told);
+        buf_puts(out, told ? "." : "none.");
 }
 
 /* The same call again and again: counted over the whole run, broken by any other call. */

@@ -205,6 +205,8 @@ char *accum_dup(const struct accum *a, const char *key)
         buf_init(&b, MESSAGE_MAX);
         if (m && m->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&m->value), &b, NULL);
+        if (b.n && memchr(b.p, '\0', b.n)) /* the half before it would be another one */
+                buf_clear(&b);
         char *z = buf_take(&b, NULL);
         buf_release(&b);
         return z;

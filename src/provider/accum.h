@@ -55,7 +55,8 @@ struct accum_member *accum_set_text(struct accum *a, struct str key, struct str 
 /* Passes on, decoded, what a string has grown by since the last time; nothing for other members
  * and for NULL. Returns what the hook returned, or STENO_ENOMEM. */
 int accum_tell(struct accum_member *m, const struct reply_hooks *hooks, enum reply_piece kind);
-/* A string member, decoded and NUL-terminated; "" where it is none. NULL: no memory. */
+/* A string member, decoded and NUL-terminated; "" where it is none or holds a NUL. NULL: no memory.
+ */
 char *accum_dup(const struct accum *a, const char *key);
 
 /* The value alone. */

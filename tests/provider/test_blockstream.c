@@ -157,6 +157,22 @@ static void thinking_and_calls(void **state)
         end(&f, &r);
 }
 
+/* The half before the NUL would be the id of another call, or the name of a tool that there is. */
+static void words_with_nul(void **state)
+{
+        (void)state;
+        struct feed f;
+        struct reply r;
+        check(STR(START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"t\\u0000x\",\"name\":"
+                                 "\"ls\\u0000x\",\"input\":{}}") SHUT(0) STOP("tool_use")),
+            "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"made_1\","
+            "\"name\":\"unknown\",\"input\":{}}]}",
+            &f, &r);
+        assert_string_equal(r.calls[0].id, "made_1");
+        assert_string_equal(r.calls[0].name, "");
+        end(&f, &r);
+}
+
 #define CALL(fragment, why)                                                                        \
         START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":{}}")         \
             DELTA(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"" fragment "\"}") SHUT(0)  \
@@ -276,6 +292,8 @@ int main(void)
                 NULL, NULL},
             {"thinking keeps its signature, and calls their input byte for byte",
                 thinking_and_calls, NULL, NULL, NULL},
+            {"an id or a name with a NUL is not taken for its first half", words_with_nul, NULL,
+                NULL, NULL},
             {"input that is cut off or no object is kept and not run", broken_input, NULL, NULL,
                 NULL},
             {"blocks and deltas of unknown kinds are kept whole", unknown_blocks_and_deltas, NULL,
