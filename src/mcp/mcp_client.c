@@ -18,9 +18,10 @@
 #define MODERN "2026-07-28"
 #define PROBE_MS 5000  /* silence for so long means the older era */
 #define START_MS 30000 /* a package runner may download first */
-#define LIST_MS 30000
+#define LIST_MS 30000  /* for all pages together: every turn waits for them */
 #define PAGES_MAX 200
 #define TOOLS_MAX 2000
+#define TOOLS_BYTES_MAX (16 * MIB) /* of names, descriptions and schemas */
 #define RESTARTS_MAX 3
 #define UNSUPPORTED_VERSION (-32022)
 
@@ -397,6 +398,8 @@ void mcp_tools_free(struct mcp_tool *list, size_t count)
 struct listing {
         struct mcp_tool *list;
         size_t count;
+        size_t bytes;
+        int64_t deadline;
 };
 
 static int add_tool(struct listing *l, const struct json *j, json_ref tool, struct steno_error *err)
@@ -425,7 +428,13 @@ static int add_tool(struct listing *l, const struct json *j, json_ref tool, stru
                 if (!t->description)
                         return error_nomem(err);
         }
-        return t->name && t->input_schema ? 0 : error_nomem(err);
+        if (!t->name || !t->input_schema)
+                return error_nomem(err);
+        l->bytes += strlen(t->name) + raw.n + (t->description ? strlen(t->description) : 0);
+        if (l->bytes > TOOLS_BYTES_MAX)
+                return error_set(err, STENO_ELIMIT, "its tools are described in more than %llu MB",
+                    (unsigned long long)(TOOLS_BYTES_MAX / MIB));
+        return 0;
 }
 
 /* One page; *cursor becomes `"cursor":"..."` for the next, empty at the end. */
@@ -434,7 +443,7 @@ static int list_page(struct mcp_client *c, struct listing *l, struct buf *cursor
 {
         struct request r = {.method = "tools/list",
             .members = buf_str(cursor),
-            .deadline = time_monotonic_ms() + LIST_MS,
+            .deadline = l->deadline,
             .stop = stop};
         struct json j;
         char *text;
@@ -461,7 +470,7 @@ static int list_page(struct mcp_client *c, struct listing *l, struct buf *cursor
 int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct mcp_tool **list,
     size_t *count, struct steno_error *err)
 {
-        struct listing l = {0};
+        struct listing l = {.deadline = time_monotonic_ms() + LIST_MS};
         struct buf cursor;
         int rc, pages = 0;
 

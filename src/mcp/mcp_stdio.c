@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -134,8 +135,9 @@ static int send_line(struct stdio *s, struct str body, int64_t deadline,
                         break;
                 }
                 struct pollfd fd = {s->in, POLLOUT, 0};
-                poll(&fd, 1, TICK_MS);
                 rc = out_of_time(deadline, stop, err);
+                if (rc == 0)
+                        poll(&fd, 1, TICK_MS);
         }
         if (rc < 0 && done > 0 && s->in >= 0) {
                 close(s->in);
@@ -183,6 +185,8 @@ static void hand_over(struct stdio *s, uint64_t id, bool is_answer, struct str t
         pthread_mutex_unlock(&s->lock);
 }
 
+/* A server that asks on and on and does not read gets no more answers: while we wait for room, it
+ * may wait for us to read. What fits into a pipe in one piece is written whole or not at all. */
 static void answer_request(struct stdio *s, const struct json *j)
 {
         struct buf b;
@@ -190,7 +194,8 @@ static void answer_request(struct stdio *s, const struct json *j)
         buf_init(&b, 64 * KIB);
         mcp_message_reply(&b, j);
         if (!b.failed)
-                send_line(s, buf_str(&b), time_monotonic_ms() + 1000, NULL, NULL);
+                send_line(
+                    s, buf_str(&b), time_monotonic_ms() + (b.n < PIPE_BUF ? 0 : 1000), NULL, NULL);
         buf_release(&b);
 }
 
