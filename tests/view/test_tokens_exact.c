@@ -197,6 +197,57 @@ static void long_pieces_are_counted_as_merging_would(void **state)
         }
 }
 
+/* The text as it is counted: with U+FFFD where it is not UTF-8. */
+static size_t mend_plainly(const unsigned char *text, size_t n, unsigned char *out)
+{
+        size_t have = 0;
+        for (size_t at = 0; at < n;) {
+                uint32_t c;
+                bool damaged = false;
+                size_t len = tokens_decode((struct tokens_text){text + at, n - at}, &c, &damaged);
+                memcpy(out + have, damaged ? (const void *)"\xef\xbf\xbd" : text + at,
+                    damaged ? 3 : len);
+                have += damaged ? 3 : len;
+                at += len;
+        }
+        return have;
+}
+
+/* A few bytes, then the same bytes again and again, cut off anywhere. */
+static size_t random_run(uint32_t *seed, unsigned char *text, size_t max)
+{
+        static const char *const atoms[] = {" ", "a", "e", "-", "=", "\t", "\n", "\xff", "\xe4\xbb",
+            "\xe4\xbb\x8a", "\xc3\xa9", "\xf0\x9f\x98\x80", "_", "x"};
+        unsigned char unit[80];
+        size_t unit_len = 0;
+        size_t n = random_piece(seed, text, 40);
+        for (uint32_t i = 1 + next_random(seed) % 6; i > 0; i--) {
+                const char *atom = atoms[next_random(seed) % 14];
+                memcpy(unit + unit_len, atom, strlen(atom));
+                unit_len += strlen(atom);
+        }
+        size_t len = 1000 + next_random(seed) % (max - 1000 - n);
+        for (size_t i = 0; i < len; i++)
+                text[n + i] = unit[i % unit_len];
+        return n + len;
+}
+
+static void runs_are_counted_as_merging_would(void **state)
+{
+        (void)state;
+        uint32_t seed = first_seed();
+        int rounds = getenv("STENO_TEST_LONG") ? 2000 : 100;
+        static unsigned char text[9000], mended[27000];
+        for (int round = 0; round < rounds; round++) {
+                size_t n = random_run(&seed, text, 2500);
+                if (round % 3 == 0)
+                        n += random_run(&seed, text + n, 1500);
+                n += random_piece(&seed, text + n, 40);
+                size_t count = merge_plainly(mended, mend_plainly(text, n, mended));
+                assert_int_equal(tokens_chain((struct tokens_text){text, n}), count);
+        }
+}
+
 static void every_token_is_found_and_known_to_be_reachable_or_not(void **state)
 {
         (void)state;
@@ -247,6 +298,7 @@ int main(void)
             cmocka_unit_test(a_long_damaged_piece_counts_as_its_mended_form),
             cmocka_unit_test(short_pieces_are_counted_alike_by_merging_and_chaining),
             cmocka_unit_test(long_pieces_are_counted_as_merging_would),
+            cmocka_unit_test(runs_are_counted_as_merging_would),
             cmocka_unit_test(every_token_is_found_and_known_to_be_reachable_or_not),
             cmocka_unit_test(time_grows_with_the_length_of_a_run_and_not_its_square),
         };
