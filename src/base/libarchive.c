@@ -12,14 +12,15 @@ static bool ready;
 
 static int load(struct steno_error *err)
 {
-        static const char *const names[] = {
-#define X(name) "archive_" #name,
+        static const struct library_entry entries[] = {
+#define X(name) LIBRARY_ENTRY(archive_##name)
             LIBARCHIVE_CALLS(X)
 #undef X
         };
-        _Static_assert(sizeof libarchive == sizeof names, "a function for each name");
-        return library_load("libarchive.so.13", names, (library_fn *)&libarchive,
-            sizeof names / sizeof *names, err);
+        _Static_assert(sizeof libarchive / sizeof(library_fn) == sizeof entries / sizeof *entries,
+            "a function for each entry");
+        return library_load("libarchive.so.13", entries, (library_fn *)&libarchive,
+            sizeof entries / sizeof *entries, err);
 }
 
 int libarchive_need(struct steno_error *err)

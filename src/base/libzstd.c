@@ -12,14 +12,15 @@ static bool ready;
 
 static int load(struct steno_error *err)
 {
-        static const char *const names[] = {
-#define X(name) "ZSTD_" #name,
+        static const struct library_entry entries[] = {
+#define X(name) LIBRARY_ENTRY(ZSTD_##name)
             LIBZSTD_CALLS(X)
 #undef X
         };
-        _Static_assert(sizeof libzstd == sizeof names, "a function for each name");
+        _Static_assert(sizeof libzstd / sizeof(library_fn) == sizeof entries / sizeof *entries,
+            "a function for each entry");
         return library_load(
-            "libzstd.so.1", names, (library_fn *)&libzstd, sizeof names / sizeof *names, err);
+            "libzstd.so.1", entries, (library_fn *)&libzstd, sizeof entries / sizeof *entries, err);
 }
 
 int libzstd_need(struct steno_error *err)

@@ -7,12 +7,13 @@ struct libmhd libmhd;
 
 int libmhd_load(struct steno_error *err)
 {
-        static const char *const names[] = {
-#define X(name) "MHD_" #name,
+        static const struct library_entry entries[] = {
+#define X(name) LIBRARY_ENTRY(MHD_##name)
             LIBMHD_CALLS(X)
 #undef X
         };
-        _Static_assert(sizeof libmhd == sizeof names, "a function for each name");
-        return library_load(
-            "libmicrohttpd.so.12", names, (library_fn *)&libmhd, sizeof names / sizeof *names, err);
+        _Static_assert(sizeof libmhd / sizeof(library_fn) == sizeof entries / sizeof *entries,
+            "a function for each entry");
+        return library_load("libmicrohttpd.so.12", entries, (library_fn *)&libmhd,
+            sizeof entries / sizeof *entries, err);
 }

@@ -13,14 +13,15 @@ static bool ready;
 
 static int load(struct steno_error *err)
 {
-        static const char *const names[] = {
-#define X(name) "curl_" #name,
+        static const struct library_entry entries[] = {
+#define X(name) LIBRARY_ENTRY(curl_##name)
             LIBCURL_CALLS(X)
 #undef X
         };
-        _Static_assert(sizeof libcurl == sizeof names, "a function for each name");
+        _Static_assert(sizeof libcurl / sizeof(library_fn) == sizeof entries / sizeof *entries,
+            "a function for each entry");
         int rc = library_load(
-            "libcurl.so.4", names, (library_fn *)&libcurl, sizeof names / sizeof *names, err);
+            "libcurl.so.4", entries, (library_fn *)&libcurl, sizeof entries / sizeof *entries, err);
         if (rc == 0)
                 libcurl.global_init(CURL_GLOBAL_DEFAULT);
         return rc;

@@ -13,13 +13,13 @@
 static void finds_functions(void **state)
 {
         (void)state;
-        static const char *const names[] = {"floor", "hypot"};
+        static const struct library_entry entries[] = {LIBRARY_ENTRY(floor) LIBRARY_ENTRY(hypot)};
         struct {
                 __typeof__(floor) *floor;
                 __typeof__(hypot) *hypot;
         } m;
         struct steno_error err = {0};
-        assert_int_equal(library_load("libm.so.6", names, (library_fn *)&m, 2, &err), 0);
+        assert_int_equal(library_load("libm.so.6", entries, (library_fn *)&m, 2, &err), 0);
         assert_true(m.floor(3.5) == 3);
         assert_true(m.hypot(3, 4) == 5);
 }
@@ -35,10 +35,10 @@ static void says_which_library_is_missing(void **state)
 static void says_which_function_is_missing(void **state)
 {
         (void)state;
-        static const char *const names[] = {"floor", "no_such_function"};
+        static const struct library_entry entries[] = {{"floor", NULL}, {"no_such_function", NULL}};
         library_fn found[2];
         struct steno_error err = {0};
-        assert_int_equal(library_load("libm.so.6", names, found, 2, &err), STENO_EIO);
+        assert_int_equal(library_load("libm.so.6", entries, found, 2, &err), STENO_EIO);
         assert_non_null(strstr(err.msg, "no_such_function"));
 }
 

@@ -13,14 +13,15 @@ static bool ready;
 
 static int load(struct steno_error *err)
 {
-        static const char *const names[] = {
-#define X(name) "PQ" #name,
+        static const struct library_entry entries[] = {
+#define X(name) LIBRARY_ENTRY(PQ##name)
             LIBPQ_CALLS(X)
 #undef X
         };
-        _Static_assert(sizeof libpq == sizeof names, "a function for each name");
+        _Static_assert(sizeof libpq / sizeof(library_fn) == sizeof entries / sizeof *entries,
+            "a function for each entry");
         return library_load(
-            "libpq.so.5", names, (library_fn *)&libpq, sizeof names / sizeof *names, err);
+            "libpq.so.5", entries, (library_fn *)&libpq, sizeof entries / sizeof *entries, err);
 }
 
 int libpq_need(struct steno_error *err)
