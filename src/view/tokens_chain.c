@@ -102,11 +102,11 @@ static bool chain_extend(struct chain *c, size_t done, const unsigned char *end,
 /* The length of the token that the prefix of `done` bytes, which ends at `end`, ends in. */
 static uint32_t chain_search(struct chain *c, size_t done, const unsigned char *end)
 {
-        for (int half = 1; half >= 0; half--) {
+        for (int half = 0; half < 2; half++) {
                 uint64_t lengths = tokens_lengths[end[-1]][half];
                 while (lengths != 0) {
-                        uint32_t bit = 63 - (uint32_t)__builtin_clzll(lengths);
-                        lengths ^= (uint64_t)1 << bit;
+                        uint32_t bit = (uint32_t)__builtin_ctzll(lengths);
+                        lengths &= lengths - 1;
                         uint32_t len = (uint32_t)half * 64 + bit + 1;
                         if (chain_extend(c, done, end, len))
                                 return len;

@@ -27,6 +27,8 @@ TOKENS_TABLE uint32_t tokens_slots[1 << TOKENS_SLOT_BITS];
 /* The bytes of rank r are tokens_bytes[tokens_starts[r] .. tokens_starts[r + 1]). */
 TOKENS_TABLE uint32_t tokens_starts[TOKENS_COUNT + 1];
 TOKENS_TABLE unsigned char tokens_bytes[];
+/* The rank of two bytes, which is what is asked most. */
+TOKENS_TABLE uint32_t tokens_pairs[256][256];
 /* Length of the left half in the last merge that makes a token; 0 for a byte, and
  * TOKENS_UNREACHABLE for a token that only a piece as a whole can be. */
 TOKENS_TABLE uint8_t tokens_splits[TOKENS_COUNT];
@@ -69,6 +71,8 @@ static inline uint32_t tokens_hash(const unsigned char *p, size_t n)
 /* The rank of the token that is exactly these bytes, or TOKENS_NONE. */
 static inline uint32_t tokens_rank(const unsigned char *p, size_t n)
 {
+        if (n == 2)
+                return tokens_pairs[p[0]][p[1]];
         if (n > TOKENS_LENGTH_MAX)
                 return TOKENS_NONE;
         const uint32_t tag_mask = (1u << TOKENS_TAG_BITS) - 1;
