@@ -7,7 +7,7 @@ MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
 MESON_tsan = -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install uninstall deb format clean
+.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install uninstall deb dist format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -87,6 +87,10 @@ uninstall:
 deb: all
 	@tools/deps deb
 	@tools/deb
+
+# One static file for any Linux, in build/dist: x86-64 and arm64, or ARCH=amd64 alone.
+dist: deps
+	@tools/dist $(ARCH)
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
