@@ -87,8 +87,8 @@ struct play {
 /* A fs like fs_real in which syncs cost nothing: for directories that no machine will crash on. */
 const struct fs *play_fs(void);
 
-/* Scratch directories go to memory where there is a file system for that: syncs are not real here.
- */
+/* Scratch directories go to memory where there is a file system for that, with room: STENO_TEST_RAM
+ * of the runner, else /dev/shm unless STENO_TEST_TMP is set. Syncs are not real here. */
 void play_in_memory(void);
 
 void play_init(struct play *p, const struct fs *fs, const char *root);
