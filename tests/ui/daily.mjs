@@ -205,6 +205,33 @@ scenario("fold a JSON of many megabytes: every number as spelled, members that c
   assert((await page.textContent(".folded-json")).includes('a "quoted" [bracket] {brace} ü'), "its text");
   await page.click("[data-act=json]");
   await page.waitForSelector(".line-row");
+  // And when the server was away.
+  const w = await openWindow(server, { path, width: 900, height: 600 });
+  await w.page.waitForSelector("[data-act=json]");
+  await server.kill();
+  await w.page.waitForSelector("#connection[data-state=lost]");
+  await w.page.click("[data-act=json]");
+  await w.page.waitForSelector(".folded-json .problem");
+  await server.start();
+  await until("it is read when the server is back", async () => (await texts(w.page, ".folded-json > .j-leaf")).length === 4);
+  await w.close();
+});
+scenario("follow an output that grows with its lines wrapped", async () => {
+  const id = await server.conversation("Growing and wrapped", [{ role: "user", content: "go" }, asks("", call("grow", "build"))]);
+  const tool = server.cli("output", id, "--tool", "build", "--call", "grow");
+  const feed = (from, to) => tool.stdin.write(Array.from({ length: to - from }, (_, i) => `grown ${from + i} ${"and on ".repeat((from + i) % 5 * 20)}\n`).join(""));
+  feed(1, 301);
+  const ref = await until("its file", async () => (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0]?.id);
+  const w = await openWindow(server, { path: "/settings", width: 900, height: 600 });
+  await w.page.check("#settings label:has-text('Wrap') input");
+  await to(`${talk(id)}/o/${ref}`, w.page);
+  const last = () => w.page.evaluate(() => { const e = [...document.querySelectorAll(".line-row")].at(-1), b = document.getElementById("lines")?.getBoundingClientRect(); return e && b && e.getBoundingClientRect().bottom <= b.bottom + 1 ? Number(e.dataset.line) : 0; });
+  await until("its end", async () => (await last()) === 300);
+  feed(301, 501);
+  await until("what comes", async () => (await last()) === 500);
+  tool.stdin.end();
+  await until("it is over", async () => !(await w.page.$(".flag.live")));
+  await w.close();
 });
 scenario("take an output along over a line that breaks: it goes on where it was", async () => {
   const text = Array.from({ length: 300_000 }, (_, i) => `${i} of what has to arrive whole, once and in order`).join("\n");
@@ -272,6 +299,18 @@ scenario("read tokens and cost of a conversation that another tool recorded", as
   equal(JSON.stringify(totals.models.map((m) => [m.name, m.tokens])), JSON.stringify([["claude-x", [110, 25, 100]]]));
   assert((await page.textContent(".facts-line")).includes("$0.00071") || (await page.textContent(".facts-line")).includes("$"), await page.textContent(".facts-line"));
 });
+scenario("look at the time of a conversation that was picked up again hundreds of times", async (page) => {
+  const at = (n) => new Date(Date.UTC(2026, 0, 1) + n * 30_000).toISOString();
+  const file = join(server.folder, "pauses.jsonl");
+  writeFileSync(file, Array.from({ length: 600 }, (_, n) => JSON.stringify({ type: n % 2 ? "assistant" : "user", uuid: `p${n}`, parentUuid: n ? `p${n - 1}` : null, sessionId: "s10", timestamp: at(Math.floor(n / 2) * 2 + (n % 2) * 0.02), cwd: "/x", version: "2.0.0", message: n % 2 ? { id: `m${n}`, type: "message", role: "assistant", model: "claude-x", content: [{ type: "text", text: `answer ${n}` }] } : { role: "user", content: `question ${n}` } })).join("\n") + "\n");
+  server.cliRun("", "import", file);
+  const { id } = (await server.api("GET", "/api/chat-sessions?limit=60")).items.find((i) => i.id.startsWith("claude-p"));
+  await to(`${talk(id)}/timeline`);
+  await until("its rows", async () => (await page.getAttribute(".timeline.wide [role=treegrid]", "aria-rowcount").catch(() => "")) === "600");
+  await page.getByText("299 pauses folded").waitFor();
+  const marks = await page.$$eval(".time-row", (all) => all.map((e) => e.querySelectorAll(".break").length));
+  assert(Math.max(...marks) > 10 && Math.max(...marks) <= 61, `${Math.max(...marks)} marks in a row`);
+});
 scenario("read tokens of what came through the gateway", async (page) => {
   model.says("Recorded.");
   const answer = await fetch(`${server.origin}/~${server.token}/openai/v1/chat/completions`, { method: "POST", headers: { "Content-Type": "application/json", Authorization: "Bearer sk-mine" }, body: JSON.stringify({ model: "mock-1", stream: true, stream_options: { include_usage: true }, messages: [{ role: "user", content: "through the gateway" }] }) });
@@ -314,11 +353,16 @@ scenario("answer a call that waits at another server of the same store", async (
 
 // ---- a phone ----
 scenario("read the title of a conversation on a phone of 375 pixels", async () => {
-  const id = await server.conversation("Why is the nightly build red since Friday?", [{ role: "user", content: "x" }, asks("", call("s", "t")), gives("s", "bad", { isError: true })]);
+  const id = await server.conversation("Why is the nightly build red since Friday?", [{ role: "user", content: "x" }, asks("", call("s", "t")), gives("s", "bad", { isError: true, exitCode: 127, duration: 96_400 })]);
   const w = await openWindow(server, { path: talk(id), width: 375, height: 812, hasTouch: true });
   await w.page.waitForSelector("[data-act=failures]");
   const wide = await w.page.$eval(".bar h2", (e) => e.getBoundingClientRect().width);
   assert(wide > 140, `${wide} pixels`);
+  equal(await w.page.$eval("article .copy", (e) => getComputedStyle(e).opacity), "1", "no finger hovers: what can be done with a message is seen");
+  await to(`${talk(id)}/timeline`, w.page);
+  await w.page.waitForSelector(".time-row.s-error");
+  const [bar, took] = await w.page.$eval(".time-row.s-error", (e) => [e.querySelector(".time-track"), e.querySelector(".time-took")].map((x) => { const r = document.createRange(); r.selectNodeContents(x); return r.getBoundingClientRect(); }).map((r) => ({ left: r.left, right: r.right })));
+  assert(bar.right <= took.left + 1, `the words stand over the bar: ${bar.right} and ${took.left}`);
   for (const path of ["/", talk(id), `${talk(id)}/timeline`, "/usage", "/settings", "/search/quokka", "/trash"]) {
     await to(path, w.page);
     await w.page.waitForSelector("main h2");

@@ -1,6 +1,7 @@
 // The JSON of an output, folded, of any size. One level is read at a time, by bytes: a large value
 // is passed over as it streams by and nothing of it is kept; a small one is read whole.
 import { useEffect, useState } from "preact/hooks";
+import { comebacks } from "./api";
 import { count, bytes } from "./format";
 import { readJson } from "./json";
 import type { Lines } from "./lines";
@@ -71,7 +72,8 @@ function Part({ lines, from, to }: { lines: Lines; from: number; to: number }) {
     } catch (e) { if (!stop.aborted) setProblem((e as Error).message); }
     setBusy(false);
   };
-  useEffect(() => { const a = new AbortController(); void look(a.signal); return () => a.abort(); }, [from, to]);
+  // Looked at again when the server is back.
+  useEffect(() => { const a = new AbortController(); if (!whole && !got.kids.length) void look(a.signal); return () => a.abort(); }, [from, to, comebacks.value]);
   const value = whole === null ? null : readJson(whole);
   const words = again(got.kids.map((k) => k.key));
   return <>

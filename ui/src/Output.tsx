@@ -80,7 +80,12 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     go(here({ line, ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
     showLine(line);
   };
-  const toEnd = () => { ending.current = true; scroll.to(box.current!, lines.total.peek() * ROW - box.current!.clientHeight); repaint((x) => x + 1); };
+  const toEnd = () => {
+    const el = box.current!, y = lines.total.peek() * ROW - el.clientHeight;
+    if (!wrapped || !ending.current || scroll.top(el) * ROW < y) scroll.to(el, y);
+    ending.current = true;
+    repaint((x) => x + 1);
+  };
   // How many wrapped lines fit above the end is known when they stand there.
   useLayoutEffect(() => {
     const el = box.current!, rows = [...el.querySelectorAll<HTMLElement>(".line-row")];

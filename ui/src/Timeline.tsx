@@ -1,8 +1,8 @@
 // Where the time went: every reply and every call as a bar, and the tape, which is the same in one
 // strip. Time in which nothing but a person was awaited is folded out of the scale.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { signal, useSignal } from "@preact/signals";
-import { get } from "./api";
+import { get, sleep } from "./api";
 import { approvals } from "./approvals";
 import type { Conversation } from "./conversation";
 import { bytes, clock, cost, costOfAll, count, dollars, duration, now, plural, short, type Prices, type Tokens } from "./format";
@@ -18,7 +18,7 @@ export interface TimeRow {
   reply?: string; bytes?: number; ref?: string; exit?: number; tokens?: Tokens;
 }
 export interface Totals {
-  messages: number; turns: number; replies: number; calls: number; failed: number; firstAt: number; lastAt: number; workMs: number; tokens: Tokens; whole: boolean;
+  messages: number; turns: number; replies: number; calls: number; failed: number; firstAt: number; lastAt: number; workMs: number; tokens: Tokens; seq: number; whole: boolean;
   kept: number; tools: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[]; models: { name: string; calls: number; failed: number; ms: number; tokens: Tokens }[];
 }
 interface Answer { now: number; rows: TimeRow[]; next?: number; totals: Totals; prices?: Prices }
@@ -36,6 +36,7 @@ export class Times {
   private seq = -1;
   private busy: Promise<void> | null = null;
   private dirty = false;
+  private summed = -1;
 
   constructor(private id: string) {}
 
@@ -66,6 +67,9 @@ export class Times {
     }
     this.more.value = from !== undefined;
     this.rows.value = rows;
+    // The sums of a long one may take longer than its rows.
+    const t = this.totals.peek();
+    if (t && !t.whole && t.seq !== this.summed) { this.summed = t.seq; this.dirty = true; await sleep(200); }
   }
 }
 
@@ -217,7 +221,7 @@ function goTo(c: Conversation, r: TimeRow, replace = false) {
 function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
   const out = new Map<TimeRow, string>();
   const groups = new Map<string, TimeRow[]>();
-  for (const r of rows) if (r.k === "call") { const g = `${r.reply}\n${r.name}\n${r.hint.split(" ", 2).join(" ")}`; groups.set(g, [...(groups.get(g) ?? []), r]); }
+  for (const r of rows) if (r.k === "call") { const g = `${r.reply}\n${r.name}\n${r.hint.split(" ", 2).join(" ")}`; const all = groups.get(g); if (all) all.push(r); else groups.set(g, [r]); }
   for (const all of groups.values()) {
     let n = 0;
     if (all.length > 2) {
@@ -240,15 +244,20 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
   const [top, setTop] = useState(0);
   const focus = useSignal(0);
   const rows = c.times.rows.value;
-  const bars = new Map(scale.bars.map((b) => [b.row, b]));
+  // Breaks that cannot be told apart are one.
+  const breaks = useMemo(() => [...new Map(scale.breaks.map((x) => [Math.round(x.at * 60), x])).values()], [scale]);
+  const bars = useMemo(() => new Map(scale.bars.map((b) => [b.row, b])), [scale]);
   const prices = c.times.prices.value;
   const took = (r: TimeRow) => r.ms ?? 0;
   const paid = (r: TimeRow) => (r.tokens ? cost(prices, r.model ?? "", r.tokens) ?? (r.tokens[0] + r.tokens[1]) / 1e9 : 0);
-  const list = sort.value === "slowest" ? rows.filter((r) => r.k !== "user").sort((a, b) => took(b) - took(a)) : sort.value === "costliest" ? rows.filter((r) => r.k === "reply").sort((a, b) => paid(b) - paid(a))
-    : sort.value === "failed" ? rows.filter((r) => r.state === "error" || r.state === "denied") : rows;
-  const hints = hintsOf(list);
-  const times = rows.filter((r) => r.k === "call").map(took).sort((a, b) => a - b);
-  const slow = times.length >= 5 ? Math.max(1, times[Math.floor(times.length * 0.9)]!) : Infinity;
+  // Not with every row that is scrolled by: there may be a hundred thousand.
+  const { list, hints, slow, calls, replies } = useMemo(() => {
+    const list = sort.value === "slowest" ? rows.filter((r) => r.k !== "user").sort((a, b) => took(b) - took(a)) : sort.value === "costliest" ? rows.filter((r) => r.k === "reply").sort((a, b) => paid(b) - paid(a))
+      : sort.value === "failed" ? rows.filter((r) => r.state === "error" || r.state === "denied") : rows;
+    const times = rows.filter((r) => r.k === "call").map(took).sort((a, b) => a - b);
+    const slow = times.length >= 5 ? Math.max(1, times[Math.floor(times.length * 0.9)]!) : Infinity;
+    return { list, hints: hintsOf(list), slow, calls: times.length, replies: rows.filter((r) => r.k === "reply").length };
+  }, [rows, sort.value, prices]);
   const high = box.current?.clientHeight ?? 600;
   const from = Math.max(0, Math.floor(top / ROW) - 8), to = Math.min(list.length, Math.ceil((top + high) / ROW) + 8);
   const key = (e: KeyboardEvent) => {
@@ -266,7 +275,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     requestAnimationFrame(() => el.querySelector<HTMLElement>(`[data-index="${focus.peek()}"]`)?.focus({ preventScroll: true }));
   };
   return <section class={`timeline${wide ? " wide" : ""}`} aria-label="Timeline" ref={all}>
-    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{plural(rows.filter((r) => r.k === "call").length, "call")}, {plural(rows.filter((r) => r.k === "reply").length, "reply", "replies")}{c.times.more.value ? ", the first of more" : ""}</span>
+    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{plural(calls, "call")}, {plural(replies, "reply", "replies")}{c.times.more.value ? ", the first of more" : ""}</span>
       <span class="seg" role="group" aria-label="Order of rows">{(wide ? ["time", "order", "slowest", "costliest", "failed"] : ["time", "order", "slowest", "failed"]).map((s) => <button key={s} type="button" aria-pressed={sort.value === s} onClick={() => { sort.value = s as Sort; focus.value = 0; box.current!.scrollTop = 0; }}>{s[0]!.toUpperCase() + s.slice(1)}</button>)}</span></header>
     <div class="timeline-rows" ref={box} role="treegrid" aria-label="Replies and calls" aria-rowcount={list.length} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key} tabIndex={-1}>
       {list.length === 0 && <div role="row"><p role="gridcell" class="edge">{sort.value === "failed" ? "Nothing has failed." : "Nothing has been called yet."}</p></div>}
@@ -278,7 +287,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
             <span class="time-name" role="gridcell">{r.k === "user" ? <Glyph name="person" /> : r.k === "reply" ? <Glyph name="model" /> : <StateIcon status={status} word />}
               <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
             <span class="time-track" role="gridcell">{b && <i class={`tbar b-${r.k}`} style={{ left: `${b.from * 100}%`, width: `max(2px, ${(b.to - b.from) * 100}%)` }} />}
-              {sort.value === "time" && scale.breaks.map((x, n) => <i key={n} class="break" style={{ left: `${x.at * 100}%` }} title={`${duration(x.ms)} idle`} />)}</span>
+              {sort.value === "time" && breaks.map((x, n) => <i key={n} class="break" style={{ left: `${x.at * 100}%` }} title={`${duration(x.ms)} idle`} />)}</span>
             <span class="time-took" role="gridcell">{wide && r.tokens && <span class="quiet" title={`${count(r.tokens[0])} in, ${count(r.tokens[1])} out`}>{short(r.tokens[0] + r.tokens[1])} tok</span>}{wide && r.tokens && cost(prices, r.model ?? "", r.tokens) !== undefined && <span class="quiet">{dollars(cost(prices, r.model ?? "", r.tokens)!)}</span>}{wide && r.bytes ? <span class="quiet">{bytes(r.bytes)}</span> : null}
               {r.exit ? <span class="bad">exit {r.exit}</span> : null}{r.k === "user" ? clock(r.at) : r.ms !== undefined ? duration(r.ms) : status === "waiting" ? "waits" : status === "running" ? duration(Math.max(0, now.value + c.times.skew.value - r.at)) : "—"}</span>
           </div>;

@@ -1,15 +1,17 @@
 // The failures of a conversation, all of them: the server knows them, whichever rows are loaded.
 import { signal } from "@preact/signals";
-import { get } from "./api";
+import { get, sleep } from "./api";
 
 export interface Failure { n: number; seq: number; call: string; name: string; text: string; at: number; exit?: number }
-interface Answer { total: number; items: Failure[]; next?: number; seq: number }
+interface Answer { total: number; items: Failure[]; next?: number; seq: number; whole: boolean }
 
 export class Failures {
   readonly all = signal<Failure[]>([]);
   readonly total = signal(0);
   private busy: Promise<void> | null = null;
   private seq = -1;
+
+  private stop = new AbortController();
 
   constructor(private id: string) {}
 
@@ -19,17 +21,22 @@ export class Failures {
     return this.busy ??= this.load().finally(() => { this.busy = null; });
   }
 
+  close() { this.stop.abort(); }
+
+  // Failures never go away, so only what is new is fetched. Of a long conversation the server reads a
+  // part at a time: it is asked again until it has read all of it.
   private async load() {
-    const known = this.all.peek();
-    const got: Failure[] = [];
-    // Failures never go away, so only what is new is fetched.
-    for (let from: number | undefined = known.length; from !== undefined;) {
-      const a: Answer = await get<Answer>(`/api/chat-sessions/${encodeURIComponent(this.id)}/errors?from=${from}`);
-      got.push(...a.items);
+    const { signal } = this.stop;
+    for (let before = -1; ;) {
+      const known = this.all.peek();
+      const a: Answer = await get<Answer>(`/api/chat-sessions/${encodeURIComponent(this.id)}/errors?from=${known.length}`, signal);
+      if (a.items.length) this.all.value = [...known, ...a.items];
       this.total.value = a.total;
-      from = a.next;
+      if (a.next !== undefined) continue;
+      if (a.whole || a.seq === before) return;
+      before = a.seq;
+      await sleep(200, signal);
     }
-    if (got.length) this.all.value = [...known, ...got];
   }
 
   // The next one from a place: `seq` and `call` are those of the row where one stands.

@@ -52,7 +52,11 @@ export async function refreshList() {
       // What is there already is shown while the rest is looked for.
       if (cursor && got.length && got.length < most && !items.peek()) items.value = got.slice();
     } while (cursor && got.length < most);
-    if (JSON.stringify(got) !== JSON.stringify(items.peek())) items.value = got;
+    if (JSON.stringify(got) !== JSON.stringify(items.peek())) {
+      items.value = got;
+      // A long one is summed up a part at a time.
+      if (got.some((i) => i.whole === false)) setTimeout(listSoon, 1000);
+    }
     more.value = !!cursor;
     problem.value = "";
   } catch (e) { if (mine === asked && connection.peek() === "live") problem.value = (e as Error).message; }
