@@ -58,19 +58,21 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
   const settled = useSignal(false);
   const ready = useSignal(false); // the focus has been here for a while
   const box = useRef<HTMLDivElement>(null);
-  const end = useRef<HTMLElement>(null);
   const timer = useRef(0);
   const parts = partsOf(a);
   useEffect(() => {
     seen.value = ready.value = false;
     settled.value = false;
     let due = 0;
+    // Both ends: of the text, which scrolls by itself, and of the card.
+    const left = new Set(box.current!.querySelectorAll(".end"));
     const watch = new IntersectionObserver((all) => {
-      if (seen.peek() || !all.some((e) => e.isIntersecting)) return;
+      for (const e of all) if (e.isIntersecting) left.delete(e.target);
+      if (seen.peek() || left.size) return;
       seen.value = true;
       due = window.setTimeout(() => { settled.value = true; }, FOCUS_MS);
     });
-    if (end.current) watch.observe(end.current);
+    for (const e of left) watch.observe(e);
     if (box.current?.contains(document.activeElement)) focused();
     return () => { watch.disconnect(); clearTimeout(timer.current); clearTimeout(due); };
   }, [a.approval]);
@@ -93,7 +95,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
     <p class="approval-title">May <code>{a.server ? <>{show(a.server)}/</> : null}{show(a.tool)}</code> run this?</p>
     {title}
     {a.elsewhere && <p class="quiet">It is asked by another server or a terminal that uses this store.</p>}
-    {parts && <pre class="command exact" tabIndex={0} aria-label="Command"><Exactly text={parts.command} /></pre>}
+    {parts && <pre class="command exact" tabIndex={0} aria-label="Command"><Exactly text={parts.command} /><i class="end" /></pre>}
     <dl class="facts">
       {parts && <><dt>Runs as</dt><dd>{parts.how}</dd></>}
       {a.directory && !a.server && a.tool === "execute_command" && <><dt>Directory</dt><dd class="mono">{show(a.directory)}{parts?.directory ? <> / {show(parts.directory)}</> : null}</dd></>}
@@ -101,8 +103,8 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
       {parts?.rest.map(([k, v], i) => <FactRow key={i} name={k} value={v} />)}
     </dl>
     {parts ? <details class="bytes"><summary>Arguments, byte for byte · {plural(size, "byte")}</summary><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /></pre></details>
-      : <><p class="quiet">Arguments, byte for byte · {plural(size, "byte")}</p><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /></pre></>}
-    <i ref={end} class="end" />
+      : <><p class="quiet">Arguments, byte for byte · {plural(size, "byte")}</p><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /><i class="end" /></pre></>}
+    <i class="end" />
     {done ? <p class="quiet" role="status">{done.word}, {clock(done.at)}</p> : <>
       <p class="quiet seen">{seen.value ? `You have seen all of it: ${plural(size, "byte")}, ` : "Scroll to its end before you allow it. "}{seen.value && <code>{a.approval.slice(0, 4)}…{a.approval.slice(-4)}</code>}</p>
       <p class="buttons">
