@@ -24,12 +24,12 @@
                                       */
 #define SERVER_SPOOL_PIECE (1 * MIB) /* of it that is in memory */
 #define SERVER_SKIP_MAX (128 * MIB)  /* read past, so that a client hears why it was refused */
-#define SERVER_SKIP_SECONDS 30       /* for so long, counted from the request's begin */
-#define SERVER_SKIP_PAUSE_MS 2000    /* a client that stops sending waits for the answer */
-#define SERVER_SKIPPING_MAX 64       /* bodies that are read past at once */
-#define SERVER_BODIES_MAX (1 * GIB)  /* of all requests under way; then 503 */
-#define SERVER_IDLE_SECONDS 60       /* a connection on which nothing moves */
-#define SERVER_HEADER_SECONDS 15     /* from accept, or a request line, to the end of the headers */
+#define SERVER_SKIP_SECONDS 60       /* for so long, counted from the request's begin */
+#define SERVER_SKIP_PAUSE_MS 6000   /* a client that stops sending for longer waits for an answer */
+#define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
+#define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
+#define SERVER_IDLE_SECONDS 60      /* a connection on which nothing moves */
+#define SERVER_HEADER_SECONDS 15    /* from accept, or a request line, to the end of the headers */
 #define SERVER_VISITOR_BODY_SECONDS 60  /* for a body of somebody without a token */
 #define SERVER_STREAM_QUEUE (256 * KIB) /* a reader that is this far behind is cut off */
 #define SERVER_STREAM_BLOCK (2 * KIB)   /* buffer of a stream; there may be 10,000 */
