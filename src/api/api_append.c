@@ -302,7 +302,7 @@ static int take_message(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
         int rc = format_measure(&w->j, msg, err);
         if (rc == 0)
-                rc = w->format->describe(&w->j, msg, &w->arena, &e->about, err);
+                rc = format_describe(w->format, &w->j, msg, &w->arena, &e->about, err);
         if (rc)
                 return rc;
         if (str_is(e->about.role, "assistant"))
@@ -536,7 +536,7 @@ static int take_item(struct append_work *w, const struct append_item *item, stru
         if (raw.n > MESSAGE_MAX)
                 return error_set(
                     err, STENO_ELIMIT, "%zu bytes; a message has at most %zu", raw.n, MESSAGE_MAX);
-        rc = w->format->describe(&w->j, 0, &w->arena, &e->about, err);
+        rc = format_describe(w->format, &w->j, 0, &w->arena, &e->about, err);
         if (rc)
                 return rc;
         *alone = e->about.lacks && w->count > 1;

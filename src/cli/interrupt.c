@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command.h"
 #include "steno_loop.h"
 
 static volatile sig_atomic_t pending; /* the signal */
@@ -22,7 +21,7 @@ static void on_signal(int sig)
 {
         count = count + 1;
         if (count >= enough)
-                _exit(EXIT_INTERRUPTED);
+                _exit(128 + sig);
         if (pending == 0 || sig != SIGINT)
                 pending = sig;
         if (stop_too)
@@ -59,6 +58,11 @@ void interrupt_stop(struct steno_stop *stop)
 bool interrupt_pending(void)
 {
         return pending != 0;
+}
+
+int interrupt_exit_code(void)
+{
+        return 128 + pending;
 }
 
 bool interrupt_is_term(void)

@@ -12,6 +12,8 @@
 
 void interrupt_install(void);
 bool interrupt_pending(void);
+/* What a shell calls a program that this signal ended: 130 for Ctrl-C, 143 for SIGTERM. */
+int interrupt_exit_code(void);
 /* Was the process told to end, by SIGTERM? */
 bool interrupt_is_term(void);
 /* For a program that is meant to be ended by SIGTERM: its exit code is then not that of an

@@ -145,7 +145,7 @@ static int finish_output(struct cli *c, int rc)
                 raise(SIGPIPE);
         }
         if (interrupt_pending())
-                return EXIT_INTERRUPTED;
+                return interrupt_exit_code();
         if (sys != 0)
                 return cli_refuse(c, EXIT_IO, "standard output: %s", strerror(sys));
         return rc;

@@ -270,10 +270,12 @@ static void report_rest(struct writer *w, const struct message *m, size_t texts,
         writing_lose_members(w, m, has);
 }
 
-/* A model call that failed says so on the page as well. */
-static bool is_failure(const struct extra *x)
+/* A model call that failed says so on the page as well; a run's reply in the shape of its provider
+ * has its time beside it. */
+static bool is_shown(const struct extra *x)
 {
-        return (str_is(x->key, "\"partType\"") && str_is(x->value, "\"error\"")) ||
+        return (str_is(x->key, "\"createdAt\"") && x->value.p[0] == '"') ||
+               (str_is(x->key, "\"partType\"") && str_is(x->value, "\"error\"")) ||
                (str_is(x->key, "\"error\"") && x->value.n && x->value.p[0] == '{');
 }
 
@@ -282,7 +284,7 @@ static void write_extras(struct writer *w, const struct message *m)
         for (const struct extra *x = m->extras; x; x = x->next) {
                 struct extra one = *x;
                 one.next = NULL;
-                if (writing_own(w, m) || x->inner || !is_failure(x)) {
+                if (writing_own(w, m) || x->inner || !is_shown(x)) {
                         writing_extras(w, m, "", &one, false);
                         continue;
                 }

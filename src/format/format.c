@@ -9,6 +9,7 @@
 #include "format/arrange.h"
 #include "format/fit.h"
 #include "format/rules.h"
+#include "model/token.h"
 
 static const struct format *const table[] = {
     &format_openai,
@@ -115,6 +116,26 @@ int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
         return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
                                        "%zu parts; a message has at most %d", parts, PARTS_MAX)
                                  : 0;
+}
+
+/* A run's replies come in the shape of their provider, with what Steno says of them beside it. */
+static void describe_own(const struct json *j, json_ref msg, struct arena *arena, struct about *a)
+{
+        a->mode = token_text(j, json_get(j, msg, "mode"), arena);
+        a->run = token_text(j, json_get(j, msg, "runId"), arena);
+        a->off_context =
+            a->off_context || json_type(j, json_get(j, msg, "includeInContext")) == JSON_FALSE;
+        a->error = a->error || json_is(j, json_get(j, msg, "partType"), "error");
+}
+
+int format_describe(const struct format *f, const struct json *j, json_ref msg, struct arena *arena,
+    struct about *out, struct steno_error *err)
+{
+        int rc = f->describe(j, msg, arena, out, err);
+        if (rc || (f->flags & FORMAT_MEMBERS))
+                return rc;
+        describe_own(j, msg, arena, out);
+        return arena->failed ? error_nomem(err) : 0;
 }
 
 int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,

@@ -73,6 +73,7 @@ enum format_flags {
         FORMAT_TEXT_ARGUMENTS = 256, /* arguments are a string by nature, else an object */
         FORMAT_OBJECT_RESULTS = 512, /* results are objects by nature */
         FORMAT_REF_MEMBER = 1024,    /* a tool message has the ref of its output as a member */
+        FORMAT_MEMBERS = 2048,       /* its describer reads Steno's own members (model/members.h) */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
@@ -150,6 +151,11 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
 
 /* Has it no more parts and values than a message may have (limits.h)? 0 or STENO_ELIMIT. */
 int format_measure(const struct json *j, json_ref msg, struct steno_error *err);
+
+/* Checks one message and says what it is: the format's own `describe`, and what Steno's members
+ * beside it say of the run that wrote it. */
+int format_describe(const struct format *f, const struct json *j, json_ref msg, struct arena *arena,
+    struct about *out, struct steno_error *err);
 
 /* One message, checked and read. */
 int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,

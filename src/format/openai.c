@@ -378,7 +378,7 @@ static int openai_detect(const struct json *j, json_ref msg)
 const struct format format_openai = {
     .name = "openai",
     .flags = FORMAT_PROVIDER | FORMAT_USER_MEDIA | FORMAT_TEXT_RESULTS | FORMAT_TEXT_ARGUMENTS |
-             FORMAT_REF_MEMBER,
+             FORMAT_REF_MEMBER | FORMAT_MEMBERS,
     .kinds = FORMAT_KIND(CALL_CUSTOM),
     .describe = openai_describe,
     .read = openai_read,

@@ -109,7 +109,7 @@ static void object(const struct work *w, struct slot *s)
                     "Not run: the endpoint's content filter ended the reply in which this "
                     "call stands.");
         else if (steno_stop_requested(c->opt.stop))
-                buf_puts(out, "[interrupted] Stopped by the user before this call was started. It "
+                buf_puts(out, "[interrupted] The run was stopped before this call was started. It "
                               "had no effect.");
         else if (c->deadline && time_monotonic_ms() >= c->deadline)
                 buf_puts(out, "[interrupted] The run's time limit passed before this call was "
@@ -349,7 +349,7 @@ static void put_end(const struct work *w, const struct slot *s, bool left_behind
                 return;
         if (stopped)
                 buf_printf(out,
-                    "%s[interrupted] Stopped by the user while this call was running; what it had "
+                    "%s[interrupted] The run was stopped while this call was running; what it had "
                     "done by then stays done.",
                     lead);
         else if (rc == STENO_ETIMEOUT)

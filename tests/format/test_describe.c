@@ -23,7 +23,7 @@ static const char *about_of(const char *format, const char *json)
                 buf_init(&b, 0);
         buf_clear(&b);
         assert_int_equal(json_parse(&j, json, strlen(json), NULL, &err), 0);
-        if (format_find(format)->describe(&j, 0, &arena, &a, &err))
+        if (format_describe(format_find(format), &j, 0, &arena, &a, &err))
                 buf_printf(&b, "!%s", err.msg);
         else
                 about_write(&a, &b);
@@ -186,6 +186,26 @@ static void every_format_names_its_calls_and_answers(void **state)
             "{\"role\":\"assistant\",\"calls\":[\"f\"],\"answers\":[\"f\"]}");
 }
 
+/* A run stores its model's reply in the provider's shape, with Steno's members beside it. */
+static void every_format_says_which_run_wrote_a_message(void **state)
+{
+        static const char *const formats[] = {"openai", "anthropic", "gemini", "responses",
+            "acontext", "chat", "toolmessage", "toolmessage2", "legacy", "uimessage",
+            "modelmessage"};
+        (void)state;
+        for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+                const char *said = about_of(formats[i],
+                    "{\"role\":\"assistant\",\"type\":\"message\",\"content\":[],\"parts\":[],"
+                    "\"mode\":\"run\",\"runId\":\"run_1\"}");
+                if (said[0] == '!') /* Gemini has another role */
+                        said = about_of(formats[i],
+                            "{\"role\":\"model\",\"content\":\"\",\"parts\":[],"
+                            "\"mode\":\"run\",\"runId\":\"run_1\"}");
+                if (!strstr(said, "\"run\":\"run_1\"") || !strstr(said, "\"mode\":\"run\""))
+                        fail_msg("%s: %s", formats[i], said);
+        }
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -195,6 +215,7 @@ int main(void)
             cmocka_unit_test(openai_entries_with_their_result_are_complete),
             cmocka_unit_test(openai_mistakes_are_named),
             cmocka_unit_test(every_format_names_its_calls_and_answers),
+            cmocka_unit_test(every_format_says_which_run_wrote_a_message),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
