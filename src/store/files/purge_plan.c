@@ -38,14 +38,18 @@ static int names_add(struct purge_names *n, struct arena *arena, struct str s)
                 n->list = list;
                 n->cap = cap;
         }
-        n->list[n->count] = arena_dup(arena, s);
-        return n->list[n->count++].p ? 0 : STENO_ENOMEM;
+        struct str name = arena_dup(arena, s);
+        if (!name.p)
+                return STENO_ENOMEM;
+        n->list[n->count++] = name;
+        return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
         const struct str *x = a, *y = b;
-        int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+        size_t n = x->n < y->n ? x->n : y->n;
+        int order = n ? memcmp(x->p, y->p, n) : 0; /* an empty name has no bytes */
         return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
