@@ -3,8 +3,9 @@
 
     bench/backup.py [BUILD]      STENO_BENCH_BACKUP: conversations of the larger store (4,000)
 
-Two stores, one of a tenth of the size. Each is backed up whole, then after a change of the same
-size in both. Times are of the processor, because the disk of a busy machine says nothing. Eight
+Three stores: a small one, one with ten times its conversations, and one whose conversations are
+ten times as long. Each is backed up whole, then after a change of the same size in all. Times are
+of the processor, because the disk of a busy machine says nothing. Eight
 writers append meanwhile, and before that without a backup; their slowest appends are compared.
 """
 import json
@@ -33,10 +34,10 @@ def message(text=TEXT):
     return json.dumps({"role": "user", "content": text}).encode()
 
 
-def fill(store, conversations):
+def fill(store, conversations, records):
     """Forks of one conversation, which is faster than to append."""
     run(store, "new", "--id", "c0")
-    run(store, "append", "c0", "--durability", "process", data=b"\n".join([message()] * 50))
+    run(store, "append", "c0", "--durability", "process", data=b"\n".join([message()] * records))
     for i in range(1, conversations):
         run(store, "fork", "c0", "--id", "c%d" % i)
 
@@ -83,10 +84,10 @@ def slowest_append(store, during):
 
 
 def main():
-    result = {"name": "backup", "conversations": [large // 10, large]}
-    for store, count in (("small", large // 10), ("large", large)):
-        fill(store, count)
-        result[store] = {"first": back_up(store)}
+    result = {"name": "backup"}
+    for store, count, records in (("small", large // 10, 50), ("many", large, 50), ("long", large // 10, 500)):
+        fill(store, count, records)
+        result[store] = {"conversations": count, "records": count * records, "first": back_up(store)}
         change(store)
         result[store]["after_a_change"] = back_up(store)
         result[store]["after_nothing"] = back_up(store)
