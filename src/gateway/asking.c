@@ -31,8 +31,8 @@ static int on_data(void *ctx, struct transfer *t, const char *p, size_t n)
 
 static int send_it(struct asking *a, const char *url, const char *auth, struct steno_error *err)
 {
-        const char *headers[] = {
-            auth, "Content-Type: application/json", "Accept-Encoding: identity", "Expect:", NULL};
+        const char *headers[] = {"Content-Type: application/json", "Accept-Encoding: identity",
+            "Expect:", auth ? auth : a->header, auth ? a->header : NULL, NULL};
         struct reading r = {.a = a};
         struct transfer_pool *pool = transfer_pool_new(err);
         if (!pool)
@@ -68,9 +68,9 @@ int asking_run(struct gateway *g, struct asking *a, struct steno_error *err)
         buf_init(&url, 64 * KIB);
         buf_init(&auth, 64 * KIB);
         buf_printf(&url, "%s%s", to.url, a->path);
-        buf_printf(&auth, "%s%s", to.key_header, to.key);
+        buf_printf(&auth, "%s%s", to.key_header, to.key ? to.key : "");
         const char *where = buf_cstr(&url), *who = buf_cstr(&auth);
-        rc = where && who ? send_it(a, where, who, err) : error_nomem(err);
+        rc = where && who ? send_it(a, where, to.key ? who : NULL, err) : error_nomem(err);
         buf_release(&url);
         buf_release(&auth);
         return rc;

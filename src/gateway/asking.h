@@ -14,7 +14,8 @@
 
 struct asking {
         const char *upstream;
-        const char *path; /* behind the upstream's URL, "/responses" */
+        const char *path;   /* behind the upstream's URL, "/responses" */
+        const char *header; /* one more, "Name: value"; may be NULL */
         struct str body;
         const struct steno_stop *stop; /* may be NULL */
         sse_event_fn event;            /* non-zero ends it, and is returned */
@@ -26,7 +27,8 @@ struct asking {
         struct buf answer; /* else all of it; the caller's to initialise and to release */
 };
 
-/* 0: the answer came to its end, whatever its status. STENO_EINVAL: the upstream has no key;
+/* 0: the answer came to its end, whatever its status. STENO_EINVAL: the upstream has no key,
+ * though it needs one;
  * STENO_EIO: it did not answer, or broke off; STENO_EINTERRUPTED after a stop. */
 int asking_run(struct gateway *g, struct asking *a, struct steno_error *err);
 

@@ -35,7 +35,7 @@ static int configure_responses(
         json_ref wire = rc ? JSON_NONE : json_get(&j, 0, "wire");
         if (rc == 0 && name)
                 g->responses = upstreams_find(&g->upstreams, name);
-        if (rc == 0 && !g->responses)
+        if (rc == 0 && (!g->responses || !g->responses->prefix))
                 rc = error_set(
                     err, STENO_EINVAL, "responses.upstream: \"%.40s\" is no upstream", name);
         if (rc == 0 && wire != JSON_NONE && !json_is(&j, wire, "responses") &&
@@ -98,11 +98,17 @@ bool gateway_responses_chat(const struct gateway *g)
         return g->responses_chat;
 }
 
+bool gateway_has_app(const struct gateway *g)
+{
+        return upstreams_find(&g->upstreams, UPSTREAMS_APP)->url != NULL;
+}
+
 int gateway_endpoint(
     struct gateway *g, const char *upstream, struct gateway_endpoint *out, struct steno_error *err)
 {
         const struct upstream *up = upstreams_find(&g->upstreams, upstream);
-        if (!up || !up->key)
+        bool app = up && !up->prefix;
+        if (!up || (!up->key && !app))
                 return error_set(err, STENO_EINVAL,
                     "no key is configured for %.40s: set \"upstreams\" in the server's "
                     "configuration",

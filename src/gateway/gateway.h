@@ -47,11 +47,14 @@ void gateway_stop(struct gateway *g);
 /* Waits until all is recorded. *recorded, *failed (may be NULL): how many were, and were not. */
 void gateway_free(struct gateway *g, uint64_t *recorded, uint64_t *failed);
 
+/* Is an app configured whose own route answers /api/chat ("upstreams": {"chat": ...})? */
+bool gateway_has_app(const struct gateway *g);
+
 /* Where an upstream is, and its key. STENO_EINVAL: there is no such upstream, or it has no key. */
 struct gateway_endpoint {
         const char *url;
         const char *key_header; /* what stands before the key */
-        const char *key;
+        const char *key;        /* NULL: an app without one */
 };
 int gateway_endpoint(
     struct gateway *g, const char *upstream, struct gateway_endpoint *out, struct steno_error *err);

@@ -19,13 +19,14 @@ static const struct {
     {"openai", "/openai/v1", "https://api.openai.com/v1", "Authorization: Bearer "},
     {"anthropic", "/anthropic", "https://api.anthropic.com", "x-api-key: "},
     {"gemini", "/gemini", "https://generativelanguage.googleapis.com", "x-goog-api-key: "},
+    {UPSTREAMS_APP, NULL, NULL, "Authorization: Bearer "},
 };
 
 const char *upstreams_of_path(struct str path, struct str *rest)
 {
         for (size_t i = 0; i < UPSTREAMS_COUNT; i++) {
-                size_t n = strlen(known[i].prefix);
-                if (path.n > n && str_starts(path, known[i].prefix) && path.p[n] == '/') {
+                size_t n = known[i].prefix ? strlen(known[i].prefix) : 0;
+                if (n && path.n > n && str_starts(path, known[i].prefix) && path.p[n] == '/') {
                         *rest = str_span(path.p + n, path.n - n);
                         return known[i].name;
                 }
@@ -129,7 +130,7 @@ static int configure_one(struct upstreams *u, const struct json *j, json_ref key
         int rc = 0;
         if (!up)
                 rc = error_set(err, STENO_EINVAL,
-                    "upstreams: \"%.40s\" is none of openai, anthropic and gemini",
+                    "upstreams: \"%.40s\" is none of openai, anthropic, gemini and chat",
                     name ? name : "");
         if (rc == 0 && url)
                 rc = set_url(up, url, err);
@@ -152,7 +153,7 @@ int upstreams_configure(
                     .prefix = known[i].prefix,
                     .key_header = known[i].key_header};
         for (size_t i = 0; i < UPSTREAMS_COUNT && rc == 0; i++)
-                rc = set_url(&u->list[i], known[i].url, err);
+                rc = known[i].url ? set_url(&u->list[i], known[i].url, err) : 0;
         if (rc || !text)
                 return rc;
         struct json j;

@@ -14,11 +14,14 @@
 #include "base/str.h"
 #include "steno.h"
 
-#define UPSTREAMS_COUNT 3
+#define UPSTREAMS_COUNT 4
+
+/* The app whose own route answers /api/chat; it has no URL unless it is configured. */
+#define UPSTREAMS_APP "chat"
 
 struct upstream {
         const char *name;
-        const char *prefix;     /* of the paths here */
+        const char *prefix;     /* of the paths here; NULL: it is no model's (UPSTREAMS_APP) */
         const char *key_header; /* what stands before the key */
         char *url;              /* what the prefix stands for */
         char *key;              /* NULL: none is configured */

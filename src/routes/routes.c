@@ -108,8 +108,9 @@ static const struct route ROUTES[] = {
         own_run_approve, "allows or denies a call that waits: approved, approval"},
 
     /* pages of others: the AI SDK, AG-UI */
-    {"POST", "/api/chat", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO,
-        vercel_chat, "a turn of the AI SDK's useChat: id, messages, trigger?, messageId?"},
+    {"POST", "/api/chat", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN | ROUTE_LATER, LARGE,
+        ERRORS_STENO, vercel_chat,
+        "a turn of the AI SDK's useChat: id, messages, trigger?, messageId?"},
     {"GET", "/api/chat/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, vercel_messages,
         "the UI messages of a chat, without those that its stream will bring"},
     {"GET", "/api/chat/:id/stream", SCOPE_PROJECT, ROUTE_STREAMS, 0, ERRORS_STENO, vercel_stream,

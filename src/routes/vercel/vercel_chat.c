@@ -19,6 +19,8 @@
 
 #include "base/error.h"
 #include "model/event.h"
+#include "gateway/gateway.h"
+#include "http/replies.h"
 #include "http/server_core.h"
 #include "routes/dialog.h"
 #include "routes/vercel/vercel.h"
@@ -36,6 +38,8 @@ struct wish {
         uint64_t seq;       /* of the newest message; 0: it is not stored */
         bool regenerate;
         bool made;    /* the conversation is new */
+        bool app;     /* an app's own route takes the turn */
+        bool ready;   /* and it can begin */
         char run[64]; /* that follows from the Idempotency-Key, or "" */
 };
 
@@ -227,6 +231,12 @@ static int was_answered(
         return rc;
 }
 
+/* An app does not store the message that it answers: it is stored here. */
+static int append_last(struct wish *w, struct steno_error *err)
+{
+        return w->app && !w->seq ? append_one(w, w->last, err) : 0;
+}
+
 static void take_wish(struct request *r, struct wish *w)
 {
         struct steno_error err = {0};
@@ -247,21 +257,57 @@ static void take_wish(struct request *r, struct wish *w)
                 request_error(r, 409, "conflict", "the run %s of this chat goes on", newest.id);
         } else if (answered) {
                 dialog_watch(r, newest.id, &vercel_projection);
-        } else if ((rc = agree(r, w, &err)) != 0) {
+        } else if ((rc = agree(r, w, &err)) != 0 || (rc = append_last(w, &err)) != 0) {
                 request_failed(r, rc, &err);
+        } else if (w->app) {
+                w->ready = true;
         } else {
                 start(r, w);
         }
 }
 
+/* ---- an app's own route ---- */
+
+/* A reply that the page has and the app goes on with keeps its parts. */
+static void start_app(struct request *r, struct wish *w)
+{
+        const struct json *j = &w->body;
+        bool reply = json_is(j, json_get(j, w->last, "role"), "assistant");
+        json_ref list = json_get(j, w->last, "parts");
+        size_t n = 0, room = reply ? json_count(j, list) : 0;
+        struct str *parts = calloc(room + 1, sizeof *parts);
+        struct vercel_app_turn turn = {.continued = reply ? w->id : NULL, .parts = parts};
+        for (json_ref p = parts && reply ? json_child(j, list) : JSON_NONE; p != JSON_NONE;
+             p = json_next(j, list, p))
+                parts[n++] = json_raw(j, p);
+        turn.parts_count = n;
+        struct steno_conv *conv = w->conv;
+        w->conv = NULL;
+        vercel_app_run(r, conv, &turn);
+        free(parts);
+}
+
 void vercel_chat(struct request *r)
 {
-        struct wish w = {.list = JSON_NONE, .last = JSON_NONE};
+        struct wish w = {.list = JSON_NONE,
+            .last = JSON_NONE,
+            .app = r->server->gateway && gateway_has_app(r->server->gateway)};
         json_init(&w.body);
-        if (!r->server->chat)
+        if (!w.app && replies_give(r->server->replies, r)) {
+                http_finish(r); /* the answer to this Idempotency-Key is known */
+                return;
+        }
+        if (!w.app && !r->server->chat)
                 request_error(r, 501, "unsupported", "this server was started without a model");
         else if (request_json(r, &w.body) && read_wish(r, &w))
                 take_wish(r, &w);
+        if (w.ready) {
+                start_app(r, &w);
+        } else {
+                if (!w.app)
+                        replies_keep(r->server->replies, r);
+                http_finish(r);
+        }
         steno_conv_close(w.conv);
         json_release(&w.body);
 }

@@ -24,6 +24,7 @@ enum open_part { PART_NONE, PART_TEXT, PART_REASONING };
 struct translation {
         char message[64]; /* of the current step; "" before the first */
         bool started;
+        bool relayed;   /* an app's own chunks (vercel_app.c), which are shown as they came */
         bool failed;    /* nothing more is shown */
         bool stopped;   /* because somebody stopped the run */
         char why[1024]; /* the error's words */
@@ -233,10 +234,11 @@ static const char *finish_reason(const struct json *j)
 
 static void put_finish(struct translation *t, const struct projected *e, const struct json *j)
 {
-        start(t, e->run);
+        if (!t->relayed)
+                start(t, e->run);
         if (t->failed) {
                 put_failure(t);
-        } else {
+        } else if (!t->relayed) {
                 end_step(t);
                 chunk(t, "finish");
                 jsonw_field_cstr(&t->w, "finishReason", finish_reason(j));
@@ -258,6 +260,12 @@ static void take_step(struct translation *t, const struct json *j)
 static void put_event(struct translation *t, const struct projected *e, const struct json *j)
 {
         switch (event_find(e->type)) {
+        case STENO_EVENT_RESPONSE_EVENT:
+                t->relayed = true;
+                buf_puts(t->out, "data: ");
+                buf_put_str(t->out, json_raw(j, json_get(j, 0, "event")));
+                buf_puts(t->out, "\n\n");
+                break;
         case STENO_EVENT_REQUEST:
                 take_step(t, j);
                 break;
