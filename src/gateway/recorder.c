@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -19,6 +20,7 @@
 
 #define TITLE_CUT 80
 #define BATCH_COUNT 256
+#define RAW_MAX (32 * MIB) /* of an answer that is kept as it came */
 #define BATCH_BYTES (256 * KIB)
 
 struct task {
@@ -80,6 +82,7 @@ struct job {
         unsigned appended;
         bool told; /* the reply was stored as the model said it, not as the client saw it */
         bool gap_told;
+        bool encoded; /* the answer, which could not be read */
 };
 
 /* ---- reading it ---- */
@@ -194,8 +197,8 @@ static int read_answer(struct job *k, struct steno_error *err)
         if (rc)
                 return rc == STENO_ENOMEM ? error_nomem(err) : 0; /* torn: as if none came */
         bool stream = json_bool(&k->answer, json_get(&k->answer, 0, "stream"), false);
-        bool encoded = json_bool(&k->answer, json_get(&k->answer, 0, "encoded"), false);
-        if (encoded) {
+        k->encoded = json_bool(&k->answer, json_get(&k->answer, 0, "encoded"), false);
+        if (k->encoded) {
                 buf_puts(&k->reply.problem, "the answer came encoded and was not read");
                 return 0;
         }
@@ -641,6 +644,20 @@ static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct 
         return rc;
 }
 
+/* An answer that cannot be read is kept as it came. */
+static void put_raw_answer(const struct job *k, struct jsonw *w)
+{
+        struct str body = k->parts.answer_body;
+        struct buf text;
+        if (body.n > RAW_MAX)
+                return;
+        buf_init(&text, 2 * RAW_MAX);
+        base64_put(&text, body.p, body.n);
+        if (!text.failed)
+                jsonw_field_str(w, "base64", buf_str(&text));
+        buf_release(&text);
+}
+
 static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_error *err)
 {
         struct buf b;
@@ -654,9 +671,10 @@ static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_erro
         jsonw_key(&w, "error");
         jsonw_object(&w);
         jsonw_field_cstr(&w, "code",
-            status && status / 100 != 2 ? "UPSTREAM_ERROR"
-            : status                    ? "INCOMPLETE"
-                                        : "UPSTREAM_UNREACHABLE");
+            k->encoded                    ? "ENCODED"
+            : status && status / 100 != 2 ? "UPSTREAM_ERROR"
+            : status                      ? "INCOMPLETE"
+                                          : "UPSTREAM_UNREACHABLE");
         if (status)
                 jsonw_field_i64(&w, "status", status);
         struct str words = k->reply.problem.n ? buf_str(&k->reply.problem)
@@ -664,6 +682,8 @@ static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_erro
                                               : STR("the answer ended before it was complete");
         jsonw_field_str(&w, "message", words);
         jsonw_object_end(&w);
+        if (k->encoded)
+                put_raw_answer(k, &w);
         jsonw_field_bool(&w, "includeInContext", false);
         jsonw_object_end(&w);
         int rc = buf_check(&b, err);

@@ -2,6 +2,7 @@
 // in two ways are refused, and nobody is held for ever.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { spawnSync } from "node:child_process";
+import { gzipSync } from "node:zlib";
 import { createServer as createTcp, connect } from "node:net";
 import { join } from "node:path";
 import { Server, main, ok, same, test, until } from "../http/lib.mjs";
@@ -232,6 +233,20 @@ test("with bestEffort an app does not notice a full disk, and the record says wh
     same((await ask(w)).status, 200, "once more");
     w.end();
   }
+});
+
+test("an answer that came encoded is passed on, and recorded with its bytes", async () => {
+  const packed = gzipSync(chat("squeezed"));
+  const w = await world((c) => c.write(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${packed.length}\r\n\r\n`), packed])));
+  const r = await fetch(`${w.s.url}/openai/v1/chat/completions`, { method: "POST", body: JSON.stringify({ messages: [{ role: "user", content: "hi" }] }),
+    headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json" } });
+  same((await r.json()).choices[0].message.content, "squeezed", "the client reads it");
+  const message = await until("the record", async () => {
+    const [c] = (await w.s.must("GET", "/api/chat-sessions?limit=10")).items;
+    return c && (await w.s.must("GET", `/api/chat-sessions/${c.id}/messages?format=stored&limit=10`)).messages.map((m) => m.m).find((m) => m.partType === "error");
+  });
+  same([message.error.code, message.includeInContext, Buffer.from(message.base64, "base64").equals(packed)], ["ENCODED", false, true], "as it came");
+  w.end();
 });
 
 test("a request that cannot be recorded is kept whole, and steno check names it", async () => {
