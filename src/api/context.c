@@ -15,7 +15,8 @@
 /* ---- opening ---- */
 
 struct ref_of_message {
-        size_t output; /* which of the message's outputs, from 1 */
+        size_t output;   /* which of the message's outputs, from 1 */
+        struct str path; /* that the message has to name; nothing: it need not */
         char ref[64];
 };
 
@@ -24,6 +25,8 @@ static int take_ref(void *ctx, const struct backend_record *r)
         struct ref_of_message *m = ctx;
         struct arena arena;
         struct about about;
+        if (m->path.n && !memmem(r->rec.m.p, r->rec.m.n, m->path.p, m->path.n))
+                return 0;
         arena_init(&arena);
         size_t left = about_read(r->rec.x, &arena, &about, NULL) == 0 ? m->output : 0;
         for (size_t i = 0; left && i < about_ref_slots(&about); i++) {
@@ -50,20 +53,29 @@ static bool split_output(struct str *message, size_t *output)
         return true;
 }
 
-/* The ref behind a path of the runtime-store profile (spill.h), of this conversation only. */
+/*
+ * The ref behind a path of the runtime-store profile (spill.h). A fork, and an import under a new
+ * id, keep messages whose path names the conversation that they come from: such a path holds where
+ * the message itself names it, because clients may give the same id to other messages elsewhere.
+ */
 static bool resolve_path(struct steno_conv *conv, struct str path, struct ref_of_message *out)
 {
-        static const char PREFIX[] = "@state/logs/tool-results/";
-        size_t prefix = sizeof PREFIX - 1;
+        static const char PREFIX[] = "@state/logs/tool-results/", END[] = ".json";
+        size_t prefix = sizeof PREFIX - 1, end = sizeof END - 1;
+        *out = (struct ref_of_message){.output = 1};
+        if (!str_starts(path, PREFIX) || path.n < prefix + 1 + end ||
+            memcmp(path.p + path.n - end, END, end) != 0)
+                return false;
+        struct str rest = {path.p + prefix, path.n - prefix - end};
         const char *id = steno_conv_id(conv);
         size_t n = strlen(id);
-        out->ref[0] = '\0';
-        out->output = 1;
-        if (!str_starts(path, PREFIX) || path.n < prefix + n + 1 + 5 ||
-            memcmp(path.p + prefix, id, n) != 0 || path.p[prefix + n] != '/' ||
-            memcmp(path.p + path.n - 5, ".json", 5) != 0)
+        bool own = str_starts(rest, id) && rest.n > n && rest.p[n] == '/';
+        const char *slash = own ? rest.p + n : memrchr(rest.p, '/', rest.n);
+        if (!slash)
                 return false;
-        struct str message = {path.p + prefix + n + 1, path.n - prefix - n - 1 - 5};
+        struct str message = str_span(slash + 1, (size_t)(rest.p + rest.n - slash - 1));
+        if (!own)
+                out->path = path;
         if (backend_read_id(conv->backend, message, take_ref, out, NULL) == STENO_ENOTFOUND &&
             split_output(&message, &out->output))
                 backend_read_id(conv->backend, message, take_ref, out, NULL);
