@@ -91,6 +91,7 @@ deb: all
 # One static file for any Linux, in build/dist: x86-64 and arm64, or ARCH=amd64 alone.
 dist: deps
 	@tools/dist $(ARCH)
+	@STENO=$(BUILD)/steno tests/package/dist
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
