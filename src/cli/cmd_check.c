@@ -139,7 +139,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         if (rc < 0)
                 return cli_fail(c, &err);
         if (findings == 0)
-                cli_say(c, "everything is in order");
+                cli_say(c, "everything%s is in order", k.accepted > 0 ? " else" : "");
         else if (k.open > 0)
                 cli_say(c, "%d finding%s%s", findings, findings == 1 ? "" : "s",
                     k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");

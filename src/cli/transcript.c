@@ -322,7 +322,7 @@ static bool put_reply_facts(struct transcript *t, const struct steno_record *r)
 
 static void put_damage(struct transcript *t, const struct steno_record *r)
 {
-        put_event(t, r, "1;31", "✗ this record is damaged (steno check says how)", NULL);
+        put_event(t, r, "1;31", "✗ this record is damaged or lost (steno check says how)", NULL);
 }
 
 /* Marks, amendments and damage; true when nothing is left to show. */

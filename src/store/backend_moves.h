@@ -111,6 +111,7 @@ struct check_finding {
         bool note;       /* worth knowing, and no damage */
         bool copied;     /* it is missing, and this is a copy of the conversation: it may have come
                             while that was made, and a repair only notes that it is lost */
+        bool lost;       /* an earlier repair has put a mark in its place: a loss to be shown */
 };
 
 /* A non-zero return stops the check, which returns it. */

@@ -46,6 +46,7 @@ int files_check_tell(struct check *k, uint64_t seq, enum check_state state, cons
             &(struct check_finding){.seq = seq,
                 .what = what,
                 .repaired = state == CHECK_REPAIRED,
+                .lost = state == CHECK_LOST,
                 .copied = state == CHECK_MISSING && k->copy,
                 .repairable = state == CHECK_REPAIRABLE || (state == CHECK_MISSING && k->copy)});
 }

@@ -187,6 +187,11 @@ static int check_record(struct log_check *l, const struct log_line *line)
                     k, rec->seq, CHECK_STAYS, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
+        if (about.lost)
+                rc = files_check_tell(k, rec->seq, CHECK_LOST,
+                    "the record was damaged or missing when it was repaired");
+        if (rc)
+                return rc;
         l->lost = l->lost || about.lost;
         about.orphan = about.orphan || l->lost; /* its call may be in the records that were lost */
         rc = check_pairs(l, rec, &about);

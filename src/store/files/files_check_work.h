@@ -34,6 +34,7 @@ enum check_state {
         CHECK_REPAIRED,
         CHECK_REPAIRABLE,
         CHECK_MISSING, /* nothing is left to mend; of a copy, a repair notes it */
+        CHECK_LOST,    /* an earlier repair has marked it as lost */
 };
 
 /* Of what a repair can mend, or could just now. */
