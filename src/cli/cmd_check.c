@@ -89,7 +89,7 @@ static int check_tokens(struct checking *k, bool repair, int *findings, struct s
         struct identities *ids;
         size_t readable;
         struct buf b;
-        int rc = identities_open(cli_store_path(k->c), &ids, err);
+        int rc = identities_open(k->c->store, &ids, err);
 
         if (rc < 0)
                 return rc;

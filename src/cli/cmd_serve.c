@@ -2,6 +2,7 @@
  * cmd_serve.c - steno serve: the server with its page, until Ctrl-C or SIGTERM.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/wait.h"
@@ -37,13 +38,26 @@ static int announce(struct cli *c, const struct server *s)
         return out_flush(&c->out);
 }
 
+/* The store as people may see it: the password of a URL is left out. */
+static void show_store(struct cli *c, const char *url)
+{
+        const char *user = strstr(url, "://");
+        const char *at = user ? strchr(user + 3, '@') : NULL;
+        const char *colon = at ? memchr(user + 3, ':', (size_t)(at - user) - 3) : NULL;
+        if (colon)
+                cli_say(c, "serving %.*s:...%s; open the address above, Ctrl-C ends it",
+                    (int)(colon - url), url, at);
+        else
+                cli_say(c, "serving %s; open the address above, Ctrl-C ends it", url);
+}
+
 static int serve_until_signal(struct cli *c, const struct server_options *opt)
 {
         struct steno_error err = {0};
         struct server *s;
         if (server_start(opt, &s, &err))
                 return cli_fail(c, &err);
-        cli_say(c, "serving %s; open the address above, Ctrl-C ends it", opt->store);
+        show_store(c, opt->store);
         int rc = announce(c, s);
         while (!interrupt_pending() && rc == 0)
                 wait_sleep(100);

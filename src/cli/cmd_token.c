@@ -16,7 +16,7 @@ static int open_tokens(struct cli *c, struct identities **out)
         int rc = cli_open_store(c, CLI_CREATE);
         if (rc != 0)
                 return rc;
-        return identities_open(cli_store_path(c), out, &err) ? cli_fail(c, &err) : 0;
+        return identities_open(c->store, out, &err) ? cli_fail(c, &err) : 0;
 }
 
 struct new_opts {

@@ -8,14 +8,11 @@
  */
 #include "http/identities.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -24,6 +21,7 @@
 #include "base/limits.h"
 #include "base/wait.h"
 #include "http/http_limits.h"
+#include "steno_document.h"
 
 #define FILE_NAME "tokens.json"
 #define DAMAGED_NAME "tokens.damaged.json"
@@ -43,8 +41,8 @@ struct token {
 
 struct identities {
         const struct env *env;
-        int root;
-        pthread_mutex_t mutex; /* reading the file, and `changing` */
+        struct steno_store *store; /* borrowed */
+        pthread_mutex_t mutex;     /* reading the document, and `changing` */
         pthread_cond_t changed;
         bool changing;
         uint64_t given_up; /* changes that gave up on another process's lock; those who wait behind
@@ -52,15 +50,14 @@ struct identities {
         pthread_rwlock_t lock; /* what follows; taken after the mutex (I1) */
         struct token *list;
         size_t count;
-        struct timespec mtime; /* of the file that the list is */
-        ino_t ino;
+        uint64_t stamp; /* of the document that the list is */
         uint64_t version;
-        bool damaged; /* the file is not whole: the list is what could be read of it */
+        bool damaged; /* the document is not whole: the list is what could be read of it */
         char lent_hash[SHA256_HEX]; /* "": none */
         char lent_project[257];
 };
 
-/* ---- the file ---- */
+/* ---- the document ---- */
 
 /* Members of a token. One that is not known may restrict it, and a damaged name may be "session":
  * a token with such a member does not count. */
@@ -170,12 +167,9 @@ static void put_token(struct jsonw *w, const struct token *t, bool hash)
         jsonw_object_end(w);
 }
 
-static int save(
-    struct identities *ids, const struct token *list, size_t count, struct steno_error *err)
+static void put_tokens(struct buf *b, const struct token *list, size_t count)
 {
-        struct buf b;
-        buf_init(&b, FILE_MAX);
-        struct jsonw w = jsonw_to(&b);
+        struct jsonw w = jsonw_to(b);
         jsonw_object(&w);
         jsonw_key(&w, "tokens");
         jsonw_array(&w);
@@ -183,81 +177,129 @@ static int save(
                 put_token(&w, &list[i], true);
         jsonw_array_end(&w);
         jsonw_object_end(&w);
-        buf_putc(&b, '\n');
-        int rc = buf_check(&b, err);
-        if (rc == 0) {
-                int sys = fs_replace(ids->env->fs, ids->root, FILE_NAME, b.p, b.n);
-                if (sys)
-                        rc = error_sys(err, sys, "writing " FILE_NAME);
-        }
-        buf_release(&b);
-        return rc;
+        buf_putc(b, '\n');
 }
 
 /* Makes these the tokens that count. Under the mutex. */
 static void install(
-    struct identities *ids, struct token *list, size_t count, bool damaged, const struct stat *st)
+    struct identities *ids, struct token *list, size_t count, bool damaged, uint64_t stamp)
 {
         pthread_rwlock_wrlock(&ids->lock);
         struct token *old = ids->list;
         ids->list = list;
         ids->count = count;
         ids->damaged = damaged;
-        ids->ino = st->st_ino;
-        ids->mtime = st->st_mtim;
+        ids->stamp = stamp;
         ids->version++;
         pthread_rwlock_unlock(&ids->lock);
         free(old);
 }
 
-/* Reads the file when it is not the one that was read last. Under the mutex. */
+/* Reads the document when it is not the one that was read last. Under the mutex. */
 static int reload(struct identities *ids, struct steno_error *err)
 {
-        const struct fs *fs = ids->env->fs;
-        struct stat st = {0};
+        uint64_t stamp = 0;
         char *text = NULL;
         size_t n = 0;
-        int sys = fs->stat(fs, ids->root, FILE_NAME, &st);
-        if (sys == -ENOENT) {
+        int rc = steno_document_stamp(ids->store, FILE_NAME, &stamp, err);
+        if (rc || (stamp && stamp == ids->stamp))
+                return rc;
+        if (stamp)
+                rc = steno_document_read(ids->store, FILE_NAME, FILE_MAX, &text, &n, &stamp, err);
+        if (!stamp || rc == STENO_ENOTFOUND) {
                 if (ids->list)
-                        install(ids, NULL, 0, false, &st);
+                        install(ids, NULL, 0, false, 0);
                 return 0;
         }
-        if (sys == 0 && st.st_ino == ids->ino && st.st_mtim.tv_sec == ids->mtime.tv_sec &&
-            st.st_mtim.tv_nsec == ids->mtime.tv_nsec)
-                return 0;
-        if (sys == 0)
-                sys = fs_slurp(fs, ids->root, FILE_NAME, FILE_MAX, &text, &n);
-        if (sys)
-                return error_sys(err, sys, "reading " FILE_NAME);
+        if (rc)
+                return rc;
         struct token *list = NULL;
         size_t count = 0;
         bool damaged;
-        int rc = parse(text, n, &list, &count, &damaged, err);
-        free(text);
+        rc = parse(text, n, &list, &count, &damaged, err);
+        steno_free(text);
         if (rc == 0)
-                install(ids, list, count, damaged, &st);
+                install(ids, list, count, damaged, stamp);
         return rc;
 }
 
 /* How many of the oldest visitors' tokens have to go before there is room for another. */
-static size_t visitors_over(const struct identities *ids)
+static size_t visitors_over(const struct token *list, size_t count)
 {
         size_t visitors = 0;
-        for (size_t i = 0; i < ids->count; i++)
-                visitors += ids->list[i].session[0] != '\0';
+        for (size_t i = 0; i < count; i++)
+                visitors += list[i].session[0] != '\0';
         return visitors >= SERVER_VISITORS_MAX ? visitors - SERVER_VISITORS_MAX + 1 : 0;
 }
 
-/* What a damaged file held stays beside it, for a person to look at. */
+static int replace_text(
+    void *ctx, const char *old, size_t n, char **text, size_t *text_n, struct steno_error *err)
+{
+        struct str *now = ctx;
+        (void)old, (void)n;
+        *text = malloc(now->n + 1);
+        if (!*text)
+                return error_nomem(err);
+        memcpy(*text, now->p, now->n);
+        *text_n = now->n;
+        return 0;
+}
+
+/* What a damaged document held stays beside it, for a person to look at. */
 static void keep_damaged(struct identities *ids)
 {
-        const struct fs *fs = ids->env->fs;
         char *text = NULL;
         size_t n = 0;
-        if (fs_slurp(fs, ids->root, FILE_NAME, FILE_MAX, &text, &n) == 0)
-                fs_replace(fs, ids->root, DAMAGED_NAME, text, n);
-        free(text);
+        if (steno_document_read(ids->store, FILE_NAME, FILE_MAX, &text, &n, NULL, NULL))
+                return;
+        struct str whole = str_span(text, n);
+        steno_document_change(
+            ids->store, DAMAGED_NAME, FILE_MAX, SERVER_LOCK_MS, replace_text, &whole, NULL);
+        steno_free(text);
+}
+
+struct changing {
+        const struct token *add;
+        const char *drop;
+};
+
+/* The tokens with one more or one less. */
+static int make_text(
+    void *ctx, const char *old, size_t n, char **text, size_t *text_n, struct steno_error *err)
+{
+        const struct changing *c = ctx;
+        struct token *list = NULL;
+        size_t count = 0, kept = 0;
+        bool damaged, dropped = false;
+        struct buf b;
+        int rc = n ? parse(old, n, &list, &count, &damaged, err) : 0;
+        struct token *next = rc ? NULL : calloc(count + 1, sizeof *next);
+        if (rc == 0 && !next)
+                rc = error_nomem(err);
+        size_t over = rc == 0 && c->add && c->add->session[0] ? visitors_over(list, count) : 0;
+        for (size_t i = 0; rc == 0 && i < count; i++) {
+                if (c->drop && strcmp(list[i].id, c->drop) == 0)
+                        dropped = true;
+                else if (over && list[i].session[0])
+                        over--;
+                else
+                        next[kept++] = list[i];
+        }
+        if (rc == 0 && c->add)
+                next[kept++] = *c->add;
+        if (rc == 0 && c->drop && !dropped)
+                rc = error_set(err, STENO_ENOTFOUND, "no token \"%.40s\"", c->drop);
+        buf_init(&b, FILE_MAX);
+        if (rc == 0) {
+                put_tokens(&b, next, kept);
+                rc = buf_check(&b, err);
+        }
+        if (rc == 0 && !(*text = buf_take(&b, text_n)))
+                rc = error_nomem(err);
+        buf_release(&b);
+        free(list);
+        free(next);
+        return rc;
 }
 
 static int locked_out(struct steno_error *err)
@@ -265,98 +307,48 @@ static int locked_out(struct steno_error *err)
         return error_set(err, STENO_ETIMEOUT, "another process keeps the store locked");
 }
 
-/* Takes the place of whoever changes the tokens: in this process, and by flock on the root among
- * all of them, so that nobody's change is lost. Called with the mutex held, which it leaves for as
- * long as it waits (I2). */
-static int begin_change(struct identities *ids, struct steno_error *err)
-{
-        const struct fs *fs = ids->env->fs;
-        uint64_t given_up = ids->given_up;
-        int sys;
-        while (ids->changing && given_up == ids->given_up)
-                pthread_cond_wait(&ids->changed, &ids->mutex);
-        if (given_up != ids->given_up)
-                return locked_out(err);
-        int64_t until = time_monotonic_ms() + SERVER_LOCK_MS;
-        ids->changing = true;
-        while ((sys = fs->flock(fs, ids->root, LOCK_EX | LOCK_NB)) == -EWOULDBLOCK &&
-               time_monotonic_ms() < until)
-                wait_for(&ids->changed, &ids->mutex, 10);
-        if (sys == 0)
-                return 0;
-        ids->changing = false;
-        ids->given_up++;
-        pthread_cond_broadcast(&ids->changed);
-        return sys == -EWOULDBLOCK ? locked_out(err) : error_sys(err, sys, "locking the store");
-}
-
-static void end_change(struct identities *ids)
-{
-        ids->env->fs->flock(ids->env->fs, ids->root, LOCK_UN);
-        ids->changing = false;
-        pthread_cond_broadcast(&ids->changed);
-}
-
-/* Writes the tokens with one more or one less. Under the mutex, within a change. */
-static int rewrite(
-    struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
-{
-        size_t n = 0;
-        bool dropped = false;
-        int rc = reload(ids, err);
-        if (rc)
-                return rc;
-        if (ids->damaged)
-                keep_damaged(ids);
-        struct token *list = calloc(ids->count + 1, sizeof *list);
-        if (!list)
-                return error_nomem(err);
-        size_t old = add && add->session[0] ? visitors_over(ids) : 0;
-        for (size_t i = 0; i < ids->count; i++) {
-                if (drop && strcmp(ids->list[i].id, drop) == 0)
-                        dropped = true;
-                else if (old && ids->list[i].session[0])
-                        old--;
-                else
-                        list[n++] = ids->list[i];
-        }
-        if (add)
-                list[n++] = *add;
-        if (drop && !dropped)
-                rc = error_set(err, STENO_ENOTFOUND, "no token \"%.40s\"", drop);
-        if (rc == 0)
-                rc = save(ids, list, n, err);
-        if (rc == 0)
-                rc = reload(ids, err);
-        free(list);
-        return rc;
-}
-
+/* One change at a time in this process; the document keeps those of others apart. The mutex is left
+ * for as long as it waits (I2). */
 static int change(
     struct identities *ids, const struct token *add, const char *drop, struct steno_error *err)
 {
+        struct changing c = {add, drop};
         pthread_mutex_lock(&ids->mutex);
-        int rc = begin_change(ids, err);
-        if (rc == 0) {
-                rc = rewrite(ids, add, drop, err);
-                end_change(ids);
+        uint64_t given_up = ids->given_up;
+        while (ids->changing && given_up == ids->given_up)
+                pthread_cond_wait(&ids->changed, &ids->mutex);
+        if (given_up != ids->given_up) {
+                pthread_mutex_unlock(&ids->mutex);
+                return locked_out(err);
         }
+        ids->changing = true;
+        bool damaged = reload(ids, NULL) == 0 && ids->damaged;
+        pthread_mutex_unlock(&ids->mutex);
+        if (damaged)
+                keep_damaged(ids);
+        int rc = steno_document_change(
+            ids->store, FILE_NAME, FILE_MAX, SERVER_LOCK_MS, make_text, &c, err);
+        pthread_mutex_lock(&ids->mutex);
+        ids->given_up += rc == STENO_ETIMEOUT;
+        if (rc == 0)
+                rc = reload(ids, err);
+        ids->changing = false;
+        pthread_cond_broadcast(&ids->changed);
         pthread_mutex_unlock(&ids->mutex);
         return rc;
 }
 
-int identities_open(const char *path, struct identities **out, struct steno_error *err)
+int identities_open(struct steno_store *store, struct identities **out, struct steno_error *err)
 {
         struct identities *ids = calloc(1, sizeof *ids);
         if (!ids)
                 return error_nomem(err);
         ids->env = env_real();
-        ids->root = ids->env->fs->open_root(ids->env->fs, path, true);
+        ids->store = store;
         pthread_mutex_init(&ids->mutex, NULL);
         pthread_rwlock_init(&ids->lock, NULL);
         wait_init(&ids->changed);
-        int rc =
-            ids->root < 0 ? error_sys(err, ids->root, "opening %.100s", path) : reload(ids, err);
+        int rc = reload(ids, err);
         if (rc) {
                 identities_close(ids);
                 return rc;
@@ -369,8 +361,6 @@ void identities_close(struct identities *ids)
 {
         if (!ids)
                 return;
-        if (ids->root >= 0)
-                ids->env->fs->close(ids->env->fs, ids->root);
         pthread_mutex_destroy(&ids->mutex);
         pthread_rwlock_destroy(&ids->lock);
         pthread_cond_destroy(&ids->changed);
@@ -447,13 +437,12 @@ int identities_remove(struct identities *ids, const char *token_id, struct steno
 
 int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_error *err)
 {
-        const struct fs *fs = ids->env->fs;
         char *text = NULL;
         size_t n = 0;
         struct identity known;
-        if (fs_slurp(fs, ids->root, OWN_NAME, 4 * KIB, &text, &n) == 0) {
+        if (steno_document_read(ids->store, OWN_NAME, 4 * KIB, &text, &n, NULL, NULL) == 0) {
                 snprintf(token, TOKEN_TEXT, "%.*s", (int)strcspn(text, "\r\n"), text);
-                free(text);
+                steno_free(text);
                 identities_check(ids, str_of(token), &known);
                 if (known.known)
                         return 0; /* else it was revoked: a new one */
@@ -461,25 +450,39 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
         int rc = identities_add(ids, "default", NULL, NULL, token, err);
         if (rc)
                 return rc;
-        int sys = fs_replace(fs, ids->root, OWN_NAME, token, strlen(token));
-        return sys ? error_sys(err, sys, "writing " OWN_NAME) : 0;
+        struct str whole = str_of(token);
+        return steno_document_change(
+            ids->store, OWN_NAME, 4 * KIB, SERVER_LOCK_MS, replace_text, &whole, err);
+}
+
+/* Whoever comes first makes it: all servers of a store sign with the same. */
+static int keep_key(
+    void *ctx, const char *old, size_t n, char **text, size_t *text_n, struct steno_error *err)
+{
+        struct str key = n == 32 ? str_span(old, n) : str_span(ctx, 32);
+        return replace_text(&key, NULL, 0, text, text_n, err);
 }
 
 int identities_signing_key(struct identities *ids, unsigned char key[32], struct steno_error *err)
 {
-        const struct fs *fs = ids->env->fs;
         char *text = NULL;
         size_t n = 0;
-        int sys = fs_slurp(fs, ids->root, KEY_NAME, 4 * KIB, &text, &n);
-        if (sys == 0 && n == 32) {
-                memcpy(key, text, 32);
-                free(text);
-                return 0;
+        int rc = steno_document_read(ids->store, KEY_NAME, 4 * KIB, &text, &n, NULL, NULL);
+        if (rc || n != 32) {
+                steno_free(rc ? NULL : text);
+                text = NULL;
+                ids->env->random(ids->env, key, 32);
+                rc = steno_document_change(
+                    ids->store, KEY_NAME, 4 * KIB, SERVER_LOCK_MS, keep_key, key, err);
+                if (rc == 0)
+                        rc = steno_document_read(
+                            ids->store, KEY_NAME, 4 * KIB, &text, &n, NULL, err);
         }
-        free(text);
-        ids->env->random(ids->env, key, 32);
-        sys = fs_replace(fs, ids->root, KEY_NAME, key, 32);
-        return sys ? error_sys(err, sys, "writing " KEY_NAME) : 0;
+        if (rc)
+                return rc;
+        memcpy(key, text, n < 32 ? n : 32);
+        steno_free(text);
+        return 0;
 }
 
 /* ---- checking ---- */

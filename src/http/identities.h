@@ -1,10 +1,11 @@
 /*
  * identities.h - authentication: tokens, and the project or conversation that each of them reaches.
  *
- * tokens.json in the store's root holds only hashes: {"tokens":[{"id","project","hash","createdAt",
- * "session"?}]}. The server's own token, made at first start, stands in the clear in server.token
- * (0600) beside it, so that the address that was printed stays good. A running server notices
- * changes within a second. Comparison is in constant time.
+ * tokens.json, a document of the store, holds only hashes:
+ * {"tokens":[{"id","project","hash","createdAt", "session"?}]}. The server's own token, made at
+ * first start, stands in the clear in server.token (0600) beside it, so that the address that was
+ * printed stays good. A running server notices changes within a second. Comparison is in constant
+ * time.
  */
 #ifndef HTTP_IDENTITIES_H
 #define HTTP_IDENTITIES_H
@@ -29,8 +30,8 @@ struct identity {
 
 struct identities;
 
-/* Opens the tokens of the store at `path` (an existing folder). */
-int identities_open(const char *path, struct identities **out, struct steno_error *err);
+/* Opens the tokens of a store, which is borrowed until the close. */
+int identities_open(struct steno_store *store, struct identities **out, struct steno_error *err);
 void identities_close(struct identities *ids);
 
 /* A new token for a project; `session` NULL: for all of it. `label` (may be NULL) says to people

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file_url.h"
+#include "base/hash.h"
 #include "base/named_file.h"
 #include "base/wait.h"
 #include "gateway/gateway.h"
@@ -152,10 +153,34 @@ static void raise_descriptor_limit(void)
         }
 }
 
+/* Where the gateway and the exporter keep what they derive: in the store's folder; of a store
+ * without one, in a folder of this machine that is named after it. */
+static int find_folder(const char *url, char **path, struct steno_error *err)
+{
+        const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+        char hex[SHA256_HEX];
+        if (file_url_is(url) || !strstr(url, "://"))
+                return file_url_path(url, path, err);
+        bool given = state && state[0] == '/';
+        if (!given && !(home && *home))
+                return error_set(err, STENO_EINVAL, "neither XDG_STATE_HOME nor HOME is set");
+        if (hash_sha256_hex(url, strlen(url), hex) ||
+            asprintf(path, "%s%s/steno/%.16s", given ? state : home, given ? "" : "/.local/state",
+                hex) < 0) {
+                *path = NULL;
+                return error_nomem(err);
+        }
+        const struct fs *fs = fs_real();
+        int fd = fs->open_root(fs, *path, true);
+        if (fd >= 0)
+                fs->close(fs, fd);
+        return fd < 0 ? error_sys(err, fd, "making %.150s", *path) : 0;
+}
+
 static int open_gateway(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         char *path = NULL;
-        int rc = file_url_path(opt->store, &path, err);
+        int rc = find_folder(opt->store, &path, err);
         struct gateway_options g = {.store = s->store,
             .path = path,
             .upstreams = opt->upstreams,
@@ -177,7 +202,7 @@ static int open_otel(struct server *s, const struct server_options *opt, struct 
         char *path = NULL;
         if (!opt->otlp)
                 return 0;
-        int rc = file_url_path(opt->store, &path, err);
+        int rc = find_folder(opt->store, &path, err);
         struct otel_options o = {.store = s->store,
             .path = path,
             .config = opt->otlp,
@@ -185,17 +210,6 @@ static int open_otel(struct server *s, const struct server_options *opt, struct 
             .env = opt->env};
         if (rc == 0)
                 rc = otel_new(&o, &s->otel, err);
-        free(path);
-        return rc;
-}
-
-/* tokens.json and similar files are in the store's folder. */
-static int open_identities(struct server *s, const char *url, struct steno_error *err)
-{
-        char *path = NULL;
-        int rc = file_url_path(url, &path, err);
-        if (rc == 0)
-                rc = identities_open(path, &s->identities, err);
         free(path);
         return rc;
 }
@@ -222,7 +236,7 @@ static int prepare_store(
         struct steno_open_options open = {.size = sizeof open, .seal_key = opt->seal_key};
         int rc = steno_open(opt->store, &open, &s->store, err);
         if (rc == 0)
-                rc = open_identities(s, opt->store, err);
+                rc = identities_open(s->store, &s->identities, err);
         if (rc == 0)
                 rc = identities_signing_key(s->identities, s->signing_key, err);
         if (rc == 0)
