@@ -41,6 +41,8 @@
         X(cmd_import)                                                                              \
         X(cmd_backup)                                                                              \
         X(cmd_restore)                                                                             \
+        X(cmd_copy)                                                                                \
+        X(cmd_migrate)                                                                             \
         X(cmd_seal)                                                                                \
         X(cmd_verify)                                                                              \
         X(cmd_prove)                                                                               \

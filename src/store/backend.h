@@ -84,6 +84,9 @@ struct steno_backend {
          * steno_open_flags. A store is made only where those allow it. */
         int (*open)(const struct env *env, const char *where, uint32_t flags,
             struct backend_store **out, struct steno_error *err);
+        /* Optional: brings a store of an earlier version up to date, all or nothing. */
+        int (*migrate)(const struct env *env, const char *where, uint64_t *from, uint64_t *to,
+            struct steno_error *err);
         /* Optional: makes a store of a backup (backend_backup). *report is JSON. */
         int (*restore)(const char *path, const char *where, char **report, struct steno_error *err);
         /* Optional, likewise: of one that is a stream (backend_backup_stream). */

@@ -337,6 +337,7 @@ static bool is_for_another_day(const char *slot)
 {
         static const char *const NAMES[] = {
             "restore",              /* needs no store, */
+            "migrate",              /* nor does this, */
             "restore_stream",       /* nor does this */
             "set_settings",         /* steno_init */
             "artifact_begin_again", /* after a loss */

@@ -6,6 +6,7 @@
 #include "api/api_store.h"
 #include "base/buf.h"
 #include "fixture.h"
+#include "steno_copy.h"
 #include "steno_disk.h"
 
 /* ---- help ---- */
@@ -479,6 +480,69 @@ static void a_seal_goes_with_its_bundle(void **state)
         buf_release(&bundle);
 }
 
+/* ---- from one kind to another ---- */
+
+static void wanted(struct steno_store *from, struct steno_store *to, const char *report)
+{
+        char *got = NULL;
+        OK(steno_copy(from, to, NULL, &got, &err));
+        if (!strstr(got, report))
+                fail_msg("wanted %s: %s", report, got);
+        steno_free(got);
+}
+
+static int stop_at_once(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+        (void)ctx, (void)what, (void)total;
+        return done >= 1;
+}
+
+/* To files and back; stopped and done again; gone on here, and another way there. */
+static void a_store_is_copied_into_another_kind(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch place;
+        struct steno_store *files = NULL;
+        struct steno_conv *conv = NULL;
+        struct buf here, there;
+        struct steno_copy_options once = {.size = sizeof once, .progress = stop_at_once};
+        buf_init(&here, 0);
+        buf_init(&there, 0);
+        fill(f);
+        OK(steno_conv_create(f->store, "p", "second", NULL, &conv, &err));
+        OK(steno_append(conv, USER("a", "1"), strlen(USER("a", "1")), NULL, NULL, &err));
+        steno_conv_close(conv);
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(place.path, NULL, &files, &err));
+        assert_int_equal(steno_copy(f->store, files, &once, NULL, NULL), STENO_EINTERRUPTED);
+        wanted(f->store, files, "{\"copied\":1,\"replaced\":0,\"unchanged\":1,\"conflicts\":[]");
+        export_all(f->store, &here);
+        export_all(files, &there);
+        assert_int_equal(here.n, there.n);
+        assert_memory_equal(here.p, there.p, here.n);
+        wanted(files, f->store, "{\"copied\":0,\"replaced\":0,\"unchanged\":2,");
+        fixture_append(f, USER("more", "goes on"));
+        wanted(f->store, files, "{\"copied\":0,\"replaced\":1,\"unchanged\":1,");
+        fixture_append(f, USER("x", "this way"));
+        OK(steno_conv_open(files, NULL, "c", &conv, &err));
+        OK(steno_append(
+            conv, USER("y", "that way"), strlen(USER("y", "that way")), NULL, NULL, &err));
+        steno_conv_close(conv);
+        wanted(f->store, files, "\"conflicts\":[{\"project\":\"default\",\"id\":\"c\"}]");
+        wanted(files, f->store, "\"conflicts\":[{\"project\":\"default\",\"id\":\"c\"}]");
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        wanted(files, f->store, "{\"copied\":1,\"replaced\":0,\"unchanged\":1,");
+        export_all(f->store, &here);
+        export_all(files, &there);
+        assert_int_equal(here.n, there.n);
+        assert_memory_equal(here.p, there.p, here.n);
+        check(f->store);
+        steno_close(files);
+        scratch_remove(&place);
+        buf_release(&here);
+        buf_release(&there);
+}
+
 /* ---- who is connected ---- */
 
 static void who_is_connected_is_known_everywhere(void **state)
@@ -588,6 +652,7 @@ int main(void)
             TEST(many_places_come_page_by_page),
             TEST(what_was_sealed_is_proved_and_verified),
             TEST(a_seal_goes_with_its_bundle),
+            TEST(a_store_is_copied_into_another_kind),
             TEST(who_is_connected_is_known_everywhere),
             TEST(a_disk_keeps_files),
             TEST(a_quota_ends_an_output_and_not_the_history),

@@ -230,6 +230,8 @@ extern const struct steno_backend postgres_backend;
 /* pg_store.c */
 int pg_open(const struct env *env, const char *url, uint32_t flags, struct backend_store **out,
     struct steno_error *err);
+int pg_migrate(
+    const struct env *env, const char *url, uint64_t *from, uint64_t *to, struct steno_error *err);
 void pg_close(struct backend_store *store);
 bool pg_is_ours(const struct backend_store *store);
 void pg_sync(struct backend_store *store);

@@ -7,6 +7,7 @@
 const struct steno_backend postgres_backend = {
     .name = "postgres",
     .open = pg_open,
+    .migrate = pg_migrate,
     .disks = &pg_disks,
     .watch = pg_watch,
     .watch_end = pg_watch_end,

@@ -135,6 +135,10 @@ static int bring_up(struct pg_tx *tx, uint64_t *from, struct steno_error *err)
         int rc = lock(tx, err);
         if (rc == 0)
                 rc = read_version(tx, from, err);
+        if (rc == 0 && *from > VERSION)
+                rc = error_set(err, STENO_EUNSUPPORTED,
+                    "the database has schema version %llu; this program knows version %d",
+                    (unsigned long long)*from, VERSION);
         snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS %s", tx->store->schema);
         if (rc == 0 && *from == 0)
                 rc = pg_tx_script(tx, sql, err);
@@ -150,7 +154,7 @@ int pg_schema_migrate(struct pg_store *s, uint64_t *from, uint64_t *to, struct s
         if (rc)
                 return rc;
         rc = pg_tx_end(&tx, bring_up(&tx, from, err), err);
-        *to = *from > VERSION ? *from : VERSION;
+        *to = VERSION;
         return rc;
 }
 

@@ -71,8 +71,9 @@ static int read_url(struct pg_store *s, const char *url, struct steno_error *err
         return 0;
 }
 
-int pg_open(const struct env *env, const char *url, uint32_t flags, struct backend_store **out,
-    struct steno_error *err)
+/* A handle that is connected to nothing yet; pg_close releases it. */
+static int new_store(
+    const struct env *env, const char *url, struct pg_store **out, struct steno_error *err)
 {
         int rc = libpq_need(err);
         struct pg_store *s = rc ? NULL : calloc(1, sizeof *s);
@@ -86,8 +87,33 @@ int pg_open(const struct env *env, const char *url, uint32_t flags, struct backe
         pthread_mutex_init(&s->search, NULL);
         wait_init(&s->given);
         rc = read_url(s, url, err);
-        if (rc == 0)
-                rc = pg_schema_prepare(s, !(flags & STENO_OPEN_EXISTING), err);
+        if (rc)
+                pg_close(&s->base);
+        else
+                *out = s;
+        return rc;
+}
+
+int pg_migrate(
+    const struct env *env, const char *url, uint64_t *from, uint64_t *to, struct steno_error *err)
+{
+        struct pg_store *s;
+        int rc = new_store(env, url, &s, err);
+        if (rc)
+                return rc;
+        rc = pg_schema_migrate(s, from, to, err);
+        pg_close(&s->base);
+        return rc;
+}
+
+int pg_open(const struct env *env, const char *url, uint32_t flags, struct backend_store **out,
+    struct steno_error *err)
+{
+        struct pg_store *s;
+        int rc = new_store(env, url, &s, err);
+        if (rc)
+                return rc;
+        rc = pg_schema_prepare(s, !(flags & STENO_OPEN_EXISTING), err);
         if (rc == 0)
                 rc = write_first_settings(s, err);
         if (rc == 0)

@@ -1,0 +1,359 @@
+/*
+ * api_copy.c - the conversations of one store into another, of whatever kinds the two are; and a
+ * store of an earlier version.
+ *
+ * A conversation goes as the files of a bundle, and is there whole or not at all. Whoever is
+ * stopped does it again: what is there already is compared and left alone.
+ */
+#include "steno_copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_store.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+/* What belongs to a store as a whole and may be in another. */
+static const char *const DOCUMENTS[] = {"tokens.json", "projects.json", "accepted.jsonl"};
+#define DOCUMENT_MAX ((size_t)64 * MIB)
+#define PATIENCE_MS 10000
+
+enum fate { COPIED, REPLACED, UNCHANGED, CONFLICT };
+static const char *const FATES[] = {"copied", "replaced", "unchanged", "conflicts"};
+#define FATE_COUNT (sizeof FATES / sizeof *FATES)
+
+struct copying {
+        struct steno_store *from;
+        struct steno_store *to;
+        steno_progress progress;
+        void *progress_ctx;
+        uint64_t done;
+        uint64_t total;
+        uint64_t counts[FATE_COUNT];
+        uint64_t records;
+        uint64_t bytes;
+        struct buf conflicts; /* a JSON array, without its end */
+        struct steno_error *err;
+};
+
+/* ---- is it there? ---- */
+
+/* Have two bundles the same files? */
+static bool is_same(const struct bundle_view *a, const struct bundle_view *b)
+{
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++)
+                if (strcmp(a->entries[i].name, b->entries[i].name) != 0 ||
+                    a->entries[i].size != b->entries[i].size ||
+                    strcmp(a->entries[i].sha256, b->entries[i].sha256) != 0)
+                        return false;
+        return true;
+}
+
+struct comparing {
+        struct sha256 sha;
+        uint64_t upto;
+        uint64_t count;
+};
+
+static int add_record(void *ctx, const struct backend_record *r)
+{
+        struct comparing *c = ctx;
+        if (r->damaged || r->rec.seq > c->upto)
+                return 1;
+        hash_sha256_update(&c->sha, r->rec.id.p, r->rec.id.n);
+        hash_sha256_update(&c->sha, r->rec.x.p, r->rec.x.n);
+        hash_sha256_update(&c->sha, r->rec.m.p, r->rec.m.n);
+        c->count++;
+        return 0;
+}
+
+static int sum_records(struct copying *x, struct backend_conv *conv, uint64_t upto,
+    unsigned char sum[SHA256_SIZE], uint64_t *count)
+{
+        struct comparing c = {.upto = upto};
+        if (hash_sha256_init(&c.sha))
+                return error_nomem(x->err);
+        int rc = backend_read(conv, 0, add_record, &c, x->err);
+        hash_sha256_finish(&c.sha, sum);
+        *count = c.count;
+        return rc < 0 ? rc : 0;
+}
+
+/* Has the source only gone on, since it was copied? */
+static int has_gone_on(
+    struct copying *x, struct backend_conv *from, struct backend_conv *to, bool *yes)
+{
+        unsigned char a[SHA256_SIZE], b[SHA256_SIZE];
+        uint64_t last = 0, in_from, in_to;
+        int rc = backend_last(to, &last, NULL, x->err);
+        if (rc == 0)
+                rc = sum_records(x, from, last, a, &in_from);
+        if (rc == 0)
+                rc = sum_records(x, to, last, b, &in_to);
+        *yes = rc == 0 && in_from == last && in_to == last && memcmp(a, b, sizeof a) == 0;
+        return rc;
+}
+
+static int decide(
+    struct copying *x, struct backend_conv *conv, struct backend_bundle *bundle, enum fate *fate)
+{
+        struct bundle_options opt = {0};
+        struct backend_conv *there;
+        struct backend_bundle *other;
+        bool gone_on = false;
+        *fate = COPIED;
+        int rc = backend_conv_open(x->to->backend, str_of(backend_conv_project(conv)),
+            str_of(backend_conv_id(conv)), &there, x->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        rc = backend_bundle_prepare(there, &opt, &other, x->err);
+        if (rc == 0) {
+                *fate = is_same(backend_bundle_view(bundle), backend_bundle_view(other)) ? UNCHANGED
+                                                                                         : CONFLICT;
+                backend_bundle_release(other);
+        }
+        if (rc == 0 && *fate == CONFLICT)
+                rc = has_gone_on(x, conv, there, &gone_on);
+        backend_conv_release(there);
+        if (gone_on)
+                *fate = REPLACED;
+        return rc;
+}
+
+/* ---- one conversation ---- */
+
+struct sending {
+        struct backend_incoming *in;
+        struct steno_error *err;
+        int rc;
+};
+
+static int take_piece(void *ctx, const void *p, size_t n)
+{
+        struct sending *s = ctx;
+        s->rc = backend_incoming_write(s->in, p, n, s->err);
+        return s->rc;
+}
+
+static int send_files(struct copying *x, struct backend_bundle *bundle, struct backend_incoming *in)
+{
+        const struct bundle_view *v = backend_bundle_view(bundle);
+        int rc = backend_incoming_begin(in, 0, x->err);
+        for (size_t i = 0; rc == 0 && i < v->count; i++) {
+                struct sending s = {.in = in, .err = x->err};
+                struct steno_error why = {0};
+                rc = backend_incoming_file(in, v->entries[i].name, x->err);
+                if (rc == 0)
+                        rc = backend_bundle_send(bundle, i, take_piece, &s, &why);
+                if (rc && !s.rc)
+                        *x->err = why;
+                else if (s.rc)
+                        rc = s.rc;
+                if (rc == 0)
+                        rc = backend_incoming_file_end(in, x->err);
+        }
+        return rc;
+}
+
+static int move_old_away(struct copying *x, struct str project, struct str id)
+{
+        struct backend_conv *old;
+        char name[TRASH_NAME];
+        int rc = backend_conv_open(x->to->backend, project, id, &old, x->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        rc = backend_trash_put(old, name, x->err);
+        backend_conv_release(old);
+        return rc;
+}
+
+/* Is what arrived what was sent? */
+static int verify(
+    struct copying *x, struct backend_bundle *bundle, struct str project, struct str id)
+{
+        struct bundle_options opt = {0};
+        struct backend_conv *conv;
+        struct backend_bundle *other;
+        int rc = backend_conv_open(x->to->backend, project, id, &conv, x->err);
+        if (rc)
+                return rc;
+        rc = backend_bundle_prepare(conv, &opt, &other, x->err);
+        if (rc == 0) {
+                if (!is_same(backend_bundle_view(bundle), backend_bundle_view(other)))
+                        rc = error_set(x->err, STENO_ECORRUPT,
+                            "what arrived is not what was sent, or somebody changed it meanwhile");
+                backend_bundle_release(other);
+        }
+        backend_conv_release(conv);
+        return rc;
+}
+
+static int move(
+    struct copying *x, struct backend_conv *conv, struct backend_bundle *bundle, bool replace)
+{
+        struct str project = str_of(backend_conv_project(conv)), id = str_of(backend_conv_id(conv));
+        struct backend_incoming *in;
+        int rc = backend_incoming_open(x->to->backend, &in, x->err);
+        if (rc)
+                return rc;
+        rc = send_files(x, bundle, in);
+        if (rc == 0)
+                rc = backend_incoming_end(in, project, id, false, true, x->err);
+        if (rc == 0 && replace)
+                rc = move_old_away(x, project, id);
+        if (rc == 0)
+                rc = backend_incoming_install(in, 0, project, id, x->err);
+        backend_incoming_close(in);
+        return rc ? rc : verify(x, bundle, project, id);
+}
+
+static void note_conflict(struct copying *x, struct backend_conv *conv)
+{
+        buf_puts(&x->conflicts, x->conflicts.n ? "," : "[");
+        struct jsonw w = jsonw_to(&x->conflicts);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "project", backend_conv_project(conv));
+        jsonw_field_cstr(&w, "id", backend_conv_id(conv));
+        jsonw_object_end(&w);
+}
+
+static int copy_conv(struct copying *x, struct backend_conv *conv)
+{
+        struct bundle_options opt = {0};
+        struct backend_bundle *bundle;
+        enum fate fate = COPIED;
+        int rc = backend_bundle_prepare(conv, &opt, &bundle, x->err);
+        if (rc)
+                return rc;
+        rc = decide(x, conv, bundle, &fate);
+        if (rc == 0 && fate <= REPLACED)
+                rc = move(x, conv, bundle, fate == REPLACED);
+        if (rc == 0 && fate <= REPLACED) {
+                x->records += backend_bundle_view(bundle)->last_seq;
+                x->bytes += backend_bundle_view(bundle)->bytes;
+        }
+        if (rc == 0 && fate == CONFLICT)
+                note_conflict(x, conv);
+        x->counts[fate] += rc == 0;
+        backend_bundle_release(bundle);
+        return rc;
+}
+
+static int copy_each(void *ctx, const char *project, const char *id)
+{
+        struct copying *x = ctx;
+        struct backend_conv *conv;
+        if (x->progress && x->progress(x->progress_ctx, "copy", x->done++, x->total))
+                return error_set(x->err, STENO_EINTERRUPTED, "stopped by the caller");
+        int rc = backend_conv_open(x->from->backend, str_of(project), str_of(id), &conv, x->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
+        rc = copy_conv(x, conv);
+        if (rc && rc != STENO_EINTERRUPTED && rc != STENO_ENOMEM)
+                error_prefix(x->err, rc, "%s", backend_conv_id(conv));
+        backend_conv_release(conv);
+        return rc;
+}
+
+/* ---- what belongs to the store ---- */
+
+static int put_if_missing(void *ctx, struct str old, struct buf *out, struct steno_error *err)
+{
+        (void)err;
+        buf_put_str(out, old.n ? old : *(const struct str *)ctx);
+        return 0;
+}
+
+/* What the target has of its own stays. */
+static int copy_documents(struct copying *x)
+{
+        int rc = 0;
+        for (size_t i = 0; rc == 0 && i < sizeof DOCUMENTS / sizeof *DOCUMENTS; i++) {
+                char *text = NULL;
+                size_t n = 0;
+                rc = backend_document_read(
+                    x->from->backend, DOCUMENTS[i], DOCUMENT_MAX, &text, &n, NULL, x->err);
+                struct str whole = str_span(text, n);
+                if (rc == 0)
+                        rc = backend_document_change(x->to->backend, DOCUMENTS[i], DOCUMENT_MAX,
+                            PATIENCE_MS, put_if_missing, &whole, x->err);
+                rc = rc == STENO_ENOTFOUND ? 0 : rc;
+                free(text);
+        }
+        return rc;
+}
+
+/* ---- all of it ---- */
+
+static int report_copy(struct copying *x, char **report)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        for (size_t i = 0; i < CONFLICT; i++)
+                jsonw_field_u64(&w, FATES[i], x->counts[i]);
+        buf_puts(&x->conflicts, x->conflicts.n ? "]" : "[]");
+        jsonw_field_raw(&w, FATES[CONFLICT], buf_str(&x->conflicts));
+        jsonw_field_u64(&w, "records", x->records);
+        jsonw_field_u64(&w, "bytes", x->bytes);
+        jsonw_object_end(&w);
+        *report = x->conflicts.failed ? NULL : buf_take(&b, NULL);
+        buf_release(&b);
+        return *report ? 0 : error_nomem(x->err);
+}
+
+int steno_copy(struct steno_store *from, struct steno_store *to,
+    const struct steno_copy_options *opt, char **report, struct steno_error *err)
+{
+        struct steno_error why = {0};
+        struct backend_totals totals = {0};
+        const char *project = OPTION(opt, struct steno_copy_options, project, NULL);
+        struct copying x = {.from = from, .to = to, .err = err ? err : &why};
+        struct str legal;
+        x.progress = OPTION(opt, struct steno_copy_options, progress, NULL);
+        x.progress_ctx = OPTION(opt, struct steno_copy_options, progress_ctx, NULL);
+        int rc = optstruct_check(opt, sizeof *opt, x.err);
+        if (rc == 0 && project)
+                rc = api_store_project(project, &legal, x.err);
+        if (rc)
+                return rc;
+        if (!project && backend_totals(from->backend, &totals, NULL) == 0)
+                x.total = totals.conversations;
+        buf_init(&x.conflicts, 0);
+        rc = backend_each_conv(from->backend, project, copy_each, &x, x.err);
+        if (rc == 0 && !project)
+                rc = copy_documents(&x);
+        if (rc == 0 && report)
+                rc = report_copy(&x, report);
+        buf_release(&x.conflicts);
+        return rc;
+}
+
+/* ---- versions ---- */
+
+int steno_migrate(const char *store_url, char **report, struct steno_error *err)
+{
+        const struct steno_backend *kind;
+        char *where = NULL;
+        uint64_t from = 0, to = 0;
+        struct buf b;
+        int rc = backend_find(store_url, &kind, &where, err);
+        if (rc == 0)
+                rc = kind->migrate ? kind->migrate(env_real(), where, &from, &to, err)
+                                   : backend_lacks(err, kind, "versions to migrate between");
+        free(where);
+        if (rc || !report)
+                return rc;
+        buf_init(&b, 0);
+        buf_printf(
+            &b, "{\"from\":%llu,\"to\":%llu}", (unsigned long long)from, (unsigned long long)to);
+        *report = buf_take(&b, NULL);
+        buf_release(&b);
+        return *report ? 0 : error_nomem(err);
+}

@@ -1,0 +1,107 @@
+/*
+ * cmd_copy.c - steno copy and steno migrate: a store into another one of whatever kind, and a store
+ * of an earlier version.
+ */
+#include <string.h>
+
+#include "cli/command.h"
+#include "steno_copy.h"
+
+struct copy_opts {
+        const char *from;
+        const char *to;
+};
+
+static int copy(struct cli *c, struct steno_store *from, struct steno_store *to)
+{
+        struct steno_error err = {0};
+        struct term_progress bar;
+        char *report = NULL;
+        struct steno_copy_options opt = {.size = sizeof(opt),
+            .project = c->project,
+            .progress = term_progress_step,
+            .progress_ctx = &bar};
+
+        term_progress_init(&bar, c->quiet);
+        int rc = steno_copy(from, to, &opt, &report, &err);
+        term_progress_end(&bar);
+        if (rc != 0)
+                return cli_fail(c, &err);
+        bool whole = strstr(report, "\"conflicts\":[]") != NULL;
+        rc = cli_print_json(c, report);
+        return rc != 0 || whole ? rc : EXIT_REFUSED;
+}
+
+static int run_copy(struct cli *c, const void *opts, int argc, char **argv)
+{
+        const struct copy_opts *o = opts;
+        struct steno_open_options existing = {
+            .size = sizeof(existing), .flags = STENO_OPEN_EXISTING};
+        struct steno_store *from = NULL, *to = NULL;
+        struct steno_error err = {0};
+        const char *url = o->from ? o->from : cli_store_url(c);
+
+        (void)argc, (void)argv;
+        if (o->to == NULL)
+                return cli_refuse(c, EXIT_USAGE, "--to must be given");
+        if (url == NULL)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        if (strcmp(url, o->to) == 0)
+                return cli_refuse(c, EXIT_USAGE, "--from and --to are the same store");
+        if (steno_open(url, &existing, &from, &err) != 0)
+                return cli_fail(c, &err);
+        int rc = steno_open(o->to, NULL, &to, &err);
+        rc = rc != 0 ? cli_fail(c, &err) : copy(c, from, to);
+        if (to != NULL)
+                steno_close(to);
+        steno_close(from);
+        return rc;
+}
+
+static const struct opt copy_table[] = {
+    {"from", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, from),
+        "the store to copy; that of --store unless told"},
+    {"to", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, to),
+        "where to; it is made if there is none"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
+
+const struct command cmd_copy = {
+    .name = "copy",
+    .group = GROUP_KEEP,
+    .usage = "--to STORE",
+    .summary = "copies conversations into another store, also of another kind",
+    .detail =
+        "From files to PostgreSQL, back, or between two of a kind. Each conversation is there\n"
+        "whole or not at all, and is compared after it has arrived. Started again it goes on,\n"
+        "and brings over what came since. A conversation that went another way in the target\n"
+        "is left alone and named; the exit code is 3 then. With --project only that one.",
+    .example = "steno copy --to 'postgres://steno@db/steno'",
+    .opts = copy_table,
+    .opts_size = sizeof(struct copy_opts),
+    .run = run_copy,
+};
+
+static int run_migrate(struct cli *c, const void *opts, int argc, char **argv)
+{
+        struct steno_error err = {0};
+        const char *url = cli_store_url(c);
+        char *report = NULL;
+
+        (void)opts, (void)argc, (void)argv;
+        if (url == NULL)
+                return cli_refuse(c, EXIT_IO, "out of memory");
+        return steno_migrate(url, &report, &err) != 0 ? cli_fail(c, &err)
+                                                      : cli_print_json(c, report);
+}
+
+const struct command cmd_migrate = {
+    .name = "migrate",
+    .group = GROUP_KEEP,
+    .usage = "",
+    .summary = "brings the tables of a store in PostgreSQL up to this version",
+    .detail = "All of it or nothing, in one transaction. Stop the servers first: earlier versions\n"
+              "refuse the new tables. Stores of files need none.",
+    .example = "steno --store 'postgres://steno@db/steno' migrate",
+    .run = run_migrate,
+};
