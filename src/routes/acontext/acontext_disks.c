@@ -74,18 +74,10 @@ static void put_disks(struct request *r, const struct json *j, uint64_t from, ui
         json_ref items = json_get(j, 0, "items");
         uint64_t count = json_count(j, items), i = from;
         bool newest_first = request_flag(r, "time_desc", false);
-        acontext_begin(r, &w);
-        jsonw_object(&w);
-        jsonw_key(&w, "items");
-        jsonw_array(&w);
+        acontext_page_begin(r, &w);
         for (; i < count && i - from < limit; i++)
                 put_disk(&w, r, j, json_at(j, items, (uint32_t)(newest_first ? count - 1 - i : i)));
-        jsonw_array_end(&w);
-        if (i < count)
-                acontext_put_cursor(&w, i);
-        jsonw_field_bool(&w, "has_more", i < count);
-        jsonw_object_end(&w);
-        acontext_end(r, &w, 200);
+        acontext_page_end(r, &w, i, count);
 }
 
 void acontext_disk_list(struct request *r)

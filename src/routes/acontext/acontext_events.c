@@ -168,18 +168,10 @@ static void put_page(struct request *r, const struct json *meta, uint64_t from, 
         struct jsonw w;
         bool newest_first = request_flag(r, "time_desc", false);
         uint64_t count = count_events(meta), i = from;
-        acontext_begin(r, &w);
-        jsonw_object(&w);
-        jsonw_key(&w, "items");
-        jsonw_array(&w);
+        acontext_page_begin(r, &w);
         for (; i < count && i - from < limit; i++)
                 put_event(r, &w, meta, event_at(meta, newest_first ? count - 1 - i : i));
-        jsonw_array_end(&w);
-        if (i < count)
-                acontext_put_cursor(&w, i);
-        jsonw_field_bool(&w, "has_more", i < count);
-        jsonw_object_end(&w);
-        acontext_end(r, &w, 200);
+        acontext_page_end(r, &w, i, count);
 }
 
 void acontext_event_list(struct request *r)

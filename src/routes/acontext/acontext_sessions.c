@@ -366,21 +366,13 @@ static void reply_list(
 {
         struct jsonw w;
         uint64_t count = 0, i = q->from;
-        acontext_begin(r, &w);
-        jsonw_object(&w);
-        jsonw_key(&w, "items");
-        jsonw_array(&w);
+        acontext_page_begin(r, &w);
         for (; i < rows->count && count < q->limit; i++) {
                 size_t at = (size_t)(q->newest_first ? rows->count - 1 - i : i);
                 if (!put_if_wanted(r, &w, q, &rows->list[at], &count))
                         return;
         }
-        jsonw_array_end(&w);
-        if (i < rows->count)
-                acontext_put_cursor(&w, i);
-        jsonw_field_bool(&w, "has_more", i < rows->count);
-        jsonw_object_end(&w);
-        acontext_end(r, &w, 200);
+        acontext_page_end(r, &w, i, rows->count);
 }
 
 static void list_sessions(struct request *r, const struct session_query *q)

@@ -78,6 +78,24 @@ bool acontext_cursor(struct request *r, uint64_t *n)
         return false;
 }
 
+void acontext_page_begin(struct request *r, struct jsonw *w)
+{
+        acontext_begin(r, w);
+        jsonw_object(w);
+        jsonw_key(w, "items");
+        jsonw_array(w);
+}
+
+void acontext_page_end(struct request *r, struct jsonw *w, uint64_t next, uint64_t count)
+{
+        jsonw_array_end(w);
+        if (next < count)
+                acontext_put_cursor(w, next);
+        jsonw_field_bool(w, "has_more", next < count);
+        jsonw_object_end(w);
+        acontext_end(r, w, 200);
+}
+
 /* ---- assets ---- */
 
 /* Bytes of base64 text, and their hash. */

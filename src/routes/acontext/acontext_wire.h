@@ -21,6 +21,11 @@ bool acontext_new_id(struct request *r, const char *purpose, char out[37]);
 void acontext_put_cursor(struct jsonw *w, uint64_t n);
 bool acontext_cursor(struct request *r, uint64_t *n);
 
+/* The answer {"items":[...],"next_cursor"?,"has_more"}: begin, write the items, end. `next` is the
+ * number of the first item of the next page, `count` how many there are in all. */
+void acontext_page_begin(struct request *r, struct jsonw *w);
+void acontext_page_end(struct request *r, struct jsonw *w, uint64_t next, uint64_t count);
+
 /* What Acontext tells of a message beside its role and its parts. */
 struct acontext_facts {
         const char *session;
