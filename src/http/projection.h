@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 
 struct projected {
         const char *run;
@@ -39,6 +40,22 @@ struct projection {
          * False: the event cannot be shown, and the reader is cut off. */
         bool (*event)(void *state, const struct projected *e, struct buf *out);
 };
+
+/* One event of a stream whose data are objects with a "type": begin it, write further members with
+ * `w`, end it. */
+static inline void projection_begin(struct jsonw *w, struct buf *out, const char *type)
+{
+        buf_puts(out, "data: ");
+        *w = jsonw_to(out);
+        jsonw_object(w);
+        jsonw_field_cstr(w, "type", type);
+}
+
+static inline void projection_end(struct jsonw *w, struct buf *out)
+{
+        jsonw_object_end(w);
+        buf_puts(out, "\n\n");
+}
 
 /* All of them; the last has no name. */
 const struct projection *const *projections_table(void);

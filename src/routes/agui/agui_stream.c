@@ -50,16 +50,12 @@ static void end(void *state)
 
 static void open_event(struct translation *t, const char *type)
 {
-        buf_puts(t->out, "data: ");
-        t->w = jsonw_to(t->out);
-        jsonw_object(&t->w);
-        jsonw_field_cstr(&t->w, "type", type);
+        projection_begin(&t->w, t->out, type);
 }
 
 static void close_event(struct translation *t)
 {
-        jsonw_object_end(&t->w);
-        buf_puts(t->out, "\n\n");
+        projection_end(&t->w, t->out);
 }
 
 /* An event that has a message's id and nothing else but perhaps a role. */

@@ -44,16 +44,12 @@ static void *begin(void)
 
 static void chunk(struct translation *t, const char *type)
 {
-        buf_puts(t->out, "data: ");
-        t->w = jsonw_to(t->out);
-        jsonw_object(&t->w);
-        jsonw_field_cstr(&t->w, "type", type);
+        projection_begin(&t->w, t->out, type);
 }
 
 static void chunk_end(struct translation *t)
 {
-        jsonw_object_end(&t->w);
-        buf_puts(t->out, "\n\n");
+        projection_end(&t->w, t->out);
 }
 
 static void put_part_id(struct translation *t)
