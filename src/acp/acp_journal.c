@@ -49,11 +49,19 @@ static int open_folder(
         return *dir < 0 ? error_sys(err, -*dir, "opening the recorder's folder") : 0;
 }
 
-static struct acp_journal *new_journal(const struct env *env, int dir)
+/* Without its file. `create`: makes the folder where there is none. */
+static int new_journal(const struct env *env, const char *path, bool create,
+    struct acp_journal **out, struct steno_error *err)
 {
+        int dir = -1;
+        int rc = open_folder(env, path, create, &dir, err);
+        if (rc)
+                return rc;
         struct acp_journal *j = calloc(1, sizeof *j);
-        if (!j)
-                return NULL;
+        if (!j) {
+                env->fs->close(env->fs, dir);
+                return error_nomem(err);
+        }
         j->env = env;
         j->dir = dir;
         j->fd = -1;
@@ -61,7 +69,8 @@ static struct acp_journal *new_journal(const struct env *env, int dir)
         buf_init(&j->read, 0);
         pthread_mutex_init(&j->mutex, NULL);
         wait_init(&j->more);
-        return j;
+        *out = j;
+        return 0;
 }
 
 static int write_head(struct acp_journal *j, const char *project, struct steno_error *err)
@@ -83,17 +92,12 @@ int acp_journal_create(const struct env *env, const char *path, const char *proj
     struct acp_journal **out, struct steno_error *err)
 {
         const struct fs *fs = env->fs;
-        int dir = -1;
-        int rc = open_folder(env, path, true, &dir, err);
+        struct acp_journal *j;
+        int rc = new_journal(env, path, true, &j, err);
         if (rc)
                 return rc;
-        struct acp_journal *j = new_journal(env, dir);
-        if (!j) {
-                fs->close(fs, dir);
-                return error_nomem(err);
-        }
         id_make(env, "acp_", j->name);
-        j->fd = fs->open(fs, dir, j->name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        j->fd = fs->open(fs, j->dir, j->name, O_RDWR | O_CREAT | O_EXCL, 0600);
         rc = j->fd < 0 ? error_sys(err, -j->fd, "making the recorder's journal")
                        : write_head(j, project, err);
         if (rc == 0)
@@ -134,17 +138,12 @@ int acp_journal_open(const struct env *env, const char *path, const char *name,
     struct acp_journal **out, struct steno_error *err)
 {
         const struct fs *fs = env->fs;
-        int dir = -1;
-        int rc = open_folder(env, path, false, &dir, err);
+        struct acp_journal *j;
+        int rc = new_journal(env, path, false, &j, err);
         if (rc)
                 return rc;
-        struct acp_journal *j = new_journal(env, dir);
-        if (!j) {
-                fs->close(fs, dir);
-                return error_nomem(err);
-        }
         snprintf(j->name, sizeof j->name, "%s", name);
-        j->fd = fs->open(fs, dir, name, O_RDWR, 0);
+        j->fd = fs->open(fs, j->dir, name, O_RDWR, 0);
         if (j->fd == -ENOENT)
                 rc = error_set(err, STENO_ENOTFOUND, "%s is recorded", name);
         else
