@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file_url.h"
 #include "base/limits.h"
 #include "base/named_file.h"
 #include "base/unzstd.h"
@@ -387,13 +388,7 @@ static sqlite3 *open_database(const char *path)
                 sqlite3 *db = NULL;
                 struct buf url;
                 buf_init(&url, 0);
-                buf_puts(&url, "file:");
-                for (const char *p = path; *p; p++) {
-                        if (strchr("%?#", *p))
-                                buf_printf(&url, "%%%02X", (unsigned char)*p);
-                        else
-                                buf_putc(&url, *p);
-                }
+                file_url_put(&url, path);
                 buf_puts(&url, MODES[i]);
                 const char *z = buf_cstr(&url);
                 bool good = z &&

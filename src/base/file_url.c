@@ -49,3 +49,14 @@ int file_url_path(const char *url, char **path, struct steno_error *err)
         *path = copy;
         return 0;
 }
+
+void file_url_put(struct buf *out, const char *path)
+{
+        buf_puts(out, "file:");
+        for (const char *p = path; *p; p++) {
+                if (strchr("%?#", *p))
+                        buf_printf(out, "%%%02X", (unsigned char)*p);
+                else
+                        buf_putc(out, *p);
+        }
+}

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "steno.h"
 
 bool file_url_is(const char *text);
@@ -13,5 +14,9 @@ bool file_url_is(const char *text);
 /* The path of a file: URL, owned by the caller; any other text is a path as it stands.
  * STENO_EINVAL: another host than localhost, a broken escape, a NUL. */
 int file_url_path(const char *url, char **path, struct steno_error *err);
+
+/* Appends the file: URL of a path, with escapes for what SQLite and others would not take for a
+ * part of it. */
+void file_url_put(struct buf *out, const char *path);
 
 #endif

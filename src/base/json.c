@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 static const struct json_node *node_of(const struct json *j, json_ref r)
@@ -249,6 +250,20 @@ char *json_dup_string(const struct json *j, json_ref r)
         char *z = json_string(j, r, &b, NULL) ? buf_take(&b, NULL) : NULL;
         buf_release(&b);
         return z;
+}
+
+bool json_copy_string(const struct json *j, json_ref obj, const char *key, char *to, size_t size)
+{
+        struct buf b;
+        buf_init(&b, 64 * KIB);
+        json_string(j, json_get(j, obj, key), &b, NULL);
+        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
+        if (n)
+                memcpy(to, b.p, n);
+        to[n] = '\0';
+        bool failed = b.failed == STENO_ENOMEM;
+        buf_release(&b);
+        return !failed;
 }
 
 /* ---- numbers ---- */

@@ -128,6 +128,9 @@ bool json_string(const struct json *j, json_ref r, struct buf *out, bool *lossy)
 void json_unescape(struct str inner, struct buf *out, bool *lossy);
 /* A member as a decoded, NUL-terminated copy, or NULL; freed with free(). */
 char *json_dup_string(const struct json *j, json_ref r);
+/* A member of `obj` in an array of `size` bytes, cut to whole characters that fit; "" where it is
+ * no string. False: no memory. */
+bool json_copy_string(const struct json *j, json_ref obj, const char *key, char *to, size_t size);
 
 /* A number that is an integer within range, spelled as one ("12", not "1.2e1"). */
 bool json_i64(const struct json *j, json_ref r, int64_t *out);
@@ -153,7 +156,9 @@ struct json_edits {
 
 void json_edits_init(struct json_edits *e);
 void json_edits_release(struct json_edits *e);
-/* `with` must live until json_edits_apply. */
+/* Replaces `len` bytes at `off` of the text. `with` must live until json_edits_apply. */
+void json_edit_span(struct json_edits *e, size_t off, size_t len, struct str with);
+/* The same for a value. */
 void json_edit_replace(struct json_edits *e, const struct json *j, json_ref r, struct str with);
 /* Removes every member whose key is in the NULL-terminated list `keys`, commas included. */
 void json_edit_remove_members(

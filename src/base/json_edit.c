@@ -21,7 +21,7 @@ void json_edits_release(struct json_edits *e)
         json_edits_init(e);
 }
 
-static void add(struct json_edits *e, size_t off, size_t len, struct str with)
+void json_edit_span(struct json_edits *e, size_t off, size_t len, struct str with)
 {
         if (e->failed)
                 return;
@@ -51,7 +51,7 @@ static size_t end_of(const struct json *j, json_ref r)
 void json_edit_replace(struct json_edits *e, const struct json *j, json_ref r, struct str with)
 {
         if (r < j->count)
-                add(e, start_of(j, r), j->nodes[r].len, with);
+                json_edit_span(e, start_of(j, r), j->nodes[r].len, with);
 }
 
 static bool is_listed(const struct json *j, json_ref key, const char *const *keys)
@@ -83,14 +83,15 @@ void json_edit_remove_members(
                         continue;
                 }
                 if (run != JSON_NONE)
-                        add(e, start_of(j, run), start_of(j, k) - start_of(j, run), STR(""));
+                        json_edit_span(
+                            e, start_of(j, run), start_of(j, k) - start_of(j, run), STR(""));
                 run = JSON_NONE;
                 kept = last;
         }
         if (run == JSON_NONE)
                 return;
         size_t from = kept == JSON_NONE ? start_of(j, run) : end_of(j, kept);
-        add(e, from, end_of(j, last) - from, STR(""));
+        json_edit_span(e, from, end_of(j, last) - from, STR(""));
 }
 
 static bool inserts_at(const struct json_edits *e, size_t off)
@@ -112,8 +113,8 @@ void json_edit_add_member(
                 last = json_value(j, k);
         size_t off = last == JSON_NONE ? start_of(j, obj) + 1 : end_of(j, last);
         if (last != JSON_NONE || inserts_at(e, off))
-                add(e, off, 0, STR(","));
-        add(e, off, 0, member);
+                json_edit_span(e, off, 0, STR(","));
+        json_edit_span(e, off, 0, member);
 }
 
 static bool is_before(const struct json_edit *a, const struct json_edit *b)

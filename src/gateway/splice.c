@@ -34,23 +34,10 @@ struct making {
 
 static void add_edit(struct making *m, size_t off, size_t len, struct str with)
 {
-        struct json_edits *e = &m->edits;
         struct str copy = arena_dup(&m->arena, with);
-        if (!copy.p && with.n) {
-                e->failed = STENO_ENOMEM;
-                return;
-        }
-        if (e->count == e->cap) {
-                size_t cap = e->cap ? 2 * e->cap : 16;
-                struct json_edit *list = realloc(e->list, cap * sizeof *list);
-                if (!list) {
-                        e->failed = STENO_ENOMEM;
-                        return;
-                }
-                e->list = list;
-                e->cap = cap;
-        }
-        e->list[e->count++] = (struct json_edit){off, len, copy};
+        if (!copy.p && with.n)
+                m->edits.failed = STENO_ENOMEM;
+        json_edit_span(&m->edits, off, len, copy);
 }
 
 static size_t offset_of(const struct making *m, struct str span)

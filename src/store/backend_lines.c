@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "model/sealed.h"
 
 /* ---- journals ---- */
@@ -80,20 +79,6 @@ static bool has_wrong_sum(struct str line)
                !sealed_check(line);
 }
 
-static bool text_of(const struct json *j, json_ref object, const char *key, char *to, size_t size)
-{
-        struct buf b;
-        buf_init(&b, 64 * KIB);
-        json_string(j, json_get(j, object, key), &b, NULL);
-        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
-        if (n)
-                memcpy(to, b.p, n);
-        to[n] = '\0';
-        bool failed = b.failed == STENO_ENOMEM;
-        buf_release(&b);
-        return failed;
-}
-
 int backend_manifest_read(struct json *j, struct str line, struct artifact_info *out)
 {
         char state[64], created[64], deleted[64];
@@ -113,7 +98,7 @@ int backend_manifest_read(struct json *j, struct str line, struct artifact_info 
                 return rc == STENO_ENOMEM ? rc : 0;
         *out = (struct artifact_info){0};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-                if (text_of(j, 0, texts[i].key, texts[i].to, texts[i].size))
+                if (!json_copy_string(j, 0, texts[i].key, texts[i].to, texts[i].size))
                         return STENO_ENOMEM;
         time_parse(created, strlen(created), &out->created);
         time_parse(deleted, strlen(deleted), &out->deleted_at);

@@ -10,22 +10,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
-
-/* Copies a member that is a text, cut to what `to` can hold; true: out of memory. */
-static bool text_of(const struct json *j, json_ref object, const char *key, char *to, size_t size)
-{
-        struct buf b;
-        buf_init(&b, 64 * KIB);
-        json_string(j, json_get(j, object, key), &b, NULL);
-        size_t n = b.n ? text_floor(b.p, b.n, size - 1) : 0;
-        if (n)
-                memcpy(to, b.p, n);
-        to[n] = '\0';
-        bool failed = b.failed == STENO_ENOMEM;
-        buf_release(&b);
-        return failed;
-}
 
 int backend_said_read(
     struct str m, struct str ref, struct artifact_info *out, struct steno_error *err)
@@ -39,9 +23,9 @@ int backend_said_read(
         if (rc == 0 && json_is_str(&j, json_get(&j, said, "id"), ref)) {
                 json_u64(&j, json_get(&j, said, "byteSize"), &out->size);
                 json_i64(&j, json_get(&j, said, "createdAt"), &out->created);
-                failed = text_of(&j, said, "id", out->id, sizeof out->id) ||
-                         text_of(&j, said, "mimeType", out->mime, sizeof out->mime) ||
-                         text_of(&j, said, "hint", out->hint, sizeof out->hint);
+                failed = !json_copy_string(&j, said, "id", out->id, sizeof out->id) ||
+                         !json_copy_string(&j, said, "mimeType", out->mime, sizeof out->mime) ||
+                         !json_copy_string(&j, said, "hint", out->hint, sizeof out->hint);
         }
         json_release(&j);
         return rc == STENO_ENOMEM || failed ? error_nomem(err) : 0;

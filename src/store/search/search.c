@@ -16,6 +16,7 @@
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/file_url.h"
 
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
@@ -123,13 +124,7 @@ static int open_unchanging(const char *path, sqlite3 **out, struct steno_error *
 {
         struct buf url;
         buf_init(&url, 0);
-        buf_puts(&url, "file:");
-        for (const char *p = path; *p; p++) {
-                if (strchr("%?#", *p))
-                        buf_printf(&url, "%%%02X", (unsigned char)*p);
-                else
-                        buf_putc(&url, *p);
-        }
+        file_url_put(&url, path);
         buf_puts(&url, "?immutable=1");
         const char *z = buf_cstr(&url);
         sqlite3_close_v2(*out);
