@@ -6,6 +6,7 @@
 
 #include "rig.h"
 #include "store/files/files.h"
+#include "support/patience.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"hello\"}"
 #define CALLS                                                                                      \
@@ -95,13 +96,13 @@ static void no_warnings_afterwards(void **state)
 
 /* ---- fork ---- */
 
-/* What `child` returns in a process of its own, within ten seconds. */
+/* What `child` returns in a process of its own, which a deadlock does not keep for ever. */
 static int in_child(struct rig *r, int (*child)(struct rig *r))
 {
         int status = 0;
         pid_t pid = fork();
         if (pid == 0) {
-                alarm(10);
+                alarm(PATIENCE_MS / 1000);
                 _exit(child(r));
         }
         assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);

@@ -18,6 +18,7 @@
 
 #include "cli/input.h"
 #include "support/seed.h"
+#include "support/patience.h"
 
 /* The program's own reporting is not what is tried here. */
 int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
@@ -199,12 +200,13 @@ static void a_large_value_is_handed_out_while_the_stream_stays_open(void **state
         if (pid == 0) {
                 close(ends[0]);
                 write_all(ends[1], text.p, text.n);
-                alarm(30);
+                alarm(FOREVER_MS / 1000);
                 pause();
                 _exit(0);
         }
         close(ends[1]);
-        alarm(20); /* a value that is not handed out would be waited for without end */
+        alarm(PATIENCE_MS /
+              1000); /* a value that is not handed out would be waited for without end */
         input_values_init(&in, ends[0]);
         assert_int_equal(input_values_next(&in, &value, &at, &what), INPUT_VALUE);
         assert_int_equal(value.n, text.n);

@@ -109,10 +109,13 @@ test("when a token is revoked, its answers under way end", async () => {
   const over = (path) => new Promise((done) => {
     const c = connect(w.s.port, "127.0.0.1", () => c.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`));
     let text = "";
-    c.on("data", (d) => { text += d; if (path.endsWith("/stream")) came = text; });
+    c.on("data", (d) => {
+      text += d;
+      if (path.endsWith("/stream")) came = text;
+      if (/^HTTP\/1.1 502/.test(text)) c.end();
+    });
     c.on("error", () => {});
     c.on("close", () => done(text));
-    setTimeout(() => /^HTTP\/1.1 502/.test(text) && c.end(), 4000);
   });
   const stream = over("/openai/v1/stream"), waiting = over("/openai/v1/never");
   await until("both", () => w.seen.length === 2 && came.includes("data: x"));

@@ -184,7 +184,7 @@ class Program:
         env.update(more)
         return env
 
-    def run(self, *args, stdin=b"", cwd=None, timeout=120):
+    def run(self, *args, stdin=b"", cwd=None, timeout=300):
         """(exit code, standard output, standard error), both as bytes."""
         done = subprocess.run([self.path, "--store", self.store, *args], input=stdin,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
@@ -371,14 +371,14 @@ class Server:
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=300)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
         self.log.close()
 
-    def request(self, method, path, body=None, token=None, headers=None, timeout=60):
+    def request(self, method, path, body=None, token=None, headers=None, timeout=300):
         """(status, bytes)."""
         headers = dict(headers or {})
         headers["Authorization"] = "Bearer " + (token or self.token)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "mcp_rig.h"
+#include "support/patience.h"
 
 #define EVERYTHING                                                                                 \
         TESTS_DIR "/npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
@@ -106,7 +107,7 @@ static void the_everything_server_works_over_http(void **state)
         struct exec_spec spec = {
             .argv = argv, .env = (const char *const *)env, .in = -1, .out = -1, .err = -1};
         assert_int_equal(exec_spawn(&spec, &p, NULL), 0);
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < PATIENCE_MS / 200; i++) {
                 rig_init(&r, "every", NULL);
                 r.server.url = url;
                 rig_start(&r);
