@@ -12,6 +12,7 @@
 #define NAME_BYTES 96
 #define ESCAPED_MOST 2048  /* bytes of a text that is shown whole though it is not UTF-8 */
 #define SECTIONS_LEAST 160 /* below this many bytes snippets are not worth their headings */
+#define BINARY_LEAST 400   /* of room to say what bytes are that are no text */
 
 /* One attempt: how many bytes each section may have, and what came out. */
 struct draft {
@@ -357,6 +358,10 @@ int stub_build(
         if (b.f.binary)
                 b.kind = STUB_BINARY;
         b.limit = b.f.bytes > 0 ? (size_t)at_most((b.f.bytes - 1) / 2, STUB_MAX) : 0;
+        /* A few bytes that are no text are replaced whatever their number: what they are has to be
+         * said, even in more words than they are bytes. */
+        if (b.kind == STUB_BINARY && b.limit < BINARY_LEAST)
+                b.limit = BINARY_LEAST;
         draft_init(&d);
         buf_init(&stub, 0);
         bool done = try_escaped(&b, &stub) || try_full(&b, &d, &stub);
