@@ -440,6 +440,7 @@ static void what_was_sealed_is_proved_and_verified(void **state)
         verify(f->store, NULL);
         steno_free(key);
         steno_free(public_key);
+        steno_conv_close(f->conv);
         OK(steno_conv_create(f->store, NULL, "c", NULL, &f->conv, &err));
 }
 
