@@ -4,8 +4,9 @@
  * Decided from what a model would be shown, never from the last line of the log: what was deleted,
  * replaced or is off the context does not count, and a call without a result has one in the view.
  * So a history that ends in anything but the assistant's words goes on. Words that end it are
- * complete unless their message says otherwise: an error, or the finish reason `length` or
- * `content_filter`. Replies of earlier versions have no finish reason; their run's end tells.
+ * complete unless their message says otherwise: an error, or a finish reason of a reply that was
+ * cut off, in the words of any format. Replies of earlier versions have no finish reason; their
+ * run's end tells.
  */
 #include <stdlib.h>
 
@@ -60,10 +61,12 @@ static char *last_id(const char *report)
         return id;
 }
 
-static int look_at_end(struct steno_conv *conv, struct ending *end, struct steno_error *err)
+/* How the view of the last `count` messages ends. */
+static int look_at_last(
+    struct steno_conv *conv, size_t count, struct ending *end, struct steno_error *err)
 {
         struct steno_view_options opt = {
-            .size = sizeof(opt), .format = "openai", .last = 1, .outputs = STENO_OUTPUTS_STUB};
+            .size = sizeof(opt), .format = "openai", .last = count, .outputs = STENO_OUTPUTS_STUB};
         struct buf text;
         struct json j;
         json_ref last = JSON_NONE;
@@ -83,6 +86,22 @@ static int look_at_end(struct steno_conv *conv, struct ending *end, struct steno
         return rc;
 }
 
+/* A message that says nothing to a model (an empty reply, thinking alone) is in no view of it: then
+ * the one before it ends the history. */
+static int look_at_end(struct steno_conv *conv, struct ending *end, struct steno_error *err)
+{
+        uint64_t all = 0;
+        int rc = steno_conv_last_seq(conv, &all, err);
+        for (uint64_t count = 1; rc == 0 && !end->any; count *= 8) {
+                free(end->id);
+                end->id = NULL;
+                rc = look_at_last(conv, (size_t)count, end, err);
+                if (count >= all)
+                        break;
+        }
+        return rc;
+}
+
 static int take_seq(void *ctx, const struct steno_record *r)
 {
         *(uint64_t *)ctx = steno_record_seq(r);
@@ -91,7 +110,45 @@ static int take_seq(void *ctx, const struct steno_record *r)
 
 static bool is_cut_off(const struct json *j, json_ref reason)
 {
-        return json_is(j, reason, "length") || json_is(j, reason, "content_filter");
+        static const char *const reasons[] = {"length", "content_filter", "content-filter",
+            "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded",
+            "pause_turn", "incomplete", "in_progress", NULL};
+        for (size_t i = 0; reasons[i]; i++)
+                if (json_is(j, reason, reasons[i]))
+                        return true;
+        return false;
+}
+
+/* How a message says why it ended: OpenAI's, Anthropic's, Gemini's and the SDKs' words for it, and
+ * the state of an item. */
+static json_ref reason_in(const struct json *j, json_ref m)
+{
+        static const char *const names[] = {
+            "finishReason", "finish_reason", "stop_reason", "stopReason", "status", NULL};
+        for (size_t i = 0; names[i]; i++) {
+                json_ref reason = json_get(j, m, names[i]);
+                if (json_type(j, reason) == JSON_STRING)
+                        return reason;
+        }
+        return JSON_NONE;
+}
+
+/* The message's own word, or that of the object in which a library keeps what the reply said. */
+static json_ref reason_of(const struct json *j, json_ref m)
+{
+        static const char *const inner[] = {
+            "response_metadata", "metadata", "meta", "additional_kwargs", NULL};
+        json_ref data = json_get(j, m, "data");
+        json_ref kwargs = json_get(j, m, "kwargs");
+        const json_ref at[] = {m, data, kwargs};
+        for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+                json_ref reason = reason_in(j, at[i]);
+                for (size_t k = 0; reason == JSON_NONE && inner[k]; k++)
+                        reason = reason_in(j, json_get(j, at[i], inner[k]));
+                if (reason != JSON_NONE)
+                        return reason;
+        }
+        return JSON_NONE;
 }
 
 /* Of a reply without a finish reason: its run's, which ended with it. */
@@ -129,7 +186,7 @@ static int says_complete(struct loop *c, const char *id, bool *complete, struct 
         int rc = read_view(c->opt.conv, &opt, &text, &j, &last, NULL, err);
         if (rc == 0 && last != JSON_NONE) {
                 json_ref m = json_get(&j, last, "m");
-                json_ref reason = json_get(&j, m, "finishReason");
+                json_ref reason = reason_of(&j, m);
                 bool error = json_is(&j, json_get(&j, m, "partType"), "error");
                 *complete = !error && !is_cut_off(&j, reason) &&
                             (reason != JSON_NONE || !run_was_cut_off(c, &j, m));

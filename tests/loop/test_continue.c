@@ -474,11 +474,116 @@ static void messages_off_the_context_do_not_count(void **state)
         }
 }
 
+/* ---- replies that say nothing, and replies that were cut off ---- */
+
+struct reply {
+        const char *format;
+        const char *json;
+};
+
+/* No view of a model has any of these, so the question before it is what a history ends with. */
+static const struct reply silent[] = {
+    {"openai", "{\"role\":\"assistant\",\"content\":\"\"}"},
+    {"openai", "{\"role\":\"assistant\",\"content\":null}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\","
+                  "\"signature\":\"s\"}]}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[]}"},
+    {"gemini", "{\"role\":\"model\",\"parts\":[]}"},
+    {"gemini", "{\"role\":\"model\",\"parts\":[{\"executableCode\":{\"language\":\"PYTHON\","
+               "\"code\":\"1\"}}]}"},
+    {"responses", "{\"type\":\"reasoning\",\"id\":\"a\",\"summary\":[]}"},
+    {"responses", "{\"type\":\"mcp_approval_request\",\"id\":\"a\",\"name\":\"n\",\"server_label\":"
+                  "\"s\",\"arguments\":\"{}\"}"},
+};
+
+static const struct reply cut_off[] = {
+    {"openai",
+        "{\"role\":\"assistant\",\"content\":\"A\",\"id\":\"a\",\"finishReason\":\"length\"}"},
+    {"openai",
+        "{\"role\":\"assistant\",\"content\":\"A\",\"id\":\"a\",\"finish_reason\":\"length\"}"},
+    {"openai", "{\"role\":\"assistant\",\"content\":\"A\",\"id\":\"a\",\"finish_reason\":\"content_"
+               "filter\"}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}],\"stop_"
+                  "reason\":\"max_tokens\"}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}],\"stop_"
+                  "reason\":\"model_context_window_exceeded\"}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}],\"stop_"
+                  "reason\":\"pause_turn\"}"},
+    {"gemini", "{\"role\":\"model\",\"parts\":[{\"text\":\"A\"}],\"finishReason\":\"MAX_TOKENS\"}"},
+    {"responses",
+        "{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"a\",\"status\":\"incomplete\","
+        "\"content\":[{\"type\":\"output_text\",\"text\":\"A\",\"annotations\":[]}]}"},
+    {"uimessage", "{\"id\":\"a\",\"role\":\"assistant\",\"metadata\":{\"finishReason\":\"length\"},"
+                  "\"parts\":[{\"type\":\"text\",\"text\":\"A\"}]}"},
+    {"langchain", "{\"type\":\"ai\",\"data\":{\"content\":\"A\",\"response_metadata\":{\"finish_"
+                  "reason\":\"length\"}}}"},
+    {"langchain", "{\"type\":\"ai\",\"data\":{\"content\":\"A\",\"response_metadata\":{\"stop_"
+                  "reason\":\"max_tokens\"}}}"},
+};
+
+static const struct reply whole[] = {
+    {"openai",
+        "{\"role\":\"assistant\",\"content\":\"A\",\"id\":\"a\",\"finish_reason\":\"stop\"}"},
+    {"anthropic", "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}],\"stop_"
+                  "reason\":\"end_turn\"}"},
+    {"gemini", "{\"role\":\"model\",\"parts\":[{\"text\":\"A\"}],\"finishReason\":\"STOP\"}"},
+    {"responses",
+        "{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"a\",\"status\":\"completed\","
+        "\"content\":[{\"type\":\"output_text\",\"text\":\"A\",\"annotations\":[]}]}"},
+    {"langchain", "{\"type\":\"ai\",\"data\":{\"content\":\"A\",\"response_metadata\":{\"finish_"
+                  "reason\":\"stop\"}}}"},
+};
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static void ask(struct world *w, const struct reply *replies, size_t count)
+{
+        new_conversation(w);
+        append(w, "openai", "{\"role\":\"user\",\"content\":\"Q\",\"id\":\"u\"}");
+        for (size_t i = 0; i < count; i++)
+                append(w, replies[i].format, replies[i].json);
+}
+
+static void a_reply_that_says_nothing_is_asked_for_again(void **state)
+{
+        struct world *w = *state;
+        for (size_t i = 0; i < COUNT(silent); i++) {
+                ask(w, &silent[i], 1);
+                goes_on(w, silent[i].json);
+        }
+        /* Also where many follow each other, and not where words came before them. */
+        new_conversation(w);
+        append(w, "openai", "{\"role\":\"user\",\"content\":\"Q\",\"id\":\"u\"}");
+        for (int i = 0; i < 20; i++)
+                append(w, "openai", silent[0].json);
+        goes_on(w, "many empty replies");
+        ask(w, &whole[0], 1);
+        append(w, "openai", silent[0].json);
+        is_refused(w, "an empty reply behind a whole one", "the last reply is complete");
+}
+
+static void a_reply_that_was_cut_off_goes_on_in_every_formats_words(void **state)
+{
+        struct world *w = *state;
+        for (size_t i = 0; i < COUNT(cut_off); i++) {
+                ask(w, &cut_off[i], 1);
+                goes_on(w, cut_off[i].json);
+        }
+        for (size_t i = 0; i < COUNT(whole); i++) {
+                ask(w, &whole[i], 1);
+                is_refused(w, whole[i].json, "the last reply is complete");
+        }
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(
+                a_reply_that_says_nothing_is_asked_for_again, setup, teardown),
+            cmocka_unit_test_setup_teardown(
+                a_reply_that_was_cut_off_goes_on_in_every_formats_words, setup, teardown),
             T(a_complete_reply_is_refused),
             T(a_question_without_a_reply_goes_on),
             T(an_open_call_is_settled_and_goes_on),
