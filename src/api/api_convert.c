@@ -37,7 +37,7 @@ static int pair(struct conversion *c, struct history *h, struct steno_error *err
         if (c->to == &format_chat)
                 return fold_all(h, err);
         struct repair_options opt = {
-            .synthesize = c->to->flags & FORMAT_PROVIDER,
+            .synthesize = c->to->flags & (FORMAT_PROVIDER | FORMAT_ANSWERED),
             .on_note = report_repair,
             .note_ctx = &c->report,
         };

@@ -509,7 +509,8 @@ static void tell_ids(struct view_hub *v, const struct history *h)
 
 int view_hub_repair(struct view_hub *v, struct history *out)
 {
-        struct repair_options opt = {.synthesize = v->format->flags & FORMAT_PROVIDER,
+        struct repair_options opt = {
+            .synthesize = v->format->flags & (FORMAT_PROVIDER | FORMAT_ANSWERED),
             .classify = classify,
             .classify_ctx = v,
             .on_note = tell_repair,

@@ -74,6 +74,8 @@ enum format_flags {
         FORMAT_OBJECT_RESULTS = 512, /* results are objects by nature */
         FORMAT_REF_MEMBER = 1024,    /* a tool message has the ref of its output as a member */
         FORMAT_MEMBERS = 2048,       /* its describer reads Steno's own members (model/members.h) */
+        FORMAT_ANSWERED = 8192,      /* a model reads it, through a library that checks it first: an
+                                        open call needs a synthetic result */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 

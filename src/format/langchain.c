@@ -329,6 +329,7 @@ static int langchain_detect(const struct json *j, json_ref msg)
 
 const struct format format_langchain = {
     .name = "langchain",
+    .flags = FORMAT_ANSWERED,
     .describe = langchain_describe,
     .read = langchain_read,
     .write = langchain_write,

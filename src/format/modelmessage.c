@@ -382,7 +382,8 @@ static int modelmessage_detect(const struct json *j, json_ref msg)
 
 const struct format format_modelmessage = {
     .name = "modelmessage",
-    .flags = FORMAT_TEXT_RESULTS, /* versions 5 and 7 have no part for media in results in common */
+    /* Versions 5 and 7 have no part for media in results in common. */
+    .flags = FORMAT_TEXT_RESULTS | FORMAT_ANSWERED,
     .describe = modelmessage_describe,
     .read = modelmessage_read,
     .write = modelmessage_write,
