@@ -257,11 +257,11 @@ static int give_ids(
 {
         struct steno_error why = {0};
         int rc = 0;
-        if (e->about.lacks && !w->ids)
+        if (e->about.no_answer_id && !w->ids)
                 rc = begin_ids(w, e, &why);
         struct carry_message message = message_at(w, msg, e);
-        if (rc == 0 && e->about.lacks)
-                rc = append_ids_give(w->ids, &message, &w->arena, &e->about, &why);
+        if (rc == 0 && e->about.no_id)
+                rc = append_ids_give(w->conv, w->ids, &message, &w->arena, &e->about, &why);
         if (rc == 0 && e->about.lacks && !w->batch.record && has_nothing_to_answer(&e->about))
                 rc = error_set(
                     &why, STENO_EPROTO, "%s is missing, and no call is open", e->about.lacks);
@@ -388,7 +388,7 @@ static int recall_record(void *ctx, const struct backend_record *r)
         size_t i = (size_t)(r->rec.seq - c->first_seq);
         if (r->damaged || i >= c->w->batch.count)
                 return r->damaged ? 0 : 1;
-        if (c->w->batch.entries[i].about.lacks &&
+        if (c->w->batch.entries[i].about.no_id &&
             about_read(r->rec.x, &c->w->arena, &about, NULL) == 0)
                 receipt_note_calls(c->receipt, i, &about);
         return 0;
@@ -399,7 +399,10 @@ static int recall_calls(
 {
         struct recalled c = {.w = w, .receipt = r, .first_seq = first_seq};
         receipt_forget_calls(r);
-        if (!w->ids)
+        bool made = false;
+        for (size_t i = 0; i < w->batch.count; i++)
+                made |= w->batch.entries[i].about.no_id;
+        if (!made)
                 return 0;
         int rc = backend_read(w->conv->backend, first_seq - 1, recall_record, &c, err);
         return rc > 0 ? 0 : rc;
@@ -539,9 +542,9 @@ static int take_item(struct append_work *w, const struct append_item *item, stru
         rc = format_describe(w->format, &w->j, 0, &w->arena, &e->about, err);
         if (rc)
                 return rc;
-        *alone = e->about.lacks && w->count > 1;
+        *alone = e->about.no_answer_id && w->count > 1;
         if (*alone)
-                return error_set(err, STENO_EPROTO, "%s is missing", e->about.lacks);
+                return error_set(err, STENO_EPROTO, "the id of a result is missing");
         e->id = item->id;
         e->made_id = true;
         e->at = item->at;

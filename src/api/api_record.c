@@ -79,6 +79,11 @@ uint64_t steno_record_seq(const struct steno_record *r)
         return r->from->damaged ? r->from->first_seq : r->from->rec.seq;
 }
 
+struct api_record_source api_record_source(const struct steno_record *r)
+{
+        return (struct api_record_source){r->conv, steno_record_seq(r), &r->about};
+}
+
 const char *steno_record_id(const struct steno_record *r)
 {
         return r->id;

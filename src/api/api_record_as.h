@@ -5,15 +5,24 @@
 #ifndef API_API_RECORD_AS_H
 #define API_API_RECORD_AS_H
 
-#include "base/json.h"
+#include "base/arena.h"
 #include "format/format.h"
 #include "steno.h"
 
 /* The message with stubs for its large outputs, whoever stored it. */
 int api_record_stubs(const struct steno_record *r, char **json, size_t *n, struct steno_error *err);
 
-/* The message at node 0 of `j` as an array of one or more of the other format. */
-int api_record_convert(const struct format *from, const struct format *to, const struct json *j,
-    struct buf *out, struct steno_error *err);
+/* Where a record stands, and what is said about its message. */
+struct api_record_source {
+        struct steno_conv *conv;
+        uint64_t seq;
+        const struct about *about;
+};
+
+struct api_record_source api_record_source(const struct steno_record *r);
+
+/* Gives the calls and results of a message that came without ids those that stand in its record.
+ * 0 or STENO_ENOMEM. */
+int api_record_give_ids(struct message *m, const struct about *a, struct arena *arena);
 
 #endif

@@ -19,7 +19,6 @@ struct named {
 };
 
 struct append_ids {
-        struct steno_conv *conv;
         struct pairing *pairing;
         struct arena arena;   /* of ids and names */
         struct arena scratch; /* of one message */
@@ -117,7 +116,6 @@ struct append_ids *append_ids_new(struct steno_conv *conv, struct steno_error *e
         }
         arena_init(&a->arena);
         arena_init(&a->scratch);
-        a->conv = conv;
         a->next = 1;
         a->pairing = pairing_new();
         int rc = a->pairing ? backend_read_last(conv->backend, PAIRING_WINDOW, take_record, a, err)
@@ -176,44 +174,47 @@ static int look_at_open(void *ctx, uint64_t call_seq, uint32_t call_index, struc
         return 0;
 }
 
+/* Where no call of that name is open, it is the last one that was: a second result for it. */
 static struct str find_call(const struct append_ids *a, struct str name)
 {
         struct search s = {.a = a, .name = name};
         pairing_each_open(a->pairing, look_at_open, &s);
+        for (size_t i = a->count; !s.found && name.n && i-- > 0;)
+                if (str_eq(a->list[i].name, name))
+                        s.found = &a->list[i];
         return s.found ? s.found->id : (struct str){0};
 }
 
-static int make_id(struct append_ids *a, struct arena *arena, struct str *out)
+static int make_id(const struct steno_conv *conv, struct arena *arena, struct str *out)
 {
         char made[40];
-        id_make(a->conv->store->env, "call_", made);
+        id_make(conv->store->env, "call_", made);
         *out = arena_dup(arena, str_of(made));
         return out->p ? 0 : STENO_ENOMEM;
 }
 
-int append_ids_give(struct append_ids *a, const struct carry_message *msg, struct arena *arena,
-    struct about *about, struct steno_error *err)
+int append_ids_give(struct steno_conv *conv, struct append_ids *a, const struct carry_message *msg,
+    struct arena *arena, struct about *about, struct steno_error *err)
 {
         struct message m = {0};
         size_t calls = 0, answers = 0;
         const struct part *call = NULL; /* the last one that got an id here */
         struct str given = {0};
-        arena_reset(&a->scratch);
-        int rc = format_read_message(msg->format, msg->j, msg->at, 1, &a->scratch, &m, err);
+        int rc = format_read_message(msg->format, msg->j, msg->at, 1, arena, &m, err);
         for (size_t i = 0; rc == 0 && i < m.count; i++) {
                 const struct part *p = &m.parts[i];
                 if (p->kind == PART_CALL && calls < about->call_count) {
                         call = p->id.n ? NULL : p;
                         if (call)
-                                rc = make_id(a, arena, &given);
+                                rc = make_id(conv, arena, &given);
                         if (call && rc == 0)
                                 about->calls[calls] = given;
                         calls++;
                 } else if (p->kind == PART_RESULT && answers < about->answer_count) {
-                        struct str name = token_decode(p->name, &a->scratch, NULL);
+                        struct str name = token_decode(p->name, arena, NULL);
                         struct str id = {0};
                         if (!p->id.n)
-                                id = call ? given : find_call(a, name);
+                                id = call ? given : a ? find_call(a, name) : id;
                         if (id.n)
                                 about->answers[answers] = arena_dup(arena, id);
                         answers++;

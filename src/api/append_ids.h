@@ -20,9 +20,10 @@ void append_ids_free(struct append_ids *a);
 /* The seq that the batch's first message will have: it was read up to here. */
 uint64_t append_ids_next(const struct append_ids *a);
 
-/* Gives ids to what `about` describes and lacks them. */
-int append_ids_give(struct append_ids *a, const struct carry_message *msg, struct arena *arena,
-    struct about *about, struct steno_error *err);
+/* Gives ids to what `about` describes and has none. `a` may be NULL where no result is without one:
+ * an id for a call is made without a look at the log. */
+int append_ids_give(struct steno_conv *conv, struct append_ids *a, const struct carry_message *msg,
+    struct arena *arena, struct about *about, struct steno_error *err);
 /* The next message of the batch, with its ids. All of a batch have to be told. */
 int append_ids_follow(struct append_ids *a, const struct carry_message *msg,
     const struct about *about, struct steno_error *err);

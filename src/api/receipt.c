@@ -86,7 +86,7 @@ int receipt_new(const char *conversation, const struct backend_batch *batch,
                 r->ids[i] = strndup(id.p, id.n);
                 if (!r->ids[i])
                         goto fail;
-                if (batch->entries[i].about.lacks)
+                if (batch->entries[i].about.no_id)
                         receipt_note_calls(r, i, &batch->entries[i].about);
         }
         if (write_json(r, conversation, err))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api_record_as.h"
 #include "base/error.h"
 #include "model/token.h"
 
@@ -220,39 +221,6 @@ static void set_id(struct view_hub *v, const struct feed_item *item, struct mess
         m->id = escaped_id(v, item->id);
 }
 
-/* Earlier versions wrote the name of the tool where there was no id. */
-static struct str given_id(struct view_hub *v, const struct part *p, struct str said)
-{
-        struct str name = p->name.n ? token_decode(p->name, &v->arena, NULL) : (struct str){0};
-        return name.n && str_eq(name, said) ? (struct str){0} : said;
-}
-
-/* What came without an id has one in its record. */
-static int give_ids(struct view_hub *v, const struct about *a, struct message *m)
-{
-        size_t calls = 0, answers = 0, lacking = 0;
-        for (size_t i = 0; i < m->count; i++)
-                lacking += (m->parts[i].kind == PART_CALL || m->parts[i].kind == PART_RESULT) &&
-                           !m->parts[i].id.n;
-        if (!lacking)
-                return 0;
-        struct str *list = arena_zalloc(&v->arena, 2 * m->count * sizeof *list);
-        if (!list)
-                return STENO_ENOMEM;
-        for (size_t i = 0; i < m->count; i++) {
-                const struct part *p = &m->parts[i];
-                if (p->kind == PART_CALL && calls < a->call_count)
-                        list[calls] = given_id(v, p, a->calls[calls]), calls++;
-                else if (p->kind == PART_RESULT && answers < a->answer_count)
-                        list[m->count + answers] = given_id(v, p, a->answers[answers]), answers++;
-        }
-        struct message_ids ids = {.calls = list,
-            .call_count = calls,
-            .answers = list + m->count,
-            .answer_count = answers};
-        return message_give_ids(m, &ids, &v->arena);
-}
-
 /* A message that an older version took and that has more parts or values than a view can afford. */
 static int add_opaque(struct view_hub *v, const struct feed_item *item, struct message *to)
 {
@@ -304,7 +272,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
                 view_report_damage(v->report, item->seq, item->seq);
                 return 0;
         }
-        if (give_ids(v, item->about, to))
+        if (api_record_give_ids(to, item->about, &v->arena))
                 return error_nomem(v->err);
         to->after_result = item->after_result;
         to->apart = item->apart;

@@ -31,10 +31,8 @@ static int describe_parts(struct describe *d, json_ref parts, bool *only)
                 *only = false;
                 if (!json_is(j, type, "tool-call"))
                         continue;
-                json_ref id = json_get(j, meta, "id");
-                if (!describe_is_id(j, id))
-                        id = json_get(j, meta, "name");
-                rc = describe_call(d, id, JSON_NONE, "the name of a tool-call");
+                rc = describe_named_call(d, json_get(j, meta, "id"), json_get(j, meta, "name"),
+                    "the name of a tool-call");
         }
         return rc;
 }

@@ -345,7 +345,7 @@ static bool has_other_name(const struct arrange *a, const struct part *p)
 static bool has_lonely_id(const struct arrange *a, const struct part *p)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
-               p->id.p && !p->peer->id.n;
+               p->id.p && !p->given_id && (!p->peer->id.n || p->peer->given_id);
 }
 
 /* A result has the id of its call, which may have got another one. */

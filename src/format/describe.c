@@ -42,16 +42,6 @@ static int add(struct describe *d, struct str id, struct str **list, size_t *cou
         return 0;
 }
 
-int describe_call_text(struct describe *d, struct str id)
-{
-        return add(d, id, &d->out->calls, &d->out->call_count, &d->call_cap);
-}
-
-int describe_answer_text(struct describe *d, struct str id)
-{
-        return add(d, id, &d->out->answers, &d->out->answer_count, &d->answer_cap);
-}
-
 bool describe_is_id(const struct json *j, json_ref id)
 {
         return json_type(j, id) == JSON_STRING && json_inner(j, id).n > 0;
@@ -59,30 +49,54 @@ bool describe_is_id(const struct json *j, json_ref id)
 
 /* What pairing knows it by: repair_id says the same of what is read. */
 static int take_id(
-    struct describe *d, json_ref id, json_ref name, const char *what, struct str *out)
+    struct describe *d, json_ref id, json_ref name, const char *what, bool by_name, struct str *out)
 {
         enum json_type type = json_type(d->j, id);
         if (type != JSON_STRING && type != JSON_NOTHING && type != JSON_NULL)
                 return describe_refuse(d, "%s is not a string", what);
         bool there = describe_is_id(d->j, id);
-        if (!there && !d->out->lacks)
+        bool known = there || (by_name && describe_is_id(d->j, name));
+        if (!known && !d->out->lacks)
                 d->out->lacks = what;
+        d->out->no_id |= !there;
         *out = token_text(d->j, there ? id : name, d->arena);
         return 0;
 }
 
-int describe_call(struct describe *d, json_ref id, json_ref name, const char *what)
+static int take_call(struct describe *d, json_ref id, json_ref name, const char *what, bool by_name)
 {
         struct str text;
-        int rc = take_id(d, id, name, what, &text);
-        return rc ? rc : describe_call_text(d, text);
+        int rc = take_id(d, id, name, what, by_name, &text);
+        return rc ? rc : add(d, text, &d->out->calls, &d->out->call_count, &d->call_cap);
+}
+
+static int take_answer(
+    struct describe *d, json_ref id, json_ref name, const char *what, bool by_name)
+{
+        struct str text;
+        int rc = take_id(d, id, name, what, by_name, &text);
+        d->out->no_answer_id |= !describe_is_id(d->j, id);
+        return rc ? rc : add(d, text, &d->out->answers, &d->out->answer_count, &d->answer_cap);
+}
+
+int describe_call(struct describe *d, json_ref id, json_ref name, const char *what)
+{
+        return take_call(d, id, name, what, false);
 }
 
 int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what)
 {
-        struct str text;
-        int rc = take_id(d, id, name, what, &text);
-        return rc ? rc : describe_answer_text(d, text);
+        return take_answer(d, id, name, what, false);
+}
+
+int describe_named_call(struct describe *d, json_ref id, json_ref name, const char *what)
+{
+        return take_call(d, id, name, what, true);
+}
+
+int describe_named_answer(struct describe *d, json_ref id, json_ref name, const char *what)
+{
+        return take_answer(d, id, name, what, true);
 }
 
 int describe_id(struct describe *d, json_ref id)

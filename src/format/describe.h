@@ -25,9 +25,10 @@ int describe_call(struct describe *d, json_ref id, json_ref name, const char *wh
 int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what);
 /* A string that says something. */
 bool describe_is_id(const struct json *j, json_ref id);
-/* The same for an id that is already text and lives in the arena. */
-int describe_call_text(struct describe *d, struct str id);
-int describe_answer_text(struct describe *d, struct str id);
+/* The same where the format needs no id, because the name of the tool pairs calls and results: only
+ * a name that is missing as well is said in `lacks`. `what` is then that of the name. */
+int describe_named_call(struct describe *d, json_ref id, json_ref name, const char *what);
+int describe_named_answer(struct describe *d, json_ref id, json_ref name, const char *what);
 
 /* The message's own `id`: absent or null, or a string that can be one. */
 int describe_id(struct describe *d, json_ref id);

@@ -23,10 +23,9 @@ static const char MODEL[] = "model";
 static int describe_function(struct describe *d, json_ref f, bool call)
 {
         json_ref id = json_get(d->j, f, "id");
-        if (!describe_is_id(d->j, id))
-                id = json_get(d->j, f, "name");
-        return call ? describe_call(d, id, JSON_NONE, "the name of a functionCall")
-                    : describe_answer(d, id, JSON_NONE, "the name of a functionResponse");
+        json_ref name = json_get(d->j, f, "name");
+        return call ? describe_named_call(d, id, name, "the name of a functionCall")
+                    : describe_named_answer(d, id, name, "the name of a functionResponse");
 }
 
 static int describe_parts(struct describe *d, json_ref parts, bool *only)
@@ -241,19 +240,23 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         }
 }
 
-static void write_id(struct writer *w, struct str id)
+/* An id that the store gave is not written: names and their order tell results apart, and a call
+ * that is copied as it came has none. */
+static void write_id(struct writer *w, const struct part *p)
 {
         uint64_t seq;
         uint32_t place;
-        if (id.n && !message_is_derived_id(id, &seq, &place))
-                writing_string(w, "id", id);
+        const struct part *call = p->kind == PART_RESULT && p->peer ? p->peer : p;
+        if (p->id.n && !p->given_id && !call->given_id &&
+            !message_is_derived_id(p->id, &seq, &place))
+                writing_string(w, "id", p->id);
 }
 
 static void write_call(struct writer *w, const struct message *m, const struct part *p)
 {
         jsonw_key(&w->json, "functionCall");
         jsonw_object(&w->json);
-        write_id(w, p->id);
+        write_id(w, p);
         writing_string(w, "name", p->name);
         if (p->arguments.p)
                 writing_arguments_value(w, m, "args", p);
@@ -303,7 +306,7 @@ static void write_result(struct writer *w, const struct message *m, const struct
 {
         jsonw_key(&w->json, "functionResponse");
         jsonw_object(&w->json);
-        write_id(w, p->id);
+        write_id(w, p);
         struct str name = writing_tool(p);
         writing_string(w, "name", name.p ? name : STR("unknown"));
         if (p->output_kind != OUTPUT_NONE || !writing_own(w, m))

@@ -80,12 +80,6 @@ static bool records_next(struct records *r)
         return false;
 }
 
-static json_ref record_id(const struct json *j)
-{
-        json_ref id = json_get(j, 0, "id");
-        return describe_is_id(j, id) ? id : json_get(j, 0, "name");
-}
-
 static bool is_answered(const struct json *j)
 {
         enum json_type t = json_type(j, json_get(j, 0, "response"));
@@ -103,10 +97,11 @@ static int describe_text(struct describe *d, json_ref string)
         int rc = 0;
         d->j = &r.j;
         while (!rc && records_next(&r)) {
-                rc = describe_call(d, record_id(&r.j), JSON_NONE, "the id of a function_call");
+                json_ref id = json_get(&r.j, 0, "id");
+                json_ref name = json_get(&r.j, 0, "name");
+                rc = describe_named_call(d, id, name, "the id of a function_call");
                 if (!rc && is_answered(&r.j))
-                        rc = describe_answer(
-                            d, record_id(&r.j), JSON_NONE, "the id of a function_call");
+                        rc = describe_named_answer(d, id, name, "the id of a function_call");
         }
         d->j = outer;
         json_release(&r.j);

@@ -93,9 +93,7 @@ static int describe_legacy_answer(struct describe *d, json_ref name)
         enum json_type type = json_type(d->j, name);
         if (type != JSON_STRING && type != JSON_NOTHING && type != JSON_NULL)
                 return describe_refuse(d, "the name of a function message is not a string");
-        if (!describe_is_id(d->j, name))
-                d->out->lacks = "the name of a function message";
-        return describe_answer_text(d, token_text(d->j, name, d->arena));
+        return describe_named_answer(d, JSON_NONE, name, "the name of a function message");
 }
 
 static int openai_describe(const struct json *j, json_ref msg, struct arena *arena,
@@ -117,8 +115,8 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
         if (!rc && str_is(a.role, "assistant"))
                 rc = describe_calls(&d, f[MEMBER_TOOL_CALLS]);
         if (!rc && str_is(a.role, "assistant") && is_legacy_call(j, f[MEMBER_FUNCTION_CALL]))
-                rc = describe_call_text(
-                    &d, token_text(j, json_get(j, f[MEMBER_FUNCTION_CALL], "name"), arena));
+                rc = describe_named_call(&d, JSON_NONE,
+                    json_get(j, f[MEMBER_FUNCTION_CALL], "name"), "the id of a function_call");
         if (!rc && json_is(j, f[MEMBER_ROLE], "function"))
                 rc = describe_legacy_answer(&d, json_get(j, msg, "name"));
         else if (!rc && str_is(a.role, "tool"))

@@ -91,15 +91,18 @@ struct about {
         struct str salt;   /* random, so that the leaf does not confirm a guess of the message */
         const char *lacks; /* the id that it should have for a call or a result, and has not, by its
                               name; NULL: none. Of a message that just came, never stored */
-        bool own_fields;   /* carries fields of Steno's that the openai view leaves out */
-        bool off_context;  /* includeInContext is false */
-        bool error;        /* partType error, or a tool result with isError */
-        bool orphan;       /* marks of a recording append: a result with no call, */
-        bool duplicate;    /* or a second result */
-        bool keep_output;  /* the client stored it in full: views give it back in full */
-        bool inlined;      /* its append said that outputs over the store's limits stay in line */
-        bool lost;         /* a tombstone of what was damaged */
-        bool recovered;    /* written in place of a run that died */
+        /* Of a message that just came: a call or a result has no id, also where its format wants
+         * none and goes by the name; and it is a result, so that its call must be found. */
+        bool no_id, no_answer_id;
+        bool own_fields;  /* carries fields of Steno's that the openai view leaves out */
+        bool off_context; /* includeInContext is false */
+        bool error;       /* partType error, or a tool result with isError */
+        bool orphan;      /* marks of a recording append: a result with no call, */
+        bool duplicate;   /* or a second result */
+        bool keep_output; /* the client stored it in full: views give it back in full */
+        bool inlined;     /* its append said that outputs over the store's limits stay in line */
+        bool lost;        /* a tombstone of what was damaged */
+        bool recovered;   /* written in place of a run that died */
 };
 
 /*
