@@ -16,6 +16,7 @@ struct named {
         uint64_t block; /* first seq of its block */
         struct str id;
         struct str name;
+        bool taken; /* by a result of the message that is being looked at */
 };
 
 struct append_ids {
@@ -154,8 +155,9 @@ uint64_t append_ids_next(const struct append_ids *a)
 
 struct search {
         const struct append_ids *a;
-        struct str name;
-        const struct named *found;
+        struct str name; /* of the tool; empty: any */
+        struct str id;   /* of the call; empty: any */
+        struct named *found;
 };
 
 /* Open calls come oldest first: of each block the first counts, and of the blocks the last. */
@@ -164,9 +166,9 @@ static int look_at_open(void *ctx, uint64_t call_seq, uint32_t call_index, struc
         struct search *s = ctx;
         (void)id;
         for (size_t i = 0; i < s->a->count; i++) {
-                const struct named *c = &s->a->list[i];
-                if (c->seq != call_seq || c->index != call_index ||
-                    (s->name.n && !str_eq(c->name, s->name)))
+                struct named *c = &s->a->list[i];
+                if (c->seq != call_seq || c->index != call_index || c->taken ||
+                    (s->name.n && !str_eq(c->name, s->name)) || (s->id.n && !str_eq(c->id, s->id)))
                         continue;
                 if (!s->found || s->found->block != c->block)
                         s->found = c;
@@ -174,15 +176,24 @@ static int look_at_open(void *ctx, uint64_t call_seq, uint32_t call_index, struc
         return 0;
 }
 
+/* Takes the open call that a result answers, by its id or the name of its tool. */
+static struct named *take_call(const struct append_ids *a, struct str id, struct str name)
+{
+        struct search s = {.a = a, .id = id, .name = id.n ? (struct str){0} : name};
+        pairing_each_open(a->pairing, look_at_open, &s);
+        if (s.found)
+                s.found->taken = true;
+        return s.found;
+}
+
 /* Where no call of that name is open, it is the last one that was: a second result for it. */
 static struct str find_call(const struct append_ids *a, struct str name)
 {
-        struct search s = {.a = a, .name = name};
-        pairing_each_open(a->pairing, look_at_open, &s);
-        for (size_t i = a->count; !s.found && name.n && i-- > 0;)
+        const struct named *found = take_call(a, (struct str){0}, name);
+        for (size_t i = a->count; !found && name.n && i-- > 0;)
                 if (str_eq(a->list[i].name, name))
-                        s.found = &a->list[i];
-        return s.found ? s.found->id : (struct str){0};
+                        found = &a->list[i];
+        return found ? found->id : (struct str){0};
 }
 
 static int make_id(const struct steno_conv *conv, struct arena *arena, struct str *out)
@@ -201,6 +212,8 @@ int append_ids_give(struct steno_conv *conv, struct append_ids *a, const struct 
         const struct part *call = NULL; /* the last one that got an id here */
         struct str given = {0};
         int rc = format_read_message(msg->format, msg->j, msg->at, 1, arena, &m, err);
+        for (size_t i = 0; a && i < a->count; i++)
+                a->list[i].taken = false;
         for (size_t i = 0; rc == 0 && i < m.count; i++) {
                 const struct part *p = &m.parts[i];
                 if (p->kind == PART_CALL && calls < about->call_count) {
@@ -213,7 +226,9 @@ int append_ids_give(struct steno_conv *conv, struct append_ids *a, const struct 
                 } else if (p->kind == PART_RESULT && answers < about->answer_count) {
                         struct str name = token_decode(p->name, arena, NULL);
                         struct str id = {0};
-                        if (!p->id.n)
+                        if (p->id.n && a)
+                                take_call(a, token_decode(p->id, arena, NULL), name);
+                        else if (!p->id.n)
                                 id = call ? given : a ? find_call(a, name) : id;
                         if (id.n)
                                 about->answers[answers] = arena_dup(arena, id);

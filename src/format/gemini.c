@@ -86,6 +86,7 @@ static bool read_call(struct reading *r, json_ref part)
         p.id = reading_string(r, g[0]);
         if (!p.id.p)
                 reading_keep(r, &p.extras, "id", g[0], true);
+        p.by_name = !p.id.n;
         p.name = reading_string(r, g[1]);
         reading_input(r, &p, g[2]);
         p.signature = reading_string_or_keep(r, &p.extras, "thoughtSignature", f[1]);
@@ -240,15 +241,14 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         }
 }
 
-/* An id that the store gave is not written: names and their order tell results apart, and a call
- * that is copied as it came has none. */
+/* A call that came without an id has none here, though the store gave it one: names and their order
+ * tell results apart, and a call that is copied as it came has none either. */
 static void write_id(struct writer *w, const struct part *p)
 {
         uint64_t seq;
         uint32_t place;
         const struct part *call = p->kind == PART_RESULT && p->peer ? p->peer : p;
-        if (p->id.n && !p->given_id && !call->given_id &&
-            !message_is_derived_id(p->id, &seq, &place))
+        if (p->id.n && !call->by_name && !message_is_derived_id(p->id, &seq, &place))
                 writing_string(w, "id", p->id);
 }
 

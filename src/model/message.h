@@ -107,6 +107,7 @@ struct part {
         /* calls and results */
         struct str id;        /* the call's id; absent or empty: there is none */
         bool given_id;        /* the message has no id here: it was given (message_give_ids) */
+        bool by_name;         /* a call without one, of a format that goes by the name */
         enum call_kind call;  /* of calls, and of results that are of a kind of their own */
         bool provider_run;    /* the provider ran the tool itself: nobody else is asked for it */
         struct str name;      /* the tool's */
@@ -164,6 +165,7 @@ struct message {
         struct part *parts;
         size_t count;
         struct extra *extras;
+        bool respelled; /* `raw` spells words with escapes; the fields do not (format/spelling.h) */
         bool own_fields; /* carries fields of Steno's that providers do not have */
         bool piece; /* `id` is that of a provider's response, which several entries may share */
         bool after_result; /* a result that is not in the history stood before it: calls from here
