@@ -1,5 +1,6 @@
 /* accept.c - see accept.h; what the providers' rules share. */
 #include "format/accept.h"
+#include "format/spelling.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -187,8 +188,9 @@ static const struct {
     {"gemini", "contents", accept_gemini},
 };
 
+/* Rules compare words; escapes are another spelling of the same ones. */
 int accept_history(
-    const char *provider, const struct json *j, struct buf *out, struct steno_error *err)
+    const char *provider, const struct json *spelled, struct buf *out, struct steno_error *err)
 {
         const size_t n = sizeof PROVIDERS / sizeof *PROVIDERS;
         size_t i = 0;
@@ -199,19 +201,26 @@ int accept_history(
                     "provider \"%s\" is not one of openai, responses, anthropic, gemini",
                     provider ? provider : "");
 
+        struct arena arena;
+        struct spelling plain;
+        arena_init(&arena);
+        if (spelling_of(spelled, 0, &arena, &plain)) {
+                arena_release(&arena);
+                return error_nomem(err);
+        }
+        const struct json *j = plain.j;
         json_ref list = 0;
         if (json_type(j, 0) == JSON_OBJECT)
                 list = json_get(j, 0, PROVIDERS[i].member);
-        if (json_type(j, list) != JSON_ARRAY)
+        if (json_type(j, list) != JSON_ARRAY) {
+                arena_release(&arena);
                 return error_set(err, STENO_EPROTO,
                     "a history for %s is an array, or an object with \"%s\"", provider,
                     PROVIDERS[i].member);
-
-        struct arena arena;
+        }
         struct jsonw w = jsonw_to(out);
         struct check c = {
             .j = j, .rules = rules_find(PROVIDERS[i].name), .arena = &arena, .out = &w};
-        arena_init(&arena);
         jsonw_array(&w);
         if (json_count(j, list) == 0)
                 accept_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");

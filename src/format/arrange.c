@@ -345,7 +345,7 @@ static bool has_other_name(const struct arrange *a, const struct part *p)
 static bool has_lonely_id(const struct arrange *a, const struct part *p)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
-               p->id.p && !p->given_id && (!p->peer->id.n || p->peer->given_id);
+               p->id.p && !p->given_id && (!p->peer->id.n || p->peer->by_name);
 }
 
 /* A result has the id of its call, which may have got another one. */
@@ -434,8 +434,21 @@ static bool embeds(const struct arrange *a, const struct message *m)
         return message_has(m, PART_RESULT);
 }
 
+/* What is said behind a result is an item behind it. Returns where that begins in the message. */
+static size_t end_of_step(const struct arrange *a, const struct message *m)
+{
+        bool answered = false;
+        for (size_t i = 0; (a->flags & FORMAT_ITEMS) && !a->w->valid && i < m->count; i++) {
+                bool result = m->parts[i].kind == PART_RESULT;
+                if (answered && !result && m->parts[i].kind != PART_CALL)
+                        return i;
+                answered |= result;
+        }
+        return m->count;
+}
+
 /* The results of an assistant's message as messages of their own behind it. */
-static int split(struct arrange *a, struct message *m)
+static int split_step(struct arrange *a, struct message *m)
 {
         struct message tail = {.role = ROLE_TOOL, .seq = m->seq, .origin = m->origin};
         if (!own_parts(a, m, 0))
@@ -456,6 +469,28 @@ static int split(struct arrange *a, struct message *m)
         end_turn(a);
         bool bad = name_results(a, &tail) || move_media(a, &tail) || !put(a, &tail);
         return bad ? STENO_ENOMEM : 0;
+}
+
+static int split(struct arrange *a, struct message *m)
+{
+        int rc = 0;
+        while (rc == 0 && m->count) {
+                struct message rest = *m;
+                size_t end = end_of_step(a, m);
+                rest.parts += end;
+                rest.count -= end;
+                rest.extras = NULL;
+                m->count = end;
+                rc = split_step(a, m);
+                message_touch(&rest);
+                *m = rest;
+                if (rc == 0 && m->count && !message_has(m, PART_RESULT)) {
+                        bool bad = !own_parts(a, m, 0) || name_calls(a, m) || move_media(a, m) ||
+                                   !put(a, m);
+                        return bad ? STENO_ENOMEM : 0;
+                }
+        }
+        return rc;
 }
 
 /* ---- more calls than one message may have ---- */
@@ -577,6 +612,8 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
         }
         for (size_t i = 0; i < h->count;) {
                 struct message m = h->list[i];
+                if (m.respelled && w->valid && (a.flags & FORMAT_PROVIDER))
+                        message_touch(&m);
                 if (say_content(&a, &m))
                         return STENO_ENOMEM;
                 size_t n = a.flags & FORMAT_ITEMS ? 1 : join(&a, h, i, &m);

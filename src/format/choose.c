@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "format/format.h"
+#include "format/spelling.h"
 #include "model/token.h"
 
 /* Members that hold content or calls: a reader that has no place for one of them does not know
@@ -47,10 +48,12 @@ static bool read_as(const struct format *f, const struct json *j, json_ref list,
         for (; out->list && e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
                 struct about about = {0};
                 struct message *m = &out->list[out->count];
-                if (!f->detect(j, e) || f->describe(j, e, arena, &about, NULL) || about.lacks)
+                struct spelling s;
+                if (!f->detect(j, e) || spelling_of(j, e, arena, &s) ||
+                    f->describe(s.j, s.msg, arena, &about, NULL) || about.lacks)
                         return false;
                 *m = (struct message){.origin = f, .seq = out->count + 1, .raw = json_raw(j, e)};
-                if (f->read(j, e, arena, m) || !knows(m))
+                if (f->read(s.j, s.msg, arena, m) || !knows(m))
                         return false;
                 out->count += m->count > 0;
         }

@@ -9,6 +9,7 @@
 #include "format/arrange.h"
 #include "format/fit.h"
 #include "format/rules.h"
+#include "format/spelling.h"
 #include "model/token.h"
 
 static const struct format *const table[] = {
@@ -131,7 +132,10 @@ static void describe_own(const struct json *j, json_ref msg, struct arena *arena
 int format_describe(const struct format *f, const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
 {
-        int rc = f->describe(j, msg, arena, out, err);
+        struct spelling s;
+        if (spelling_of(j, msg, arena, &s))
+                return error_nomem(err);
+        int rc = f->describe(s.j, s.msg, arena, out, err);
         if (rc || (f->flags & FORMAT_MEMBERS))
                 return rc;
         describe_own(j, msg, arena, out);
@@ -145,12 +149,16 @@ int format_read_message(const struct format *f, const struct json *j, json_ref m
         int rc = format_measure(j, msg, err);
         if (rc)
                 return rc;
-        rc = f->describe(j, msg, arena, &about, err);
+        struct spelling s;
+        if (spelling_of(j, msg, arena, &s))
+                return error_nomem(err);
+        rc = f->describe(s.j, s.msg, arena, &about, err);
         if (rc)
                 return rc;
-        *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(j, msg)};
-        if (f->read(j, msg, arena, out))
+        *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(s.j, s.msg)};
+        if (f->read(s.j, s.msg, arena, out))
                 return error_nomem(err);
+        spelling_restore(&s, out);
         /* What an importer keeps beside a message is nothing that a conversion could lose. */
         for (struct extra *x = out->extras; x; x = x->next)
                 x->idle = x->idle || str_is(x->key, "\"entry\"");
@@ -196,17 +204,20 @@ static int write_strict(struct writer *w, const struct buf *whole)
 {
         const struct rules *rules = rules_find(w->format->name);
         struct strict s = {.w = w};
+        struct spelling plain;
         struct json j;
         json_init(&j);
         int rc = buf_check(whole, w->err);
         if (!rc)
                 rc = json_parse(&j, whole->p, whole->n, NULL, w->err);
+        if (!rc && spelling_of(&j, 0, w->arena, &plain))
+                rc = error_nomem(w->err);
         buf_putc(w->out, '[');
-        for (json_ref m = rc ? JSON_NONE : json_child(&j, 0); m != JSON_NONE;
-             m = json_next(&j, 0, m), s.message++) {
+        for (json_ref m = rc ? JSON_NONE : json_child(plain.j, 0); m != JSON_NONE;
+             m = json_next(plain.j, 0, m), s.message++) {
                 if (s.message)
                         buf_putc(w->out, ',');
-                rules_prune(rules, rules->message, &j, m, w->out, lose_strict, &s);
+                rules_prune(rules, rules->message, plain.j, m, w->out, lose_strict, &s);
         }
         buf_putc(w->out, ']');
         json_release(&j);

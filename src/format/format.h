@@ -76,6 +76,7 @@ enum format_flags {
         FORMAT_MEMBERS = 2048,       /* its describer reads Steno's own members (model/members.h) */
         FORMAT_ANSWERED = 8192,      /* a model reads it, through a library that checks it first: an
                                         open call needs a synthetic result */
+        FORMAT_MESSAGE_IDS = 4096,   /* every message has an id: that of its record */
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
@@ -154,8 +155,8 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
 /* Has it no more parts and values than a message may have (limits.h)? 0 or STENO_ELIMIT. */
 int format_measure(const struct json *j, json_ref msg, struct steno_error *err);
 
-/* Checks one message and says what it is: the format's own `describe`, and what Steno's members
- * beside it say of the run that wrote it. */
+/* Checks one message and says what it is, whatever escapes its words are spelled with: the format's
+ * own `describe`, and what Steno's members beside it say of the run that wrote it. */
 int format_describe(const struct format *f, const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err);
 
