@@ -662,6 +662,55 @@ static int note_newest(void *ctx, const struct history_item *message)
         return 1;
 }
 
+/* Has the rest of a message results? A message of another format may not hold one alone, or not
+ * without the call, so it is stored as the items that it is. */
+static bool has_results(const struct buf *items)
+{
+        struct json j;
+        bool any = false;
+        json_init(&j);
+        if (json_parse(&j, items->p, items->n, NULL, NULL) == 0)
+                for (json_ref i = json_child(&j, 0); i != JSON_NONE; i = json_next(&j, 0, i))
+                        any |= json_get(&j, i, "output") != JSON_NONE;
+        json_release(&j);
+        return any;
+}
+
+/* The rest of the last message, stored as items behind it; then the message goes. Whoever is cut
+ * off in between has both, and loses nothing. */
+static int replace_by_items(
+    struct steno_conv *conv, const char *message, const struct buf *items, struct steno_error *err)
+{
+        struct steno_append_options opt = {.size = sizeof opt,
+            .format = "responses",
+            .flags = STENO_RECORD | STENO_KEEP_OUTPUTS | STENO_ANEW};
+        struct json j;
+        struct buf list;
+        const char *why = "";
+        size_t n = 0;
+        json_init(&j);
+        buf_init(&list, 0);
+        buf_putc(&list, '[');
+        int rc = json_parse(&j, items->p, items->n, NULL, err);
+        for (json_ref i = rc ? JSON_NONE : json_child(&j, 0); !rc && i != JSON_NONE;
+             i = json_next(&j, 0, i)) {
+                if (n++)
+                        buf_putc(&list, ',');
+                if (!items_normalise(&j, i, (struct str){0}, n, &list, &why))
+                        rc = error_set(err, STENO_EPROTO, "%s", why);
+        }
+        buf_putc(&list, ']');
+        if (rc == 0)
+                rc = buf_check(&list, err);
+        if (rc == 0 && n)
+                rc = steno_append(conv, list.p, list.n, &opt, NULL, err);
+        if (rc == 0)
+                rc = steno_amend(conv, "delete", message, NULL, 0, NULL, NULL, err);
+        json_release(&j);
+        buf_release(&list);
+        return rc;
+}
+
 /*
  * Deletes a message, or, of a message that is several items, the item alone. That can be
  * done only where nothing follows: what takes the place of a message has new calls, which the
@@ -682,11 +731,13 @@ static int delete_item(
         rc = rc > 0 ? 0 : rc;
         if (rc == 0 && (w->whole || p.count <= 1)) {
                 rc = steno_amend(conv, "delete", w->found, NULL, 0, NULL, NULL, err);
-        } else if (rc == 0 && newest == w->seq && rest_of(&p, &rest)) {
+        } else if (rc == 0 && newest == w->seq && !has_results(&p.items) && rest_of(&p, &rest)) {
                 struct steno_append_options opt = {.size = sizeof opt,
                     .format = buf_cstr(&p.format),
                     .flags = STENO_RECORD | STENO_KEEP_OUTPUTS};
                 rc = steno_amend(conv, "supersede", w->found, rest.p, rest.n, &opt, NULL, err);
+        } else if (rc == 0 && newest == w->seq) {
+                rc = replace_by_items(conv, w->found, &p.items, err);
         } else if (rc == 0) {
                 rc = error_set(err, STENO_ECONFLICT,
                     "this item is a part of the message %.100s; delete that", w->found);
