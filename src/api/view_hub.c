@@ -214,7 +214,7 @@ static void set_id(struct view_hub *v, const struct feed_item *item, struct mess
         if (v->format->flags & FORMAT_PROVIDER)
                 return;
         if (m->id.p ? str_eq(token_decode(m->id, &v->arena, NULL), item->id)
-                    : v->format != &format_chat && !item->replaced)
+                    : !(v->format->flags & FORMAT_MESSAGE_IDS) && !item->replaced)
                 return;
         if (m->id.p || item->replaced)
                 message_touch(m);

@@ -335,7 +335,7 @@ static int chat_detect(const struct json *j, json_ref msg)
 
 const struct format format_chat = {
     .name = "chat",
-    .flags = FORMAT_EMBEDS | FORMAT_TEXT_ARGUMENTS,
+    .flags = FORMAT_EMBEDS | FORMAT_TEXT_ARGUMENTS | FORMAT_MESSAGE_IDS,
     .describe = chat_describe,
     .read = chat_read,
     .write = chat_write,

@@ -338,7 +338,7 @@ static int uimessage_detect(const struct json *j, json_ref msg)
 
 const struct format format_uimessage = {
     .name = "uimessage",
-    .flags = FORMAT_EMBEDS,
+    .flags = FORMAT_EMBEDS | FORMAT_MESSAGE_IDS,
     .describe = uimessage_describe,
     .read = uimessage_read,
     .write = uimessage_write,
