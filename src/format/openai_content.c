@@ -269,6 +269,15 @@ static void write_part(struct writer *w, const struct message *m, const struct p
         }
 }
 
+bool openai_refuses_apart(const struct writer *w, const struct message *m)
+{
+        size_t parts = 0;
+        for (size_t i = 0; i < m->count; i++)
+                parts += m->parts[i].kind != PART_CALL && m->parts[i].kind != PART_RESULT &&
+                         m->parts[i].kind != PART_THINKING && m->parts[i].kind != PART_REDACTED;
+        return m->shape != SHAPE_ARRAY || (w->valid && parts > 1);
+}
+
 static bool is_content(const struct writer *w, const struct message *m, const struct part *p)
 {
         switch (p->kind) {
@@ -280,7 +289,7 @@ static bool is_content(const struct writer *w, const struct message *m, const st
         case PART_OPAQUE:
                 return writing_own(w, m);
         case PART_REFUSAL:
-                return m->shape == SHAPE_ARRAY;
+                return !openai_refuses_apart(w, m);
         default:
                 return false;
         }

@@ -26,4 +26,8 @@ void openai_write_content(struct writer *w, const struct message *m);
 /* The same for a result. */
 void openai_write_output(struct writer *w, const struct message *m, const struct part *p);
 
+/* Is a refusal of this message a member of it, beside the content? A provider takes no refusal
+ * among other parts. */
+bool openai_refuses_apart(const struct writer *w, const struct message *m);
+
 #endif

@@ -260,6 +260,24 @@ static void write_calls(struct writer *w, const struct message *m)
         jsonw_array_end(&w->json);
 }
 
+/* A refusal that has no place among other parts. Of several, the texts are put together. */
+static void write_refusal(struct writer *w, const struct message *m)
+{
+        struct buf text;
+        size_t n = 0;
+        buf_init(&text, 0);
+        for (size_t i = 0; i < m->count && openai_refuses_apart(w, m); i++) {
+                if (m->parts[i].kind != PART_REFUSAL)
+                        continue;
+                if (n++)
+                        buf_puts(&text, "\\n");
+                buf_put_str(&text, m->parts[i].text);
+        }
+        if (n)
+                writing_string(w, "refusal", arena_dup(w->arena, buf_str(&text)));
+        buf_release(&text);
+}
+
 static void write_assistant(struct writer *w, const struct message *m)
 {
         jsonw_object(&w->json);
@@ -271,9 +289,8 @@ static void write_assistant(struct writer *w, const struct message *m)
                         writing_string(w, "reasoning_content", p->text);
                 else if (p->kind == PART_THINKING || p->kind == PART_REDACTED)
                         writing_lose_part(w, m, p);
-                else if (p->kind == PART_REFUSAL && m->shape != SHAPE_ARRAY)
-                        writing_string(w, "refusal", p->text);
         }
+        write_refusal(w, m);
         write_calls(w, m);
         write_members(w, m);
         jsonw_object_end(&w->json);
@@ -420,11 +437,19 @@ static bool has_audio(const struct message *m)
         return false;
 }
 
+static bool has_refusal_among_parts(const struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_REFUSAL && m->parts[i].raw.p)
+                        return openai_refuses_apart(w, m);
+        return false;
+}
+
 static bool is_fine(const struct writer *w, const struct message *m)
 {
         if (!is_acceptable(w, m))
                 return false;
-        if (w->valid && openai_has_broken(m->parts, m->count))
+        if (w->valid && (openai_has_broken(m->parts, m->count) || has_refusal_among_parts(w, m)))
                 return false;
         if (!w->valid || m->role != ROLE_ASSISTANT)
                 return true;
