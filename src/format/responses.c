@@ -181,7 +181,7 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_string(w, "file_url", x->url);
         writing_string(w, "file_id", x->file_id);
         writing_string(w, "filename", x->name);
-        if (w->strict && image && !x->detail.p)
+        if (w->valid && image && !x->detail.p)
                 writing_text(w, "detail", "auto");
         writing_string(w, "detail", x->detail);
         writing_extras(w, m, "content", p->extras, false);
@@ -446,12 +446,11 @@ static size_t write_message(struct writer *w, const struct message *m, size_t i,
         } else if (m->shape == SHAPE_NULL) {
                 writing_raw(w, "content", STR("null"));
         }
-        if (strict && !string) {
+        if ((strict || (w->valid && spoken && !own)) && !string) {
                 char id[48];
                 snprintf(id, sizeof id, "msg_%llu_%zu", (unsigned long long)m->seq, i);
                 writing_text(w, "id", id);
                 writing_text(w, "status", "completed");
-                return end_message(w, m, end, first);
         }
         if (strict)
                 return end_message(w, m, end, first);

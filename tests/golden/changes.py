@@ -297,6 +297,11 @@ CUSTOM = any_of(became(("type", "function_call", "custom_tool_call"),
                        ("arguments", "*** Begin", MISSING), ("input", MISSING, "*** Begin")),
                 left_out("status"))
 
+def item_members():
+    """What the model said has an id and a status in Responses, and an image a detail."""
+    return added("id", "status", "detail")
+
+
 def escaped():
     """A line with stray bytes was base64, or had replacement characters; now they are escapes."""
     def rule(d):
@@ -375,15 +380,15 @@ CHANGES = [
            cases=MENDED, questions=PROVIDERS, rule=any_of(MENDS, reported("losses"))),
     Change("Empty messages of the assistant do not go to a provider, and the others are as they were.",
            cases=MENDED, questions=PROVIDERS,
-           rule=message_by_message(any_of(MENDS, CUSTOM, left_out("exitCode"),
+           rule=message_by_message(any_of(MENDS, CUSTOM, item_members(), left_out("exitCode"),
                                           became(("content", [], ""))), is_empty)),
     Change("Reasoning does not go to Responses without what the model said after it.",
            cases=["formats/default/mixed"], questions=["messages --format responses *"],
-           rule=message_by_message(MENDS, is_lone_reasoning)),
+           rule=message_by_message(any_of(MENDS, item_members()), is_lone_reasoning)),
     Change("A view is the whole history: it refers Responses to no item that it should have kept.",
            cases=["library/default/amended-responses", "formats/default/*-responses"],
            questions=["messages --format responses *"],
-           rule=message_by_message(CUSTOM, is_reference)),
+           rule=message_by_message(any_of(CUSTOM, item_members()), is_reference)),
     Change("A client of Acontext gets back what it stored, with every member, and the results that "
            "answer no call as well.",
            cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
@@ -404,6 +409,20 @@ CHANGES = [
           ("openai", r"x{200}", r"x{35}_11_0", "40 characters for chat."),
           ("responses", r"x{200}", r"x{59}_11_0", "64 for Responses."),
           ("anthropic", r"x{64}_11_0", r"x{200}", "Anthropic names no limit."))],
+    Change("Responses refuses what the model said without id and status, and an image without detail.",
+           cases=["*"], questions=["messages --format responses *"],
+           rule=any_of(item_members(), reported("tokens"))),
+    Change("A call without an id has the same one among the items of Conversations as in every view: "
+           "that of its own record. Its result has it, too.",
+           cases=["http_server/default/15689451-d782-4bd5-8620-e017c895e0e9",
+                  "http_server/default/2373c7be-4be2-4867-8c51-dce2c1a24262",
+                  "http_server/default/9e42600f-ffe6-4f99-900a-0c7691f91d1e",
+                  "http_server/default/d2688bdb-d043-4783-8d81-6351ce5297e5",
+                  "http_server/default/own"],
+           questions=["GET /v1/conversations/:id/items*"],
+           rule=lambda d: d.path[-1] == "call_id" and isinstance(d.old, str)
+           and re.fullmatch(r"call_made_1_\d+|", d.old) and isinstance(d.new, str)
+           and re.fullmatch(r"call_made_\d+_\d+", d.new)),
     Change("Anthropic refuses a failure that says nothing.",
            cases=["loop/default/exec"], questions=["messages --format anthropic *"],
            rule=any_of(became(("content", "", "[The tool failed and said nothing.]")),
