@@ -130,6 +130,15 @@ struct view {
 
 #define OPT(field, fallback) OPTION(opt, struct steno_view_options, field, fallback)
 
+/* What is stored can be viewed in one way more than it can be written. */
+static int unknown_format(const char *name, struct steno_error *err)
+{
+        char names[240];
+        format_names(names, sizeof names);
+        return error_set(
+            err, STENO_EINVAL, "format \"%.40s\" is not one of %s, stored", name, names);
+}
+
 static int read_options(struct view *v, const struct steno_view_options *opt)
 {
         int rc = optstruct_check(opt, sizeof *opt, v->err);
@@ -140,7 +149,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         const struct format *format = format_find(name && !v->stored ? name : "openai");
         int outputs = OPT(outputs, STENO_OUTPUTS_DEFAULT);
         if (!format)
-                return format_unknown(name, v->err);
+                return unknown_format(name, v->err);
         if (outputs < STENO_OUTPUTS_DEFAULT || outputs > STENO_OUTPUTS_FULL)
                 return error_set(v->err, STENO_EINVAL, "outputs %d is not stub or full", outputs);
         v->feed = (struct feed_options){.after = OPT(after_seq, 0),
