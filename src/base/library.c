@@ -2,6 +2,7 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -10,8 +11,13 @@ int library_load(const char *soname, const struct library_entry *entries, librar
     size_t count, struct steno_error *err)
 {
         void *lib = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-        if (!lib)
-                return error_set(err, STENO_EIO, "cannot load a library: %.200s", dlerror());
+        if (!lib) {
+                const char *why = dlerror();
+                /* The words are all that it leaves; later there may be descriptors again. */
+                if (strstr(why, strerror(EMFILE)) || strstr(why, strerror(ENFILE)))
+                        return error_sys(err, -EMFILE, "loading %s", soname);
+                return error_set(err, STENO_EIO, "cannot load a library: %.200s", why);
+        }
         for (size_t i = 0; i < count; i++) {
                 void *found = dlsym(lib, entries[i].name);
                 if (!found)

@@ -28,7 +28,7 @@ const plain = `fetch(process.env.OPENAI_API_BASE + "/chat/completions", { method
 // Row of the README -> which endpoint, and the program; or the test that runs it.
 const rows = {
   "Claude Code": { provider: "anthropic", program: anthropic },
-  "Codex CLI": { by: "tests/gateway/codex.test" },
+  "Codex CLI": { by: "tests/gateway/codex.long.test" },
   "aider": { provider: "openai", program: plain },
   "Gemini CLI, `@google/genai`": { provider: "gemini", program: gemini },
   "the OpenAI SDKs, LangChain": { provider: "openai", program: openai },
