@@ -49,6 +49,60 @@ static bool has_escaped_word(const struct json *j, json_ref msg)
         return false;
 }
 
+/* Strings that say something to people and tools, and nothing to a reader. */
+static bool is_prose(const struct json *j, json_ref key)
+{
+        static const char *const keys[] = {"text", "content", "thinking", "refusal", "output",
+            "arguments", "result", "error", "reasoning_content", NULL};
+        for (size_t i = 0; keys[i]; i++)
+                if (json_is(j, key, keys[i]))
+                        return true;
+        return false;
+}
+
+/* What a tool is called with: whatever is in it is not ours. */
+static bool is_input(const struct json *j, json_ref key)
+{
+        return json_is(j, key, "arguments") || json_is(j, key, "input") || json_is(j, key, "args");
+}
+
+/* Calls `each` for every string with escapes that a reader compares with words of its own. */
+static bool find_words(
+    const struct json *j, json_ref v, bool (*each)(void *ctx, json_ref v), void *ctx)
+{
+        switch (json_type(j, v)) {
+        case JSON_STRING:
+                return (j->nodes[v].info & JSON_ESCAPED) && is_escaped_word(json_inner(j, v)) &&
+                       each(ctx, v);
+        case JSON_ARRAY:
+                for (json_ref e = json_child(j, v); e != JSON_NONE; e = json_next(j, v, e))
+                        if (find_words(j, e, each, ctx))
+                                return true;
+                return false;
+        case JSON_OBJECT:
+                for (json_ref k = json_child(j, v); k != JSON_NONE; k = json_next_key(j, v, k)) {
+                        json_ref value = json_value(j, k);
+                        if ((j->nodes[k].info & JSON_ESCAPED) &&
+                            is_escaped_word(json_inner(j, k)) && each(ctx, k))
+                                return true;
+                        if (is_input(j, k) ||
+                            (json_type(j, value) == JSON_STRING && is_prose(j, k)))
+                                continue;
+                        if (find_words(j, value, each, ctx))
+                                return true;
+                }
+                return false;
+        default:
+                return false;
+        }
+}
+
+static bool take_any(void *ctx, json_ref v)
+{
+        (void)ctx, (void)v;
+        return true;
+}
+
 /* Spells the string `node` of the copy without escapes. */
 static void respell(char *text, struct json_node *node)
 {
@@ -63,10 +117,23 @@ static void respell(char *text, struct json_node *node)
         memset(to, ' ', (size_t)(end - to));
 }
 
+struct respelling {
+        char *text;
+        struct json_node *nodes; /* of the copy, the first is the message */
+        json_ref msg;
+};
+
+static bool respell_one(void *ctx, json_ref v)
+{
+        struct respelling *r = ctx;
+        respell(r->text, &r->nodes[v - r->msg]);
+        return false;
+}
+
 int spelling_of(const struct json *j, json_ref msg, struct arena *arena, struct spelling *s)
 {
         *s = (struct spelling){.j = j, .msg = msg, .plain = true, .text = json_raw(j, msg)};
-        if (msg == JSON_NONE || !has_escaped_word(j, msg))
+        if (msg == JSON_NONE || !has_escaped_word(j, msg) || !find_words(j, msg, take_any, NULL))
                 return 0;
         uint32_t first = j->nodes[msg].off;
         uint32_t count = j->nodes[msg].next - msg;
@@ -76,14 +143,11 @@ int spelling_of(const struct json *j, json_ref msg, struct arena *arena, struct 
                 return STENO_ENOMEM;
         memcpy(text, s->text.p, s->text.n);
         for (uint32_t i = 0; i < count; i++) {
-                bool word = (j->nodes[msg + i].info & JSON_ESCAPED) &&
-                            is_escaped_word(json_inner(j, msg + i));
                 nodes[i] = j->nodes[msg + i];
                 nodes[i].off -= first;
                 nodes[i].next -= msg;
-                if (word)
-                        respell(text, &nodes[i]);
         }
+        find_words(j, msg, respell_one, &(struct respelling){text, nodes, msg});
         s->copy = (struct json){
             .text = text, .size = s->text.n, .nodes = nodes, .count = count, .cap = count};
         s->j = &s->copy;
