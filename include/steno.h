@@ -424,6 +424,9 @@ struct steno_view_options {
                                         steno_append_options. What only the endpoint understands
                                         that made it (thinking, signatures, members that no API
                                         has) is left out for another one. NULL: nothing is */
+        bool every_message;          /* no message is left out: a text stands for one of which the
+                                        format has no place for anything, and for a result without
+                                        a call, and the report says so */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "format/format.h"
+#include "format/standin.h"
 #include "model/pairing.h"
 #include "model/repair.h"
 #include "model/token.h"
@@ -128,7 +129,10 @@ static int convert(const struct api_record_source *s, const struct format *from,
                 rc = error_nomem(err);
         if (rc == 0) {
                 struct writer w = {.out = out, .arena = &arena, .strip_own = from != to};
-                rc = format_write_history(to, &w, &h, err);
+                if (from != to && standin_history(to, &w, &h, false))
+                        rc = error_nomem(err);
+                else
+                        rc = format_write_history(to, &w, &h, err);
         }
         arena_release(&arena);
         return rc;

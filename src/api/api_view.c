@@ -171,11 +171,13 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         if (v->hub.edit_strategies && !*v->hub.edit_strategies)
                 v->hub.edit_strategies = NULL;
         v->own = !v->stored && OPT(own_bytes, false);
+        v->hub.every = OPT(every_message, false);
         if ((v->stored || v->own) &&
             (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
                 return error_set(v->err, STENO_EINVAL,
                     "messages as they came take no edits, no budget and no stubs");
-        v->stream = format->ready && !v->hub.edit_strategies && !v->hub.budget && !v->hub.strict;
+        v->stream = format->ready && !v->hub.edit_strategies && !v->hub.budget && !v->hub.strict &&
+                    !v->hub.every;
         return 0;
 }
 
@@ -208,6 +210,8 @@ struct taking {
 static int take_item(void *ctx, const struct feed_item *item)
 {
         struct taking *t = ctx;
+        if (item->lost && t->v->hub.every)
+                return view_hub_add_lost(&t->v->hub, item);
         if (item->lost)
                 return view_hub_tell_lost(&t->v->hub, item);
         if (!item->damaged && t->v->report.wanted) {

@@ -6,6 +6,7 @@
 
 #include "api/api_record_as.h"
 #include "base/error.h"
+#include "format/standin.h"
 #include "model/token.h"
 
 void view_hub_init(struct view_hub *v)
@@ -346,7 +347,7 @@ static void tell_repair(void *ctx, const struct repair_note *note)
         const struct hub_item *item = item_of(v, note->seq);
         if (note->class == REPAIR_ORPHAN && item && item->duplicate) {
                 told.class = REPAIR_DUPLICATE;
-                told.text = repair_class_text(REPAIR_DUPLICATE);
+                told.text = repair_stray_text(REPAIR_DUPLICATE, v->every);
         }
         if (v->left_out)
                 view_report_repair_left_out(v->report, &told);
@@ -360,13 +361,29 @@ int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item)
                 struct repair_note note = {.class = REPAIR_ORPHAN,
                     .seq = item->seq,
                     .call = escaped_id(v, item->about->answers[i]),
-                    .text = repair_class_text(REPAIR_ORPHAN)};
+                    .text = repair_stray_text(REPAIR_ORPHAN, v->every)};
                 if (v->left_out)
                         view_report_repair_left_out(v->report, &note);
                 else
                         view_report_repair(v->report, &note);
         }
         return v->arena.failed ? error_nomem(v->err) : 0;
+}
+
+int view_hub_add_lost(struct view_hub *v, const struct feed_item *item)
+{
+        size_t before = v->h.count;
+        struct writer w = {.format = v->format,
+            .arena = &v->arena,
+            .on_loss = view_report_loss,
+            .loss_ctx = v->report};
+        view_report_seq(v->report, item->seq);
+        int rc = view_hub_tell_lost(v, item);
+        if (!rc)
+                rc = view_hub_add(v, item);
+        if (!rc && v->h.count > before && standin_results(&w, &v->h.list[before]))
+                rc = error_nomem(v->err);
+        return rc;
 }
 
 /* ---- out ---- */
@@ -481,9 +498,17 @@ int view_hub_repair(struct view_hub *v, struct history *out)
             .synthesize = v->format->flags & (FORMAT_PROVIDER | FORMAT_ANSWERED),
             .classify = classify,
             .classify_ctx = v,
+            .keep_strays = v->every,
             .on_note = tell_repair,
             .note_ctx = v};
-        return repair_history(&v->h, &opt, &v->arena, out) ? error_nomem(v->err) : 0;
+        int rc = repair_history(&v->h, &opt, &v->arena, out);
+        struct writer w = {.arena = &v->arena,
+            .valid = v->format->flags & FORMAT_PROVIDER,
+            .on_loss = v->left_out ? NULL : view_report_loss,
+            .loss_ctx = v->report};
+        if (!rc && v->every)
+                rc = standin_history(v->format, &w, out, true);
+        return rc ? error_nomem(v->err) : 0;
 }
 
 static void tell_dropped(void *ctx, size_t i)
@@ -577,6 +602,8 @@ int view_hub_write_one(struct view_hub *v, uint64_t seq, struct str *json, size_
                 return 0;
         struct history one = {.list = &v->h.list[item - v->items], .count = 1};
         buf_clear(&v->out);
+        if (v->every && standin_history(v->format, &w, &one, false))
+                return error_nomem(v->err);
         int rc = format_write_history(v->format, &w, &one, v->err);
         if (!rc)
                 rc = json_parse(&v->tape, v->out.p, v->out.n, NULL, v->err);

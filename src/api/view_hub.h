@@ -30,6 +30,7 @@ struct view_hub {
         bool count_tokens;
         bool strict;    /* only what the provider's table has (format/rules.h) */
         struct str via; /* the endpoint that will read it (model/via.h); absent: not known */
+        bool every;     /* each message is shown: a text stands for what the format cannot carry */
         bool left_out;  /* what is added is not shown: of its repairs the first are named */
         struct view_report *report;
         struct steno_error *err;
@@ -57,6 +58,9 @@ enum view_lack view_hub_lack(const struct view_hub *v, const struct about *about
 int view_hub_add(struct view_hub *v, const struct feed_item *item);
 /* Tells of a lost one (view_feed.h) as of any result without a call. */
 int view_hub_tell_lost(struct view_hub *v, const struct feed_item *item);
+
+/* Adds it as a text. */
+int view_hub_add_lost(struct view_hub *v, const struct feed_item *item);
 
 /* Makes the view of what was added: *json is "[...]", valid until the next call. Empty again
  * afterwards. */

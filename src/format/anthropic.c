@@ -528,5 +528,6 @@ const struct format format_anthropic = {
     .describe = anthropic_describe,
     .read = anthropic_read,
     .write = anthropic_write,
+    .carries = is_writable,
     .detect = anthropic_detect,
 };

@@ -116,6 +116,9 @@ struct format {
         /* Is a message of this format, as it stands in a log, nothing but reasoning, which stays or
          * goes with the message behind it (message.h)? NULL: never. */
         bool (*reasons)(struct str m);
+        /* Does it write this part at all? NULL: texts, calls and results, media with data or an
+         * address, and of its own messages everything. */
+        bool (*carries)(const struct writer *w, const struct message *m, const struct part *p);
         /* How sure it is that a message is of this format: 0 no ... 100 certainly. */
         int (*detect)(const struct json *j, json_ref msg);
 };

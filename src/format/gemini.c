@@ -434,5 +434,6 @@ const struct format format_gemini = {
     .describe = gemini_describe,
     .read = gemini_read,
     .write = gemini_write,
+    .carries = is_writable,
     .detect = gemini_detect,
 };

@@ -45,6 +45,15 @@ const char *repair_class_text(enum repair_class c)
         return classes[c].text;
 }
 
+const char *repair_stray_text(enum repair_class c, bool kept)
+{
+        if (kept && c == REPAIR_ORPHAN)
+                return "a result without a call is shown as a text";
+        if (kept && c == REPAIR_DUPLICATE)
+                return "a second result for the same call is shown as a text";
+        return classes[c].text;
+}
+
 struct str repair_id(const struct part *p, struct arena *arena)
 {
         return token_decode(p->id.n ? p->id : p->name, arena, NULL);
@@ -160,7 +169,7 @@ struct repair {
 
 static void note(struct repair *r, enum repair_class class, uint64_t seq, const struct part *p)
 {
-        struct repair_note n = {class, seq, p->id, classes[class].text};
+        struct repair_note n = {class, seq, p->id, repair_stray_text(class, r->opt->keep_strays)};
         if (r->opt->on_note)
                 r->opt->on_note(r->opt->note_ctx, &n);
 }
@@ -433,6 +442,17 @@ static void note_strays(struct repair *r, const struct message *m)
         }
 }
 
+/* Where the strays of a message are; NULL: out of memory. */
+static struct place *find_strays(struct repair *r, const struct message *m, size_t *count)
+{
+        struct place *list = arena_alloc(r->arena, (m->count + 1) * sizeof *list);
+        *count = 0;
+        for (size_t k = 0; list && k < m->count; k++)
+                if (m->parts[k].kind == PART_RESULT && !m->parts[k].peer)
+                        list[(*count)++] = (struct place){0, (uint32_t)k};
+        return list;
+}
+
 /* What is left of a message whose results went to their calls or were left out. */
 static int put_rest(struct repair *r, const struct message *m)
 {
@@ -440,9 +460,13 @@ static int put_rest(struct repair *r, const struct message *m)
         if (!results)
                 return put(r, m) ? 0 : STENO_ENOMEM;
         note_strays(r, m);
-        if (m->count == results)
+        struct place *keep = NULL;
+        size_t kept = 0;
+        if (r->opt->keep_strays && !(keep = find_strays(r, m, &kept)))
+                return STENO_ENOMEM;
+        if (m->count == results && !kept)
                 return 0;
-        return put_some(r, m, m->role, false, NULL, 0);
+        return put_some(r, m, m->role, false, keep, kept);
 }
 
 /* An assistant's own results stay with it, but for strays. */
@@ -459,7 +483,7 @@ static int put_caller(struct repair *r, const struct message *m)
                 if (p->kind != PART_RESULT)
                         continue;
                 bool own = p->peer && p->peer >= m->parts && p->peer < m->parts + m->count;
-                if (own)
+                if (own || (r->opt->keep_strays && !p->peer))
                         keep[kept++] = (struct place){0, (uint32_t)k};
                 strays += !own;
         }

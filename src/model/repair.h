@@ -42,6 +42,9 @@ const char *repair_class_name(enum repair_class c);
 /* What a model reads in place of the result; plain text that needs no escapes. */
 const char *repair_class_text(enum repair_class c);
 
+/* The same of a stray, which is left out or kept (repair_options.keep_strays): for the report. */
+const char *repair_stray_text(enum repair_class c, bool kept);
+
 /* What is known of an open call beside its class: raw JSON values, absent where they are not known.
  */
 struct repair_facts {
@@ -63,6 +66,9 @@ struct repair_options {
         /* Open calls get a result. Else they stay open, which a page wants and a model refuses; the
          * call then says its state and what is known of it. */
         bool synthesize;
+        /* Results without a call, and second ones, stay where they are, without a peer. Else they
+         * are left out. */
+        bool keep_strays;
         /* The class of an open call; NULL: unrecorded. `id` is text. Of one that is unrecorded the
          * arguments may show that it was cut. */
         enum repair_class (*classify)(

@@ -326,6 +326,7 @@ static bool reading_options(struct request *r, struct reading *d)
                 d->view.pin = NULL;
         d->view.count_tokens = true;
         d->view.all_messages = true;
+        d->view.every_message = true;
         return true;
 }
 
@@ -454,6 +455,36 @@ static void put_metas(struct reading *d, struct jsonw *w, struct history *h)
         jsonw_array_end(w);
 }
 
+static int copy_id(void *ctx, const struct steno_record *r)
+{
+        struct jsonw *w = ctx;
+        jsonw_field_cstr(w, "id", steno_record_id(r));
+        return 1;
+}
+
+/* What the view had to change, with the messages' ids in the place of their seqs. */
+static void put_changes(struct reading *d, struct jsonw *w, struct history *h, const char *name)
+{
+        const struct json *j = &d->report;
+        json_ref list = json_get(j, 0, name);
+        if (!json_count(j, list))
+                return;
+        jsonw_key(w, name);
+        jsonw_array(w);
+        for (json_ref e = json_child(j, list); e != JSON_NONE; e = json_next(j, list, e)) {
+                uint64_t seq = 0;
+                json_u64(j, json_get(j, e, "seq"), &seq);
+                jsonw_object(w);
+                if (seq)
+                        steno_read(h->conv, seq - 1, 1, copy_id, w, NULL);
+                for (json_ref k = json_child(j, e); k != JSON_NONE; k = json_next_key(j, e, k))
+                        if (!json_is(j, k, "seq"))
+                                jsonw_copy_member(w, j, k);
+                jsonw_object_end(w);
+        }
+        jsonw_array_end(w);
+}
+
 static void reply_messages(struct reading *d, struct history *h, const char *session, bool more)
 {
         struct request *r = d->r;
@@ -483,6 +514,8 @@ static void reply_messages(struct reading *d, struct history *h, const char *ses
         else if (edit_at != JSON_NONE) {
                 jsonw_field_copy(&w, "edit_at_message_id", &d->report, edit_at);
         }
+        put_changes(d, &w, h, "repairs");
+        put_changes(d, &w, h, "losses");
         jsonw_object_end(&urls.w);
         if (request_flag(r, "with_asset_public_url", true) && url_text.n > 2) {
                 jsonw_field_raw(&w, "public_urls", buf_str(&url_text));
