@@ -704,17 +704,26 @@ static void make_room(struct digests *all)
         }
 }
 
+/* Under the mutex. */
+static struct entry *entry_find(struct digests *all, const char *project, const char *id)
+{
+        struct entry *e = all->table[bucket_of(project, id)];
+        while (e && (strcmp(e->id, id) != 0 || strcmp(e->project, project) != 0))
+                e = e->next;
+        if (e) {
+                unlink_use(all, e);
+                link_newest(all, e);
+        }
+        return e;
+}
+
 /* Finds it or makes it. Under the mutex. */
 static struct entry *entry_get(struct digests *all, const char *project, const char *id)
 {
         size_t b = bucket_of(project, id);
-        for (struct entry *e = all->table[b]; e; e = e->next) {
-                if (strcmp(e->id, id) == 0 && strcmp(e->project, project) == 0) {
-                        unlink_use(all, e);
-                        link_newest(all, e);
-                        return e;
-                }
-        }
+        struct entry *found = entry_find(all, project, id);
+        if (found)
+                return found;
         make_room(all);
         struct entry *e = calloc(1, sizeof *e);
         if (!e)
@@ -773,6 +782,22 @@ int digests_open(struct digests *all, struct steno_store *store, struct steno_co
         }
         *out = &e->d;
         return 0;
+}
+
+const struct digest *digests_known(
+    struct digests *all, const char *project, const char *id, uint64_t seq)
+{
+        pthread_mutex_lock(&all->mutex);
+        struct entry *e = entry_find(all, project, id);
+        if (e && pthread_mutex_trylock(&e->mutex) != 0)
+                e = NULL;
+        if (e)
+                e->users++;
+        pthread_mutex_unlock(&all->mutex);
+        if (!e || (e->d.whole && e->d.seq == seq))
+                return e ? &e->d : NULL;
+        digests_close(all, &e->d);
+        return NULL;
 }
 
 void digests_close(struct digests *all, const struct digest *d)

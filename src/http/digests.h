@@ -91,6 +91,12 @@ void digests_free(struct digests *all);
  */
 int digests_open(struct digests *all, struct steno_store *store, struct steno_conv *conv, int ms,
     const struct digest **out, struct steno_error *err);
+/*
+ * The same without looking at the files: what was read of a conversation whose last record is
+ * `seq`. NULL: it has not been read up to there, or somebody is reading it just now.
+ */
+const struct digest *digests_known(
+    struct digests *all, const char *project, const char *id, uint64_t seq);
 void digests_close(struct digests *all, const struct digest *d);
 
 /* Tokens of one reply; false: not known. */

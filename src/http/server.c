@@ -321,7 +321,7 @@ int server_start(const struct server_options *opt, struct server **out, struct s
                 s->ticking = pthread_create(&s->ticker, NULL, tick, s) == 0;
                 if (s->store) {
                         s->recovering = pthread_create(&s->recoverer, NULL, recover, s) == 0;
-                        s->indexer = indexer_start(s->store);
+                        s->indexer = indexer_start(s->store, s->digests);
                 }
                 if (!s->ticking || (s->store && (!s->recovering || !s->indexer)) ||
                     put_address(s, token) < 0)

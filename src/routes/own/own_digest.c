@@ -184,20 +184,32 @@ static void put_figures(struct jsonw *w, const struct digest *d, enum runner_sta
         }
 }
 
+int own_row_digest(struct request *r, const struct json *j, json_ref item, const char *id, int ms,
+    const struct digest **d, struct steno_error *err)
+{
+        struct steno_conv *conv = NULL;
+        uint64_t seq = 0;
+        *d = NULL;
+        if (json_u64(j, json_get(j, item, "lastSeq"), &seq))
+                *d = digests_known(r->server->digests, r->who.project, id, seq);
+        if (*d || steno_conv_open(r->store, r->who.project, id, &conv, NULL))
+                return 0;
+        int rc = digests_open(r->server->digests, r->store, conv, ms, d, err);
+        steno_conv_close(conv);
+        return rc;
+}
+
 int own_row_put(struct request *r, const struct json *j, json_ref item, const struct own_filter *f,
     int ms, struct jsonw *w, bool *passed, struct steno_error *err)
 {
         const char *id = request_member(r, j, item, "id");
-        struct steno_conv *conv = NULL;
         const struct digest *d = NULL;
         *passed = false;
         if (!id || !in_time(j, item, f))
                 return 0;
         enum runner_state state = waiting_state(r->server->waiting, r->who.project, id);
-        if (steno_conv_open(r->store, r->who.project, id, &conv, NULL))
-                return 0; /* it has just been removed */
-        int rc = digests_open(r->server->digests, r->store, conv, ms, &d, err);
-        if (rc == 0 && passes(f, d, state)) {
+        int rc = own_row_digest(r, j, item, id, ms, &d, err);
+        if (rc == 0 && d && passes(f, d, state)) {
                 *passed = true;
                 jsonw_object(w);
                 for (json_ref k = json_child(j, item); k != JSON_NONE;
@@ -207,6 +219,5 @@ int own_row_put(struct request *r, const struct json *j, json_ref item, const st
                 jsonw_object_end(w);
         }
         digests_close(r->server->digests, d);
-        steno_conv_close(conv);
         return rc == STENO_ENOMEM ? rc : 0;
 }

@@ -30,6 +30,13 @@ bool own_filter_read(struct request *r, struct own_filter *f);
 bool own_filter_is_set(const struct own_filter *f);
 
 /*
+ * The digest of a conversation of a list, `item` of `j`: what is known of it while it has no new
+ * record, or else what its files say. *d is NULL when it has just been removed; digests_close.
+ */
+int own_row_digest(struct request *r, const struct json *j, json_ref item, const char *id, int ms,
+    const struct digest **d, struct steno_error *err);
+
+/*
  * Writes a conversation of a list, `item` of `j`, with its figures, if the filter lets it pass:
  * *passed. Digests are made for about `ms`.
  */

@@ -87,25 +87,22 @@ static bool add_item(struct home *h, const struct json *j, json_ref item)
         struct request *r = h->r;
         struct str at = json_inner(j, json_get(j, item, "updatedAt"));
         const char *id = request_member(r, j, item, "id");
-        struct steno_conv *conv = NULL;
-        const struct digest *d = NULL;
+        const struct digest *d;
         int64_t ms = 0;
         bool shown;
         if (!time_parse(at.p, at.n, &ms) || h->today - ms / DAY_MS >= (int64_t)h->days)
                 return false;
-        if (!id || steno_conv_open(r->store, r->who.project, id, &conv, NULL))
+        if (!id)
                 return true;
         int64_t left = h->until - http_now_ms();
-        int rc =
-            digests_open(r->server->digests, r->store, conv, left > 10 ? (int)left : 10, &d, NULL);
+        int rc = own_row_digest(r, j, item, id, left > 10 ? (int)left : 10, &d, NULL);
         uint64_t failed = 0;
-        if (rc == 0) {
+        if (rc == 0 && d) {
                 h->conversations++;
                 add_digest(h, d);
                 failed = d->failed;
                 digests_close(r->server->digests, d);
         }
-        steno_conv_close(conv);
         if (failed && ++h->failed_count && h->failed_shown < FAILED_SHOWN) {
                 own_row_put(r, j, item, &ALL, 1, &h->failed_w, &shown, NULL);
                 h->failed_shown += shown;
