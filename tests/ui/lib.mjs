@@ -259,7 +259,11 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
     await context.setOffline(false);
     await page.unrouteAll();
     await page.evaluate(() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page */ } }).catch(() => {});
-    await page.goto("about:blank");
+    // An empty page of the same site: for another one the browser would start a new process.
+    const empty = `${server.origin}/__empty`;
+    await page.route(empty, (r) => r.fulfill({ contentType: "text/html", body: "" }));
+    await page.goto(empty);
+    await page.unrouteAll();
     idle.set(key, [...(idle.get(key) ?? []), context]);
   };
   await w.page.goto(server.address(path));
