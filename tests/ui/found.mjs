@@ -174,6 +174,12 @@ scenario("open a failed call and read its error first, not the head of the log",
   await page.click("[data-call=big] [data-wrong]");
   await until("at the line", async () => (await here(page)) === 4001);
 });
+scenario("be told when a failed call has printed nothing", async (page) => {
+  const id = await server.conversation("Silent", [{ role: "user", content: "go" }, asks("", call("mute", "execute_command", { argv: ["false"] })), gives("mute", "", { isError: true, exitCode: 1 })]);
+  await shown(page, id);
+  await until("the words", async () => (await page.textContent("[data-call=mute]")).includes("It printed nothing."));
+  assert(!(await page.$("[data-call=mute] .wrong-row")), "no empty line stands for it");
+});
 scenario("see only conversations that failed, run or use a tool", async (page) => {
   await to("/");
   await page.click("[data-only=error]");
@@ -280,12 +286,13 @@ scenario("trust the numbers of a JSON result: as spelled, and members that come 
   assert(!(await page.$("[data-call=j] .command-line")), "an argument called command is no shell command");
 });
 scenario("read Markdown in full: tables, lists, quotes, links that say where they lead, code to copy", async (page) => {
-  const id = await server.conversation("Markdown", [{ role: "assistant", content: "# Title\n\n| a | b |\n|---|--:|\n| 1 | **2** |\n\n1. one\n2. two\n   - deep\n\n- [x] done\n\n> quoted\n\nsee [the docs](https://example.com/deep/path) and [bad](javascript:alert(1)) and ![img](https://evil.test/x.png)\n\n```js\nconst a = 'x'; // why\n```\n\nשלום עולם" }]);
+  const id = await server.conversation("Markdown", [{ role: "assistant", content: "# Title\n\n| a | b |\n|---|--:|\n| 1 | **2** |\n\n1. one\n2. two\n   - deep\n\n- [x] done\n- [ ] open\n\n> quoted\n\nsee [the docs](https://example.com/deep/path) and [bad](javascript:alert(1)) and ![img](https://evil.test/x.png)\n\n```js\nconst a = 'x'; // why\n```\n\nשלום עולם" }]);
   await shown(page, id);
   await page.waitForSelector(".rich table");
   equal((await texts(page, ".rich td")).join(), "1,2");
   equal((await page.$$(".rich ol > li")).length, 2);
   assert(await page.$(".rich blockquote") && await page.$(".rich .box.checked") && await page.$(".rich li li"), "quote, task, nested list");
+  equal((await texts(page, ".rich li.task")).join("|"), "done|open", "a box stands for its brackets");
   const links = await page.$$eval(".rich a", (all) => all.map((a) => [a.href, a.rel, a.target]));
   equal(JSON.stringify(links), JSON.stringify([["https://example.com/deep/path", "noopener noreferrer", "_blank"]]));
   assert((await page.textContent(".rich")).includes("(example.com/deep/path)"), "where it leads");
@@ -543,6 +550,8 @@ scenario("switch the letter keys off", async (page) => {
   await shown(page, await runOf());
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("?");
+  await page.locator("dialog.help").waitFor();
+  equal(await page.$eval("dialog.help", (e) => e.scrollTop), 0, "the help is read from its top");
   await page.click("dialog.help input[type=checkbox]");
   await page.keyboard.press("Escape");
   await page.keyboard.press("g"); await page.keyboard.press("u");

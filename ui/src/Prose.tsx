@@ -83,6 +83,9 @@ function inline(tokens: Token[] | undefined, depth: number): ComponentChildren {
   return tokens.map((t, i) => inlineOne(t, i, depth));
 }
 
+// Of an item of a list of tasks.
+const box = (t: Token, key: number) => <span key={key} class={`box${t.checked ? " checked" : ""}`} role="img" aria-label={t.checked ? "done" : "open"} />;
+
 function inlineOne(t: Token, key: number, depth: number): ComponentChildren {
   if (depth > DEEPEST) return show(t.raw);
   switch (t.type) {
@@ -91,6 +94,7 @@ function inlineOne(t: Token, key: number, depth: number): ComponentChildren {
     case "del": return <del key={key}>{inline(t.tokens, depth + 1)}</del>;
     case "codespan": return <code key={key}>{show(t.text ?? "")}</code>;
     case "br": return <br key={key} />;
+    case "checkbox": return box(t, key);
     case "escape": return show(t.text ?? t.raw);
     case "link": {
       const href = t.href ?? "";
@@ -132,9 +136,10 @@ function block(t: Token, key: number, depth: number): ComponentChildren {
     case "blockquote": return <blockquote key={key}>{blocks(t.tokens, depth + 1)}</blockquote>;
     case "hr": return <hr key={key} />;
     case "list": {
-      const items = (t.items ?? []).map((i, k) => <li key={k} dir="auto">{i.task && <span class={`box${i.checked ? " checked" : ""}`} role="img" aria-label={i.checked ? "done" : "open"} />}{blocks(i.tokens, depth + 1)}</li>);
+      const items = (t.items ?? []).map((i, k) => <li key={k} dir="auto" class={i.task ? "task" : undefined}>{blocks(i.tokens, depth + 1)}</li>);
       return t.ordered ? <ol key={key} start={typeof t.start === "number" ? t.start : 1}>{items}</ol> : <ul key={key}>{items}</ul>;
     }
+    case "checkbox": return box(t, key);
     case "table": return <Table key={key} t={t} depth={depth} />;
     case "text": return <span key={key} dir="auto">{t.tokens ? inline(t.tokens, depth) : show(t.raw)}</span>;
     case "paragraph": return <p key={key} dir="auto" class="para">{inline(t.tokens, depth)}</p>;

@@ -201,8 +201,8 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const choose = (b: Bar) => { chosen.value = scale.bars.indexOf(b); goTo(c, b.row, true); };
   return <div class="vitals">
     <p class="facts-line"><span class={`state-word s-${state}`}><StateIcon status={state} />{waits ? "Waits for you" : live ? "At work" : "At rest"}</span>
-      <span title={plural(Math.round(t.workMs), "millisecond")}>{duration(t.workMs)} at work</span>
-      <span>{plural(t.calls, "call")}</span>
+      {t.workMs > 0 && <span title={plural(Math.round(t.workMs), "millisecond")}>{duration(t.workMs)} at work</span>}
+      {t.calls > 0 && <span>{plural(t.calls, "call")}</span>}
       {(t.tokens[0] > 0 || t.tokens[1] > 0) && <span title={`${count(t.tokens[0])} in (${count(t.tokens[2])} of them cached), ${count(t.tokens[1])} out`}>{short(t.tokens[0])} tokens in, {short(t.tokens[1])} out</span>}
       {money.sum > 0 && <span title={money.unpriced.length ? `without a price: ${money.unpriced.join(", ")}` : "from the prices of your configuration"}>{dollars(money.sum)}{money.unpriced.length ? "+" : ""}</span>}
       {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} stand in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}

@@ -170,6 +170,7 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
     return () => stop.abort();
   }, [c.ref?.id, text]);
   if (!found) return <div class="wrong-lines loading" aria-hidden="true" />;
+  if (found.rows.every((r) => !r.text)) return <p class="quiet wrong-nothing">It printed nothing.</p>;
   let before = 0;
   return <div class="wrong">
     <pre class="wrong-lines" tabIndex={0} aria-label="What is wrong">{found.rows.map((r) => {

@@ -97,7 +97,7 @@ export function Usage() {
 export function Days({ days }: { days: Home["days"] }) {
   const most = Math.max(1, ...days.map((d) => d.turns));
   const next = (d: string) => new Date(Date.parse(d) + 86_400_000).toISOString().slice(0, 10);
-  return <ol class="days" aria-label="Turns a day">{days.map((d) => <li key={d.day}>
+  return <ol class={days.length > 14 ? "days many" : "days"} aria-label="Turns a day">{days.map((d) => <li key={d.day}>
     <button type="button" aria-label={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} title={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} onClick={() => narrow(`after:${d.day} before:${next(d.day)}`)}>
       <i class="all" style={{ height: `${(d.turns / most) * 100}%` }} /><i class="failed" style={{ height: `${(Math.min(d.failed, d.turns) / most) * 100}%` }} /></button>
     <span aria-hidden="true">{Number(d.day.slice(8))}</span></li>)}</ol>;

@@ -21,7 +21,10 @@ const KEYS: [string, string][] = [
 export function Help() {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    if (helpOpen.value) box.current?.showModal(); else box.current?.close();
+    if (!helpOpen.value) { box.current?.close(); return; }
+    box.current?.showModal();
+    // What has the focus is at its end, and one reads from the top.
+    if (box.current) box.current.scrollTop = 0;
   }, [helpOpen.value]);
   return <dialog ref={box} class="help" aria-label="Keyboard" onClose={() => { helpOpen.value = false; }}>
     <h2>Keyboard</h2>
