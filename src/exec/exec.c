@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -234,25 +235,37 @@ static int launch_somehow(struct exec_launch *l, const struct exec_spec *spec,
         return rc;
 }
 
+/* What stands for a stream that the caller has not given. A root folder without devices has no
+ * /dev/null: an empty file of the memory can be read in its place, which is what most want. */
+static int open_null(const struct exec_spec *spec, const char *program, struct steno_error *err)
+{
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        int failure = errno;
+
+        if (null < 0 && spec->out >= 0 && spec->err >= 0)
+                null = memfd_create("null", MFD_CLOEXEC);
+        if (null < 0)
+                error_sys(err, failure, "cannot run \"%.100s\" without /dev/null", program);
+        return null;
+}
+
 int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct steno_error *err)
 {
         const char *const shell[] = {"/bin/sh", "-c", spec->shell, NULL};
         const char *const *argv = spec->shell ? shell : spec->argv;
         struct exec_shield_plan plan;
         struct arena a;
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         int rc;
 
         memset(p, 0, sizeof(*p));
         p->control = -1;
+        int null = open_null(spec, argv[0], err);
+        if (null < 0)
+                return STENO_EIO;
         arena_init(&a);
         rc = exec_shield_plan(&plan, spec->hidden, spec->directory, err);
         if (rc < 0)
                 goto out;
-        if (null < 0) {
-                rc = error_sys(err, errno, "cannot run \"%.100s\"", argv[0]);
-                goto out;
-        }
         struct exec_launch l = {
             .programs = candidates(&a, argv[0], spec->env),
             .argv = (char *const *)argv,
@@ -271,8 +284,7 @@ int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct sten
         else
                 rc = launch_somehow(&l, spec, p, err);
 out:
-        if (null >= 0)
-                close(null);
+        close(null);
         exec_shield_release(&plan);
         arena_release(&a);
         return rc;
