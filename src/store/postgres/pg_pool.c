@@ -467,5 +467,10 @@ bool pg_get_bool(const PGresult *r, int row, int column)
 char *pg_get_dup(const PGresult *r, int row, int column)
 {
         struct str v = pg_get(r, row, column);
-        return strndup(v.p ? v.p : "", v.n);
+        char *copy = malloc(v.n + 1);
+        if (copy && v.n)
+                memcpy(copy, v.p, v.n); /* a document may hold NUL bytes: a key does */
+        if (copy)
+                copy[v.n] = 0;
+        return copy;
 }
