@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
 #include "base/percent.h"
@@ -20,20 +21,27 @@ static const char *decode(struct arena *arena, struct str s)
         return percent_decode(arena, s, true, &out) ? out.p : NULL;
 }
 
+/* Takes the next name and value off a query, both as they stand there. */
+static bool next_parameter(struct str *q, struct str *name, struct str *value)
+{
+        if (!q->n)
+                return false;
+        const char *amp = memchr(q->p, '&', q->n);
+        struct str item = {q->p, amp ? (size_t)(amp - q->p) : q->n};
+        const char *eq = memchr(item.p, '=', item.n);
+        *name = str_span(item.p, eq ? (size_t)(eq - item.p) : item.n);
+        *value = eq ? str_span(eq + 1, (size_t)(item.p + item.n - eq - 1)) : STR("");
+        *q = amp ? str_span(amp + 1, (size_t)(q->p + q->n - amp - 1)) : (struct str){0};
+        return true;
+}
+
 const char *request_query(struct request *r, const char *name)
 {
-        struct str q = r->query;
-        while (q.n) {
-                const char *amp = memchr(q.p, '&', q.n);
-                struct str item = {q.p, amp ? (size_t)(amp - q.p) : q.n};
-                const char *eq = memchr(item.p, '=', item.n);
-                struct str key = {item.p, eq ? (size_t)(eq - item.p) : item.n};
+        struct str q = r->query, key, value;
+        while (next_parameter(&q, &key, &value)) {
                 const char *plain = decode(&r->arena, key);
                 if (plain && strcmp(plain, name) == 0)
-                        return eq ? decode(&r->arena,
-                                        str_span(eq + 1, (size_t)(item.p + item.n - eq - 1)))
-                                  : "";
-                q = amp ? str_span(amp + 1, (size_t)(q.p + q.n - amp - 1)) : (struct str){0};
+                        return decode(&r->arena, value);
         }
         return NULL;
 }
@@ -51,34 +59,174 @@ bool request_number(struct request *r, const char *name, uint64_t fallback, uint
                 *out = fallback;
                 return true;
         }
-        char *end;
-        long long v = strtoll(text, &end, 10);
-        if (*end) {
+        if (text[strspn(text, "0123456789")]) {
                 request_error_in(r, name, 400, "bad_request", "%s must be a whole number", name);
                 return false;
         }
-        *out = v < 0 || (uint64_t)v < min ? min : (uint64_t)v > max ? max : (uint64_t)v;
+        uint64_t v = strtoull(text, NULL, 10); /* a number beyond 64 bits is the largest */
+        *out = v < min ? min : v > max ? max : v;
+        return true;
+}
+
+/* The flags of all routes. A name means the same wherever it stands. */
+static const char *const FLAGS[] = {"case_sensitive", "facts", "figures", "follow", "new_ids",
+    "not_connected", "partial", "record", "stream", "strict", "time_desc", "tokens", "verify",
+    "with_asset_public_url", "with_content", "with_events", "with_public_url"};
+
+static bool is_true(const char *text)
+{
+        return strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
+}
+
+static bool is_flag_value(const char *text)
+{
+        return !*text || is_true(text) || strcasecmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool flag_keeps(struct request *r, const char *name, const char *value)
+{
+        for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++) {
+                if (strcmp(name, FLAGS[i]) == 0 && !is_flag_value(value)) {
+                        request_error_in(
+                            r, FLAGS[i], 400, "bad_request", "%s must be true or false", FLAGS[i]);
+                        return false;
+                }
+        }
+        return true;
+}
+
+bool request_query_keeps(struct request *r)
+{
+        struct str q = r->query, name, value;
+        while (next_parameter(&q, &name, &value)) {
+                const char *key = decode(&r->arena, name);
+                const char *text = key ? decode(&r->arena, value) : NULL;
+                if (!text) {
+                        request_error(r, 400, "bad_request",
+                            "the query has an escape that stands for no character");
+                        return false;
+                }
+                if (!flag_keeps(r, key, text))
+                        return false;
+        }
         return true;
 }
 
 bool request_flag(struct request *r, const char *name, bool fallback)
 {
         const char *text = request_query(r, name);
+        return text && *text ? is_true(text) : fallback;
+}
+
+bool request_choice(struct request *r, const char *name, const char *const *words, unsigned *out)
+{
+        const char *text = request_query(r, name);
+        struct buf list;
+        *out = 0;
         if (!text || !*text)
-                return fallback;
-        return strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+                return true;
+        for (unsigned i = 0; words[i]; i++) {
+                if (strcmp(text, words[i]) == 0) {
+                        *out = i;
+                        return true;
+                }
+        }
+        buf_init(&list, 0);
+        for (unsigned i = 0; words[i]; i++)
+                buf_printf(&list, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+        request_error_in(r, name, 400, "bad_request", "%s must be %s", name, buf_cstr(&list));
+        buf_release(&list);
+        return false;
 }
 
 /* ---- the body ---- */
 
-bool request_json(struct request *r, struct json *j)
+static bool is_name(const struct json *j, json_ref v)
+{
+        struct buf b;
+        bool lossy = false;
+        buf_init(&b, 0);
+        json_string(j, v, &b, &lossy);
+        bool ok = !lossy && !b.failed && !(b.n && memchr(b.p, 0, b.n));
+        buf_release(&b);
+        return ok;
+}
+
+static bool is_of_kind(const struct json *j, json_ref v, unsigned kinds)
+{
+        uint64_t seq;
+        switch (json_type(j, v)) {
+        case JSON_NOTHING:
+                return true;
+        case JSON_NULL:
+                return !(kinds & BODY_OURS);
+        case JSON_FALSE:
+        case JSON_TRUE:
+                return kinds & BODY_BOOL;
+        case JSON_NUMBER:
+                return (kinds & BODY_SEQ) && json_u64(j, v, &seq) && seq > 0;
+        case JSON_STRING:
+                return (kinds & BODY_TEXT) || ((kinds & BODY_NAME) && is_name(j, v));
+        case JSON_ARRAY:
+                return kinds & BODY_LIST;
+        case JSON_OBJECT:
+                return kinds & BODY_OBJECT;
+        }
+        return false;
+}
+
+/* "a string", "a string or a whole number from 1 on" */
+static const char *kinds_in_words(struct request *r, unsigned kinds)
+{
+        static const struct {
+                unsigned kinds;
+                const char *words;
+        } WORDS[] = {
+            {BODY_NAME, "a string without NUL characters and lone surrogates"},
+            {BODY_TEXT, "a string"},
+            {BODY_BOOL, "true or false"},
+            {BODY_SEQ, "a whole number from 1 on"},
+            {BODY_OBJECT, "an object"},
+            {BODY_LIST, "an array"},
+        };
+        struct buf b;
+        buf_init(&b, 0);
+        for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+                if (kinds & WORDS[i].kinds)
+                        buf_printf(&b, "%s%s", b.n ? " or " : "", WORDS[i].words);
+        struct str words = arena_dup(&r->arena, buf_str(&b));
+        buf_release(&b);
+        return words.p ? words.p : "something else";
+}
+
+bool request_keeps(struct request *r, const struct json *j, const struct body_rule *rules)
+{
+        if (json_type(j, 0) != JSON_OBJECT) {
+                request_error(r, 400, "bad_request", "the body must be a JSON object");
+                return false;
+        }
+        for (; rules->name; rules++) {
+                if (is_of_kind(j, json_get(j, 0, rules->name), rules->kinds))
+                        continue;
+                if (rules->kinds & BODY_OURS)
+                        request_error_in(r, rules->name, 400, "bad_request",
+                            "%s is written by Steno and cannot be set", rules->name);
+                else
+                        request_error_in(r, rules->name, 400, "bad_request", "%s must be %s",
+                            rules->name, kinds_in_words(r, rules->kinds));
+                return false;
+        }
+        return true;
+}
+
+bool request_json(struct request *r, struct json *j, const struct body_rule *rules)
 {
         struct steno_error err = {0};
         if (r->body.n == 0)
                 buf_puts(&r->body, "{}");
         int rc = json_parse(j, r->body.p, r->body.n, NULL, &err);
         if (rc == 0)
-                return true;
+                return !rules || request_keeps(r, j, rules);
         request_error(
             r, rc == STENO_ENOMEM ? 500 : 400, "bad_json", "the body is not JSON: %s", err.msg);
         return false;
@@ -303,7 +451,8 @@ int request_conv_create(struct request *r, const char *id, const char *meta,
     struct steno_conv **out, bool *again, struct steno_error *err)
 {
         char hex[SHA256_HEX], made[64];
-        bool keyed = !id && request_keyed(r, STR("conversation"), hex);
+        /* One key on two routes is two requests. */
+        bool keyed = !id && request_keyed(r, str_of(r->route->pattern), hex);
         if (keyed)
                 snprintf(made, sizeof made, "conv_%.26s", hex);
         int rc = steno_conv_create(r->store, r->who.project, keyed ? made : id, meta, out, err);

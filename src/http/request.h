@@ -94,11 +94,39 @@ const char *request_header(const struct request *r, const char *name);
  * answered) when it is no number. */
 bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,
     uint64_t max, uint64_t *out);
-/* true/false/1/0 in the query. */
+/* Can the query be decoded, and are the parameters that are flags true, false, 1 or 0? False: a 400
+ * was answered. Asked before a handler is called, for every route whose query is not passed on. */
+bool request_query_keeps(struct request *r);
+/* A flag in the query. */
 bool request_flag(struct request *r, const char *name, bool fallback);
+/* One of the words of a NULL-terminated list in the query: *out is its place, 0 when it is absent;
+ * false (and a 400 was answered) when it is none of them. */
+bool request_choice(struct request *r, const char *name, const char *const *words, unsigned *out);
 
-/* Parses the body as JSON; an empty body is {}. False: a 400 was answered. */
-bool request_json(struct request *r, struct json *j);
+/* What a member of a body may be. Null is always taken for absent. */
+enum body_kind {
+        BODY_NAME = 1, /* a string without NUL and lone surrogates: an id, a word, a path */
+        BODY_TEXT = 2, /* any string; the handler keeps its bytes */
+        BODY_BOOL = 4,
+        BODY_SEQ = 8, /* a whole number from 1 on */
+        BODY_OBJECT = 16,
+        BODY_LIST = 32,
+        BODY_OURS = 64, /* Steno writes it; who sends it is refused */
+};
+
+/* The members that a handler reads; the last has no name. Others are not looked at. */
+struct body_rule {
+        const char *name;
+        unsigned kinds;
+};
+
+/*
+ * Parses the body as JSON; an empty body is {}. With rules it must be an object whose members keep
+ * them; NULL: the handler looks at all of it itself. False: a 400 was answered.
+ */
+bool request_json(struct request *r, struct json *j, const struct body_rule *rules);
+/* The same for a document that has been parsed, such as a part of a form. */
+bool request_keeps(struct request *r, const struct json *j, const struct body_rule *rules);
 /* A string of a JSON object, decoded, or NULL when it is absent, null or no string. */
 const char *request_member(struct request *r, const struct json *j, json_ref obj, const char *key);
 

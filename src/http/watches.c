@@ -657,6 +657,15 @@ static int remove_topics(
         return 0;
 }
 
+/* Under the mutex. */
+static struct watch *find(struct watches *all, const char *project, const char *id)
+{
+        struct watch *w = all->list;
+        while (w && (strcmp(w->id, id) != 0 || strcmp(w->project, project) != 0))
+                w = w->next;
+        return w;
+}
+
 int watches_change(struct watches *all, const char *project, const char *id, const struct json *j,
     json_ref add, json_ref remove, struct steno_error *err)
 {
@@ -668,9 +677,7 @@ int watches_change(struct watches *all, const char *project, const char *id, con
         if (remove != JSON_NONE && json_type(j, remove) != JSON_ARRAY)
                 rc = error_set(err, STENO_EINVAL, "remove must be an array");
         pthread_mutex_lock(&all->mutex);
-        struct watch *w = all->list;
-        while (w && (strcmp(w->id, id) != 0 || strcmp(w->project, project) != 0))
-                w = w->next;
+        struct watch *w = find(all, project, id);
         if (rc == 0 && !w)
                 rc = error_set(err, STENO_ENOTFOUND, "no such watch");
         if (rc == 0 && w->count + count > TOPICS_MAX)
@@ -692,6 +699,18 @@ int watches_change(struct watches *all, const char *project, const char *id, con
         pthread_mutex_unlock(&all->mutex);
         topics_free(list);
         return rc;
+}
+
+bool watches_end(struct watches *all, const char *project, const char *id)
+{
+        pthread_mutex_lock(&all->mutex);
+        struct watch *w = find(all, project, id);
+        if (w) {
+                stream_end(w->stream);
+                pthread_cond_signal(&w->wake);
+        }
+        pthread_mutex_unlock(&all->mutex);
+        return w != NULL;
 }
 
 bool watches_anybody(struct watches *all, const char *project)

@@ -42,6 +42,8 @@ int watches_check(const struct json *j, json_ref topics, struct steno_error *err
  * watch of that project. */
 int watches_change(struct watches *all, const char *project, const char *id, const struct json *j,
     json_ref add, json_ref remove, struct steno_error *err);
+/* Ends the stream of a watch cleanly. False: no such watch of that project. */
+bool watches_end(struct watches *all, const char *project, const char *id);
 /* Does anybody watch the approvals of this project? */
 bool watches_anybody(struct watches *all, const char *project);
 /* Something happened: look now. */

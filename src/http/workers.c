@@ -32,6 +32,11 @@ static void serve(struct request *r)
                 http_spool(r); /* it may be gone after this */
                 return;
         }
+        /* The gateway passes its query on, whatever it holds. */
+        if (r->route->scope != SCOPE_GATEWAY && !request_query_keeps(r)) {
+                http_finish(r);
+                return;
+        }
         if (r->route->flags & ROUTE_LATER) {
                 r->route->handle(r); /* it may be gone after this */
                 return;

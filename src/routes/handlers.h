@@ -46,10 +46,12 @@ void own_session_errors(struct request *r);
 void own_home(struct request *r);
 void own_trash_list(struct request *r);
 void own_trash_remove(struct request *r);
+void own_session_purge(struct request *r);
 
 /* own_watch.c */
 void own_watch(struct request *r);
 void own_watch_change(struct request *r);
+void own_watch_end(struct request *r);
 void own_approvals(struct request *r);
 
 /* own_fork.c */

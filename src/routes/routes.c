@@ -29,6 +29,8 @@ static const struct route ROUTES[] = {
         "to the trash"},
     {"POST", "/api/chat-sessions/:id/restore", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
         own_session_restore, "back from the trash"},
+    {"POST", "/api/chat-sessions/:id/purge", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO,
+        own_session_purge, "removes for good what was deleted in a conversation"},
     {"POST", "/api/chat-sessions/:id/fork", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO, own_session_fork,
         "a new conversation with the history up to a record: at?, before?, message?, id?"},
     {"GET", "/api/chat-sessions/:id/export", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_export,
@@ -90,6 +92,8 @@ static const struct route ROUTES[] = {
         "one stream for many things: topics"},
     {"PATCH", "/api/watch/:id", SCOPE_PROJECT, ROUTE_URGENT, SMALL, ERRORS_STENO, own_watch_change,
         "changes what a stream is about: add, remove"},
+    {"DELETE", "/api/watch/:id", SCOPE_PROJECT, ROUTE_URGENT, 0, ERRORS_STENO, own_watch_end,
+        "ends a stream"},
     {"GET", "/api/approvals", SCOPE_PROJECT, ROUTE_URGENT, 0, ERRORS_STENO, own_approvals,
         "the calls that wait for permission"},
 

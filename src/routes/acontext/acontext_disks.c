@@ -186,6 +186,12 @@ static const char *field(struct request *r, const struct form *f, const char *na
         return p && p->body.n ? arena_dup(&r->arena, p->body).p : NULL;
 }
 
+static bool has_nul(const struct form *f, const char *name)
+{
+        const struct form_part *p = form_find(f, name);
+        return p && p->body.n && memchr(p->body.p, 0, p->body.n);
+}
+
 /* Metadata must not use the name under which we say what we know. */
 static bool check_meta(struct request *r, const char *meta)
 {
@@ -212,6 +218,12 @@ static void store_form(struct request *r, const struct form *f)
         const char *given = field(r, f, "file_path"), *meta = field(r, f, "meta");
         if (!file || !file->filename.n) {
                 request_error(r, 400, "bad_request", "file is missing: it needs a name");
+                return;
+        }
+        if (has_nul(f, "file_path") || has_nul(f, "meta") ||
+            memchr(file->filename.p, 0, file->filename.n)) {
+                request_error(
+                    r, 400, "bad_request", "a path, a name or the metadata has a NUL character");
                 return;
         }
         if (meta && !check_meta(r, meta))
@@ -351,13 +363,15 @@ void acontext_artifact_get(struct request *r)
 
 void acontext_artifact_update(struct request *r)
 {
+        static const struct body_rule RULES[] = {
+            {"file_path", BODY_NAME}, {"meta", BODY_NAME}, {0}};
         struct steno_error err = {0};
         struct json body, j;
         struct jsonw w;
         char *text = NULL;
         json_init(&body);
         json_init(&j);
-        if (request_json(r, &body)) {
+        if (request_json(r, &body, RULES)) {
                 const char *path = request_member(r, &body, 0, "file_path");
                 const char *meta = request_member(r, &body, 0, "meta");
                 if (!path || !meta) {

@@ -141,12 +141,13 @@ static void add_event(struct request *r, struct steno_conv *conv, const struct j
 
 void acontext_event_add(struct request *r)
 {
+        static const struct body_rule RULES[] = {{"type", BODY_NAME}, {0}};
         struct json j;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, RULES)) {
                 json_ref type = json_get(&j, 0, "type"), data = json_get(&j, 0, "data");
                 if (json_type(&j, type) != JSON_STRING || !json_inner(&j, type).n)
                         request_error(r, 400, "bad_request", "type must be a text");

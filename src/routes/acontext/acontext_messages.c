@@ -220,11 +220,12 @@ static void store(struct request *r, struct steno_conv *conv, const char *format
 /* The request's JSON: its body, or the part "payload" of a form. False: it was answered. */
 static bool read_payload(struct request *r, struct form *form, struct json *j)
 {
+        static const struct body_rule RULES[] = {{"format", BODY_NAME}, {"meta", BODY_OBJECT}, {0}};
         if (!form)
-                return request_json(r, j);
+                return request_json(r, j, RULES);
         const struct form_part *payload = form_read(form, r) ? form_find(form, "payload") : NULL;
         if (payload && json_parse(j, payload->body.p, payload->body.n, NULL, NULL) == 0)
-                return true;
+                return request_keeps(r, j, RULES);
         request_error(r, 400, "bad_request", "payload is missing or not JSON");
         return false;
 }
@@ -659,7 +660,7 @@ void acontext_message_meta(struct request *r)
         if (!conv)
                 return;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, NULL)) {
                 json_ref meta = json_get(&j, 0, "meta");
                 struct str raw = json_raw(&j, meta);
                 int rc = json_type(&j, meta) != JSON_OBJECT ? STENO_EPROTO

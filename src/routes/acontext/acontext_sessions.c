@@ -84,6 +84,9 @@ static void put_meta(const struct json *j, struct buf *out)
 
 void acontext_session_create(struct request *r)
 {
+        static const struct body_rule RULES[] = {{"use_uuid", BODY_NAME}, {"user", BODY_NAME},
+            {"space_id", BODY_NAME}, {"configs", BODY_OBJECT}, {"disable_task_tracking", BODY_BOOL},
+            {0}};
         struct steno_error err = {0};
         struct steno_conv *conv = NULL;
         struct json j;
@@ -91,7 +94,7 @@ void acontext_session_create(struct request *r)
         char made[37];
         json_init(&j);
         buf_init(&meta, 0);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, RULES)) {
                 const char *id = request_member(r, &j, 0, "use_uuid");
                 bool given = id != NULL, keyed = false;
                 if (!given) {
@@ -202,7 +205,7 @@ static void change_configs(struct request *r, bool merge)
         if (!conv)
                 return;
         json_init(&body);
-        if (request_json(r, &body)) {
+        if (request_json(r, &body, NULL)) {
                 json_ref configs = json_get(&body, 0, "configs");
                 int rc = 0;
                 if (json_type(&body, configs) != JSON_OBJECT)
@@ -444,6 +447,7 @@ void acontext_learning(struct request *r)
 /* Nothing is learned here, but a session says which space it belongs to. */
 void acontext_connect(struct request *r)
 {
+        static const struct body_rule RULES[] = {{"space_id", BODY_NAME}, {0}};
         struct steno_error err = {0};
         struct json j;
         struct buf patch;
@@ -452,7 +456,7 @@ void acontext_connect(struct request *r)
                 return;
         json_init(&j);
         buf_init(&patch, 0);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, RULES)) {
                 json_ref space = json_get(&j, 0, "space_id");
                 struct jsonw w = jsonw_to(&patch);
                 jsonw_object(&w);

@@ -190,12 +190,14 @@ static void start(struct request *r, struct input *in)
 
 void agui_run(struct request *r)
 {
+        static const struct body_rule RULES[] = {
+            {"threadId", BODY_NAME}, {"runId", BODY_NAME}, {"messages", BODY_LIST}, {0}};
         struct input in = {.messages = JSON_NONE};
         json_init(&in.body);
         buf_init(&in.prompt, 0);
         if (!r->server->chat)
                 request_error(r, 501, "unsupported", "this server was started without a model");
-        else if (request_json(r, &in.body) && read_input(r, &in))
+        else if (request_json(r, &in.body, RULES) && read_input(r, &in))
                 start(r, &in);
         steno_conv_close(in.conv);
         buf_release(&in.prompt);

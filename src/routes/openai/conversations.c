@@ -60,6 +60,9 @@ static void reply_conversation(struct request *r, struct steno_conv *conv)
         steno_free(meta);
 }
 
+/* Items and metadata are looked at below, where the errors are as OpenAI words them. */
+static const struct body_rule AN_OBJECT[] = {{0}};
+
 /* The metadata of a body, checked; false when it was refused. */
 static bool take_metadata(struct request *r, const struct json *j, struct str *out)
 {
@@ -216,7 +219,7 @@ void conversations_create(struct request *r)
         json_init(&j);
         buf_init(&meta, 0);
         buf_init(&items, 0);
-        if (!request_json(r, &j) || !take_metadata(r, &j, &metadata))
+        if (!request_json(r, &j, AN_OBJECT) || !take_metadata(r, &j, &metadata))
                 goto out;
         json_ref list = json_get(&j, 0, "items");
         if (is_list(r, &j, list) && !normalise_items(r, &j, list, &items, &count))
@@ -258,7 +261,7 @@ void conversations_update(struct request *r)
                 return;
         json_init(&j);
         buf_init(&patch, 0);
-        if (request_json(r, &j) && take_metadata(r, &j, &metadata)) {
+        if (request_json(r, &j, AN_OBJECT) && take_metadata(r, &j, &metadata)) {
                 buf_puts(&patch, "{\"metadata\":");
                 buf_put_str(&patch, metadata);
                 buf_putc(&patch, '}');
@@ -546,7 +549,7 @@ void conversations_items_create(struct request *r)
         if (!conv)
                 return;
         json_init(&j);
-        if (request_json(r, &j))
+        if (request_json(r, &j, AN_OBJECT))
                 create_items(r, conv, &j);
         json_release(&j);
         steno_conv_close(conv);

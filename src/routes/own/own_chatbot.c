@@ -58,20 +58,36 @@ static bool choose_conversation(struct request *r, const struct json *j, struct 
 static bool read_message(struct request *r, const struct json *j, struct turn *t)
 {
         json_ref m = json_get(j, 0, "message");
-        if (json_type(j, m) == JSON_STRING) {
-                t->chat.message = request_member(r, j, 0, "message");
-        } else if (json_type(j, m) == JSON_OBJECT) {
-                t->chat.message_json = arena_dup(&r->arena, json_raw(j, m)).p;
-        } else {
+        struct buf b;
+        if (json_type(j, m) != JSON_STRING && json_type(j, m) != JSON_OBJECT) {
                 request_error(r, 400, "bad_request", "message must be a text or a message object");
                 return false;
         }
-        if (t->chat.message && !t->chat.message[0]) {
+        if (json_type(j, m) == JSON_STRING && !json_inner(j, m).n) {
                 request_error(r, 400, "bad_request", "message is empty");
                 return false;
         }
-        return true;
+        buf_init(&b, 0);
+        if (json_type(j, m) == JSON_STRING) {
+                /* Its token as it came: a C string would end at its first NUL. */
+                struct jsonw w = jsonw_to(&b);
+                jsonw_object(&w);
+                jsonw_field_cstr(&w, "role", "user");
+                jsonw_field_copy(&w, "content", j, m);
+                jsonw_object_end(&w);
+        } else {
+                buf_put_str(&b, json_raw(j, m));
+        }
+        t->chat.message_json = b.failed ? NULL : arena_dup(&r->arena, buf_str(&b)).p;
+        buf_release(&b);
+        if (!t->chat.message_json)
+                request_error(r, 503, "busy", "out of memory");
+        return t->chat.message_json != NULL;
 }
+
+static const struct body_rule TURN[] = {{"sessionId", BODY_NAME}, {"mode", BODY_NAME},
+    {"model", BODY_NAME}, {"stream", BODY_BOOL}, {"message", BODY_TEXT | BODY_OBJECT | BODY_LIST},
+    {0}};
 
 /* Was this turn begun before? Then its run says in which conversation. */
 static void find_again(struct request *r, struct turn *t)
@@ -293,7 +309,7 @@ void own_chatbot(struct request *r)
         struct turn t = {0};
         struct json j;
         json_init(&j);
-        if (request_json(r, &j) && read_turn(r, &j, &t) &&
+        if (request_json(r, &j, TURN) && read_turn(r, &j, &t) &&
             (t.again || (read_message(r, &j, &t) && choose_conversation(r, &j, &t))))
                 take_turn(r, &t);
         json_release(&j);
@@ -305,7 +321,7 @@ void own_session_continue(struct request *r)
         struct json j;
         json_init(&j);
         struct steno_conv *conv = request_conv(r, r->params[0].p);
-        if (conv && request_json(r, &j) && read_turn(r, &j, &t)) {
+        if (conv && request_json(r, &j, TURN) && read_turn(r, &j, &t)) {
                 t.chat.conversation = r->params[0].p;
                 take_turn(r, &t);
         }
@@ -340,6 +356,20 @@ static bool admit_visitor(struct request *r, struct turn *t)
         return t->new_token && t->chat.conversation;
 }
 
+/* A conversation is named by its visitor alone: without its token there would silently be a new
+ * one, in which nothing is known of what was said. */
+static bool may_go_on(struct request *r, const struct json *j, bool visitor)
+{
+        bool named = request_member(r, j, 0, "sessionId") != NULL;
+        bool unknown = !r->who.known && request_header(r, "Authorization");
+        if (visitor || (!named && !unknown))
+                return true;
+        request_error(r, 401, "unauthorized",
+            "this needs the token that the conversation began with; without sessionId and token a "
+            "new one begins");
+        return false;
+}
+
 void own_chatbot_public(struct request *r)
 {
         struct turn t = {.chat.public_only = true};
@@ -356,7 +386,8 @@ void own_chatbot_public(struct request *r)
                 return;
         }
         json_init(&j);
-        if (request_json(r, &j) && (t.chat.message = own_visitor_text(r, &j)) &&
+        if (request_json(r, &j, TURN) && may_go_on(r, &j, visitor) &&
+            (t.chat.message = own_visitor_text(r, &j)) &&
             (visitor ? choose_conversation(r, &j, &t) : admit_visitor(r, &t)) &&
             own_visitor_has_room(r, t.chat.conversation) && read_turn(r, &j, &t)) {
                 t.chat.model = NULL; /* the owner's choice, not the visitor's */

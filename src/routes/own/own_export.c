@@ -171,7 +171,12 @@ void own_import(struct request *r)
         struct steno_import_options opt = {.size = sizeof opt, .project = r->who.project};
         struct steno_error err = {0};
         struct body body = {.r = r};
-        const char *conflict = request_query(r, "on_conflict");
+        static const char *const CONFLICTS[] = {"skip", "both", "replace", NULL};
+        static const int CHOICES[] = {
+            STENO_CONFLICT_SKIP, STENO_CONFLICT_BOTH, STENO_CONFLICT_REPLACE};
+        unsigned conflict;
+        if (!request_choice(r, "on_conflict", CONFLICTS, &conflict))
+                return;
         char *report = NULL;
         if (!is_bundle(r)) {
                 import_transcript(r);
@@ -179,10 +184,7 @@ void own_import(struct request *r)
         }
         if (request_flag(r, "new_ids", false))
                 opt.flags |= STENO_IMPORT_NEW_IDS;
-        if (conflict && strcmp(conflict, "both") == 0)
-                opt.on_conflict = STENO_CONFLICT_BOTH;
-        else if (conflict && strcmp(conflict, "replace") == 0)
-                opt.on_conflict = STENO_CONFLICT_REPLACE;
+        opt.on_conflict = CHOICES[conflict];
         int rc = steno_import_bundle(r->store, &opt, body_read, &body, &report, &err);
         if (rc) {
                 request_failed(r, rc, &err);

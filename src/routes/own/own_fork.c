@@ -38,7 +38,7 @@ static int fork_as_asked(struct request *r, struct steno_conv *conv, const struc
                 opt.at = request_member(r, j, 0, "at");
         if (json_bool(j, json_get(j, 0, "wholeBatch"), false))
                 opt.flags |= STENO_FORK_WHOLE_BATCH;
-        bool again = !opt.id && request_keyed(r, STR("fork"), keyed);
+        bool again = !opt.id && request_keyed(r, r->path, keyed);
         if (again) {
                 snprintf(id, sizeof id, "conv_%.26s", keyed);
                 opt.id = id;
@@ -60,12 +60,14 @@ static int fork_as_asked(struct request *r, struct steno_conv *conv, const struc
 
 void own_session_fork(struct request *r)
 {
+        static const struct body_rule RULES[] = {{"id", BODY_NAME}, {"before", BODY_NAME},
+            {"at", BODY_NAME | BODY_SEQ}, {"wholeBatch", BODY_BOOL}, {"message", BODY_OBJECT}, {0}};
         struct steno_error err = {0};
         struct steno_conv *conv = NULL, *fork = NULL;
         struct json j;
         char *meta = NULL;
         json_init(&j);
-        if (request_json(r, &j) && (conv = request_conv(r, r->params[0].p))) {
+        if (request_json(r, &j, RULES) && (conv = request_conv(r, r->params[0].p))) {
                 int rc = fork_as_asked(r, conv, &j, &fork, &err);
                 if (rc == 0)
                         rc = steno_conv_meta(fork, &meta, &err);

@@ -30,7 +30,7 @@ void own_project_patch(struct request *r)
         char *json = NULL;
         struct json j;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, NULL)) {
                 struct str raw = json_raw(&j, 0);
                 int rc = steno_project_change(r->store, r->who.project, raw.p, raw.n, &json, &err);
                 reply(r, rc, json, &err);

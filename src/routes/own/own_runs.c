@@ -98,9 +98,11 @@ void own_run_stop(struct request *r)
 void own_run_approve(struct request *r)
 {
         struct steno_error err = {0};
+        static const struct body_rule RULES[] = {
+            {"approved", BODY_BOOL}, {"decision", BODY_NAME}, {"approval", BODY_NAME}, {0}};
         struct json j;
         json_init(&j);
-        if (!reach_run(r, r->params[0].p) || !request_json(r, &j)) {
+        if (!reach_run(r, r->params[0].p) || !request_json(r, &j, RULES)) {
                 json_release(&j);
                 return;
         }

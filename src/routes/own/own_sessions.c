@@ -34,13 +34,35 @@ static void reply_meta(struct request *r, struct steno_conv *conv, int status)
                 reply_text(r, status, json);
 }
 
+/* What a caller may say of a conversation. The last ones are what Steno knows of it, and would
+ * stand twice in an answer, or tell something that did not happen. */
+static const struct body_rule ABOUT[] = {
+    {"id", BODY_NAME},
+    {"sessionId", BODY_NAME},
+    {"title", BODY_TEXT},
+    {"metadata", BODY_OBJECT},
+    {"configs", BODY_OBJECT},
+    {"user", BODY_NAME},
+    {"space_id", BODY_NAME},
+    {"disable_task_tracking", BODY_BOOL},
+    {"lastSeq", BODY_OURS},
+    {"bytes", BODY_OURS},
+    {"runs", BODY_OURS},
+    {"import", BODY_OURS},
+    {"gateway", BODY_OURS},
+    {"acp", BODY_OURS},
+    {"events", BODY_OURS},
+    {"deletedResponses", BODY_OURS},
+    {0},
+};
+
 void own_session_create(struct request *r)
 {
         struct steno_error err = {0};
         struct steno_conv *conv = NULL;
         struct json j;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, ABOUT)) {
                 const char *id = request_member(r, &j, 0, "id");
                 if (!id)
                         id = request_member(r, &j, 0, "sessionId");
@@ -173,7 +195,7 @@ void own_session_patch(struct request *r)
         if (!conv)
                 return;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, ABOUT)) {
                 const char *text = buf_cstr(&r->body);
                 int rc = text ? steno_conv_set_meta(conv, text, &err) : STENO_ENOMEM;
                 if (rc)
@@ -236,8 +258,12 @@ static void put_member(struct buf *out, const struct json *report, const char *n
 
 static bool view_options(struct request *r, struct steno_view_options *opt)
 {
+        static const char *const OUTPUTS[] = {"", "stub", "full", NULL};
+        static const int MODES[] = {STENO_OUTPUTS_DEFAULT, STENO_OUTPUTS_STUB, STENO_OUTPUTS_FULL};
+        unsigned outputs;
         uint64_t limit;
-        if (!request_number(r, "limit", 0, 0, SERVER_PAGE_MAX, &limit) ||
+        if (!request_choice(r, "outputs", OUTPUTS, &outputs) ||
+            !request_number(r, "limit", 0, 0, SERVER_PAGE_MAX, &limit) ||
             !request_number(r, "after", 0, 0, UINT64_MAX >> 1, &opt->after_seq) ||
             !request_number(r, "before", 0, 0, UINT64_MAX >> 1, &opt->before_seq) ||
             !request_number(r, "last", 0, 0, SERVER_PAGE_MAX, &opt->last) ||
@@ -264,12 +290,8 @@ static bool view_options(struct request *r, struct steno_view_options *opt)
         opt->edit_strategies = request_query(r, "edit_strategies");
         opt->pin = request_query(r, "pin");
         opt->count_tokens = request_flag(r, "tokens", true);
-        const char *strict = request_query(r, "strict");
-        opt->strict = strict && strcmp(strict, "1") == 0;
-        const char *outputs = request_query(r, "outputs");
-        opt->outputs = !outputs || !*outputs          ? STENO_OUTPUTS_DEFAULT
-                       : strcmp(outputs, "full") == 0 ? STENO_OUTPUTS_FULL
-                                                      : STENO_OUTPUTS_STUB;
+        opt->strict = request_flag(r, "strict", false);
+        opt->outputs = MODES[outputs];
         opt->all_messages = strcmp(opt->format, "chat") == 0;
         return true;
 }
@@ -361,11 +383,12 @@ void own_messages_post(struct request *r)
         opt.format = request_query(r, "format");
         if (request_flag(r, "record", false))
                 opt.flags |= STENO_RECORD;
-        const char *durability = request_query(r, "durability");
-        if (durability && strcmp(durability, "process") == 0)
-                opt.durability = STENO_PROCESS;
-        if (!if_match(r, &opt))
+        static const char *const DURABILITY[] = {"full", "process", NULL};
+        unsigned durability;
+        if (!request_choice(r, "durability", DURABILITY, &durability) || !if_match(r, &opt))
                 return;
+        if (durability)
+                opt.durability = STENO_PROCESS;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;

@@ -75,3 +75,21 @@ void own_trash_remove(struct request *r)
         json_release(&j);
         steno_free(text);
 }
+
+void own_session_purge(struct request *r)
+{
+        struct steno_error err = {0};
+        char *report = NULL;
+        struct steno_conv *conv = request_conv(r, r->params[0].p);
+        if (!conv)
+                return; /* what is in the trash is removed with DELETE /api/trash/:id */
+        steno_conv_close(conv);
+        int rc = steno_purge(r->store, r->who.project, r->params[0].p, &report, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+        } else {
+                buf_puts(&r->reply, report);
+                request_reply_json(r, 200);
+        }
+        steno_free(report);
+}

@@ -1,6 +1,6 @@
 /*
- * own_watch.c - one stream for all windows of a browser: POST /api/watch, PATCH /api/watch/:id; and
- * GET /api/approvals.
+ * own_watch.c - one stream for all windows of a browser: POST /api/watch, PATCH and DELETE
+ * /api/watch/:id; and GET /api/approvals.
  */
 #include "routes/handlers.h"
 
@@ -13,7 +13,7 @@ void own_watch(struct request *r)
         struct steno_error err = {0};
         struct json j;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, NULL)) {
                 json_ref topics = json_get(&j, 0, "topics");
                 int rc = watches_check(&j, topics, &err);
                 bool full = watches_full(r->server->watches);
@@ -37,7 +37,7 @@ void own_watch_change(struct request *r)
         struct steno_error err = {0};
         struct json j;
         json_init(&j);
-        if (request_json(r, &j)) {
+        if (request_json(r, &j, NULL)) {
                 int rc = watches_change(r->server->watches, r->who.project, r->params[0].p, &j,
                     json_get(&j, 0, "add"), json_get(&j, 0, "remove"), &err);
                 if (rc == STENO_EINVAL)
@@ -50,6 +50,16 @@ void own_watch_change(struct request *r)
                 }
         }
         json_release(&j);
+}
+
+void own_watch_end(struct request *r)
+{
+        if (watches_end(r->server->watches, r->who.project, r->params[0].p)) {
+                buf_puts(&r->reply, "{}");
+                request_reply_json(r, 200);
+        } else {
+                request_error(r, 404, "not_found", "no such watch");
+        }
 }
 
 void own_approvals(struct request *r)

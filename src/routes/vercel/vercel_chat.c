@@ -289,6 +289,8 @@ static void start_app(struct request *r, struct wish *w)
 
 void vercel_chat(struct request *r)
 {
+        static const struct body_rule RULES[] = {{"id", BODY_NAME}, {"messageId", BODY_NAME},
+            {"trigger", BODY_NAME}, {"messages", BODY_LIST}, {"message", BODY_OBJECT}, {0}};
         struct wish w = {.list = JSON_NONE,
             .last = JSON_NONE,
             .app = r->server->gateway && gateway_has_app(r->server->gateway)};
@@ -299,7 +301,7 @@ void vercel_chat(struct request *r)
         }
         if (!w.app && !r->server->chat)
                 request_error(r, 501, "unsupported", "this server was started without a model");
-        else if (request_json(r, &w.body) && read_wish(r, &w))
+        else if (request_json(r, &w.body, RULES) && read_wish(r, &w))
                 take_wish(r, &w);
         if (w.ready) {
                 start_app(r, &w);
