@@ -351,7 +351,9 @@ export class Model {
       if (said.pauseMs) await sleep(said.pauseMs);
     }
     for (const c of calls ?? []) send({ tool_calls: [c] });
+    const beat = said.hold && setInterval(() => r.write(": still here\n\n"), 10000); // or the wait would be too long
     await said.hold;
+    clearInterval(beat);
     send({}, finish);
     r.end("data: [DONE]\n\n");
   }
