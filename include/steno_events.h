@@ -34,12 +34,15 @@
             "the call waits for permission or was decided: state is pending, allowed or denied, "  \
             "approval is the hash of the exact call")                                              \
         ROW(TOOL_CALL_COMPLETE, "tool_call_complete", 1,                                           \
-            "toolCallId, toolName, serverName?, content, ref?, exitCode?, duration, resultId",     \
-            "the tool's result is stored; resultId is the id of its message")                      \
-        ROW(TOOL_CALL_ERROR, "tool_call_error", 1,                                                 \
-            "toolCallId, toolName, serverName?, content, error, ref?, exitCode?, duration, "       \
+            "toolCallId, toolName, serverName?, state, content, ref?, exitCode?, duration, "       \
             "resultId",                                                                            \
-            "the same for a call that was denied, failed or could not be run")                     \
+            "the tool's result is stored; resultId is the id of its message, state is that of "    \
+            "the view chat")                                                                       \
+        ROW(TOOL_CALL_ERROR, "tool_call_error", 1,                                                 \
+            "toolCallId, toolName, serverName?, state, content, error, ref?, exitCode?, "          \
+            "duration, resultId",                                                                  \
+            "the same for a call that failed or could not be run: state is error, denied, "        \
+            "interrupted or cut")                                                                  \
         ROW(FINAL_MESSAGE, "final_message", 1, "text, message, toolCalls",                         \
             "the last reply, whole, under both names; toolCalls has each call of the run as the "  \
             "view chat has it: id, name, arguments, state, result or error, invokedAt, duration, " \

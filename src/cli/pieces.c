@@ -79,6 +79,19 @@ static struct str result_text(struct walk *w, json_ref r)
         return s;
 }
 
+/* Members of a result of Steno's own runs. */
+static const char *ended_by(const struct walk *w, json_ref r)
+{
+        static const struct {
+                const char *member;
+                const char *word;
+        } ENDS[] = {{"denied", "denied"}, {"interrupted", "stopped"}, {"cut", "cut off"}};
+        for (size_t i = 0; i < sizeof(ENDS) / sizeof(ENDS[0]); i++)
+                if (json_bool(w->j, json_get(w->j, r, ENDS[i].member), false))
+                        return ENDS[i].word;
+        return NULL;
+}
+
 static void emit_result(struct walk *w, json_ref r, json_ref content)
 {
         struct piece p = {.kind = PIECE_RESULT, .duration = -1};
@@ -88,6 +101,7 @@ static void emit_result(struct walk *w, json_ref r, json_ref content)
         p.id = text_of(w, ANY(w, r, "tool_call_id", "tool_use_id", "call_id", "toolCallId", "id"));
         p.body = result_text(w, content);
         p.failed = json_bool(w->j, ANY(w, r, "isError", "is_error"), false);
+        p.ended = ended_by(w, r);
         json_double(w->j, json_get(w->j, r, "duration"), &p.duration);
         emit(w, p);
 }

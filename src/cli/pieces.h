@@ -28,6 +28,7 @@ struct piece {
         struct str body;   /* decoded text, arguments, or raw JSON */
         double duration;   /* ms, negative when unknown */
         bool failed;
+        const char *ended; /* of a result: what ended the call in the tool's place, or NULL */
 };
 
 typedef void (*piece_fn)(void *ctx, const struct piece *p);

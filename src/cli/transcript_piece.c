@@ -303,6 +303,8 @@ static void put_way_back(struct transcript_entry *e)
 
 static void result_details(struct buf *b, const struct piece *p, struct str figures)
 {
+        if (p->ended)
+                buf_printf(b, "%s · ", p->ended);
         if (p->duration >= 0) {
                 term_duration(b, p->duration);
                 buf_puts(b, " · ");

@@ -8,13 +8,15 @@
  * content is one text; attachments are blocks (blocks.h). A tool call holds its result; there are
  * no tool messages. state is
  *
- *   pending       no result, and nothing more is known
+ *   unrecorded    no result, and nothing more is known
  *   waiting       a live run has not started it yet; it may wait for permission
  *   running       a live run carries it out; runId says which
  *   not_dispatched, indeterminate, cut, interrupted   no result will come (model/repair.h)
  *   complete      result
  *   error         error: what the tool said when it failed
+ *   denied        error: it was not allowed, and so not run
  *   interrupted   error or result: it was stopped
+ *   cut           error: its arguments were cut off, so it was not run
  *
  * This is the rendering under both ways to a page: folding messages as they come (model/fold.h)
  * and formatting a whole history. It looks at peers only, never at where a result stood.
@@ -143,10 +145,10 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                 said |= str_is(x->key, "\"state\"");
         if (!said)
                 writing_text(w, "state",
-                    !p->peer         ? (p->state ? p->state : "pending")
-                    : r->interrupted ? "interrupted"
-                    : r->error       ? "error"
-                                     : "complete");
+                    !p->peer    ? (p->state ? p->state : "unrecorded")
+                    : r->ending ? members_ending_name(r->ending)
+                    : r->error  ? "error"
+                                : "complete");
         if (p->peer) {
                 struct message from = *m;
                 from.seq = r->seq ? r->seq : m->seq;

@@ -68,7 +68,7 @@ static bool same_text(struct str a, struct str b, struct arena *arena)
 static bool same_part(const struct part *a, const struct part *b, struct arena *arena)
 {
         if (a->kind != b->kind || a->child_count != b->child_count ||
-            a->output_kind != b->output_kind || a->error != b->error)
+            a->output_kind != b->output_kind || a->error != b->error || a->ending != b->ending)
                 return false;
         if (!same_text(a->text, b->text, arena) || !same_text(a->id, b->id, arena) ||
             !same_text(a->name, b->name, arena) || !same_text(a->output, b->output, arena) ||

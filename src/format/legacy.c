@@ -262,7 +262,7 @@ static void write_json(struct writer *w, const struct message *m, const struct p
             .display_name = p->display_name,
             .description = p->description};
         writing_lose_figures(w, m, result ? &shown : p);
-        if (result && result->interrupted)
+        if (result && result->ending)
                 writing_lose(w, m, "state", "the format has no place for it");
 }
 

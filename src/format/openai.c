@@ -209,6 +209,7 @@ static void read_result(struct reading *r, json_ref *f, const int *at)
         p->invoked_at = reading_raw(r, f[at[5]]);
         p->ref = reading_raw(r, f[at[6]]);
         note_extras(r->m, p);
+        p->ending = reading_ending(&r->m->extras);
         json_ref content = f[at[7]];
         p->output_raw = reading_raw(r, content);
         switch (json_type(j, content)) {
@@ -318,8 +319,8 @@ static bool has_own_fields(const struct message *m)
                         return true;
         const struct part *p = m->role == ROLE_TOOL && m->count ? &m->parts[0] : NULL;
         bool named = p && p->name.p && p->call != CALL_LEGACY;
-        return p &&
-               (named || p->error || p->duration.p || p->steps.p || p->invoked_at.p || p->ref.p);
+        return p && (named || p->error || p->ending || p->duration.p || p->steps.p ||
+                        p->invoked_at.p || p->ref.p);
 }
 
 static int openai_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)

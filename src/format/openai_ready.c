@@ -255,8 +255,12 @@ static enum content walk_content(struct walk *w)
  * records are marked for (about.own_fields). */
 static bool is_refused(struct str key)
 {
-        return str_is(key, "function_call") || str_is(key, "exitCode") || str_is(key, "signal") ||
-               str_is(key, "timedOut");
+        static const char *const keys[] = {
+            "function_call", "exitCode", "signal", "timedOut", "interrupted", "denied", "cut"};
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+                if (str_is(key, keys[i]))
+                        return true;
+        return false;
 }
 
 /* Half of a surrogate pair. Hardly any message has such an escape at all. */

@@ -84,6 +84,8 @@ static void write_figures(struct writer *w, const struct message *m, const struc
                         writing_lose_figures(w, m, p);
                 return;
         }
+        if (p->ending)
+                writing_raw(w, members_ending_name(p->ending), STR("true"));
         writing_raw(w, "duration", p->duration);
         writing_raw(w, "steps", p->steps);
         writing_raw(w, "invokedAt", p->invoked_at);

@@ -184,12 +184,39 @@ void reading_input(struct reading *r, struct part *call, json_ref v)
         call->arguments = call->arguments_text ? reading_string(r, raw) : reading_raw(r, v);
 }
 
-static const char *derived_state(bool answered, bool failed, bool stopped)
+enum call_ending reading_ending(struct extra **extras)
+{
+        for (int i = ENDING_OWN + 1; i < ENDING_COUNT; i++) {
+                for (struct extra **x = extras; *x; x = &(*x)->next) {
+                        struct str key = str_span((*x)->key.p + 1, (*x)->key.n - 2);
+                        if (!str_is(key, members_ending_name(i)) || !str_is((*x)->value, "true"))
+                                continue;
+                        *x = (*x)->next;
+                        return i;
+                }
+        }
+        return ENDING_OWN;
+}
+
+/* What an entry with a result says of its end. */
+static enum call_ending ending_of(const struct json *j, json_ref state)
+{
+        for (int i = ENDING_OWN + 1; i < ENDING_COUNT; i++)
+                if (json_is(j, state, members_ending_name(i)))
+                        return i;
+        return ENDING_OWN;
+}
+
+static const char *derived_state(bool answered, bool failed, enum call_ending ending)
 {
         if (!answered)
-                return "pending";
-        return stopped ? "interrupted" : failed ? "error" : "complete";
+                return "unrecorded";
+        return ending ? members_ending_name(ending) : failed ? "error" : "complete";
 }
+
+/* What `unrecorded` was called in 0.1, and is still in pages' own messages: it gives way to what is
+ * known of the call, and to its result. */
+static const char OPEN_BEFORE[] = "pending";
 
 /* What is called, beside the id or in an inner object as OpenAI has it. That object stays among
  * the extras. */
@@ -244,9 +271,11 @@ void reading_entry(struct reading *r, json_ref entry, bool derived)
 
         bool failed = is_there(r->j, f[ERROR]);
         bool answered = failed || is_there(r->j, f[RESULT]);
-        bool stopped = answered && json_is(r->j, f[STATE], "interrupted");
+        enum call_ending ending = answered ? ending_of(r->j, f[STATE]) : ENDING_OWN;
         json_ref out = failed ? f[ERROR] : f[RESULT];
-        if (!derived || !json_is(r->j, f[STATE], derived_state(answered, failed, stopped)))
+        if (derived && !answered && json_is(r->j, f[STATE], OPEN_BEFORE))
+                call.state = OPEN_BEFORE;
+        else if (!derived || !json_is(r->j, f[STATE], derived_state(answered, failed, ending)))
                 reading_keep(r, &call.extras, "state", f[STATE], false);
         if (!answered || failed)
                 reading_keep(r, &call.extras, "result", f[RESULT], false);
@@ -259,7 +288,7 @@ void reading_entry(struct reading *r, json_ref entry, bool derived)
         p->id = call.id;
         p->name = call.name;
         p->error = failed;
-        p->interrupted = stopped;
+        p->ending = ending;
         p->display = call.display;
         blocks_read_output(r, p, out);
 }

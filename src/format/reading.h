@@ -59,6 +59,12 @@ void reading_children(struct reading *r, struct part *of, json_ref list,
 void reading_input(struct reading *r, struct part *call, json_ref v);
 
 /*
+ * How a result ended, by a member of its name with the value true ("denied", "interrupted", "cut").
+ * That member is taken from the list: a writer with a place for it writes the ending.
+ */
+enum call_ending reading_ending(struct extra **extras);
+
+/*
  * An entry {id,name,arguments,state?,result?,error?,steps,invokedAt,duration,ref}: adds a call
  * and, when it is complete, a result behind it. With `derived`, a state that follows from the
  * rest is not kept.

@@ -195,7 +195,7 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
         for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
                 if (figures[i].value.p)
                         lose_of(w, m, p, figures[i].name, no_place);
-        if (p->interrupted)
+        if (p->ending)
                 writing_lose(w, m, "state", no_place);
 }
 

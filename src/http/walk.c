@@ -82,20 +82,24 @@ static struct str content_of(struct telling *t, json_ref content)
 
 /* ---- results ---- */
 
-static enum walk_state state_of(bool failed, struct str text)
+/* `m` is the message of a result. Results of older versions say it in their words only. */
+static enum walk_state state_of(const struct json *j, json_ref m, bool failed, struct str text)
 {
-        if (str_starts(text, "[interrupted]"))
+        if (json_bool(j, json_get(j, m, "denied"), false))
+                return WALK_DENIED;
+        if (json_bool(j, json_get(j, m, "interrupted"), false) || str_starts(text, "[interrupted]"))
                 return WALK_STOPPED;
+        if (json_bool(j, json_get(j, m, "cut"), false))
+                return WALK_CUT;
         if (!failed)
                 return WALK_DONE;
-        return str_starts(text, "Permission denied") || str_starts(text, "permission denied")
-                   ? WALK_DENIED
-                   : WALK_FAILED;
+        return str_starts(text, "Permission denied: the call was not run.") ? WALK_DENIED
+                                                                            : WALK_FAILED;
 }
 
 const char *walk_state_name(enum walk_state state)
 {
-        static const char *const NAMES[] = {"complete", "error", "denied", "interrupted"};
+        static const char *const NAMES[] = {"complete", "error", "denied", "interrupted", "cut"};
         return NAMES[state];
 }
 
@@ -117,7 +121,7 @@ static int tell_result(struct telling *t, json_ref m, struct str call, json_ref 
                 r.bytes = json_raw(j, said).n;
         else if (r.ref.n && str_starts(r.text, "[INCOMPLETE:") && r.bytes > json_raw(j, said).n)
                 r.kept = r.bytes - json_raw(j, said).n;
-        r.state = state_of(failed, r.text);
+        r.state = state_of(j, m, failed, r.text);
         return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
 }
 

@@ -37,7 +37,7 @@ struct walk_call {
         struct str arguments;
 };
 
-enum walk_state { WALK_DONE, WALK_FAILED, WALK_DENIED, WALK_STOPPED };
+enum walk_state { WALK_DONE, WALK_FAILED, WALK_DENIED, WALK_STOPPED, WALK_CUT };
 
 struct walk_result {
         uint64_t seq; /* of the message that has it */

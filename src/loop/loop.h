@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "loop/job.h"
 #include "loop/journal.h"
+#include "model/members.h"
 #include "provider/provider.h"
 #include "provider/reply.h"
 #include "tool/tool.h"
@@ -104,10 +105,10 @@ int loop_store_fault(struct loop *c, const char *reason, const struct reply_faul
 /* The same for a limit or a stop between two replies: a new message, no text. */
 int loop_store_end(struct loop *c, const char *reason, const char *code, const char *words,
     struct steno_error *err);
-/* A tool message for a call that was not run; freed with free(). NULL: out of memory. `tool` may
- * be NULL: no such tool. */
+/* A tool message for a call that was not run, and how that came; freed with free(). NULL: out of
+ * memory. `tool` may be NULL: no such tool. */
 char *loop_refusal(const struct loop *c, const struct reply_call *call, const struct tool *tool,
-    const char *text, size_t *n);
+    const char *text, enum call_ending ending, size_t *n);
 /* Adds to a command's message how it ended, where its content does not say so: a failure, or no
  * output at all. *message is the library's, and may be replaced. */
 int loop_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,

@@ -35,8 +35,9 @@ struct slot {
         struct steno_output *output;
         unsigned repeats; /* how often this very call came in a row, this one included */
         struct buf words; /* why it is not to be run; empty: it may */
-        int64_t started;  /* time_monotonic_ms() */
-        int64_t ended;    /* the same */
+        enum call_ending ending;
+        int64_t started; /* time_monotonic_ms() */
+        int64_t ended;   /* the same */
         char invoked_at[TIME_TEXT];
         char *message;
         size_t message_n;
@@ -57,7 +58,7 @@ static int refuse(struct work *w, struct slot *s, struct steno_error *err)
 {
         const char *text = buf_cstr(&s->words);
         if (text)
-                s->message = loop_refusal(w->c, s->call, s->tool, text, &s->message_n);
+                s->message = loop_refusal(w->c, s->call, s->tool, text, s->ending, &s->message_n);
         if (!s->message)
                 return error_nomem(err);
         s->state = SLOT_DONE;
@@ -100,30 +101,34 @@ static void object(const struct work *w, struct slot *s)
 {
         const struct loop *c = w->c;
         struct buf *out = &s->words;
-        if (s->call->state == CALL_CUT)
+        if (s->call->state == CALL_CUT) {
+                s->ending = ENDING_CUT;
                 buf_puts(out,
                     "Not run: the arguments were cut off, because the reply reached its length "
                     "limit. Call the tool again with shorter arguments, or in several calls.");
-        else if (s->call->state == CALL_FILTERED)
+        } else if (s->call->state == CALL_FILTERED) {
                 buf_puts(out,
                     "Not run: the endpoint's content filter ended the reply in which this "
                     "call stands.");
-        else if (steno_stop_requested(c->opt.stop))
+        } else if (steno_stop_requested(c->opt.stop)) {
+                s->ending = ENDING_INTERRUPTED;
                 buf_puts(out, "[interrupted] The run was stopped before this call was started. It "
                               "had no effect.");
-        else if (c->deadline && time_monotonic_ms() >= c->deadline)
+        } else if (c->deadline && time_monotonic_ms() >= c->deadline) {
+                s->ending = ENDING_INTERRUPTED;
                 buf_puts(out, "[interrupted] The run's time limit passed before this call was "
                               "started. It had no effect.");
-        else if (!s->tool)
+        } else if (!s->tool) {
                 put_unknown(c, s->call->name, out);
-        else if (s->call->state == CALL_INVALID)
+        } else if (s->call->state == CALL_INVALID) {
                 buf_puts(out, "Not run: the arguments are not a JSON object. Call the tool again "
                               "with arguments that follow its schema.");
-        else if (s->repeats > CHAT_REPEATS_CORRECTED)
+        } else if (s->repeats > CHAT_REPEATS_CORRECTED) {
                 buf_printf(out,
                     "Not run: this is call number %u with exactly the same arguments, and the "
                     "answer is above. Use it, or do something else. The run ends at number %d.",
                     s->repeats, CHAT_REPEATS_STOPPED);
+        }
 }
 
 /* ---- permission ---- */
@@ -311,6 +316,8 @@ static void put_fields(
         struct jsonw j = jsonw_to(out);
         jsonw_object(&j);
         jsonw_field_bool(&j, "isError", is_error);
+        if (s->ending)
+                jsonw_field_bool(&j, members_ending_name(s->ending), true);
         jsonw_field_i64(&j, "duration", s->ended - s->started);
         jsonw_field_cstr(&j, "invokedAt", s->invoked_at);
         if (job->steps.n) {
@@ -337,7 +344,7 @@ static void put_fields(
 }
 
 /* The last line of an output whose tool did not come to its own end; empty when it did. */
-static void put_end(const struct work *w, const struct slot *s, bool left_behind, struct buf *out)
+static void put_end(const struct work *w, struct slot *s, bool left_behind, struct buf *out)
 {
         const struct job *job = s->job;
         const char *lead = job->written ? "\n" : "";
@@ -347,6 +354,8 @@ static void put_end(const struct work *w, const struct slot *s, bool left_behind
         bool stopped = steno_stop_requested(w->c->opt.stop);
         if (rc == 0 && !stopped) /* ended by something else, which the tool has reported */
                 return;
+        if (stopped)
+                s->ending = ENDING_INTERRUPTED;
         if (stopped)
                 buf_printf(out,
                     "%s[interrupted] The run was stopped while this call was running; what it had "
@@ -489,9 +498,11 @@ static int decide(struct work *w, struct slot *s, struct steno_error *err)
         rc = permit(w, s, &allowed, reason, err);
         if (rc == 0 && !allowed)
                 object(w, s); /* a stop that ended the question is not a denial */
-        if (rc == 0 && !allowed && s->words.n == 0)
+        if (rc == 0 && !allowed && s->words.n == 0) {
+                s->ending = ENDING_DENIED;
                 buf_printf(&s->words, "Permission denied: the call was not run.%s%s",
                     reason[0] ? " Reason: " : "", reason);
+        }
         return rc;
 }
 

@@ -279,7 +279,7 @@ int loop_store_end(struct loop *c, const char *reason, const char *code, const c
 /* ---- tools ---- */
 
 char *loop_refusal(const struct loop *c, const struct reply_call *call, const struct tool *tool,
-    const char *text, size_t *n)
+    const char *text, enum call_ending ending, size_t *n)
 {
         struct buf json;
         char id[CHAT_ID];
@@ -296,6 +296,8 @@ char *loop_refusal(const struct loop *c, const struct reply_call *call, const st
         }
         jsonw_field_cstr(&w, "content", text);
         jsonw_field_bool(&w, "isError", true);
+        if (ending)
+                jsonw_field_bool(&w, members_ending_name(ending), true);
         jsonw_field_u64(&w, "duration", 0);
         put_time(&w, "createdAt");
         put_origin(&w, c);
@@ -388,6 +390,15 @@ static void copy(struct jsonw *w, const struct json *j, const char *from, const 
         jsonw_field_copy(w, to, j, r);
 }
 
+/* The state of a call whose result is `j`, as the view `chat` has it. */
+static const char *state_of(const struct json *j, bool is_error)
+{
+        for (int i = ENDING_OWN + 1; i < ENDING_COUNT; i++)
+                if (json_bool(j, json_get(j, 0, members_ending_name(i)), false))
+                        return members_ending_name(i);
+        return is_error ? "error" : "complete";
+}
+
 /* The event of a result, whose message is `j`. */
 static int put_result(
     struct loop *c, const struct reply_call *call, const struct tool *tool, const struct json *j)
@@ -400,6 +411,7 @@ static int put_result(
         jsonw_field_cstr(&e.w, "toolName", call->name);
         if (tool && tool->server)
                 jsonw_field_cstr(&e.w, "serverName", tool->server);
+        jsonw_field_cstr(&e.w, "state", state_of(j, is_error));
         copy(&e.w, j, "content", "content");
         if (is_error)
                 copy(&e.w, j, "content", "error");

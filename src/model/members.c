@@ -49,3 +49,10 @@ void members_list(unsigned rules, const char *names[MEMBER_COUNT + 1])
                         names[n++] = members[i].name.p;
         names[n] = NULL;
 }
+
+const char *members_ending_name(enum call_ending ending)
+{
+        static const char *const names[ENDING_COUNT] = {
+            [ENDING_DENIED] = "denied", [ENDING_INTERRUPTED] = "interrupted", [ENDING_CUT] = "cut"};
+        return names[ending];
+}

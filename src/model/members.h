@@ -53,6 +53,8 @@ enum members_rule {
         ROW(SIGNAL, "signal", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* tool */             \
         ROW(TIMED_OUT, "timedOut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)        /* tool */             \
         ROW(INTERRUPTED, "interrupted", MEMBER_NOT_SENT | MEMBER_BY_LOOP)   /* tool */             \
+        ROW(DENIED, "denied", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* tool */             \
+        ROW(CUT, "cut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)                   /* tool */             \
         ROW(UNFINISHED, "unfinished", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */             \
         ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                 /* tool */             \
         ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */     \
@@ -73,5 +75,18 @@ enum member members_find_name(struct str name);
 bool members_has(enum member member, unsigned rules);
 /* The names of those for which one of `rules` holds, NULL-terminated. */
 void members_list(unsigned rules, const char *names[MEMBER_COUNT + 1]);
+
+/* How a call with a result ended, when it was not the tool that ended it. */
+enum call_ending {
+        ENDING_OWN, /* the tool came to its own end, well or not */
+        ENDING_DENIED,
+        ENDING_INTERRUPTED, /* stopped, while it ran or before it was started */
+        ENDING_CUT,         /* its arguments were cut off, so it was not run */
+        ENDING_COUNT,
+};
+
+/* The state of a call that ended so ("denied", "interrupted", "cut"), which is also the member of a
+ * stored result that says it; NULL for ENDING_OWN. */
+const char *members_ending_name(enum call_ending ending);
 
 #endif

@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "model/members.h"
 
 struct format; /* only its address matters here: which format a message came in */
 
@@ -114,8 +115,8 @@ struct part {
         struct str server;    /* the MCP server that has the tool */
         struct str arguments; /* a string when arguments_text, else a raw value */
         bool arguments_text;
-        bool error;       /* the result is a failure */
-        bool interrupted; /* the result says that the call was stopped */
+        bool error;              /* the result is a failure */
+        enum call_ending ending; /* of a result */
         enum output_kind output_kind;
         struct str output;
         struct str output_raw; /* raw: the value in the message that the output was read from, so

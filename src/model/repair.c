@@ -382,7 +382,9 @@ static int put_synthetic(struct repair *r, const struct message *m, struct part 
             .id = call->id,
             .name = call->name,
             .error = true,
-            .interrupted = class == REPAIR_INTERRUPTED,
+            .ending = class == REPAIR_INTERRUPTED ? ENDING_INTERRUPTED
+                      : class == REPAIR_CUT       ? ENDING_CUT
+                                                  : ENDING_OWN,
             .output_kind = OUTPUT_TEXT,
             .output = text_of(r, class, &facts),
             .steps = facts.steps,

@@ -419,6 +419,16 @@ static void put_call_part(struct gen *g, unsigned turn, unsigned i, bool ids)
         PUT(g, "}");
 }
 
+static const char *entry_state(struct gen *g, bool answered, bool failed)
+{
+        static const char *const ended[] = {"denied", "interrupted", "cut"};
+        if (!answered)
+                return one_in(g, 2) ? "pending" : "unrecorded";
+        if (failed && one_in(g, 3))
+                return ended[one_in(g, 3) + one_in(g, 3)];
+        return failed ? "error" : "complete";
+}
+
 /* A call that holds its result: chat, and openai entries of an app's own. */
 static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
 {
@@ -431,7 +441,7 @@ static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
                 PUT(g, "}");
         bool failed = answered && one_in(g, 4);
         if (is(g, "chat"))
-                PUT(g, ",\"state\":\"%s\"", !answered ? "pending" : failed ? "error" : "complete");
+                PUT(g, ",\"state\":\"%s\"", entry_state(g, answered, failed));
         if (answered) {
                 PUT(g, ",\"%s\":", failed ? "error" : "result");
                 put_text(g, true);

@@ -111,7 +111,7 @@ static void folding_equals_formatting_for_every_prefix(void **state)
         "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}"
 #define RESULT(id, text) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":\"" text "\"}"
 
-static void a_call_is_pending_until_its_result_arrives(void **state)
+static void a_call_is_unrecorded_until_its_result_arrives(void **state)
 {
         (void)state;
         struct steno_fold *f = fold();
@@ -119,12 +119,46 @@ static void a_call_is_pending_until_its_result_arrives(void **state)
         assert_int_equal(push(f, CALL("call_0")), 0);
         shows(f, "[{\"id\":\"u1\",\"role\":\"user\",\"content\":\"hi\"},{\"id\":\"msg_2\",\"role\":"
                  "\"assistant\",\"content\":\"\",\"toolCalls\":[{\"id\":\"call_0\",\"name\":\"f\","
-                 "\"arguments\":\"{}\",\"state\":\"pending\"}]}]");
+                 "\"arguments\":\"{}\",\"state\":\"unrecorded\"}]}]");
         assert_int_equal(push(f, RESULT("call_0", "done")), 0);
         shows(f, "[{\"id\":\"u1\",\"role\":\"user\",\"content\":\"hi\"},{\"id\":\"msg_2\",\"role\":"
                  "\"assistant\",\"content\":\"\",\"toolCalls\":[{\"id\":\"call_0\",\"name\":\"f\","
                  "\"arguments\":\"{}\",\"state\":\"complete\",\"result\":\"done\"}]}]");
         steno_fold_free(f);
+}
+
+static void the_result_says_how_a_call_ended(void **state)
+{
+        static const struct {
+                const char *members;
+                const char *state;
+        } rows[] = {
+            {"\"isError\":true", "error"},
+            {"\"isError\":true,\"denied\":true", "denied"},
+            {"\"isError\":true,\"interrupted\":true", "interrupted"},
+            {"\"isError\":true,\"cut\":true", "cut"},
+            {"\"isError\":true,\"interrupted\":true,\"denied\":true", "denied"},
+            {"\"isError\":true,\"denied\":false,\"cut\":null,\"interrupted\":\"yes\"", "error"},
+            {"\"interrupted\":true", "interrupted"},
+            {"\"denied\":false", "complete"},
+        };
+        (void)state;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                char message[300], want[64];
+                struct steno_fold *f = fold();
+                snprintf(message, sizeof(message),
+                    "{\"role\":\"tool\",\"tool_call_id\":\"call_0\",\"content\":\"r\",%s}",
+                    rows[i].members);
+                snprintf(want, sizeof(want), "\"state\":\"%s\"", rows[i].state);
+                assert_int_equal(push(f, CALL("call_0")), 0);
+                assert_int_equal(push(f, message), 0);
+                char *shown;
+                assert_int_equal(steno_fold_json(f, &shown, NULL), 0);
+                if (!strstr(shown, want))
+                        fail_msg("%s: %s", rows[i].members, shown);
+                steno_free(shown);
+                steno_fold_free(f);
+        }
 }
 
 static void a_result_without_a_call_is_named_and_changes_nothing(void **state)
@@ -190,7 +224,8 @@ int main(void)
         seed = gen_seed();
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(folding_equals_formatting_for_every_prefix),
-            cmocka_unit_test(a_call_is_pending_until_its_result_arrives),
+            cmocka_unit_test(a_call_is_unrecorded_until_its_result_arrives),
+            cmocka_unit_test(the_result_says_how_a_call_ended),
             cmocka_unit_test(a_result_without_a_call_is_named_and_changes_nothing),
             cmocka_unit_test(several_results_in_one_message_find_their_calls),
             cmocka_unit_test(the_older_form_of_results_folds_as_well),

@@ -422,6 +422,8 @@ static void stop_in_tools(void **state)
         assert_true(has(w.result, "\"reason\":\"interrupted\""));
         assert_true(has(fake_message(2), "zzz\\n[interrupted]"));
         assert_true(has(fake_message(3), "[interrupted]"));
+        assert_true(has(fake_message(2), "\"interrupted\":true"));
+        assert_true(has(fake_message(3), "\"interrupted\":true"));
         assert_true(has(fake_message(3), "\"tool_call_id\":\"b\""));
         assert_null(strstr(fake_trace_text(), "dispatch 1 b"));
         world_end(&w);
@@ -487,6 +489,8 @@ static void permissions(void **state)
         assert_int_equal(w.asked, 1);
         assert_true(has(fake_message(2), "Permission denied: the call was not run. Reason: not "
                                          "today"));
+        assert_true(has(fake_message(2), "\"isError\":true,\"denied\":true"));
+        assert_true(has(fake_event("tool_call_error", 0), "\"state\":\"denied\""));
         assert_true(has(fake_event("tool_call_approval", 0), "\"state\":\"pending\""));
         assert_true(has(fake_event("tool_call_approval", 1), "\"state\":\"denied\""));
         char want[65];

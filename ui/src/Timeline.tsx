@@ -78,7 +78,7 @@ export interface Bar { row: TimeRow; from: number; to: number; status: Status; l
 interface Scale { bars: Bar[]; breaks: { at: number; ms: number }[]; span: number; lanes: number }
 
 export const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status =>
-  r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted"
+  r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted" : r.state === "cut" ? "cut"
     : asked.has(r.id) ? "waiting" : live ? "running" : "unrecorded";
 
 function scaleOf(rows: TimeRow[], asked: Set<string>, live: boolean, at: number, order: boolean): Scale {

@@ -82,12 +82,13 @@ function refOf(v: unknown): Ref | undefined {
   return o && typeof o === "object" && typeof o.id === "string" ? { ...o, byteSize: num(o.byteSize) ?? 0 } : undefined;
 }
 
-const DENIED = /^(Permission denied|denied)\b/i;
+// Results of older versions say it in their words only.
+const DENIED = /^Permission denied: the call was not run\./;
 
 export function statusOf(state: string, said: unknown): Status {
   if (state === "error") return typeof said === "string" && DENIED.test(said) ? "denied" : "error";
   if (state === "complete" || state === "done") return "done";
-  if (state === "interrupted" || state === "indeterminate" || state === "not_dispatched" || state === "cut" || state === "running" || state === "waiting") return state;
+  if (state === "denied" || state === "interrupted" || state === "indeterminate" || state === "not_dispatched" || state === "cut" || state === "running" || state === "waiting") return state;
   return "unrecorded";
 }
 
@@ -121,7 +122,7 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
 }
 
 // States of a call without a result.
-const OPEN = new Set(["pending", "waiting", "running", "not_dispatched", "indeterminate", "cut"]);
+const OPEN = new Set(["pending", "unrecorded", "waiting", "running", "not_dispatched", "indeterminate", "cut"]);
 
 export const hasOpenCalls = (v: View) => v.messages.some((m) => Array.isArray(m.toolCalls) && m.toolCalls.some((c: { state?: unknown }) => OPEN.has(str(c.state))));
 

@@ -5,7 +5,7 @@ import type { EventName } from "./events";
 import type { HubEvent } from "./hub";
 import { WORDS } from "./icons";
 import { watch } from "./live";
-import type { Call, Message, Ref, Step } from "./history";
+import { statusOf, type Call, type Message, type Ref, type Step } from "./history";
 
 export class Run {
   private made: Message[] = [];
@@ -112,7 +112,7 @@ export class Run {
     c.failed = failed;
     c.result = said;
     if (!failed) c.status = "done";
-    else if (c.status !== "denied") c.status = d.interrupted === true ? "interrupted" : "error";
+    else c.status = typeof d.state === "string" ? statusOf(d.state, said) : c.status === "denied" ? "denied" : "error";
     if (typeof d.duration === "number") c.duration = d.duration;
     if (typeof d.exitCode === "number") c.exitCode = d.exitCode;
     if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
