@@ -102,10 +102,22 @@ static void report(struct writer *w, const struct message *m, const struct part 
 
 /* ---- messages ---- */
 
+/* An empty message can stay one, except where a provider reads it, and in formats that leave out
+ * what says nothing. */
+static bool may_be_empty(const struct writer *w, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind != PART_TEXT && m->parts[i].kind != PART_REFUSAL)
+                        return false;
+        return !w->valid && !w->format->carries;
+}
+
 /* One text for all of it. */
 static int replace(struct writer *w, struct message *m)
 {
         struct str all = {0};
+        if (may_be_empty(w, m))
+                return 0;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 struct str text = part_text(w, m, p);
@@ -170,7 +182,7 @@ int standin_history(const struct format *f, struct writer *w, struct history *h,
                 }
                 if (stray)
                         rc = replace_results(w, m, false);
-                else if (!carried)
+                else if (!carried && !m->item)
                         rc = replace(w, m);
         }
         return rc;

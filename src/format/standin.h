@@ -14,7 +14,8 @@
  *      [A second result of the call "x"] ...
  *      [An empty message]
  *
- * Each is reported as a loss. A message of which something can be carried stays as it is.
+ * Each is reported as a loss. A message of which something can be carried stays as it is, and so
+ * does an item of a turn (responses), which is no message of its own.
  */
 #ifndef FORMAT_STANDIN_H
 #define FORMAT_STANDIN_H

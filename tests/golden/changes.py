@@ -268,6 +268,37 @@ def listed_beside(*metas):
     return rule
 
 
+_STANDIN = (r"\[(Thinking|Thinking that only its provider can read|A part that this format does not have|"
+            r"A file that this format does not have|A result of the call \".*?\", which is not there|"
+            r"A second result of the call \".*?\"|An empty message)\]")
+
+
+_AROUND = ("type", "role", "id", "name", "session_id", "parent_id", "session_task_process_status",
+           "created_at", "updated_at")
+
+
+def stood_in():
+    """A list has further texts, each of which stands for something that has no place in the format.
+    What was in it is there, but for what other changes are about; where it was an empty message, such a
+    text is in its place."""
+    def texts(node):
+        if isinstance(node, dict):
+            return [t for k, v in node.items() if k not in _AROUND for t in texts(v)]
+        if isinstance(node, list):
+            return [t for n in node for t in texts(n)]
+        return [node] if isinstance(node, str) and node else []
+
+    def rule(d):
+        if not (isinstance(d.old, list) and isinstance(d.new, list)):
+            return d.old in ("", None, []) and re.match(_STANDIN, str(d.new)) is not None
+        old, new = texts(d.old), texts(d.new)
+        more = [t for t in new if t not in old]
+        others = [t for t in more if not re.match(_STANDIN, t)]
+        return (len(others) < len(more) and all(t in new or re.fullmatch(r"call_made_1_\d+|gs://a/b", t) for t in old)
+                and all(re.fullmatch(r"call_made_\d+_\d+|" + _NOTE, t) for t in others))
+    return rule
+
+
 def without_nulls(meta):
     """A member that was patched with null is deleted now; it was kept as null."""
     return {k: v for k, v in meta.items() if v is not None}
@@ -407,6 +438,12 @@ CHANGES = [
            cases=["http_server/default/own"], questions=["GET /api/v1/session/:id/messages*"],
            rule=any_of(grown(r"\[No result was recorded.*|call_1_\d+_0"),
                        lambda d: d.path[-1] == "ids" and set(d.new) <= set(d.old))),
+    Change("What Acontext's route stored is in its view in every format: a text stands for what the format "
+           "has no place for, and for a result without a call. The report is beside it.",
+           cases=["http_server/default/*"],
+           questions=["GET /api/v1/session/:id/messages*", "GET /v1/conversations/:id/items*"],
+           rule=any_of(stood_in(), lambda d: d.old is MISSING and d.path in (("data", "losses"), ("data", "repairs")),
+                       lambda d: d.path == ("data", "this_time_tokens") and d.new > d.old)),
     *[Change("Call ids are as long as each provider takes them: " + why,
              cases=["outputs/default/call-ids"], questions=["messages --format %s *" % f],
              rule=any_of(call_ids(old, new), reported("repairs")))
