@@ -89,7 +89,7 @@ uninstall:
 	@ninja -C $(BUILD) --quiet uninstall
 
 # The Debian packages, in build/deb.
-deb: all
+deb: deps
 	@tools/deps deb
 	@tools/deb
 
