@@ -441,7 +441,7 @@ static int conclude(struct post *p, CURLcode code, struct steno_error *err)
                 return 0;
         if (code != CURLE_OK)
                 return error_set(err, STENO_EIO, "MCP server %.40s: %.120s", p->http->name,
-                    p->error[0] ? p->error : libcurl.easy_strerror(code));
+                    p->error[0] ? p->error : libcurl_why(code));
         return judge_status(p, status, err);
 }
 
@@ -478,7 +478,7 @@ static int transfer_once(
 
         if (!body.p)
                 headers = add(headers, "Last-Event-ID", p->last_event);
-        p->curl = libcurl.easy_init();
+        p->curl = libcurl_new();
         p->streams = false;
         p->error[0] = '\0';
         buf_init(&p->body, MCP_BODY_MAX);
@@ -603,7 +603,7 @@ static void http_settle(struct mcp_transport *t, const char *version, bool moder
 static void end_session(struct http *h)
 {
         struct curl_slist *headers = make_headers(h, NULL);
-        CURL *c = libcurl.easy_init();
+        CURL *c = libcurl_new();
 
         if (c && headers) {
                 libcurl.easy_setopt(c, CURLOPT_URL, h->url);

@@ -2,8 +2,11 @@
 #include "net/libcurl.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/library.h"
+#include "base/named_file.h"
 
 struct libcurl libcurl;
 
@@ -25,6 +28,58 @@ static int load(struct steno_error *err)
         if (rc == 0)
                 libcurl.global_init(CURL_GLOBAL_DEFAULT);
         return rc;
+}
+
+#ifdef STENO_LINKED
+/* A libcurl of the system knows where the system keeps them; one inside a static program knows only
+ * where the system that it was built on does. */
+static const char *system_authorities(void)
+{
+        static const char *const PLACES[] = {
+            "/etc/ssl/certs/ca-certificates.crt",                /* Debian, Alpine, Arch */
+            "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora */
+            "/etc/pki/tls/certs/ca-bundle.crt",                  /* older ones of that family */
+            "/etc/ssl/ca-bundle.pem",                            /* openSUSE */
+            "/etc/ssl/cert.pem",
+        };
+        for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
+                int fd = named_file_open(PLACES[i]);
+                if (fd < 0)
+                        continue;
+                close(fd);
+                return PLACES[i];
+        }
+        return NULL;
+}
+#else
+static const char *system_authorities(void)
+{
+        return NULL;
+}
+#endif
+
+CURL *libcurl_new(void)
+{
+        CURL *e = libcurl.easy_init();
+        const char *file = getenv("SSL_CERT_FILE");
+        if (!file || !*file)
+                file = system_authorities();
+        if (e && file)
+                libcurl.easy_setopt(e, CURLOPT_CAINFO, file);
+        return e;
+}
+
+const char *libcurl_why(CURLcode code)
+{
+        if (code == CURLE_SSL_CACERT_BADFILE)
+                return "no certificates of authorities can be read; install ca-certificates, or "
+                       "name "
+                       "a file of them in SSL_CERT_FILE";
+        if (code == CURLE_PEER_FAILED_VERIFICATION)
+                return "its certificate is not from an authority that this system trusts, or is "
+                       "not "
+                       "for this name; SSL_CERT_FILE can name a file of authorities";
+        return libcurl.easy_strerror(code);
 }
 
 int libcurl_need(struct steno_error *err)

@@ -41,4 +41,10 @@ extern struct libcurl libcurl;
 /* Loads it and sets it up, once; from any thread. Nothing above may be called before. */
 int libcurl_need(struct steno_error *err);
 
+/* curl_easy_init() with the certificates of authorities: those of SSL_CERT_FILE, else of the
+ * system. */
+CURL *libcurl_new(void);
+/* Why a transfer failed, in words that say what to do where that is known. */
+const char *libcurl_why(CURLcode code);
+
 #endif

@@ -148,7 +148,7 @@ static void reap_done(struct relay *r)
                     code == CURLE_SEND_FAIL_REWIND ? "it closed the connection before it answered"
                     : code == CURLE_OUT_OF_MEMORY && !j->told
                         ? "its headers are too large" /* a line over libcurl's limit */
-                        : libcurl.easy_strerror(code);
+                        : libcurl_why(code);
                 if (j->failed)
                         end_job(j, j->failed,
                             j->failed == STENO_ELIMIT   ? "its headers are too large"
@@ -277,7 +277,7 @@ static void set_method(struct relay_job *j, const char *method, struct str body)
 
 static bool set_up(struct relay_job *j, const struct relay_request *what)
 {
-        j->easy = libcurl.easy_init();
+        j->easy = libcurl_new();
         if (!j->easy)
                 return false;
         for (size_t i = 0; what->headers[i]; i++) {

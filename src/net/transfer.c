@@ -119,7 +119,7 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 static CURL *make_easy(struct state *s, struct curl_slist *headers)
 {
         const struct transfer *t = s->t;
-        CURL *e = libcurl.easy_init();
+        CURL *e = libcurl_new();
         if (!e)
                 return NULL;
         libcurl.easy_setopt(e, CURLOPT_URL, t->url);
@@ -153,7 +153,7 @@ static int patience(int64_t now, int64_t until, int tick_ms)
 static int network_failure(struct transfer *t, CURLcode code)
 {
         t->timed_out = code == CURLE_OPERATION_TIMEDOUT;
-        snprintf(t->why, sizeof(t->why), "%s", libcurl.easy_strerror(code));
+        snprintf(t->why, sizeof(t->why), "%s", libcurl_why(code));
         return STENO_EIO;
 }
 
