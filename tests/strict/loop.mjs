@@ -126,7 +126,7 @@ function loop(p, e, command, conv, ...more) {
 async function random(p) {
   const section = `loop ${p}`;
   const seeds = [
-    ...new Set([...onceWrong, ...times(rounds(p === "responses" ? 2000 : 10000), (i) => (seed + i * 15485863) >>> 0)]),
+    ...new Set([...onceWrong, ...times(rounds(10000), (i) => (seed + i * 15485863) >>> 0)]),
   ];
   const e = await new Endpoint(p, () => ({ text: "Yes." })).start();
   const server = new Server({
