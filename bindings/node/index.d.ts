@@ -52,6 +52,7 @@ export interface ViewOptions {
   allMessages?: boolean;
   ownBytes?: boolean;
   countTokens?: boolean;
+  everyMessage?: boolean;
 }
 
 export function version(): Promise<string>;

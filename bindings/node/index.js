@@ -143,9 +143,10 @@ export class Conversation extends Handle {
   /** The messages in a format, with `report`, as JSON text: `text` is what the store gave. */
   async view(options = {}) {
     const { format = 'openai', edits = null, pin = null, via = null, budget, after, before, limit,
-      last, outputs = 'default', strict, allMessages, ownBytes, countTokens } = options;
+      last, outputs = 'default', strict, allMessages, ownBytes, countTokens, everyMessage } = options;
     if (!(outputs in OUTPUTS)) throw new StenoError('invalid', `outputs: "${outputs}"`, -2);
-    const flags = (strict ? 1 : 0) | (allMessages ? 2 : 0) | (ownBytes ? 4 : 0) | (countTokens ? 8 : 0);
+    const flags = (strict ? 1 : 0) | (allMessages ? 2 : 0) | (ownBytes ? 4 : 0) | (countTokens ? 8 : 0)
+      | (everyMessage ? 16 : 0);
     const answer = await call('view', this.handle, [format, json(edits), pin, via],
       [budget, after, before, limit, last, OUTPUTS[outputs], flags]);
     return { text: answer.json, report: JSON.parse(answer.report) };

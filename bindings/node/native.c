@@ -195,7 +195,7 @@ static int call_amend(struct job *j)
 }
 
 /* text: format, edits, pin, via; num: budget, after, before, limit, last, outputs,
- * flags (1 strict, 2 all messages, 4 own bytes, 8 count tokens) */
+ * flags (1 strict, 2 all messages, 4 own bytes, 8 count tokens, 16 every message) */
 static int call_view(struct job *j)
 {
         unsigned flags = (unsigned)j->num[6];
@@ -213,7 +213,8 @@ static int call_view(struct job *j)
             .strict = flags & 1,
             .all_messages = flags & 2,
             .own_bytes = flags & 4,
-            .count_tokens = flags & 8};
+            .count_tokens = flags & 8,
+            .every_message = flags & 16};
         return steno_view(of(j), &opt, gather, j, &j->report, &j->err);
 }
 

@@ -210,13 +210,15 @@ class Conversation(_Handle):
 
     def view(self, *, format: str = "openai", edits: Optional[Json] = None, pin: Optional[str] = None,
              budget: int = 0, after: int = 0, before: int = 0, limit: int = 0, last: int = 0,
-             outputs: str = "default", strict: bool = False, all_messages: bool = False) -> bytes:
+             outputs: str = "default", strict: bool = False, all_messages: bool = False,
+             every_message: bool = False) -> bytes:
         """The messages in a format, as the JSON that the store gives."""
         if outputs not in _OUTPUTS:
             raise Error(-2, 0, 'outputs is "default", "stub" or "full"')
         opt = options(ViewOptions, format=_id(format), edit_strategies=_bytes(edits), pin=_id(pin),
                       budget=budget, after_seq=after, before_seq=before, limit=limit, last=last,
-                      outputs=_OUTPUTS[outputs], strict=strict, all_messages=all_messages)
+                      outputs=_OUTPUTS[outputs], strict=strict, all_messages=all_messages,
+                      every_message=every_message)
         pieces = Sink()
         with self._use() as conv:
             call("steno_view", conv, ctypes.byref(opt), pieces.function, None, None)

@@ -51,7 +51,8 @@ class ViewOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("format", c_char_p), ("edit_strategies", c_char_p), ("pin", c_char_p),
                 ("budget", c_uint64), ("after_seq", c_uint64), ("before_seq", c_uint64), ("limit", c_uint64),
                 ("last", c_uint64), ("outputs", c_int), ("count_tokens", c_bool), ("all_messages", c_bool),
-                ("no_ids", c_bool), ("strict", c_bool), ("own_bytes", c_bool), ("via", c_char_p)]
+                ("no_ids", c_bool), ("strict", c_bool), ("own_bytes", c_bool), ("via", c_char_p),
+                ("every_message", c_bool)]
 
 
 class OutputOptions(ctypes.Structure):
