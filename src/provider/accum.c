@@ -24,6 +24,17 @@ void accum_release(struct accum *a)
         *a = (struct accum){0};
 }
 
+bool accum_is_last(const struct json *j, json_ref obj, json_ref key)
+{
+        struct str name = json_inner(j, key);
+        if (json_count(j, obj) > ACCUM_MEMBERS_MAX)
+                return true; /* comparing each with each would take too long */
+        for (json_ref k = json_next_key(j, obj, key); k != JSON_NONE; k = json_next_key(j, obj, k))
+                if (str_eq(json_inner(j, k), name))
+                        return false;
+        return true;
+}
+
 struct accum_member *accum_find(const struct accum *a, struct str key)
 {
         for (size_t i = 0; i < a->count; i++)

@@ -40,6 +40,10 @@ struct accum {
 void accum_init(struct accum *a);
 void accum_release(struct accum *a);
 
+/* Does no later member of `obj` have the key `key`, as it is spelled? Where a key stands twice,
+ * most readers take the last, so the fragments of one object must not be joined with each other. */
+bool accum_is_last(const struct json *j, json_ref obj, json_ref key);
+
 /* The member with this plain key, or NULL. */
 struct accum_member *accum_find(const struct accum *a, struct str key);
 /* Joins `value` of `j` to the member with the raw key `key`. Returns the member, NULL when memory

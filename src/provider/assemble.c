@@ -140,6 +140,8 @@ static void join_function(struct assemble_call *c, const struct json *j, json_re
                 json_ref v = json_value(j, k);
                 struct str key = json_inner(j, k);
                 enum json_type type = json_type(j, v);
+                if (!accum_is_last(j, function, k))
+                        continue;
                 if (str_is(key, "name"))
                         join_name(&c->function, key, j, v);
                 else if (!str_is(key, "arguments"))
@@ -154,8 +156,10 @@ static void join_function(struct assemble_call *c, const struct json *j, json_re
 static void join_call(struct assemble *a, json_ref delta)
 {
         const struct json *j = &a->reader.tape;
-        if (json_type(j, delta) != JSON_OBJECT)
+        if (json_type(j, delta) != JSON_OBJECT) {
+                a->reader.skipped++;
                 return;
+        }
         struct assemble_call *c = call_for(a, delta);
         if (!c)
                 return;
@@ -179,8 +183,10 @@ static void join_function_call(struct assemble *a, json_ref function)
         if (json_type(&a->reader.tape, function) != JSON_OBJECT)
                 return;
         struct assemble_call *c = a->count ? &a->calls[a->count - 1] : open_call(a, -1);
-        if (c)
-                join_function(c, &a->reader.tape, function);
+        if (!c)
+                return;
+        c->legacy = a->reader.verbatim && !has_id(c);
+        join_function(c, &a->reader.tape, function);
 }
 
 /* ---- text ---- */
@@ -220,6 +226,8 @@ static int join_delta(struct assemble *a, json_ref delta)
              k = json_next_key(j, delta, k)) {
                 json_ref v = json_value(j, k);
                 struct str key = json_inner(j, k);
+                if (!accum_is_last(j, delta, k))
+                        continue;
                 if (str_is(key, "role")) {
                         if (a->role.n == 0)
                                 buf_put_str(&a->role, json_inner(j, v));
@@ -253,15 +261,29 @@ static void take_usage(struct assemble *a, json_ref usage)
         buf_put_str(&a->usage, json_raw(&a->reader.tape, usage));
 }
 
-static json_ref first_choice(const struct json *j)
+static bool is_chosen(const struct assemble *a, json_ref choice)
 {
-        json_ref choices = json_get(j, 0, "choices");
+        const struct json *j = &a->reader.tape;
+        int64_t index = 0;
+        json_i64(j, json_get(j, choice, "index"), &index);
+        return index == a->reader.choice;
+}
+
+static json_ref find_choice(struct assemble *a)
+{
+        const struct json *j = &a->reader.tape;
+        json_ref choices = json_get(j, 0, "choices"), found = JSON_NONE;
+        if (a->reader.verbatim && a->reader.whole)
+                return json_at(j, choices, (uint32_t)a->reader.choice);
         for (json_ref c = json_child(j, choices); c != JSON_NONE; c = json_next(j, choices, c)) {
-                int64_t index = 0;
-                if (!json_i64(j, json_get(j, c, "index"), &index) || index == 0)
-                        return c;
+                if (!is_chosen(a, c))
+                        continue;
+                if (found == JSON_NONE)
+                        found = c;
+                else
+                        a->reader.skipped++;
         }
-        return JSON_NONE;
+        return found;
 }
 
 static int take(struct assemble *a, struct str data, const char *member)
@@ -273,10 +295,12 @@ static int take(struct assemble *a, struct str data, const char *member)
         take_usage(a, json_get(j, 0, "usage"));
         if (a->usage.failed == STENO_ENOMEM)
                 return STENO_ENOMEM;
-        json_ref choice = first_choice(j);
+        json_ref choice = find_choice(a);
         if (choice == JSON_NONE)
                 return 0;
         json_ref delta = json_get(j, choice, member);
+        if (json_type(j, delta) != JSON_OBJECT && json_raw(j, delta).n > 2)
+                a->reader.skipped += json_type(j, delta) != JSON_NULL;
         rc = json_type(j, delta) == JSON_OBJECT ? join_delta(a, delta) : 0;
         provider_reader_finish(&a->reader, json_get(j, choice, "finish_reason"));
         return rc;
@@ -285,7 +309,7 @@ static int take(struct assemble *a, struct str data, const char *member)
 int assemble_chunk(struct assemble *a, struct str data)
 {
         data = str_trim(data);
-        if (a->reader.fault.code || a->reader.done || data.n == 0)
+        if (provider_reader_is_over(&a->reader) || data.n == 0)
                 return 0;
         if (str_is(data, "[DONE]")) {
                 a->reader.done = true;
@@ -326,14 +350,14 @@ static int finish_call(struct assemble *a, struct assemble_call *c, struct reply
         struct accum_member *told = accum_find(&c->function, STR("arguments"));
         if (told && told->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&told->value), &args, NULL);
-        else
+        else if (!a->reader.verbatim)
                 accum_set_text(&c->function, STR("arguments"), STR(""));
-        if (name && name[0] == '\0')
+        if (name && name[0] == '\0' && !a->reader.verbatim)
                 accum_set_text(&c->function, STR("name"), STR("unknown"));
         const char *used = NULL;
         if (id && name && !args.failed)
                 used = reply_add_call(r, &a->reader.hooks, id, name, buf_str(&args));
-        if (used && strcmp(used, id) != 0)
+        if (used && strcmp(used, id) != 0 && !a->reader.verbatim)
                 accum_set_text(&c->members, STR("id"), str_of(used));
         free(id);
         free(name);
@@ -341,15 +365,43 @@ static int finish_call(struct assemble *a, struct assemble_call *c, struct reply
         return used && !c->members.failed && !c->function.failed ? 0 : STENO_ENOMEM;
 }
 
-static void put_call(const struct assemble_call *c, struct buf *out)
+static void put_function(const struct assemble_call *c, struct buf *out)
+{
+        buf_putc(out, '{');
+        accum_put_members(&c->function, out, false);
+        buf_putc(out, '}');
+}
+
+static void put_call(const struct assemble *a, const struct assemble_call *c, struct buf *out)
 {
         buf_putc(out, '{');
         accum_put_members(&c->members, out, false);
-        if (!accum_find(&c->members, STR("type")))
+        if (!a->reader.verbatim && !accum_find(&c->members, STR("type")))
                 buf_puts(out, ",\"type\":\"function\"");
-        buf_puts(out, ",\"function\":{");
-        accum_put_members(&c->function, out, false);
-        buf_puts(out, "}}");
+        if (c->function.count || !a->reader.verbatim) {
+                buf_puts(out, c->members.count ? ",\"function\":" : "\"function\":");
+                put_function(c, out);
+        }
+        buf_putc(out, '}');
+}
+
+/* All but one that came in the older shape, which stands beside them. */
+static void put_calls(const struct assemble *a, struct buf *out)
+{
+        size_t n = 0;
+        for (size_t i = 0; i < a->count; i++) {
+                if (a->calls[i].legacy)
+                        continue;
+                buf_puts(out, n++ ? "," : ",\"tool_calls\":[");
+                put_call(a, &a->calls[i], out);
+        }
+        if (n)
+                buf_putc(out, ']');
+        for (size_t i = 0; i < a->count; i++)
+                if (a->calls[i].legacy) {
+                        buf_puts(out, ",\"function_call\":");
+                        put_function(&a->calls[i], out);
+                }
 }
 
 static void put_message(const struct assemble *a, struct buf *out)
@@ -358,15 +410,7 @@ static void put_message(const struct assemble *a, struct buf *out)
         accum_put_members(&a->message, out, true);
         if (!accum_find(&a->message, STR("content")))
                 buf_puts(out, a->count ? ",\"content\":null" : ",\"content\":\"\"");
-        if (a->count) {
-                buf_puts(out, ",\"tool_calls\":[");
-                for (size_t i = 0; i < a->count; i++) {
-                        if (i)
-                                buf_putc(out, ',');
-                        put_call(&a->calls[i], out);
-                }
-                buf_putc(out, ']');
-        }
+        put_calls(a, out);
         buf_putc(out, '}');
 }
 

@@ -14,7 +14,8 @@
  *
  * Everything it does not know travels verbatim: unknown members of the message, of a call and of
  * its function keep their bytes and order. Left out are `index` of a call (it belongs to the
- * stream) and a message's own `id` (the stored message has another).
+ * stream) and a message's own `id` (the stored message has another). A reader that is `verbatim`
+ * (provider_reader.h) makes and adds nothing.
  */
 #ifndef PROVIDER_ASSEMBLE_H
 #define PROVIDER_ASSEMBLE_H
@@ -27,6 +28,7 @@
 
 struct assemble_call {
         int64_t index;         /* -1: none was told */
+        bool legacy;           /* it came as `function_call` */
         struct accum members;  /* id, type, extra_content ...; not function */
         struct accum function; /* name, arguments ... */
 };

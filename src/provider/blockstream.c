@@ -102,8 +102,10 @@ static bool is_call(const struct blockstream_block *k)
 static int take_block(struct blockstream *b, json_ref block, int64_t index)
 {
         const struct json *j = &b->reader.tape;
-        if (json_type(j, block) != JSON_OBJECT)
+        if (json_type(j, block) != JSON_OBJECT) {
+                b->reader.skipped++;
                 return 0;
+        }
         struct blockstream_block *k = open_block(b, index);
         if (!k)
                 return failure(b);
@@ -143,7 +145,7 @@ static int take_delta(struct blockstream *b, struct blockstream_block *k, json_r
              key = json_next_key(j, delta, key)) {
                 json_ref v = json_value(j, key);
                 struct str name = json_inner(j, key);
-                if (str_is(name, "type"))
+                if (str_is(name, "type") || !accum_is_last(j, delta, key))
                         continue;
                 if (str_is(name, "partial_json")) {
                         buf_put_str(&k->input, json_inner(j, v));
@@ -161,7 +163,7 @@ static int take_delta(struct blockstream *b, struct blockstream_block *k, json_r
 
 /* ---- the message ---- */
 
-static bool is_of_answer(struct str key)
+bool blockstream_is_of_answer(struct str key)
 {
         static const char *const names[] = {"id", "type", "role", "model", "content", "stop_reason",
             "stop_sequence", "stop_details", "usage", "container"};
@@ -185,7 +187,7 @@ static int take_message(struct blockstream *b, json_ref message)
         const struct json *j = &b->reader.tape;
         int rc = 0;
         for (json_ref k = json_child(j, message); k != JSON_NONE; k = json_next_key(j, message, k))
-                if (!is_of_answer(json_inner(j, k)))
+                if (!blockstream_is_of_answer(json_inner(j, k)))
                         accum_set(&b->message, json_inner(j, k), j, json_value(j, k));
         take_usage(b, json_get(j, message, "usage"));
         provider_reader_finish(&b->reader, json_get(j, message, "stop_reason"));
@@ -203,7 +205,7 @@ int blockstream_event(struct blockstream *b, struct str data)
         const struct json *j = &b->reader.tape;
         int rc;
         data = str_trim(data);
-        if (b->reader.fault.code || b->reader.done || data.n == 0)
+        if (provider_reader_is_over(&b->reader) || data.n == 0)
                 return 0;
         if (!provider_reader_parse(&b->reader, data, &rc))
                 return rc;
@@ -214,6 +216,7 @@ int blockstream_event(struct blockstream *b, struct str data)
                 return take_block(b, json_get(j, 0, "content_block"), index_of(b, 0));
         if (json_is(j, type, "content_block_delta")) {
                 struct blockstream_block *k = find_block(b, index_of(b, 0));
+                b->reader.skipped += k == NULL;
                 return k ? take_delta(b, k, json_get(j, 0, "delta")) : 0;
         }
         if (json_is(j, type, "message_delta")) {
@@ -234,8 +237,9 @@ int blockstream_body(struct blockstream *b, struct str text)
         if (!provider_reader_parse(&b->reader, str_trim(text), &rc))
                 return rc;
         if (json_type(&b->reader.tape, json_get(&b->reader.tape, 0, "content")) != JSON_ARRAY) {
-                reply_fault_set(&b->reader.fault, "LLM_BAD_REPLY", true,
-                    "the endpoint's answer has no content");
+                if (!b->reader.fault.code)
+                        reply_fault_set(&b->reader.fault, "LLM_BAD_REPLY", true,
+                            "the endpoint's answer has no content");
                 return 0;
         }
         return take_message(b, 0);
@@ -294,11 +298,11 @@ static int finish_block(struct blockstream *b, struct blockstream_block *k, stru
         if (is_call(k) && !args.failed) {
                 char *id = accum_dup(&k->members, "id");
                 char *name = accum_dup(&k->members, "name");
-                if (name && name[0] == '\0')
+                if (name && name[0] == '\0' && !b->reader.verbatim)
                         accum_set_text(&k->members, STR("name"), STR("unknown"));
                 used = id && name ? reply_add_call(r, &b->reader.hooks, id, name, buf_str(&args))
                                   : NULL;
-                if (used && strcmp(used, id) != 0)
+                if (used && strcmp(used, id) != 0 && !b->reader.verbatim)
                         accum_set_text(&k->members, STR("id"), str_of(used));
                 free(id);
                 free(name);

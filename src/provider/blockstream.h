@@ -28,6 +28,9 @@ struct blockstream_block {
         bool streamed;    /* its input came in fragments */
 };
 
+/* Does the member of an answer belong to the answer alone, and not to the history? */
+bool blockstream_is_of_answer(struct str key);
+
 struct blockstream {
         struct provider_reader reader;
         struct accum message; /* members of the message that are not known here */

@@ -31,6 +31,11 @@ bool provider_reader_parse(struct provider_reader *r, struct str data, int *rc)
         if (*rc == STENO_ENOMEM)
                 return false;
         if (*rc || json_type(&r->tape, 0) != JSON_OBJECT) {
+                if (r->verbatim && !r->whole) {
+                        r->skipped++;
+                        *rc = 0;
+                        return false;
+                }
                 reply_fault_set(&r->fault, "LLM_BAD_REPLY", true,
                     "the endpoint sent something that is not a JSON object%s%.150s",
                     *rc ? ": " : "", *rc ? why.msg : "");
@@ -38,10 +43,18 @@ bool provider_reader_parse(struct provider_reader *r, struct str data, int *rc)
                 return false;
         }
         if (says_error(&r->tape)) {
-                *rc = reply_fault_json(&r->fault, 0, data) ? 0 : STENO_ENOMEM;
-                return false;
+                struct reply_fault fault = {0};
+                *rc = reply_fault_json(&fault, 0, data) ? 0 : STENO_ENOMEM;
+                if (!r->fault.code)
+                        r->fault = fault;
+                return *rc == 0 && r->verbatim;
         }
         return true;
+}
+
+bool provider_reader_is_over(const struct provider_reader *r)
+{
+        return r->done || (r->fault.code && !r->verbatim);
 }
 
 void provider_reader_finish(struct provider_reader *r, json_ref word)

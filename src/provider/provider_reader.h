@@ -17,6 +17,15 @@ struct provider_reader {
         bool finished; /* the reply is complete, but usage or an end mark may follow */
         bool done;     /* nothing more will come */
         bool whole;    /* a body, not a stream */
+        /*
+         * Set by somebody who records an answer that another program got, before the first event.
+         * Then ids and names stay as they came, nothing is added, reading goes on behind an event
+         * that is no JSON or tells of an error, and of several choices `choice` is read: the one
+         * with this index in a stream, the one at this place in a body.
+         */
+        bool verbatim;
+        int64_t choice;
+        unsigned skipped; /* with verbatim: pieces that had no place in the reply */
         struct reply_fault fault;
         /* the readers' own */
         struct reply_hooks hooks;
@@ -39,8 +48,11 @@ void provider_reader_init(struct provider_reader *r, const struct reply_hooks *h
 void provider_reader_release(struct provider_reader *r);
 
 /* Parses an event or a body, an object, into the tape. False: there is nothing to read, because it
- * is none or tells an error (both are faults), or because *rc is negative. */
+ * is none or tells an error (both are faults), or because *rc is negative. With verbatim an event
+ * that is no object is passed over, and one that tells an error is read all the same. */
 bool provider_reader_parse(struct provider_reader *r, struct str data, int *rc);
+/* Is nothing read any more, after a fault or the end? */
+bool provider_reader_is_over(const struct provider_reader *r);
 /* Keeps the word for why the reply ended, where there is one. */
 void provider_reader_finish(struct provider_reader *r, json_ref word);
 
