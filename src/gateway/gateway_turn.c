@@ -116,6 +116,8 @@ static int tell_head(struct gateway_turn *t, int status, struct str headers,
         gateway_put_now(&w, "at");
         jsonw_field_bool(&w, "stream", seen->stream);
         jsonw_field_bool(&w, "encoded", seen->encoded);
+        if (seen->length >= 0)
+                jsonw_field_i64(&w, "length", seen->length);
         jsonw_object_end(&w);
         int rc = head.failed ? head.failed : exchange_answer(t->x, buf_str(&head));
         buf_release(&head);

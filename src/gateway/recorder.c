@@ -20,8 +20,10 @@
 
 #define TITLE_CUT 80
 #define BATCH_COUNT 256
-#define RAW_MAX (32 * MIB) /* of an answer that is kept as it came */
+#define RAW_MAX (32 * MIB)      /* of an answer that is kept as it came, in one record */
+#define RAW_TEXT_MAX (56 * MIB) /* as a JSON string, with room for the rest of a message */
 #define BATCH_BYTES (256 * KIB)
+#define ERROR_WORDS (4 * KIB) /* of an error's body that are in its message */
 
 struct task {
         struct task *next;
@@ -82,7 +84,10 @@ struct job {
         unsigned appended;
         bool told; /* the reply was stored as the model said it, not as the client saw it */
         bool gap_told;
-        bool encoded; /* the answer, which could not be read */
+        bool encoded;      /* the answer, which could not be read */
+        bool other_choice; /* the client goes on with another choice than the first */
+        bool stream;       /* the answer is one */
+        bool is_short;     /* it has fewer bytes than it said */
 };
 
 /* ---- reading it ---- */
@@ -196,26 +201,40 @@ static int read_answer(struct job *k, struct steno_error *err)
         int rc = json_parse(&k->answer, k->parts.answer_head.p, k->parts.answer_head.n, NULL, NULL);
         if (rc)
                 return rc == STENO_ENOMEM ? error_nomem(err) : 0; /* torn: as if none came */
-        bool stream = json_bool(&k->answer, json_get(&k->answer, 0, "stream"), false);
+        k->stream = wire_is_stream(
+            k->parts.answer_body, json_bool(&k->answer, json_get(&k->answer, 0, "stream"), false));
+        uint64_t length = 0;
+        k->is_short = json_u64(&k->answer, json_get(&k->answer, 0, "length"), &length) &&
+                      k->parts.answer_body.n < length;
         k->encoded = json_bool(&k->answer, json_get(&k->answer, 0, "encoded"), false);
         if (k->encoded) {
                 buf_puts(&k->reply.problem, "the answer came encoded and was not read");
                 return 0;
         }
         if (status_of(k) / 100 != 2) {
-                size_t n = k->parts.answer_body.n < 4096 ? k->parts.answer_body.n : 4096;
+                size_t n = k->parts.answer_body.n;
+                if (n > ERROR_WORDS)
+                        n = ERROR_WORDS;
                 n = text_utf8_prefix(k->parts.answer_body.p, n);
                 buf_printf(&k->reply.problem, "HTTP %lld: %.*s", (long long)status_of(k), (int)n,
                     n ? k->parts.answer_body.p : "");
                 return 0;
         }
-        rc = k->wire->read_answer(k->parts.answer_body, stream, &k->reply);
+        rc = k->wire->read_answer(k->parts.answer_body, k->stream, &k->reply);
         return rc ? error_set(err, rc, "%s", steno_code_name(rc)) : 0;
+}
+
+/* Did the endpoint break off before the client could know that it had all? */
+static bool is_broken_off(const struct job *k)
+{
+        if (k->stream && k->reply.ended)
+                return false;
+        return (k->fate->cut && !k->fate->killed) || k->is_short;
 }
 
 static bool is_whole(const struct job *k)
 {
-        return k->reply.complete && status_of(k) / 100 == 2;
+        return k->reply.complete && status_of(k) / 100 == 2 && !is_broken_off(k);
 }
 
 /* ---- the conversation ---- */
@@ -352,7 +371,7 @@ static int append(struct job *k, struct str json, const char *format, bool sync,
         struct steno_receipt *receipt = NULL;
         snprintf(key, sizeof key, "%s/%u", k->exchange, k->appended++);
         struct steno_append_options opt = {.size = sizeof opt,
-            .flags = STENO_RECORD,
+            .flags = STENO_RECORD | STENO_ANEW,
             .durability = sync ? STENO_FULL : STENO_PROCESS,
             .format = format,
             .idempotency_key = key};
@@ -618,6 +637,44 @@ static int store_rounds(struct job *k, char id[LINEAGE_CONV], struct steno_error
         return rc;
 }
 
+/* A message of the answer that the store does not take, kept as it came. */
+static int store_refused(struct job *k, struct str message, const char *why, char id[LINEAGE_CONV],
+    struct steno_error *err)
+{
+        struct buf b;
+        buf_init(&b, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "assistant");
+        jsonw_field_cstr(&w, "content", "");
+        jsonw_field_cstr(&w, "partType", "error");
+        jsonw_key(&w, "error");
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "code", "UNREADABLE");
+        jsonw_field_cstr(&w, "message", why);
+        jsonw_object_end(&w);
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_field_str(&w, "raw", message);
+        jsonw_object_end(&w);
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), NULL, true, id, err);
+        buf_release(&b);
+        return rc;
+}
+
+static int store_message(
+    struct job *k, struct str message, bool sync, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        struct steno_error why = {0};
+        int rc = append(k, message, k->wire->format, sync, id, &why);
+        if (rc == STENO_EINVAL || rc == STENO_EPROTO || rc == STENO_ELIMIT)
+                return store_refused(k, message, why.msg, id, err);
+        if (rc)
+                *err = why;
+        return rc;
+}
+
 /* Appends the messages of the answer; the last one's id is left in `id`. */
 static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct steno_error *err)
 {
@@ -631,7 +688,7 @@ static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct 
              m = json_next(&j, 0, m)) {
                 bool last = ++i == n;
                 if (!k->told)
-                        rc = append(k, json_raw(&j, m), k->wire->format, last && whole, id, err);
+                        rc = store_message(k, json_raw(&j, m), last && whole, id, err);
                 if (rc == 0)
                         rc = remember_ids(k, &j, m, err);
                 k->replied = true;
@@ -644,24 +701,220 @@ static int store_reply(struct job *k, bool whole, char id[LINEAGE_CONV], struct 
         return rc;
 }
 
-/* An answer that cannot be read is kept as it came. */
-static void put_raw_answer(const struct job *k, struct jsonw *w)
+/* ---- an answer as it came ---- */
+
+/* Bytes of an answer from `from` on, as many as one record takes: as text where they are UTF-8. */
+static size_t put_bytes(struct jsonw *w, struct str body, size_t from, bool text)
+{
+        struct str piece = str_span(body.p + from, body.n - from);
+        struct buf b;
+        if (piece.n > RAW_MAX)
+                piece.n = text ? text_utf8_prefix(piece.p, RAW_MAX) : RAW_MAX;
+        buf_init(&b, RAW_TEXT_MAX);
+        if (text)
+                json_put_string(&b, piece);
+        if (text && !b.failed) {
+                jsonw_field_raw(w, "raw", buf_str(&b));
+        } else {
+                buf_release(&b);
+                buf_init(&b, RAW_TEXT_MAX);
+                base64_put(&b, piece.p, piece.n);
+                jsonw_field_str(w, "base64", buf_str(&b));
+        }
+        if (b.failed)
+                w->b->failed = b.failed;
+        buf_release(&b);
+        return from + piece.n;
+}
+
+static bool is_text(struct str s)
+{
+        return s.n == 0 || text_utf8_prefix(s.p, s.n) == s.n;
+}
+
+/* The bytes of an answer that another record could not hold, from `from` on. */
+static int store_bytes(struct job *k, size_t from, struct steno_error *err)
 {
         struct str body = k->parts.answer_body;
-        struct buf text;
-        if (body.n > RAW_MAX)
-                return;
-        buf_init(&text, 2 * RAW_MAX);
-        base64_put(&text, body.p, body.n);
-        if (!text.failed)
-                jsonw_field_str(w, "base64", buf_str(&text));
+        bool text = is_text(body);
+        int rc = 0;
+        while (from < body.n && rc == 0) {
+                struct buf b;
+                char words[100];
+                buf_init(&b, MESSAGE_MAX);
+                struct jsonw w = jsonw_to(&b);
+                snprintf(words, sizeof words, "The answer as it came, from byte %zu on.", from);
+                jsonw_object(&w);
+                jsonw_field_cstr(&w, "role", "system");
+                jsonw_field_cstr(&w, "content", words);
+                jsonw_field_cstr(&w, "partType", "answer");
+                jsonw_field_bool(&w, "includeInContext", false);
+                jsonw_field_u64(&w, "from", from);
+                from = put_bytes(&w, body, from, text);
+                jsonw_object_end(&w);
+                rc = buf_check(&b, err);
+                if (rc == 0)
+                        rc = append(k, buf_str(&b), NULL, true, NULL, err);
+                buf_release(&b);
+        }
+        return rc;
+}
+
+/* What the messages do not say of an answer: a message that no model is shown says why, and has the
+ * bytes. Its id is left in `id` where the answer has no other message. */
+static int store_odd(struct job *k, char id[LINEAGE_CONV], struct steno_error *err)
+{
+        struct str body = k->parts.answer_body;
+        struct buf b;
+        size_t stored = 0;
+        buf_init(&b, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "system");
+        jsonw_field_str(&w, "content",
+            k->reply.odd.n ? buf_str(&k->reply.odd) : STR("the answer has no message"));
+        jsonw_field_cstr(&w, "partType", "answer");
+        jsonw_field_bool(&w, "includeInContext", false);
+        if (body.n)
+                stored = put_bytes(&w, body, 0, is_text(body));
+        jsonw_object_end(&w);
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), NULL, true, id[0] ? NULL : id, err);
+        buf_release(&b);
+        return rc ? rc : store_bytes(k, stored, err);
+}
+
+/* ---- further choices ---- */
+
+/* The name under which a choice that the client may go on with is known; what stands there is the
+ * end of the request. */
+static void name_choice(const char *conv, const char *chain, struct buf *out)
+{
+        buf_printf(out, "choice/%s/%s", chain, conv);
+}
+
+/* A client that goes on with this choice is known by the chain behind it. */
+static int note_choice(struct job *k, const struct json *j, json_ref choice, const char *asked,
+    uint64_t asked_seq, struct steno_error *err)
+{
+        json_ref message = json_get(j, choice, "message");
+        char chain[ELEMENTS_CHAIN], digest[ELEMENTS_CHAIN];
+        struct buf name;
+        if (message == JSON_NONE)
+                message = json_get(j, choice, "content");
+        if (elements_digest(k->wire, j, message, digest) != 0)
+                return error_nomem(err);
+        memcpy(chain, asked, sizeof chain);
+        elements_continue(chain, digest);
+        if (!digest[0] || strcmp(chain, k->chain) == 0)
+                return 0; /* it says the same as the first */
+        struct lineage_node node = {
+            .conv = k->conv_id, .seq = k->last_seq, .chain = chain, .replied = true, .tip = true};
+        int rc = lineage_add(k->r->lineage, &k->who, &node, err);
+        buf_init(&name, 4 * KIB);
+        name_choice(k->conv_id, chain, &name);
+        if (rc == 0)
+                rc = lineage_add_id(
+                    k->r->lineage, k->owner, buf_str(&name), chain, k->conv_id, asked_seq, err);
+        buf_release(&name);
+        return rc;
+}
+
+/* A message that no model is shown, beside the reply. */
+static int store_choice(
+    struct job *k, const struct json *j, json_ref choice, struct steno_error *err)
+{
+        json_ref message = json_get(j, choice, "message");
+        struct buf b, text;
+        buf_init(&b, MESSAGE_MAX);
+        buf_init(&text, MESSAGE_MAX);
+        put_first_text(j, message == JSON_NONE ? json_get(j, choice, "content") : message, &text);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "assistant");
+        jsonw_field_str(&w, "content", buf_str(&text));
+        jsonw_field_cstr(&w, "partType", "choice");
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_field_copy(&w, "choice", j, choice);
+        jsonw_object_end(&w);
+        int rc = text.failed ? error_nomem(err) : buf_check(&b, err);
+        if (rc == 0)
+                rc = append(k, buf_str(&b), NULL, true, NULL, err);
+        buf_release(&b);
         buf_release(&text);
+        return rc;
+}
+
+/* The choices behind the first. `asked` is the history up to the end of the request. */
+static int store_choices(
+    struct job *k, const char *asked, uint64_t asked_seq, struct steno_error *err)
+{
+        struct buf list;
+        struct json j;
+        if (k->reply.other_count == 0)
+                return 0;
+        buf_init(&list, 0);
+        json_init(&j);
+        buf_putc(&list, '[');
+        buf_put_str(&list, buf_str(&k->reply.others));
+        buf_putc(&list, ']');
+        int rc = buf_check(&list, err);
+        if (rc == 0)
+                rc = json_parse(&j, list.p, list.n, NULL, err);
+        for (json_ref c = rc ? JSON_NONE : json_child(&j, 0); c != JSON_NONE && rc == 0;
+             c = json_next(&j, 0, c)) {
+                rc = store_choice(k, &j, c, err);
+                if (rc == 0)
+                        rc = note_choice(k, &j, c, asked, asked_seq, err);
+        }
+        json_release(&j);
+        buf_release(&list);
+        return rc;
+}
+
+/* ---- failures ---- */
+
+/* The code of an answer that did not become a reply. */
+static const char *code_of(const struct job *k)
+{
+        int64_t status = status_of(k);
+        if (k->encoded)
+                return "ENCODED";
+        if (status == 0)
+                return "UPSTREAM_UNREACHABLE";
+        if (status / 100 != 2)
+                return "UPSTREAM_ERROR";
+        bool all = !k->fate->cut && !is_broken_off(k) && !k->stream;
+        return all ? "UNREADABLE" : "INCOMPLETE";
+}
+
+/* Why it did not: the endpoint's words, then what is wrong with it, then what ended it. */
+static struct str words_of(const struct job *k)
+{
+        if (k->reply.problem.n)
+                return buf_str(&k->reply.problem);
+        if (k->reply.odd.n && !is_broken_off(k))
+                return buf_str(&k->reply.odd);
+        if (k->fate->why[0])
+                return str_of(k->fate->why);
+        return STR("the answer ended before it was complete");
+}
+
+/* Are there bytes of the answer that the message about its failure does not have? */
+static bool lacks_bytes(const struct job *k)
+{
+        struct str body = k->parts.answer_body;
+        if (status_of(k) && status_of(k) / 100 != 2 && !k->encoded)
+                return body.n > ERROR_WORDS || !is_text(body);
+        return body.n > 0;
 }
 
 static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_error *err)
 {
+        struct str body = k->parts.answer_body;
         struct buf b;
-        int64_t status = status_of(k);
+        size_t stored = body.n;
         buf_init(&b, MESSAGE_MAX);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
@@ -670,27 +923,20 @@ static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_erro
         jsonw_field_cstr(&w, "partType", "error");
         jsonw_key(&w, "error");
         jsonw_object(&w);
-        jsonw_field_cstr(&w, "code",
-            k->encoded                    ? "ENCODED"
-            : status && status / 100 != 2 ? "UPSTREAM_ERROR"
-            : status                      ? "INCOMPLETE"
-                                          : "UPSTREAM_UNREACHABLE");
-        if (status)
-                jsonw_field_i64(&w, "status", status);
-        struct str words = k->reply.problem.n ? buf_str(&k->reply.problem)
-                           : k->fate->why[0]  ? str_of(k->fate->why)
-                                              : STR("the answer ended before it was complete");
-        jsonw_field_str(&w, "message", words);
+        jsonw_field_cstr(&w, "code", code_of(k));
+        if (status_of(k))
+                jsonw_field_i64(&w, "status", status_of(k));
+        jsonw_field_str(&w, "message", words_of(k));
         jsonw_object_end(&w);
-        if (k->encoded)
-                put_raw_answer(k, &w);
+        if (lacks_bytes(k)) /* where there is much text, the bytes have records of their own */
+                stored = k->reply.text.n > MIB ? 0 : put_bytes(&w, body, 0, is_text(body));
         jsonw_field_bool(&w, "includeInContext", false);
         jsonw_object_end(&w);
         int rc = buf_check(&b, err);
         if (rc == 0)
                 rc = append(k, buf_str(&b), NULL, true, id, err);
         buf_release(&b);
-        return rc;
+        return rc ? rc : store_bytes(k, stored, err);
 }
 
 /* What the endpoint said about the reply, as metadata of its last message. */
@@ -712,6 +958,8 @@ static int store_facts(struct job *k, const char *id, bool whole, struct steno_e
                 jsonw_field_cstr(&w, "finish", k->reply.finish);
         if (k->reply.usage.n)
                 jsonw_field_raw(&w, "usage", buf_str(&k->reply.usage));
+        if (k->reply.other_count)
+                jsonw_field_u64(&w, "choices", k->reply.other_count + (k->reply.count > 0));
         if (!whole)
                 jsonw_field_bool(&w, "incomplete", true);
         if (k->fate->gone)
@@ -737,12 +985,29 @@ static int store_facts(struct job *k, const char *id, bool whole, struct steno_e
 
 struct superseded {
         struct buf ids; /* NUL-terminated, one after the other */
+        bool replies;   /* only what is a reply, not what stands beside it */
 };
+
+/* Is it something about an answer that no model is shown? */
+static bool is_beside(const struct steno_record *r)
+{
+        char *text = NULL;
+        size_t n = 0;
+        struct json j;
+        json_init(&j);
+        bool is = steno_record_message(r, &text, &n, NULL) == 0 &&
+                  json_parse(&j, text, n, NULL, NULL) == 0 &&
+                  (json_is(&j, json_get(&j, 0, "partType"), "choice") ||
+                      json_is(&j, json_get(&j, 0, "partType"), "answer"));
+        json_release(&j);
+        steno_free(text);
+        return is;
+}
 
 static int collect_id(void *ctx, const struct steno_record *r)
 {
         struct superseded *s = ctx;
-        if (strcmp(steno_record_kind(r), "message") == 0) {
+        if (strcmp(steno_record_kind(r), "message") == 0 && !(s->replies && is_beside(r))) {
                 buf_puts(&s->ids, steno_record_id(r));
                 buf_putc(&s->ids, '\0');
         }
@@ -752,7 +1017,7 @@ static int collect_id(void *ctx, const struct steno_record *r)
 /* What an earlier attempt left of a reply stays in the record and leaves the views. */
 static int supersede(struct job *k, struct steno_error *err)
 {
-        struct superseded s;
+        struct superseded s = {.replies = k->other_choice};
         if (k->place.kind != LINEAGE_AGAIN)
                 return 0;
         buf_init(&s.ids, 0);
@@ -768,10 +1033,39 @@ static int supersede(struct job *k, struct steno_error *err)
 
 /* ---- all of it ---- */
 
+/* Does the request go on with another choice than the one that the conversation has as its reply?
+ * Then that one leaves the views, or stays where it is when the conversation went on with it, and
+ * the request brings the other. */
+static void find_choice(struct job *k)
+{
+        struct lineage_place *p = &k->place;
+        char digest[ELEMENTS_CHAIN], conv[LINEAGE_CONV];
+        uint64_t seq = 0;
+        struct buf name;
+        size_t at = p->from;
+        if ((p->kind != LINEAGE_CONTINUE && p->kind != LINEAGE_FORK) || at == 0)
+                return;
+        const char *chain = k->links[at - 1].chain;
+        buf_init(&name, 4 * KIB);
+        name_choice(p->conv, chain, &name);
+        if (lineage_find_id(k->r->lineage, k->owner, buf_str(&name), digest, conv, &seq)) {
+                while (at > 0 && strcmp(k->links[at - 1].chain, chain) == 0)
+                        at--;
+                p->from = at;
+                p->seq = seq;
+                k->other_choice = p->kind == LINEAGE_CONTINUE;
+                if (k->other_choice)
+                        p->kind = LINEAGE_AGAIN;
+        }
+        buf_release(&name);
+}
+
 static int find_place(struct job *k, struct steno_error *err)
 {
         const char *only = k->named[0] ? k->named : NULL;
         int rc = lineage_find(k->r->lineage, &k->who, only, k->links, k->count, &k->place, err);
+        if (rc == 0)
+                find_choice(k);
         /* What was not seen before goes on where the request says. */
         if (rc == 0 && k->base[0] && k->place.kind == LINEAGE_NEW)
                 k->place = k->behind;
@@ -786,8 +1080,11 @@ static int store_answer(struct job *k, struct steno_error *err)
         bool whole = is_whole(k);
         /* The end of the request: a client that got no whole answer may send it again, and where
          * nothing of an answer was kept it is the end of the conversation so far. */
-        bool items = strcmp(k->wire->name, "responses") == 0; /* whole ones, also of a cut answer */
+        bool items = strcmp(k->wire->name, "responses") == 0 && k->stream; /* also of a cut one */
         bool kept = k->reply.count > 0 && (whole || items);
+        char asked[ELEMENTS_CHAIN];
+        uint64_t asked_seq = k->last_seq;
+        memcpy(asked, k->chain, sizeof asked);
         int rc = note_node(k, !kept, !whole || k->fate->gone, err);
         if (rc == 0)
                 rc = store_rounds(k, id, err);
@@ -795,6 +1092,10 @@ static int store_answer(struct job *k, struct steno_error *err)
         kept = kept && (k->told || k->parts.notes.n == 0);
         if (rc == 0 && kept)
                 rc = store_reply(k, whole, id, err);
+        if (rc == 0 && whole)
+                rc = store_choices(k, asked, asked_seq, err);
+        if (rc == 0 && whole && (k->reply.odd.n || !id[0]))
+                rc = store_odd(k, id, err);
         if (rc == 0 && !whole)
                 rc = store_failure(k, id, err);
         if (rc == 0 && id[0])
@@ -1142,8 +1443,10 @@ static int take_up(void *ctx, const char *id)
         struct exchange *x = NULL;
         if (exchange_open(r->all, id, &x, NULL) != 0)
                 return 0; /* another process is at it */
-        struct recorder_fate fate = {
-            .cut = true, .gone = true, .why = "the gateway was killed while the answer came"};
+        struct recorder_fate fate = {.cut = true,
+            .killed = true,
+            .gone = true,
+            .why = "the gateway was killed while the answer came"};
         recorder_take(r, x, &fate);
         return 0;
 }

@@ -25,6 +25,7 @@ void recorder_free(struct recorder *r, uint64_t *recorded, uint64_t *failed);
 /* What the file does not say of an exchange. */
 struct recorder_fate {
         bool cut;           /* the answer did not come to its end */
+        bool killed;        /* nor is it known whether it did */
         bool gone;          /* the client left before it had all of it */
         uint64_t delivered; /* bytes of the answer's body that went to the client */
         char why[120];      /* what ended it, where that was not its end */

@@ -245,6 +245,7 @@ int rounds_work(
                 return rc ? error_set(err, rc, "the answer could not be put together") : 0;
         }
         wire_answer_init(&reply);
+        reply.answered = true;
         int rc = r->wire->read_answer(veil_raw(r->veil), r->stream, &reply);
         rc = rc ? error_set(err, rc, "the answer could not be read")
                 : work(r, x, &reply, again, out, err);

@@ -17,20 +17,32 @@
 
 struct wire_answer;
 
+/*
+ * Answers are read to be recorded: calls keep their ids, members their spelling, and one event that
+ * cannot be read does not cost the others. What the messages do not say of an answer is told in
+ * `odd`, and who records it then keeps the bytes as well.
+ */
 struct wire {
         const char *name;   /* "chat", "responses", "anthropic", "gemini" */
         const char *format; /* of the messages */
         const char *list;   /* the member of a request that holds them */
         const char *system; /* the member with a system prompt beside them */
-        /* Fills `out` from a whole answer or from a stream. */
+        /* Fills `out` from a whole answer or from a stream. Negative: memory or a limit. */
         int (*read_answer)(struct str body, bool stream, struct wire_answer *out);
 };
 
 /* An answer as it is stored. */
 struct wire_answer {
+        bool answered; /* in: its calls are answered here, so one without a usable id gets one */
         struct buf messages; /* a JSON array in the wire's format; empty where nothing came */
         size_t count;
+        /* Further choices, with commas between: as they came, or of a stream with the members that
+         * they would have had. Their messages are in the member `message`, or `content`. */
+        struct buf others;
+        size_t other_count;
+        struct buf odd;  /* sentences, with "; " between; "": the messages say it all */
         bool complete;   /* the answer came to its end */
+        bool ended;      /* and no client waits for more: a stream had its last event */
         struct buf text; /* what had come of the words, decoded, for one that did not */
         char finish[40];
         struct buf usage; /* the endpoint's object; may be empty */
@@ -42,6 +54,9 @@ struct wire_answer {
 /* The API of a request below an upstream's prefix ("openai", "anthropic", "gemini"); NULL: it is
  * passed on and not understood. `path` is what stands behind the prefix, with its slash. */
 const struct wire *wire_of(const char *upstream, const char *method, struct str path);
+/* Is this answer a stream? What it looks like counts, because clients that asked for one do not
+ * look at its type; `told` where it looks like neither. */
+bool wire_is_stream(struct str body, bool told);
 /* One by its name, from a recorded head; NULL: none. */
 const struct wire *wire_named(const char *name);
 
