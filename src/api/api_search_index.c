@@ -528,8 +528,9 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         buf_release(&x.text.text);
         buf_release(&x.words);
         survey_release(&v);
-        /* Somebody else is at it, or we may not write: what is there is answered. */
-        if (rc == STENO_ETIMEOUT || rc == STENO_EDENIED)
+        /* Somebody else is at it, we may not write, or there is no room: what is there is answered.
+         */
+        if (rc == STENO_ETIMEOUT || rc == STENO_EDENIED || rc == STENO_EFULL)
                 rc = 0;
         if (rc == STENO_ECORRUPT)
                 rc = backend_search_discard(store->backend, &why);

@@ -59,10 +59,14 @@ bool text_looks_binary(const char *p, size_t n);
 /*
  * Text from outside for a person's terminal: SGR colours pass when `colours`, every other control
  * character or escape sequence is made visible (^[ and the like), bytes that are not UTF-8 become
- * U+FFFD, and bidirectional overrides are shown as <U+202E>. Line feeds (also behind a CR) and tabs
- * pass. Concealing text (SGR 8) does not, and a colour that is left on is reset at the end.
+ * U+FFFD, and what shows nothing or changes the order of text is shown as <U+202E>. Line feeds
+ * (also behind a CR) and tabs pass. Concealing text (SGR 8) does not, and a colour that is left on
+ * is reset at the end.
  */
 void text_for_terminal(struct buf *b, struct str s, bool colours);
+/* The same for a text about which a person decides: without colours, and with joiners and variation
+ * selectors shown, which elsewhere belong to words and pictures. */
+void text_for_decision(struct buf *b, struct str s);
 /* Drops ANSI escape sequences (CSI, OSC and the rest); for snippets that a model reads. */
 void text_strip_ansi(struct buf *b, struct str s);
 

@@ -184,9 +184,30 @@ static size_t sgr_length(struct str s, size_t i, bool *reset)
         return end + 1 - i;
 }
 
-static bool is_bidi(uint32_t cp)
+struct range {
+        uint32_t from, to;
+};
+
+/* Characters that show nothing, or that change the order of what is beside them. */
+static const struct range UNSEEN[] = {{0x80, 0x9F}, {0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C},
+    {0x115F, 0x1160}, {0x17B4, 0x17B5}, {0x180E, 0x180E}, {0x200B, 0x200B}, {0x200E, 0x200F},
+    {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164}, {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0},
+    {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
+/* Those that words of some languages and pictures need. */
+static const struct range JOINING[] = {{0x200C, 0x200D}, {0xFE00, 0xFE0F}, {0xE0100, 0xE01EF}};
+
+static bool is_in(uint32_t cp, const struct range *ranges, size_t n)
 {
-        return (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+        for (size_t i = 0; i < n; i++)
+                if (cp >= ranges[i].from && cp <= ranges[i].to)
+                        return true;
+        return false;
+}
+
+static bool is_unseen(uint32_t cp, bool decision)
+{
+        return is_in(cp, UNSEEN, sizeof UNSEEN / sizeof *UNSEEN) ||
+               (decision && is_in(cp, JOINING, sizeof JOINING / sizeof *JOINING));
 }
 
 static void put_caret(struct buf *b, unsigned char c)
@@ -195,11 +216,11 @@ static void put_caret(struct buf *b, unsigned char c)
         buf_putc(b, (char)(c ^ 0x40));
 }
 
-static size_t show_character(struct buf *b, struct str s, size_t i)
+static size_t show_character(struct buf *b, struct str s, size_t i, bool decision)
 {
         uint32_t cp;
         size_t len = text_decode(s.p + i, s.n - i, &cp);
-        if ((cp >= 0x80 && cp <= 0x9F) || is_bidi(cp))
+        if (is_unseen(cp, decision))
                 buf_printf(b, "<U+%04X>", (unsigned)cp);
         else
                 text_encode(b, cp);
@@ -214,7 +235,7 @@ static bool is_plain(struct str s, size_t i)
         return (c >= 0x20 && c < DEL) || c == '\n' || c == '\t';
 }
 
-void text_for_terminal(struct buf *b, struct str s, bool colours)
+static void show(struct buf *b, struct str s, bool colours, bool decision)
 {
         bool coloured = false;
         size_t i = 0;
@@ -236,9 +257,19 @@ void text_for_terminal(struct buf *b, struct str s, bool colours)
                         put_caret(b, c);
                         i++;
                 } else {
-                        i += show_character(b, s, i);
+                        i += show_character(b, s, i, decision);
                 }
         }
         if (coloured)
                 buf_puts(b, "\x1b[0m");
+}
+
+void text_for_terminal(struct buf *b, struct str s, bool colours)
+{
+        show(b, s, colours, false);
+}
+
+void text_for_decision(struct buf *b, struct str s)
+{
+        show(b, s, false, true);
 }

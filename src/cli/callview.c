@@ -90,7 +90,7 @@ void callview_put_word(struct buf *b, const char *word)
         struct buf raw;
         buf_init(&raw, 0);
         put_word(&raw, word);
-        text_for_terminal(b, buf_str(&raw), false);
+        text_for_decision(b, buf_str(&raw));
         buf_release(&raw);
 }
 
@@ -105,7 +105,7 @@ void callview_put(struct buf *b, const char *tool, struct str args)
         } else {
                 buf_put_str(&raw, args);
         }
-        text_for_terminal(b, buf_str(&raw), false);
+        text_for_decision(b, buf_str(&raw));
         buf_release(&raw);
 }
 
@@ -150,6 +150,7 @@ struct whole {
         unsigned columns;
         uint64_t rows;
         uint64_t blank; /* rows of nothing that wait to be counted */
+        const char *blank_bars[BLANK_ROWS];
 };
 
 static bool is_blank(struct str row)
@@ -165,7 +166,7 @@ static void put_blanks(struct whole *w)
         if (w->blank > BLANK_ROWS)
                 buf_printf(w->b, "  ⋮ %llu blank rows\n", (unsigned long long)w->blank);
         for (uint64_t i = 0; w->blank <= BLANK_ROWS && i < w->blank; i++)
-                buf_puts(w->b, BAR "\n");
+                buf_printf(w->b, "%s\n", w->blank_bars[i]);
         w->blank = 0;
 }
 
@@ -173,6 +174,8 @@ static void put_whole_row(struct whole *w, const char *bar, struct str row)
 {
         w->rows++;
         if (is_blank(row)) {
+                if (w->blank < BLANK_ROWS)
+                        w->blank_bars[w->blank] = bar;
                 w->blank++;
                 return;
         }
@@ -213,7 +216,7 @@ static void put_circumstances(struct whole *w, struct str args)
                 buf_init(&raw, 0);
                 buf_init(&safe, 0);
                 put_word(&raw, a.directory);
-                text_for_terminal(&safe, buf_str(&raw), false);
+                text_for_decision(&safe, buf_str(&raw));
                 buf_puts(w->b, "  in the directory\n");
                 put_barred(w, buf_str(&safe));
                 buf_release(&raw);

@@ -214,6 +214,10 @@ int cli_open_store(struct cli *c, enum cli_open how)
         if (rc == 0)
                 rc = steno_open(url, &opt, &c->store, &err);
         sealkey_free(key);
+        if (rc == STENO_ENOTFOUND && how != CLI_CREATE)
+                return cli_refuse(c, cli_exit_code(rc),
+                    "%s; steno new makes one, and steno demo one with a conversation in it",
+                    err.msg);
         return rc < 0 ? cli_fail(c, &err) : 0;
 }
 

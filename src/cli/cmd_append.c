@@ -137,10 +137,23 @@ static int append_file(struct appending *a, const char *path)
         return rc;
 }
 
+static int open_conv(struct cli *c, const char *id)
+{
+        struct steno_error err = {0};
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
+
+        if (rc != 0)
+                return rc;
+        rc = steno_conv_open(c->store, c->project, id, &c->conv, &err);
+        if (rc == STENO_ENOTFOUND)
+                return cli_refuse(c, cli_exit_code(rc), "%s (--create makes it)", err.msg);
+        return rc < 0 ? cli_fail(c, &err) : 0;
+}
+
 static int run_append(struct cli *c, const void *opts, int argc, char **argv)
 {
         struct appending a = {.c = c, .o = opts};
-        int rc = a.o->create ? cli_make_conv(c, argv[0]) : cli_open_conv(c, argv[0]);
+        int rc = a.o->create ? cli_make_conv(c, argv[0]) : open_conv(c, argv[0]);
 
         if (rc != 0)
                 return rc;

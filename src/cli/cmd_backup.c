@@ -105,8 +105,29 @@ static int take_bytes(void *ctx, const void *p, size_t n)
         return named_file_write(ctx, p, n, interrupt_pending);
 }
 
+/* A file of somebody else must not be replaced by a slip of the hand; an earlier backup may. */
+static int check_place(struct cli *c, const char *path)
+{
+        static const unsigned char ZSTD[] = {0x28, 0xb5, 0x2f, 0xfd};
+        unsigned char begin[sizeof ZSTD];
+        struct stat st;
+        if (strcmp(path, "-") == 0 || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !st.st_size)
+                return 0;
+        int fd = named_file_open(path);
+        long got = fd < 0 ? -1 : fs_pread_all(fs_real(), fd, begin, sizeof begin, 0);
+        if (fd >= 0)
+                fs_real()->close(fs_real(), fd);
+        if (got == (long)sizeof begin && memcmp(begin, ZSTD, sizeof ZSTD) == 0)
+                return 0;
+        return cli_refuse(c, EXIT_REFUSED,
+            "%s is there and is no backup of Steno: name another file, or remove it first", path);
+}
+
 static int backup_to_file(struct cli *c, const char *path)
 {
+        int refused = check_place(c, path);
+        if (refused)
+                return refused;
         struct steno_error err = {0};
         struct term_progress bar;
         struct scratch s;

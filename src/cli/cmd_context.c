@@ -239,7 +239,7 @@ static int run_read(struct cli *c, const void *opts, int argc, char **argv)
         (void)argc;
         bool lines = o->line.set || o->count.set;
         if (lines && (o->offset.set || o->all || (o->limit.set && o->count.set)))
-                return cli_usage(c, "bytes (--offset, --limit, --all) or lines (--line, --limit)");
+                return cli_usage(c, "bytes (--offset, --limit, --all) or lines (--line, --count)");
         if (o->all && (o->limit.set || c->json))
                 return cli_usage(c, "--all goes with --offset only");
         rc = cli_open_conv(c, argv[0]);

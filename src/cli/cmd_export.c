@@ -29,9 +29,8 @@ static int take_bytes(void *ctx, const void *p, size_t n)
 }
 
 /* Keeps the file or removes it; an exit code. */
-static int end_file(struct cli *c, struct named_file *t, int rc)
+static int end_file(struct cli *c, struct named_file *t, const char *path, int rc)
 {
-        const char *path = t->path ? t->path : "output";
         int sys = -named_file_end(t, rc == 0);
 
         if (sys == EPIPE)
@@ -171,7 +170,7 @@ static int run_export(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         rc = view ? export_view(c, o, argv[0], &t) : export_bundle(c, o, argc, argv, &t);
-        return end_file(c, &t, rc);
+        return end_file(c, &t, o->output && strcmp(o->output, "-") != 0 ? o->output : "output", rc);
 }
 
 static const struct opt export_table[] = {

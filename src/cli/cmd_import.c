@@ -230,8 +230,9 @@ static void print_summary(struct cli *c, const struct json *j)
         out_puts(&c->out, "\n");
 }
 
-/* Prints what a run did; when watching, only what has changed. */
-static int print_report(struct cli *c, const char *report, bool watching)
+/* Prints what a run did; when watching, only what has changed. `named`: somebody said where to
+ * look, and is told when nothing was there. */
+static int print_report(struct cli *c, const char *report, bool named, bool watching)
 {
         struct json j;
         int rc = 0;
@@ -258,8 +259,10 @@ static int print_report(struct cli *c, const char *report, bool watching)
         print_errors(c, &j);
         if (failed && !watching)
                 rc = EXIT_CORRUPT;
-        if (rc == 0 && !watching && number(&j, "files") == 0 && number(&j, "unknown") > 0)
-                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that we know");
+        if (rc == 0 && !watching && number(&j, "files") == 0 &&
+            (named || number(&j, "unknown") > 0))
+                rc = cli_refuse(c, EXIT_REFUSED,
+                    "nothing there is a transcript that we know (a bundle is named by itself)");
         json_release(&j);
         if (watching)
                 out_flush(&c->out);
@@ -267,7 +270,7 @@ static int print_report(struct cli *c, const char *report, bool watching)
 }
 
 static int run_once(
-    struct cli *c, struct steno_importer *m, struct term_progress *bar, bool watching)
+    struct cli *c, struct steno_importer *m, struct term_progress *bar, bool named, bool watching)
 {
         struct steno_error err = {0};
         char *report = NULL;
@@ -276,7 +279,7 @@ static int run_once(
         term_progress_end(bar);
         if (rc < 0)
                 return cli_fail(c, &err);
-        rc = print_report(c, report, watching);
+        rc = print_report(c, report, named, watching);
         steno_free(report);
         return rc;
 }
@@ -300,12 +303,12 @@ static int import_transcripts(struct cli *c, const struct import_opts *o, int ar
         if (rc < 0)
                 rc = cli_fail(c, &err);
         else
-                rc = run_once(c, m, &bar, false);
+                rc = run_once(c, m, &bar, argc > 0, false);
         while (o->watch && (rc == 0 || rc == EXIT_CORRUPT || rc == EXIT_REFUSED) &&
                !interrupt_pending()) {
                 wait_sleep(WATCH_MS);
                 if (!interrupt_pending())
-                        rc = run_once(c, m, &bar, true);
+                        rc = run_once(c, m, &bar, argc > 0, true);
         }
         steno_importer_free(m);
         return rc;
@@ -346,7 +349,7 @@ static int import_stream(struct cli *c, const struct import_opts *o, struct sour
         if (rc < 0)
                 return cli_fail(c, &err);
         if (rc == 0)
-                rc = print_report(c, report, false);
+                rc = print_report(c, report, true, false);
         steno_free(report);
         return rc;
 }

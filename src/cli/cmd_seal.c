@@ -352,9 +352,13 @@ static int run_key_show(struct cli *c, const void *opts, int argc, char **argv)
         char *key = NULL;
 
         (void)opts, (void)argc, (void)argv;
-        if (sealkey_load((const char *const *)environ, &key, &err) < 0)
+        int rc = sealkey_load((const char *const *)environ, &key, &err);
+        if (rc == STENO_ENOTFOUND)
+                return cli_refuse(c, cli_exit_code(rc),
+                    "there is no key yet (%s); steno key new makes one", err.msg);
+        if (rc < 0)
                 return cli_fail(c, &err);
-        int rc = show_public(c, key);
+        rc = show_public(c, key);
         sealkey_free(key);
         return rc;
 }

@@ -137,7 +137,7 @@ static void put_question(
         const char *bold = t->events.colours ? "\033[1;33m" : "";
         const char *plain = t->events.colours ? "\033[0m" : "";
         buf_printf(b, "%s? May ", bold);
-        text_for_terminal(b, str_of(r->tool), false);
+        text_for_decision(b, str_of(r->tool));
         buf_printf(b, " run this?%s\n", plain);
         callview_put_whole(b, r->tool, str_span(r->args, r->args_n), term_width());
         put_id(b, "run", r->run);

@@ -276,7 +276,10 @@ static void only_colours_reach_a_terminal(void **state)
                 "<U+202A><U+202B><U+202C><U+202D><U+202E>"},
             {"\xe2\x81\xa6\xe2\x81\xa7\xe2\x81\xa8\xe2\x81\xa9",
                 "<U+2066><U+2067><U+2068><U+2069>"},
-            {"\xe2\x80\xa9\xe2\x81\xaa\xe2\x80\xaf", "\xe2\x80\xa9\xe2\x81\xaa\xe2\x80\xaf"},
+            {"\xe2\x80\xa9\xe2\x81\xaa\xe2\x80\xaf", "<U+2029><U+206A>\xe2\x80\xaf"},
+            {"\xf3\xa0\x81\x81\xc2\xad", "<U+E0041><U+00AD>"},
+            /* a joiner and a selector in a picture */
+            {"\xe2\x80\x8d\xef\xb8\x8f", "\xe2\x80\x8d\xef\xb8\x8f"},
         };
         check_table(t, COUNT(t), 1);
         static const struct shown plain[] = {

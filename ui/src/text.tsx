@@ -6,7 +6,7 @@ import Anser from "anser";
 import { count, plural } from "./format";
 
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
-const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]+/gu;
+const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]+/gu;
 
 function nameOf(c: string): string {
   const n = c.codePointAt(0)!;

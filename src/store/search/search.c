@@ -68,10 +68,12 @@ struct search {
 static int failed(sqlite3 *db, struct steno_error *err)
 {
         int code = db ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
+        /* It cannot make the file beside the index that readers share. */
+        bool no_room_beside = db && sqlite3_extended_errcode(db) == SQLITE_IOERR_SHMSIZE;
         if (code == SQLITE_NOMEM)
                 return error_nomem(err);
         return error_set(err,
-            code == SQLITE_FULL                               ? STENO_EFULL
+            code == SQLITE_FULL || no_room_beside             ? STENO_EFULL
             : code == SQLITE_BUSY || code == SQLITE_LOCKED    ? STENO_ETIMEOUT
             : code == SQLITE_READONLY || code == SQLITE_PERM  ? STENO_EDENIED
             : code == SQLITE_CANTOPEN                         ? STENO_EDENIED
@@ -118,8 +120,8 @@ static void unlink_shard(struct search *s, unsigned number)
         }
 }
 
-/* For a store that we may not write to. SQLite would make files beside it, even to read, unless it
- * is told that nobody writes. */
+/* For a store that we may not write to, or that has no room. SQLite would make files beside it,
+ * even to read, unless it is told that nobody writes. */
 static int open_unchanging(const char *path, sqlite3 **out, struct steno_error *err)
 {
         struct buf url;
@@ -161,7 +163,7 @@ static int open_db(
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                     "PRAGMA secure_delete=ON; PRAGMA cache_size=-8000;",
                     err);
-        if (rc == STENO_EDENIED && !create)
+        if ((rc == STENO_EDENIED || rc == STENO_EFULL) && !create)
                 rc = open_unchanging(path, out, err);
         free(path);
         if (rc == 0 && create) {
