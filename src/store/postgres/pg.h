@@ -30,7 +30,7 @@
 #define PG_UID 27
 #define PG_SCHEMA 48
 
-/* ---- connections and statements: pg_pool.c ---- */
+/* ---- connections and statements: pg_pool.c, pg_value.c ---- */
 
 struct pg_conn {
         PGconn *pq;
