@@ -110,8 +110,10 @@ enum steno_code {
         STENO_ETIMEOUT = -12,  /* a deadline passed */
         STENO_EINTERRUPTED = -13, /* stopped by the caller */
         STENO_EUNSUPPORTED = -14, /* not possible here; the message gives advice */
-        STENO_EQUOTA = -15, /* the outputs of a conversation or a store, or one of them, take all
-                               the room that store.json gives them */
+        STENO_EQUOTA = -15,   /* the outputs of a conversation or a store, or one of them, take all
+                                 the room that store.json gives them */
+        STENO_EINDOUBT = -16, /* it may be stored or not: the connection to a database broke, or no
+                                 standby has confirmed it; the same ids or key find out */
 };
 
 struct steno_error {

@@ -417,7 +417,7 @@ static int work_commit(
         int rc = receipt ? receipt_new(id, &w->batch, &r, err) : 0;
         if (rc == 0)
                 rc = backend_append(w->conv->backend, &w->batch, &stored, err);
-        *kept = rc == 0 && !stored.replayed;
+        *kept = (rc == 0 && !stored.replayed) || rc == STENO_EINDOUBT;
         if (rc == 0 && stored.replayed)
                 rc = restore_files(w, stored.first_seq, err);
         if (rc == 0 && stored.replayed && receipt)

@@ -250,7 +250,7 @@ int steno_output_finish(
                 rc = steno_append(o->conv, message, n, &opt, &receipt, err);
         if (rc == 0)
                 *json = finish_result(&result, steno_receipt_first_seq(receipt));
-        else if (o->info.id[0])
+        else if (o->info.id[0] && rc != STENO_EINDOUBT)
                 backend_artifact_undo(o->conv->backend, o->info.id);
         steno_receipt_free(receipt);
         buf_release(&result);

@@ -29,7 +29,7 @@ const char *steno_code_name(int code)
 {
         static const char *const NAMES[] = {"ok", "out of memory", "invalid", "protocol",
             "conflict", "not found", "corrupt", "i/o", "full", "limit", "poisoned", "denied",
-            "timeout", "interrupted", "unsupported", "quota"};
+            "timeout", "interrupted", "unsupported", "quota", "in_doubt"};
         size_t i = (size_t)-code;
         return code <= 0 && i < sizeof NAMES / sizeof *NAMES ? NAMES[i] : "unknown";
 }

@@ -411,6 +411,7 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
             {STENO_EQUOTA, 507, "quota"},
             {STENO_EUNSUPPORTED, 501, "unsupported"},
             {STENO_ETIMEOUT, 504, "timeout"},
+            {STENO_EINDOUBT, 503, "in_doubt"},
         };
         /* The system is short of something. The client may try again later. */
         if (err->sys == EMFILE || err->sys == ENFILE || err->sys == EAGAIN || err->sys == ENOMEM ||

@@ -5,6 +5,10 @@
         pg.sql("SELECT 1")
         pg.kill(); pg.start()       # as if the machine had died, without losing what was synced
 
+    with Pair(folder) as pair:      # a primary and a synchronous standby
+        pair.url                    # both hosts: whichever takes writes
+        pair.primary.kill(); pair.fail_over()
+
 As root it runs as an unprivileged user, because PostgreSQL refuses to run as root.
 """
 import os
@@ -49,6 +53,8 @@ def place():
 
 
 class Postgres:
+    wanted = None  # a port that clients know already
+
     def __init__(self, *settings):
         self.settings = ["fsync=off", "max_connections=200", "listen_addresses=127.0.0.1",
                          "unix_socket_directories=", *settings]
@@ -56,7 +62,7 @@ class Postgres:
     def __enter__(self):
         self.folder = place()
         self.data = os.path.join(self.folder, "data")
-        self.port = free_port()
+        self.port = self.wanted or free_port()
         self.url = "postgres://steno@127.0.0.1:%d/postgres" % self.port
         self.run("initdb", "-D", self.data, "-A", "trust", "-U", "steno", "--no-sync", "-E", "UTF8",
                  "--locale=C.UTF-8")
@@ -65,7 +71,7 @@ class Postgres:
 
     def __exit__(self, *why):
         try:
-            self.run("pg_ctl", "-D", self.data, "-s", "-w", "-m", "immediate", "stop")
+            self.stop()
         except subprocess.CalledProcessError:
             pass
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -82,6 +88,9 @@ class Postgres:
                            for s in self.settings)
         self.run("pg_ctl", "-D", self.data, "-s", "-w", "-l", os.path.join(self.folder, "log"),
                  "-o", "-p %d %s" % (self.port, options), "start")
+
+    def stop(self):
+        self.run("pg_ctl", "-D", self.data, "-s", "-w", "-m", "immediate", "stop")
 
     def kill(self):
         """kill -9 of the server and of everything it has started."""
@@ -104,3 +113,76 @@ class Postgres:
         return subprocess.run([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(self.port),
                                "-U", "steno", "-d", "postgres", "-Atqc", text], check=True,
                               stdout=subprocess.PIPE).stdout.decode().strip()
+
+
+class Standby(Postgres):
+    """A server whose data are a copy of another one's, which it follows."""
+
+    def __init__(self, primary, *settings):
+        super().__init__(*settings)
+        self.primary = primary
+
+    def __enter__(self):
+        self.folder = place()
+        self.data = os.path.join(self.folder, "data")
+        self.port = self.wanted or free_port()
+        self.url = "postgres://steno@127.0.0.1:%d/postgres" % self.port
+        self.run("pg_basebackup", "-h", "127.0.0.1", "-p", str(self.primary.port), "-U", "steno",
+                 "-D", self.data, "-X", "stream", "-R", "-c", "fast", "--no-sync")
+        self.start()
+        return self
+
+    def promote(self):
+        self.run("pg_ctl", "-D", self.data, "-s", "-w", "promote")
+
+
+class Pair:
+    """A primary that confirms a commit when its standby has it, and the standby."""
+
+    SETTINGS = ["synchronous_standby_names=*", "wal_keep_size=512MB", "max_wal_senders=10",
+                "hot_standby=on", "wal_receiver_status_interval=1"]
+
+    def __init__(self, *settings):
+        self.settings = [*self.SETTINGS, *settings]
+
+    def __enter__(self):
+        self.primary = Postgres(*self.settings)
+        # Without a standby no commit would end: initdb's and the first ones are of another kind.
+        self.primary.__enter__()
+        try:
+            self.follow()
+        except BaseException:
+            self.primary.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *why):
+        for server in (self.standby, self.primary):
+            if server:
+                server.__exit__(*why)
+
+    @property
+    def url(self):
+        return self.url_of(self.primary, self.standby)
+
+    @staticmethod
+    def url_of(*servers):
+        """Both hosts, always in the same order, so that it is one URL for as long as they live."""
+        ports = sorted(s.port for s in servers if s)
+        return "postgres://steno@%s/postgres?target_session_attrs=read-write" % ",".join(
+            "127.0.0.1:%d" % p for p in ports)
+
+    def follow(self, port=None):
+        """A new standby of the primary."""
+        self.standby = Standby(self.primary, *self.settings)
+        if port:
+            self.standby.wanted = port
+        self.standby.__enter__()
+
+    def fail_over(self):
+        """The primary is dead: its standby takes its place, and a new one its port."""
+        port, folder = self.primary.port, self.primary.folder
+        self.standby.promote()
+        self.primary = self.standby
+        shutil.rmtree(folder, ignore_errors=True)
+        self.follow(port)

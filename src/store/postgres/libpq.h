@@ -1,6 +1,6 @@
 /*
  * libpq.h - PostgreSQL's client library, loaded when a store of that kind is opened:
- * libpq.connectdb() is PQconnectdb(), and so on.
+ * libpq.exec() is PQexec(), and so on.
  */
 #ifndef STORE_POSTGRES_LIBPQ_H
 #define STORE_POSTGRES_LIBPQ_H
@@ -10,23 +10,30 @@
 #include "steno.h"
 
 #define LIBPQ_CALLS(X)                                                                             \
+        X(cancel)                                                                                  \
         X(clear)                                                                                   \
         X(cmdTuples)                                                                               \
-        X(connectdb)                                                                               \
+        X(connectdbParams)                                                                         \
         X(consumeInput)                                                                            \
         X(errorMessage)                                                                            \
         X(exec)                                                                                    \
         X(execParams)                                                                              \
         X(finish)                                                                                  \
+        X(flush)                                                                                   \
+        X(freeCancel)                                                                              \
         X(freemem)                                                                                 \
+        X(getCancel)                                                                               \
         X(getisnull)                                                                               \
         X(getlength)                                                                               \
+        X(getResult)                                                                               \
         X(getvalue)                                                                                \
+        X(isBusy)                                                                                  \
         X(notifies)                                                                                \
         X(ntuples)                                                                                 \
-        X(reset)                                                                                   \
         X(resultErrorField)                                                                        \
         X(resultStatus)                                                                            \
+        X(sendQuery)                                                                               \
+        X(sendQueryParams)                                                                         \
         X(setNoticeReceiver)                                                                       \
         X(socket)                                                                                  \
         X(status)

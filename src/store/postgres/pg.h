@@ -26,11 +26,15 @@
 #include "store/backend.h"
 #include "store/postgres/libpq.h"
 
-#define PG_POOL 16
+#define PG_POOL 16 /* connections, unless the URL says pool=N */
+#define PG_POOL_MAX 1000
+#define PG_READ_MS 60000   /* for a statement that changes nothing */
+#define PG_LONG_MS 3600000 /* for one that removes as much as there is */
+#define PG_COMMIT_MS 10000 /* for a change: then it is in doubt, or was not made */
 #define PG_UID 27
 #define PG_SCHEMA 48
 
-/* ---- connections and statements: pg_pool.c, pg_value.c ---- */
+/* ---- connections and statements: pg_pool.c, pg_query.c, pg_value.c ---- */
 
 struct pg_conn {
         PGconn *pq;
@@ -53,9 +57,13 @@ struct pg_store {
         int owner;              /* the process that opened it */
         pthread_mutex_t mutex;  /* the pool and the table below */
         pthread_cond_t given;
-        struct pg_conn pool[PG_POOL];
+        struct pg_conn *pool;
+        int pool_size;
+        bool reached;  /* atomic: it was connected to once */
+        bool unsynced; /* atomic: records or events may not be on the disk yet */
         struct pg_conv *convs;
         int lease_ms;
+        int commit_ms;
         struct quota quota;
         quota_warn_fn quota_warn;
         void *quota_ctx;
@@ -69,8 +77,10 @@ struct pg_store {
 struct pg_query {
         const char *sql;
         int count;
-        bool relaxed; /* need not wait for the disk */
-        bool failed;  /* too many values */
+        int patience_ms; /* 0: as long as its kind usually may take */
+        bool relaxed;    /* need not wait for the disk */
+        bool repeatable; /* twice is the same as once; so is every SELECT */
+        bool failed;     /* too many values */
         const char **values;
         int *lengths;
         int *formats;
@@ -102,9 +112,11 @@ enum {
 
 /*
  * Runs a statement on a connection of the pool. *out (may be NULL) is released with
- * libpq.clear(); its values are binary. Statements that can be repeated safely are, once, when the
- * connection had broken before. The failures of another transaction (serialisation, deadlock) are
- * tried again.
+ * libpq.clear(); its values are binary. A connection that had broken is replaced before anything is
+ * sent. Where it breaks while the statement runs, one that can be repeated is, and of another one
+ * nobody knows whether it happened: STENO_EINDOUBT. The failures of another transaction
+ * (serialisation, deadlock) are tried again. STENO_ETIMEOUT: it was cancelled, and nothing
+ * happened.
  */
 int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err);
 /* The same; how many rows it changed, or negative. */
@@ -125,7 +137,23 @@ long pg_tx_change(struct pg_tx *tx, struct pg_query *q, struct steno_error *err)
 int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err);
 /* Several statements without values. */
 int pg_tx_script(struct pg_tx *tx, const char *sql, struct steno_error *err);
+
+int pg_pool_open(struct pg_store *s, int size, struct steno_error *err);
 void pg_pool_close(struct pg_store *s, bool polite);
+/* A connection that nobody else has, until `until` (monotonic ms); it may be broken. */
+int pg_pool_take(struct pg_store *s, int64_t until, struct pg_conn **out, struct steno_error *err);
+void pg_pool_give(struct pg_store *s, struct pg_conn *c);
+/* Connects it anew, and goes on trying when the store was reached before. */
+int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct steno_error *err);
+bool pg_pool_is_up(const struct pg_conn *c);
+/* Asks the server to cancel what runs on it, and does not wait for that. */
+void pg_pool_cancel(struct pg_conn *c);
+void pg_pool_drop(struct pg_conn *c);
+/* A connection outside of the pool, which may have failed; ended with libpq.finish(). */
+PGconn *pg_pool_dial(struct pg_store *s);
+/* STENO_EIO with what libpq says; and that in one line. */
+int pg_pool_refuse(struct pg_conn *c, struct steno_error *err);
+void pg_pool_reason(const char *from, char *to, size_t room);
 
 struct str pg_get(const PGresult *r, int row, int column);
 uint64_t pg_get_u64(const PGresult *r, int row, int column);

@@ -4,6 +4,7 @@
  */
 #include "store/postgres/pg.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,8 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
                         pg_u64(&s, b->entries[i].about.kind.n > 0);
                         pg_bytes(&s, str_span(lines->out.p + begin, lines->ends[i] - begin));
                 }
+                if (s.relaxed)
+                        __atomic_store_n(&c->store->unsynced, true, __ATOMIC_RELEASE);
                 n = pg_change(c->store, &s, &q->err);
         }
         pg_query_release(&s);
@@ -298,18 +301,42 @@ static int try_once(struct pg_conv *c, struct append_request *q)
         return rc;
 }
 
+static bool is_refusal(int rc)
+{
+        return rc == STENO_EPROTO || rc == STENO_ECONFLICT || rc == STENO_ENOTFOUND ||
+               rc == STENO_EINVAL;
+}
+
+/* The connection broke during the commit. What was written then is found by its ids, those that we
+ * made included. */
+static void look_for_all(struct backend_batch *b)
+{
+        for (size_t i = 0; i < b->count; i++)
+                b->entries[i].made_id = false;
+}
+
 int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct backend_receipt *out,
     struct steno_error *err)
 {
         struct pg_conv *c = of(conv);
         struct append_request q = {.batch = batch};
+        bool doubted = false;
         int rc = 0;
         pthread_mutex_lock(&c->mutex);
         bool fresh = c->known;
+        int64_t until = time_monotonic_ms() + c->store->commit_ms;
         for (int tries = 0; rc == 0 && tries < TRIES; tries++) {
                 rc = try_once(c, &q);
+                if (rc == STENO_EINDOUBT && q.err.sys == ECONNRESET &&
+                    time_monotonic_ms() < until) {
+                        look_for_all(batch);
+                        doubted = true;
+                        rc = 0;
+                        q = (struct append_request){.batch = batch};
+                        continue;
+                }
                 /* What was refused against a tail that is out of date is looked at once more. */
-                if (rc < 0 && fresh && rc != STENO_ENOMEM && rc != STENO_EIO) {
+                if (rc < 0 && fresh && is_refusal(rc)) {
                         forget(c);
                         fresh = false;
                         rc = 0;
@@ -318,6 +345,8 @@ int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct bac
         }
         pthread_mutex_unlock(&c->mutex);
         if (rc == 1) {
+                if (doubted) /* it was this very append */
+                        q.receipt.replayed = false;
                 if (!q.receipt.replayed)
                         pg_signal_say(c);
                 *out = q.receipt;

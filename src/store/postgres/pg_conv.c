@@ -494,6 +494,7 @@ int pg_trash_destroy(
             " x.project = g.project AND x.uid = g.uid) SELECT count(*) FROM gone");
         PGresult *r;
         int rc = end_seal(store, item, err);
+        q.patience_ms = PG_LONG_MS;
         pg_cstr(&q, item->name);
         if (rc == 0)
                 rc = pg_run(of_store(store), &q, &r, err);

@@ -94,6 +94,7 @@ static int disk_remove(const struct backend_disk *disk, struct steno_error *err)
         pg_query_init(&q,
             "WITH files AS (DELETE FROM disk_file WHERE project = $1 AND disk = $2) DELETE FROM"
             " disk WHERE project = $1 AND id = $2 RETURNING 1");
+        q.patience_ms = PG_LONG_MS;
         key(&q, disk);
         int rc = pg_run(of(disk), &q, &r, err);
         if (rc)

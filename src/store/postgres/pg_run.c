@@ -7,6 +7,7 @@
  */
 #include "store/postgres/pg.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static void renew(struct pg_claim *k)
         int64_t before = time_monotonic_ms();
         pg_query_init(&q, "UPDATE claim SET lease = clock_timestamp() + $3::bigint * interval '1"
                           " ms' WHERE project = $1 AND uid = $2 AND epoch = $4");
-        q.relaxed = true;
+        q.relaxed = q.repeatable = true;
         pg_key(&q, c);
         put_lease(&q, c->store);
         pg_u64(&q, k->epoch);
@@ -191,6 +192,7 @@ void pg_run_claim_release(struct backend_claim *claim, bool finished)
         if (k->epoch) {
                 pg_query_init(&q, "UPDATE claim SET open = $4::bigint = 0, lease = '-infinity'"
                                   " WHERE project = $1 AND uid = $2 AND epoch = $3");
+                q.repeatable = true;
                 pg_key(&q, k->conv);
                 pg_u64(&q, k->epoch);
                 pg_u64(&q, finished);
@@ -312,10 +314,11 @@ struct pg_log {
         struct pg_conv *conv;
         char name[PLAIN_NAME_MAX + 1];
         uint64_t epoch;
+        uint64_t seq; /* of the last event that was written */
 };
 
-static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, struct backend_run **out,
-    struct steno_error *err)
+static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, uint64_t seq,
+    struct backend_run **out, struct steno_error *err)
 {
         struct pg_log *log = calloc(1, sizeof *log);
         if (!log)
@@ -323,6 +326,7 @@ static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, struct b
         log->base.ops = &postgres_backend;
         log->conv = c;
         log->epoch = epoch;
+        log->seq = seq;
         snprintf(log->name, sizeof log->name, "%s", name);
         *out = &log->base;
         return 0;
@@ -362,7 +366,7 @@ int pg_run_create(struct backend_conv *conv, struct str id, struct str mode,
         if (n == 0)
                 return error_set(err, STENO_ECONFLICT, "run \"%.*s\" exists already",
                     (int)(id.n > 100 ? 100 : id.n), id.p);
-        return n < 0 ? (int)n : new_log(c, name, 1, out, err);
+        return n < 0 ? (int)n : new_log(c, name, 1, 0, out, err);
 }
 
 int pg_run_take_over(
@@ -374,14 +378,16 @@ int pg_run_take_over(
         pg_query_init(&q,
             "UPDATE run SET epoch = epoch + 1, seq = seq + $4::bigint WHERE project = $1 AND uid ="
             " $2 AND name = $3 AND NOT EXISTS (SELECT 1 FROM claim k WHERE k.project = $1 AND k.uid"
-            " = $2 AND k.name = $3 AND k.open AND k.lease > clock_timestamp()) RETURNING epoch");
+            " = $2 AND k.name = $3 AND k.open AND k.lease > clock_timestamp()) RETURNING epoch, "
+            "seq");
         pg_key(&q, c);
         pg_cstr(&q, name);
         pg_u64(&q, AHEAD);
         int rc = pg_run(c->store, &q, &r, err);
         if (rc)
                 return rc;
-        rc = libpq.ntuples(r) ? new_log(c, name, pg_get_u64(r, 0, 0), out, err) : 1;
+        rc = libpq.ntuples(r) ? new_log(c, name, pg_get_u64(r, 0, 0), pg_get_u64(r, 0, 1), out, err)
+                              : 1;
         libpq.clear(r);
         return rc;
 }
@@ -404,41 +410,77 @@ static int explain(struct pg_log *log, struct steno_error *err)
                               "this run was taken over: its holder seemed to be dead");
 }
 
-int pg_run_write(struct backend_run *run, struct str type, struct str data, bool sync,
-    uint64_t *seq, struct steno_error *err)
+/* How many events were written, 1 or 0, or negative. What a failover has lost of events that
+ * nobody waited for leaves a gap in the numbers, so that no number is ever given twice. */
+static long write_event(struct pg_log *log, struct str type, struct str data, bool sync, bool last,
+    struct steno_error *err)
 {
-        struct pg_log *log = (struct pg_log *)run;
         struct pg_conv *c = log->conv;
         struct pg_query q;
-        PGresult *r;
-        struct buf escaped;
         char at[TIME_TEXT];
-        buf_init(&escaped, 0);
-        json_put_string(&escaped, type);
         put_now(c->store, at);
         pg_query_init(&q,
-            "WITH up AS (UPDATE run SET seq = seq + 1, finished = $8::bigint <> 0 WHERE project ="
-            " $1 AND uid = $2 AND name = $3 AND epoch = $4 AND NOT finished RETURNING seq) INSERT"
-            " INTO event SELECT $1, $2, $3, seq, $5, $6, $7 FROM up RETURNING seq");
+            "WITH up AS (UPDATE run SET seq = $9::bigint + 1, finished = $8::bigint <> 0 WHERE"
+            " project = $1 AND uid = $2 AND name = $3 AND epoch = $4 AND seq <= $9::bigint AND NOT"
+            " finished RETURNING seq) INSERT INTO event SELECT $1, $2, $3, seq, $5, $6, $7 FROM "
+            "up");
         q.relaxed = !sync;
+        if (!sync)
+                __atomic_store_n(&c->store->unsynced, true, __ATOMIC_RELEASE);
         pg_key(&q, c);
         pg_cstr(&q, log->name);
         pg_u64(&q, log->epoch);
         pg_cstr(&q, at);
-        pg_text(&q, str_span(escaped.p + 1, escaped.n - 2));
+        pg_text(&q, type);
         pg_bytes(&q, data);
-        pg_u64(&q, event_is(type, STENO_EVENT_RUN_FINISHED));
-        int rc = escaped.failed ? error_nomem(err) : pg_run(c->store, &q, &r, err);
+        pg_u64(&q, last);
+        pg_u64(&q, log->seq);
+        return pg_change(c->store, &q, err);
+}
+
+/* Did it happen, though the connection broke? Its number is given by this writer alone, as long as
+ * nobody has taken the journal over; and who asks waits for the standby by a commit of its own. */
+static long find_event(struct pg_log *log, struct steno_error *err)
+{
+        struct pg_query q;
+        pg_query_init(&q, "UPDATE run SET epoch = epoch WHERE project = $1 AND uid = $2 AND name ="
+                          " $3 AND epoch = $4 AND seq = $5::bigint + 1");
+        q.repeatable = true;
+        pg_key(&q, log->conv);
+        pg_cstr(&q, log->name);
+        pg_u64(&q, log->epoch);
+        pg_u64(&q, log->seq);
+        return pg_change(log->conv->store, &q, err);
+}
+
+int pg_run_write(struct backend_run *run, struct str type, struct str data, bool sync,
+    uint64_t *seq, struct steno_error *err)
+{
+        struct pg_log *log = (struct pg_log *)run;
+        bool last = event_is(type, STENO_EVENT_RUN_FINISHED);
+        int64_t until = time_monotonic_ms() + log->conv->store->commit_ms;
+        struct steno_error why = {0};
+        struct buf escaped;
+        buf_init(&escaped, 0);
+        json_put_string(&escaped, type);
+        struct str name = escaped.failed ? type : str_span(escaped.p + 1, escaped.n - 2);
+        long n =
+            escaped.failed ? error_nomem(&why) : write_event(log, name, data, sync, last, &why);
+        while (n == STENO_EINDOUBT && why.sys == ECONNRESET && time_monotonic_ms() < until) {
+                n = find_event(log, &why);
+                if (n == 0)
+                        n = write_event(log, name, data, sync, last, &why);
+        }
+        if (n < 0 && err)
+                *err = why;
         buf_release(&escaped);
-        if (rc)
-                return rc;
-        bool written = libpq.ntuples(r) == 1;
-        if (written && seq)
-                *seq = pg_get_u64(r, 0, 0);
-        libpq.clear(r);
-        if (written)
-                pg_signal_say(c);
-        return written ? 0 : explain(log, err);
+        if (n <= 0)
+                return n ? (int)n : explain(log, err);
+        log->seq++;
+        if (seq)
+                *seq = log->seq;
+        pg_signal_say(log->conv);
+        return 0;
 }
 
 static int hand_events(const PGresult *r, uint64_t *after, run_event_fn each, void *ctx)

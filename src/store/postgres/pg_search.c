@@ -286,6 +286,7 @@ int pg_search_forget(
             "WITH gone AS (DELETE FROM indexed WHERE project = $1 AND (id = $2 OR uid IN (SELECT"
             " uid FROM conv WHERE project = $1 AND id = $2)) RETURNING uid) DELETE FROM block b"
             " USING gone WHERE b.project = $1 AND b.uid = gone.uid");
+        q.patience_ms = PG_LONG_MS;
         pg_cstr(&q, project);
         pg_cstr(&q, id);
         long n = pg_change(of(store), &q, err);
@@ -296,6 +297,7 @@ int pg_search_discard(struct backend_store *store, struct steno_error *err)
 {
         struct pg_query q;
         pg_query_init(&q, "WITH gone AS (DELETE FROM indexed) DELETE FROM block");
+        q.patience_ms = PG_LONG_MS;
         long n = pg_change(of(store), &q, err);
         return n < 0 ? (int)n : 0;
 }

@@ -220,7 +220,7 @@ static void *listen_on(void *arg)
 {
         struct pg_signal *g = arg;
         for (bool ending = false; !ending;) {
-                PGconn *pq = libpq.connectdb(g->store->url);
+                PGconn *pq = pg_pool_dial(g->store);
                 if (begin_listening(g, pq))
                         hear(g, pq);
                 pthread_mutex_lock(&g->mutex);

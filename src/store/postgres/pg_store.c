@@ -35,40 +35,61 @@ static int write_first_settings(struct pg_store *s, struct steno_error *err)
         return n < 0 ? (int)n : 0;
 }
 
-/* Tests set it, so that nobody waits for seconds. */
-static int lease_of_tests(void)
+/* Tests set times, so that nobody waits for seconds. */
+static int time_of_tests(const char *name, int otherwise)
 {
-        const char *text = getenv("STENO_PG_LEASE_MS");
+        const char *text = getenv(name);
         long ms = text ? strtol(text, NULL, 10) : 0;
-        return ms >= 100 && ms <= 600000 ? (int)ms : LEASE_MS;
+        return ms >= 100 && ms <= 600000 ? (int)ms : otherwise;
 }
 
-/* Takes `schema=NAME` out of the URL's query: libpq would refuse what it does not know. */
+/* Takes NAME=VALUE out of the URL's query: libpq would refuse what it does not know. False: it is
+ * not there, or longer than it may be. */
+static bool take_parameter(char *url, const char *name, char *value, size_t room, bool *there)
+{
+        char *at = strchr(url, '?');
+        size_t n = strlen(name);
+        *there = false;
+        while (at && !(strncmp(at + 1, name, n) == 0 && at[1 + n] == '='))
+                at = strchr(at + 1, '&');
+        if (!at)
+                return false;
+        char *begin = at + n + 2, *end = begin + strcspn(begin, "&");
+        *there = true;
+        if ((size_t)(end - begin) >= room)
+                return false;
+        memcpy(value, begin, (size_t)(end - begin));
+        value[end - begin] = '\0';
+        if (*end)
+                memmove(at + 1, end + 1, strlen(end + 1) + 1);
+        else
+                *at = '\0';
+        return true;
+}
+
 static int read_url(struct pg_store *s, const char *url, struct steno_error *err)
 {
-        static const char KEY[] = "schema=";
         static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+        char text[8] = "";
+        char *end = text;
+        bool there;
+        long size = PG_POOL;
         s->url = strdup(url);
         snprintf(s->schema, sizeof s->schema, "steno");
         if (!s->url)
                 return error_nomem(err);
-        char *query = strchr(s->url, '?');
-        char *at = query ? strstr(query, KEY) : NULL;
-        if (!at || (at[-1] != '?' && at[-1] != '&'))
-                return 0;
-        char *name = at + sizeof KEY - 1;
-        size_t n = strspn(name, LETTERS);
-        if (n == 0 || n >= sizeof s->schema || (name[n] && name[n] != '&') ||
-            (name[0] >= '0' && name[0] <= '9'))
+        take_parameter(s->url, "schema", s->schema, sizeof s->schema, &there);
+        size_t n = strlen(s->schema);
+        if (n == 0 || strspn(s->schema, LETTERS) != n ||
+            (s->schema[0] >= '0' && s->schema[0] <= '9') || (there && strstr(s->url, "schema=")))
                 return error_set(err, STENO_EINVAL,
                     "schema= names a schema in lower case letters, digits and _");
-        memcpy(s->schema, name, n);
-        s->schema[n] = '\0';
-        if (name[n])
-                memmove(at, name + n + 1, strlen(name + n + 1) + 1);
-        else
-                at[-1] = '\0';
-        return 0;
+        if (take_parameter(s->url, "pool", text, sizeof text, &there))
+                size = strtol(text, &end, 10);
+        if ((there && (!text[0] || *end)) || size < 1 || size > PG_POOL_MAX)
+                return error_set(
+                    err, STENO_EINVAL, "pool= is a number of connections, 1 to %d", PG_POOL_MAX);
+        return pg_pool_open(s, (int)size, err);
 }
 
 /* A handle that is connected to nothing yet; pg_close releases it. */
@@ -82,7 +103,8 @@ static int new_store(
         s->base.ops = &postgres_backend;
         s->env = env;
         s->owner = (int)getpid();
-        s->lease_ms = lease_of_tests();
+        s->lease_ms = time_of_tests("STENO_PG_LEASE_MS", LEASE_MS);
+        s->commit_ms = time_of_tests("STENO_PG_COMMIT_MS", PG_COMMIT_MS);
         pthread_mutex_init(&s->mutex, NULL);
         pthread_mutex_init(&s->search, NULL);
         wait_init(&s->given);
@@ -151,6 +173,8 @@ bool pg_is_ours(const struct backend_store *store)
 void pg_sync(struct backend_store *store)
 {
         struct pg_query q;
+        if (!__atomic_exchange_n(&of(store)->unsynced, false, __ATOMIC_ACQ_REL))
+                return;
         pg_query_init(&q,
             "INSERT INTO figure VALUES ('sync', 1) ON CONFLICT (name) DO UPDATE SET n ="
             " figure.n + 1");
@@ -288,7 +312,7 @@ int pg_lock(struct backend_store *store, const char *name, struct backend_lock *
         if (!lock)
                 return error_nomem(err);
         lock->base.ops = &postgres_backend;
-        lock->pq = libpq.connectdb(of(store)->url);
+        lock->pq = pg_pool_dial(of(store));
         PGresult *r = libpq.execParams(lock->pq,
             "SELECT pg_advisory_lock(hashtextextended('steno.' || $1, 0))", 1, NULL, &name, NULL,
             NULL, 1);

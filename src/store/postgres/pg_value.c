@@ -15,7 +15,8 @@ void pg_query_init(struct pg_query *q, const char *sql)
 {
         q->sql = sql;
         q->count = 0;
-        q->relaxed = q->failed = false;
+        q->patience_ms = 0;
+        q->relaxed = q->repeatable = q->failed = false;
         q->values = q->few_values;
         q->lengths = q->few_lengths;
         q->formats = q->few_formats;

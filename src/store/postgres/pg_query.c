@@ -1,0 +1,349 @@
+/*
+ * pg_query.c - statements on connections of the pool, each with a time limit.
+ *
+ * A statement is sent and its answer waited for until the statement's time is over; then the server
+ * is asked to cancel it. What comes back says what happened:
+ *
+ *   - it was cancelled before its commit: nothing happened (STENO_ETIMEOUT);
+ *   - it was committed and waited for its standby: in doubt (G3);
+ *   - no answer at all: the connection is given up, and it is in doubt.
+ *
+ * A connection that turns out to be broken before anything was sent on it is no doubt.
+ */
+#include "store/postgres/pg.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/wait.h"
+
+#define TRIES 8        /* of a statement that lost against another one */
+#define CANCEL_MS 2000 /* for the server to say what became of it */
+
+static const struct {
+        const char *state; /* its beginning */
+        int code;
+} CODES[] = {
+    {"23505", PG_UNIQUE},
+    {"53100", STENO_EFULL},
+    {"53200", STENO_ENOMEM},
+    {"25006", STENO_EDENIED}, /* a standby, or a primary that was set to read only */
+    {"42501", STENO_EDENIED},
+    {"42P01", STENO_ECORRUPT}, /* a table is missing */
+    {"42703", STENO_ECORRUPT}, /* or a column */
+    {"XX001", STENO_ECORRUPT},
+    {"54", STENO_ELIMIT},
+};
+
+static int code_of(const char *state)
+{
+        for (size_t i = 0; state && i < sizeof CODES / sizeof *CODES; i++)
+                if (strncmp(state, CODES[i].state, strlen(CODES[i].state)) == 0)
+                        return CODES[i].code;
+        return STENO_EIO;
+}
+
+/* ---- asking with a time limit ---- */
+
+/* Until the next result can be had, or there will be none. False: it is too late. */
+static bool await_result(struct pg_conn *c, int64_t until)
+{
+        for (;;) {
+                int unsent = libpq.flush(c->pq);
+                if (unsent < 0 || !libpq.consumeInput(c->pq) || !libpq.isBusy(c->pq))
+                        return true;
+                int64_t left = until - time_monotonic_ms();
+                if (left <= 0)
+                        return false;
+                struct pollfd p = {.fd = libpq.socket(c->pq),
+                    .events = (short)(unsent ? POLLIN | POLLOUT : POLLIN)};
+                poll(&p, 1, (int)left);
+        }
+}
+
+static bool is_fine(const PGresult *r)
+{
+        ExecStatusType status = libpq.resultStatus(r);
+        return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+}
+
+/* The answer of what was sent, the commit's included: an error where there is one. False: it is too
+ * late. */
+static bool collect(struct pg_conn *c, int64_t until, PGresult **out)
+{
+        PGresult *found = NULL;
+        for (;;) {
+                if (!await_result(c, until)) {
+                        libpq.clear(found);
+                        return false;
+                }
+                PGresult *r = libpq.getResult(c->pq);
+                if (!r)
+                        break;
+                if (found && !is_fine(found)) {
+                        libpq.clear(r);
+                } else {
+                        libpq.clear(found);
+                        found = r;
+                }
+        }
+        *out = found;
+        return true;
+}
+
+/* The same; a statement whose time is over is cancelled. NULL: nobody knows what became of it, and
+ * the connection is gone. */
+static PGresult *hear(struct pg_conn *c, int64_t until)
+{
+        PGresult *r = NULL;
+        if (collect(c, until, &r))
+                return r;
+        pg_pool_cancel(c);
+        if (collect(c, time_monotonic_ms() + CANCEL_MS, &r))
+                return r;
+        pg_pool_drop(c);
+        return NULL;
+}
+
+/* A statement without values, whose answer matters only as far as it succeeds. */
+static int say(struct pg_conn *c, const char *sql, int64_t until, struct steno_error *err)
+{
+        c->doubt = false;
+        PGresult *r = libpq.sendQuery(c->pq, sql) ? hear(c, until) : NULL;
+        bool ok = r && is_fine(r);
+        libpq.clear(r);
+        return ok      ? 0
+               : c->pq ? pg_pool_refuse(c, err)
+                       : error_set(err, STENO_EIO, "PostgreSQL does not answer");
+}
+
+static int relax(struct pg_conn *c, bool relaxed, int64_t until, struct steno_error *err)
+{
+        if (c->relaxed == relaxed)
+                return 0;
+        int rc = say(c, relaxed ? "SET synchronous_commit TO off" : "SET synchronous_commit TO on",
+            until, err);
+        if (rc == 0)
+                c->relaxed = relaxed;
+        return rc;
+}
+
+/* A connection on which a statement can be sent: one that the server has closed meanwhile is
+ * noticed here, before anybody has to ask what became of a statement. */
+static int make_ready(
+    struct pg_store *s, struct pg_conn *c, bool relaxed, int64_t until, struct steno_error *err)
+{
+        if (pg_pool_is_up(c) && libpq.consumeInput(c->pq) && pg_pool_is_up(c) &&
+            relax(c, relaxed, until, NULL) == 0)
+                return 0;
+        int rc = pg_pool_connect(s, c, until, err);
+        return rc ? rc : relax(c, relaxed, until, err);
+}
+
+/* ---- statements ---- */
+
+enum outcome { DONE, AGAIN, BROKEN };
+
+static int doubt(struct steno_error *err, const char *why)
+{
+        return error_set(err, STENO_EINDOUBT,
+            "in doubt: %.120s; send it again with the same ids or key to find out", why);
+}
+
+/* What an answer that is no success comes to. */
+static enum outcome explain(
+    struct pg_conn *c, struct pg_query *q, PGresult *r, int *rc, struct steno_error *err)
+{
+        const char *state = r ? libpq.resultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+        char why[200] = "PostgreSQL does not answer";
+        if (c->pq)
+                pg_pool_reason(libpq.errorMessage(c->pq), why, sizeof why);
+        if (!pg_pool_is_up(c)) {
+                *rc = doubt(err, why);
+                if (err)
+                        err->sys = ECONNRESET; /* who asks again may get an answer */
+                return BROKEN;
+        }
+        if (state && strcmp(state, "57014") == 0) {
+                *rc = error_set(err, STENO_ETIMEOUT,
+                    "PostgreSQL took longer than %d ms; this attempt stored nothing",
+                    q->patience_ms);
+                return DONE;
+        }
+        *rc = code_of(state);
+        if (*rc < 0)
+                error_set(err, *rc, "PostgreSQL: %s", why);
+        return state && (strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0) ? AGAIN : DONE;
+}
+
+/* One try on one connection that is ready. *rc is what it came to. */
+static enum outcome try_once(struct pg_conn *c, struct pg_query *q, int64_t until, PGresult **out,
+    int *rc, struct steno_error *err)
+{
+        c->doubt = false;
+        PGresult *r = NULL;
+        if (libpq.sendQueryParams(
+                c->pq, q->sql, q->count, q->types, q->values, q->lengths, q->formats, 1))
+                r = hear(c, until);
+        enum outcome how = DONE;
+        if (r && is_fine(r) && !c->doubt) {
+                *rc = 0;
+                *out = r;
+                return DONE;
+        }
+        if (r && is_fine(r))
+                *rc = doubt(err, "it is stored, but no standby has confirmed it");
+        else
+                how = explain(c, q, r, rc, err);
+        libpq.clear(r);
+        return how;
+}
+
+/* Asking twice is the same as asking once. */
+static bool is_repeatable(const struct pg_query *q)
+{
+        return q->repeatable || strncmp(q->sql, "SELECT", 6) == 0;
+}
+
+static int run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err)
+{
+        int64_t until = time_monotonic_ms() + q->patience_ms;
+        struct pg_conn *c;
+        int rc = q->failed ? error_set(err, STENO_ELIMIT, "a statement with too many values")
+                           : pg_pool_take(s, until, &c, err);
+        if (rc)
+                return rc;
+        for (int tries = 0; tries < TRIES; tries++) {
+                rc = make_ready(s, c, q->relaxed, until, err);
+                if (rc)
+                        break;
+                enum outcome how = try_once(c, q, until, out, &rc, err);
+                if (how == DONE || time_monotonic_ms() >= until)
+                        break;
+                if (how == BROKEN && !is_repeatable(q))
+                        break;
+                if (how == AGAIN)
+                        wait_sleep(1 << tries);
+        }
+        pg_pool_give(s, c);
+        return rc;
+}
+
+int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        q->patience_ms = q->patience_ms ? q->patience_ms : PG_READ_MS;
+        int rc = run(s, q, &r, err);
+        if (rc == 0 && out)
+                *out = r;
+        else
+                libpq.clear(r);
+        return rc;
+}
+
+static long count_rows(PGresult *r)
+{
+        long n = strtol(libpq.cmdTuples(r), NULL, 10);
+        libpq.clear(r);
+        return n;
+}
+
+long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        q->patience_ms = q->patience_ms ? q->patience_ms : s->commit_ms;
+        int rc = run(s, q, &r, err);
+        return rc ? rc : count_rows(r);
+}
+
+/* ---- transactions of several statements ---- */
+
+int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err)
+{
+        int64_t until = time_monotonic_ms() + PG_READ_MS;
+        *tx = (struct pg_tx){.store = s};
+        int rc = pg_pool_take(s, until, &tx->conn, err);
+        if (rc)
+                return rc;
+        rc = make_ready(s, tx->conn, false, until, err);
+        if (rc == 0)
+                rc = say(tx->conn, "BEGIN", until, err);
+        if (rc)
+                pg_pool_give(s, tx->conn);
+        return rc;
+}
+
+int pg_tx_run(struct pg_tx *tx, struct pg_query *q, PGresult **out, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = 0;
+        if (q->failed)
+                return error_set(err, STENO_ELIMIT, "a statement with too many values");
+        if (!pg_pool_is_up(tx->conn))
+                return error_set(
+                    err, STENO_EIO, "the connection to PostgreSQL broke; nothing was stored");
+        q->patience_ms = q->patience_ms ? q->patience_ms : PG_READ_MS;
+        int64_t until = time_monotonic_ms() + q->patience_ms;
+        enum outcome how = try_once(tx->conn, q, until, &r, &rc, err);
+        if (how == BROKEN) /* there was no commit */
+                rc = error_set(
+                    err, STENO_EIO, "the connection to PostgreSQL broke; nothing was stored");
+        if (rc == 0 && out)
+                *out = r;
+        else
+                libpq.clear(r);
+        return rc;
+}
+
+long pg_tx_change(struct pg_tx *tx, struct pg_query *q, struct steno_error *err)
+{
+        PGresult *r = NULL;
+        int rc = pg_tx_run(tx, q, &r, err);
+        return rc ? rc : count_rows(r);
+}
+
+/* Without a time limit: it is how tables are made and changed. */
+int pg_tx_script(struct pg_tx *tx, const char *sql, struct steno_error *err)
+{
+        char why[240];
+        PGresult *r = libpq.exec(tx->conn->pq, sql);
+        int rc = 0;
+        if (!is_fine(r)) {
+                pg_pool_reason(libpq.errorMessage(tx->conn->pq), why, sizeof why);
+                int code = code_of(r ? libpq.resultErrorField(r, PG_DIAG_SQLSTATE) : NULL);
+                rc = error_set(
+                    err, code == PG_UNIQUE ? STENO_ECONFLICT : code, "PostgreSQL: %s", why);
+        }
+        libpq.clear(r);
+        return rc;
+}
+
+static int commit(struct pg_tx *tx, struct steno_error *err)
+{
+        struct pg_conn *c = tx->conn;
+        if (!pg_pool_is_up(c))
+                return error_set(
+                    err, STENO_EIO, "the connection to PostgreSQL broke; nothing was stored");
+        int rc = say(c, "COMMIT", time_monotonic_ms() + tx->store->commit_ms, err);
+        if (rc == 0 && c->doubt)
+                rc = doubt(err, "it is stored, but no standby has confirmed it");
+        else if (rc && !pg_pool_is_up(c))
+                rc = doubt(err, "the connection to PostgreSQL broke during the commit");
+        return rc;
+}
+
+int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err)
+{
+        struct pg_conn *c = tx->conn;
+        if (rc == 0)
+                rc = commit(tx, err);
+        else if (pg_pool_is_up(c))
+                say(c, "ROLLBACK", time_monotonic_ms() + PG_READ_MS, NULL);
+        pg_pool_give(tx->store, c);
+        return rc;
+}
