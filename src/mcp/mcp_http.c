@@ -18,7 +18,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "net/libcurl.h"
+#include "base/libcurl.h"
 #include "net/sse.h"
 #include "tool/tool.h"
 

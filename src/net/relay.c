@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "net/libcurl.h"
+#include "base/libcurl.h"
 
 #define HEADERS_MAX (256 * KIB)
 #define POLL_MS 1000

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "net/libcurl.h"
+#include "base/libcurl.h"
 #include "base/env.h"
 
 /* How long to wait for the end of an answer that is already complete. A connection can be reused

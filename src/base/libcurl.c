@@ -1,5 +1,5 @@
 /* libcurl.c - see libcurl.h */
-#include "net/libcurl.h"
+#include "base/libcurl.h"
 
 #include <pthread.h>
 #include <stdlib.h>

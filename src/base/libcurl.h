@@ -2,8 +2,8 @@
  * libcurl.h - libcurl, loaded when something is sent for the first time: libcurl.easy_init() is
  * curl_easy_init(), and so on.
  */
-#ifndef NET_LIBCURL_H
-#define NET_LIBCURL_H
+#ifndef BASE_LIBCURL_H
+#define BASE_LIBCURL_H
 
 #include <curl/curl.h>
 
