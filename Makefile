@@ -7,7 +7,7 @@ MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
 MESON_tsan = -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test run test test-long with-tests sanitized mutants bench install uninstall deb dist format clean
+.PHONY: all deps deps-test deps-long run test test-long with-tests sanitized mutants bench install uninstall deb dist format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -25,6 +25,9 @@ deps:
 
 deps-test:
 	@tools/deps test
+
+deps-long:
+	@tools/deps long
 
 run: all
 	@tools/demo $(BUILD)/steno
@@ -61,7 +64,7 @@ SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'b
 test: with-tests sanitized
 	@tests/run $(BUILD) $(SANITIZED)
 
-test-long: with-tests sanitized
+test-long: deps-long with-tests sanitized
 	@STENO_TEST_LONG=1 tests/run $(BUILD) $(SANITIZED)
 
 sanitized: with-tests

@@ -24,13 +24,15 @@
 #include "base/env.h"
 #include "model/pairing.h"
 #include "store/backend.h"
+#include "store/blobs/blobs.h"
 #include "store/postgres/libpq.h"
 
 #define PG_POOL 16 /* connections, unless the URL says pool=N */
 #define PG_POOL_MAX 1000
-#define PG_READ_MS 60000   /* for a statement that changes nothing */
-#define PG_LONG_MS 3600000 /* for one that removes as much as there is */
-#define PG_COMMIT_MS 10000 /* for a change: then it is in doubt, or was not made */
+#define PG_READ_MS 60000          /* for a statement that changes nothing */
+#define PG_LONG_MS 3600000        /* for one that removes as much as there is */
+#define PG_COMMIT_MS 10000        /* for a change: then it is in doubt, or was not made */
+#define PG_BLOB_MIN (1024 * 1024) /* larger outputs go into the bucket, if there is one */
 #define PG_UID 27
 #define PG_SCHEMA 48
 
@@ -69,6 +71,7 @@ struct pg_store {
         void *quota_ctx;
         struct pg_usage usage;
         struct pg_signal *signal;
+        struct blobs *blobs;    /* NULL: outputs are rows, however large */
         pthread_mutex_t search; /* one indexes at a time, and what it adds: */
         struct pg_indexing *indexing;
 };
@@ -278,6 +281,8 @@ int pg_lock(struct backend_store *store, const char *name, struct backend_lock *
 void pg_unlock(struct backend_lock *lock);
 void pg_figures_add(struct backend_store *store, const struct figures *more);
 void pg_figures_get(struct backend_store *store, struct figures *out);
+
+/* pg_check.c */
 int pg_check(struct backend_store *store, struct backend_check *check, struct steno_error *err);
 
 /* pg_conv.c */
@@ -398,6 +403,37 @@ int pg_part_put(
     struct backend_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
 int pg_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
     void *ctx, struct steno_error *err);
+
+/* Bytes of an output that are rows. */
+ssize_t pg_chunk_read(
+    struct pg_conv *c, const char *ref, uint64_t at, char *p, size_t n, struct steno_error *err);
+
+/* pg_blob.c */
+
+/* The bucket that STENO_BLOBS names, if it does. */
+int pg_blob_open(struct pg_store *s, struct steno_error *err);
+bool pg_blob_is_wanted(const struct pg_store *s, uint64_t size);
+/* Uploads the rows of an output; who describes it by key and ETag also removes the key from
+ * `stray`, in one transaction. On failure nothing of it is left. */
+int pg_blob_put(struct pg_conv *c, const char *ref, uint64_t size, char key[BLOBS_KEY],
+    char etag[BLOBS_ETAG], struct steno_error *err);
+/* The same for the closed outputs of a conversation that came in as rows. Where the bucket cannot
+ * be reached they stay rows, which are as good. */
+void pg_blob_move(struct pg_store *s, struct str project, struct str id);
+/* Removes from the bucket what belongs to nobody any more. */
+int pg_blob_collect(struct pg_store *s, struct steno_error *err);
+struct pg_blob_reader {
+        char key[BLOBS_KEY]; /* "": the bytes are rows */
+        char etag[BLOBS_ETAG];
+        pthread_mutex_t mutex;
+        char *ahead; /* what was read beyond what was asked for */
+        uint64_t at;
+        size_t n, room;
+};
+void pg_blob_reader_init(struct pg_blob_reader *r);
+void pg_blob_reader_release(struct pg_blob_reader *r);
+ssize_t pg_blob_read(struct pg_store *s, struct pg_blob_reader *r, uint64_t at, void *p, size_t n,
+    struct steno_error *err);
 
 /* pg_moves.c */
 int pg_bundle_prepare(struct backend_conv *conv, const struct bundle_options *opt,

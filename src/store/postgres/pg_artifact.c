@@ -166,12 +166,18 @@ void pg_artifact_index(struct backend_artifact *a, struct str bytes)
         buf_put_str(&((struct pg_artifact *)a)->index, bytes);
 }
 
+#define CLOSE                                                                                      \
+        "UPDATE artifact SET state = 1, size = $4, lines = $5, utf8 = $6::bigint <> 0, mime = $7," \
+        " name = $8, hint = $9, sha256 = $10, line_index = $11, lease = NULL"
+#define CLOSED " WHERE project = $1 AND uid = $2 AND ref = $3 AND size = $4"
+
 int pg_artifact_close(struct backend_artifact *artifact, const struct artifact_end *end,
     struct artifact_info *info, struct steno_error *err)
 {
         struct pg_artifact *a = (struct pg_artifact *)artifact;
         struct artifact_info *i = &a->info;
         unsigned char sum[SHA256_SIZE];
+        char key[BLOBS_KEY], etag[BLOBS_ETAG];
         struct pg_query q;
         if (a->broken)
                 return error_set(err, STENO_EIO, "%s is broken", i->id);
@@ -186,10 +192,15 @@ int pg_artifact_close(struct backend_artifact *artifact, const struct artifact_e
         snprintf(i->name, sizeof i->name, "%s%s", a->stem, end->suffix);
         if (end->hint.n)
                 snprintf(i->hint, sizeof i->hint, "%.*s", (int)end->hint.n, end->hint.p);
+        bool blob = pg_blob_is_wanted(a->conv->store, i->size);
+        int rc = blob ? pg_blob_put(a->conv, i->id, i->size, key, etag, err) : 0;
+        if (rc)
+                return rc;
         pg_query_init(&q,
-            "UPDATE artifact SET state = 1, size = $4, lines = $5, utf8 = $6::bigint <> 0, mime ="
-            " $7, name = $8, hint = $9, sha256 = $10, line_index = $11, lease = NULL WHERE project"
-            " = $1 AND uid = $2 AND ref = $3 AND size = $4");
+            blob ? "WITH a AS (DELETE FROM chunk WHERE project = $1 AND uid = $2 AND ref = $3), b"
+                   " AS (DELETE FROM stray WHERE project = $1 AND uid = $2 AND blob = $12) " CLOSE
+                   ", blob = $12, etag = $13" CLOSED
+                 : CLOSE CLOSED);
         q.repeatable = true;
         pg_key(&q, a->conv);
         pg_cstr(&q, i->id);
@@ -201,6 +212,11 @@ int pg_artifact_close(struct backend_artifact *artifact, const struct artifact_e
         pg_cstr(&q, i->hint);
         pg_cstr(&q, i->sha256);
         pg_bytes(&q, a->index.failed ? STR("") : buf_str(&a->index));
+        if (blob) {
+                q.patience_ms = PG_READ_MS;
+                pg_cstr(&q, key);
+                pg_cstr(&q, etag);
+        }
         long n = pg_change(a->conv->store, &q, err);
         a->broken = n != 1;
         if (n == 0)
@@ -223,12 +239,14 @@ void pg_artifact_undo(struct backend_conv *conv, const char *id)
 {
         struct pg_query q;
         pg_query_init(&q, "WITH gone AS (DELETE FROM artifact WHERE project = $1 AND uid = $2 AND"
-                          " ref = $3) DELETE FROM chunk WHERE project = $1 AND uid = $2 AND ref ="
-                          " $3");
+                          " ref = $3 RETURNING blob), lost AS (INSERT INTO stray SELECT $1, $2,"
+                          " blob, '', '-infinity' FROM gone WHERE blob IS NOT NULL) DELETE FROM"
+                          " chunk WHERE project = $1 AND uid = $2 AND ref = $3");
         q.patience_ms = PG_LONG_MS;
         pg_key(&q, of(conv));
         pg_cstr(&q, id);
         pg_change(of(conv)->store, &q, NULL);
+        pg_blob_collect(of(conv)->store, NULL);
 }
 
 /* ---- finding ---- */
@@ -347,7 +365,28 @@ struct pg_reader {
         struct backend_reader base;
         struct pg_conv *conv;
         char id[40];
+        struct pg_blob_reader blob;
 };
+
+/* Where the bytes are now: an output that is closed may go from rows into the bucket. */
+static int find_blob(struct pg_reader *r, struct steno_error *err)
+{
+        struct pg_query q;
+        PGresult *rows;
+        pg_query_init(&q, "SELECT blob, etag FROM artifact WHERE project = $1 AND uid = $2 AND ref"
+                          " = $3 AND blob IS NOT NULL");
+        pg_key(&q, r->conv);
+        pg_cstr(&q, r->id);
+        int rc = pg_run(r->conv->store, &q, &rows, err);
+        if (rc)
+                return rc;
+        if (libpq.ntuples(rows)) {
+                copy(r->blob.key, sizeof r->blob.key, pg_get(rows, 0, 0));
+                copy(r->blob.etag, sizeof r->blob.etag, pg_get(rows, 0, 1));
+        }
+        libpq.clear(rows);
+        return 0;
+}
 
 int pg_artifact_open(struct backend_conv *conv, const struct artifact_info *info,
     struct backend_reader **out, uint64_t *size, struct steno_error *err)
@@ -360,14 +399,20 @@ int pg_artifact_open(struct backend_conv *conv, const struct artifact_info *info
         r->base.ops = &postgres_backend;
         r->conv = of(conv);
         memcpy(r->id, now.id, sizeof r->id);
+        pg_blob_reader_init(&r->blob);
+        rc = now.size > PG_BLOB_MIN ? find_blob(r, err) : 0;
+        if (rc) {
+                pg_reader_close(&r->base);
+                return rc;
+        }
         *size = now.size;
         *out = &r->base;
         return 0;
 }
 
 /* One statement brings the pieces that the range touches, cut to it. */
-static ssize_t read_some(
-    struct pg_reader *r, uint64_t at, char *p, size_t n, struct steno_error *err)
+ssize_t pg_chunk_read(
+    struct pg_conv *c, const char *ref, uint64_t at, char *p, size_t n, struct steno_error *err)
 {
         struct pg_query q;
         PGresult *rows;
@@ -377,12 +422,12 @@ static ssize_t read_some(
             " least($5::bigint - greatest($4::bigint, at), octet_length(bytes))::int) FROM chunk"
             " WHERE project = $1 AND uid = $2 AND ref = $3 AND at < $5 AND at > $4::bigint -"
             " $6::bigint AND at + octet_length(bytes) > $4 ORDER BY at");
-        pg_key(&q, r->conv);
-        pg_cstr(&q, r->id);
+        pg_key(&q, c);
+        pg_cstr(&q, ref);
         pg_u64(&q, at);
         pg_u64(&q, at + n);
         pg_u64(&q, CHUNK + 1);
-        int rc = pg_run(r->conv->store, &q, &rows, err);
+        int rc = pg_run(c->store, &q, &rows, err);
         if (rc)
                 return rc;
         for (int i = 0; i < libpq.ntuples(rows) && done < n; i++) {
@@ -398,18 +443,29 @@ static ssize_t read_some(
 ssize_t pg_reader_read(
     struct backend_reader *reader, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
+        struct pg_reader *r = (struct pg_reader *)reader;
         size_t done = 0;
-        while (done < n) {
+        while (done < n && !r->blob.key[0]) {
                 size_t piece = n - done < 4 * CHUNK ? n - done : 4 * CHUNK;
                 ssize_t got =
-                    read_some((struct pg_reader *)reader, at + done, (char *)p + done, piece, err);
+                    pg_chunk_read(r->conv, r->id, at + done, (char *)p + done, piece, err);
                 if (got < 0)
                         return got;
                 done += (size_t)got;
-                if ((size_t)got < piece)
-                        break;
+                if ((size_t)got == piece)
+                        continue;
+                /* The end; or it was closed since, and its rows are gone. */
+                int rc = find_blob(r, err);
+                if (rc)
+                        return rc;
+                if (!r->blob.key[0])
+                        return (ssize_t)done;
         }
-        return (ssize_t)done;
+        if (done == n)
+                return (ssize_t)done;
+        ssize_t got =
+            pg_blob_read(r->conv->store, &r->blob, at + done, (char *)p + done, n - done, err);
+        return got < 0 ? got : (ssize_t)done + got;
 }
 
 int pg_reader_map(struct backend_reader *r, size_t n, struct map *out)
@@ -452,8 +508,10 @@ int pg_reader_whole(struct backend_reader *r, const struct artifact_info *info, 
         return rc;
 }
 
-void pg_reader_close(struct backend_reader *r)
+void pg_reader_close(struct backend_reader *reader)
 {
+        struct pg_reader *r = (struct pg_reader *)reader;
+        pg_blob_reader_release(&r->blob);
         free(r);
 }
 

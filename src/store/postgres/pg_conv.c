@@ -486,7 +486,9 @@ int pg_trash_destroy(
             " b AS (DELETE FROM record x USING gone g WHERE x.project = g.project AND x.uid ="
             " g.uid), c AS (DELETE FROM part x USING gone g WHERE x.project = g.project AND x.uid ="
             " g.uid), d AS (DELETE FROM artifact x USING gone g WHERE x.project = g.project AND"
-            " x.uid = g.uid), e AS (DELETE FROM chunk x USING gone g WHERE x.project = g.project"
+            " x.uid = g.uid RETURNING x.project, x.uid, x.blob), k AS (INSERT INTO stray SELECT"
+            " project, uid, blob, '', '-infinity' FROM d WHERE blob IS NOT NULL), e AS (DELETE "
+            "FROM chunk x USING gone g WHERE x.project = g.project"
             " AND x.uid = g.uid), f AS (DELETE FROM claim x USING gone g WHERE x.project ="
             " g.project AND x.uid = g.uid), h AS (DELETE FROM run x USING gone g WHERE x.project ="
             " g.project AND x.uid = g.uid), i AS (DELETE FROM event x USING gone g WHERE x.project"
@@ -503,11 +505,10 @@ int pg_trash_destroy(
         if (pg_get_u64(r, 0, 0) == 0)
                 rc = error_set(err, STENO_ENOTFOUND, "it is not in the trash any more");
         libpq.clear(r);
-        return rc;
+        return rc ? rc : pg_blob_collect(of_store(store), err);
 }
 
 int pg_trash_sweep(struct backend_store *store, struct steno_error *err)
 {
-        (void)store, (void)err;
-        return 0; /* a destruction is one transaction */
+        return pg_blob_collect(of_store(store), err); /* all else is one transaction */
 }

@@ -569,6 +569,8 @@ int pg_load(struct pg_store *s, struct backend_bundle *from, struct str project,
                         rc = set_tail(&l);
                 rc = pg_tx_end(&l.tx, rc, l.err);
         }
+        if (rc == 0)
+                pg_blob_move(s, project, id);
         loading_release(&l);
         buf_release(&meta);
         free(name);
@@ -597,8 +599,12 @@ static int drop_output(void *ctx, const struct artifact_info *info)
         if (info->state != ARTIFACT_DELETED)
                 return 0;
         pg_query_init(&q,
-            "WITH gone AS (UPDATE artifact SET state = 2, base = ref, deleted_at = $4, deleted_by ="
-            " $5, line_index = NULL WHERE project = $1 AND uid = $2 AND ref = $3 AND state < 2)"
+            "WITH lost AS (INSERT INTO stray SELECT project, uid, blob, '', '-infinity' FROM"
+            " artifact WHERE project = $1 AND uid = $2 AND ref = $3 AND state < 2 AND blob IS NOT"
+            " NULL), gone AS (UPDATE artifact SET state = 2, base = ref, deleted_at = $4, "
+            "deleted_by"
+            " = $5, line_index = NULL, blob = NULL, etag = NULL WHERE project = $1 AND uid = $2 AND"
+            " ref = $3 AND state < 2)"
             " DELETE FROM chunk WHERE project = $1 AND uid = $2 AND ref = $3");
         key(&q, l);
         pg_cstr(&q, info->id);
@@ -685,5 +691,5 @@ int pg_load_purged(struct pg_conv *c, struct pg_layout *seen, struct steno_error
         if (rc == 0)
                 rc = pg_tx_end(&l.tx, bring_up(&l, c, seen), l.err);
         loading_release(&l);
-        return rc;
+        return rc ? rc : pg_blob_collect(c->store, err);
 }

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define VERSION 2
+#define VERSION 3
 
 /* One text a version. bytea, because jsonb drops duplicate keys and refuses \u0000; EXTERNAL,
  * because lengths and pieces are asked for and messages compress badly twice. */
@@ -95,6 +95,12 @@ static const char *const STEPS[VERSION] = {
     " NULL, created text NOT NULL, updated text NOT NULL, bytes bytea NOT NULL,"
     " PRIMARY KEY (project, disk, path));"
     "ALTER TABLE disk_file ALTER COLUMN bytes SET STORAGE EXTERNAL;",
+    /* 3: outputs in a bucket, and what of it belongs to nobody */
+    "UPDATE version SET version = 3;"
+    "ALTER TABLE artifact ADD COLUMN blob text COLLATE \"C\", ADD COLUMN etag text;"
+    "CREATE TABLE stray (project text COLLATE \"C\" NOT NULL, uid text COLLATE \"C\" NOT NULL,"
+    " blob text COLLATE \"C\" NOT NULL, upload text NOT NULL, lease timestamptz NOT NULL,"
+    " PRIMARY KEY (project, uid, blob));",
 };
 
 /* 0: there is no schema of ours. */

@@ -36,9 +36,8 @@ static int write_first_settings(struct pg_store *s, struct steno_error *err)
 }
 
 /* Tests set times, so that nobody waits for seconds. */
-static int time_of_tests(const char *name, int otherwise)
+static int time_of_tests(const char *text, int otherwise)
 {
-        const char *text = getenv(name);
         long ms = text ? strtol(text, NULL, 10) : 0;
         return ms >= 100 && ms <= 600000 ? (int)ms : otherwise;
 }
@@ -103,8 +102,8 @@ static int new_store(
         s->base.ops = &postgres_backend;
         s->env = env;
         s->owner = (int)getpid();
-        s->lease_ms = time_of_tests("STENO_PG_LEASE_MS", LEASE_MS);
-        s->commit_ms = time_of_tests("STENO_PG_COMMIT_MS", PG_COMMIT_MS);
+        s->lease_ms = time_of_tests(getenv("STENO_PG_LEASE_MS"), LEASE_MS);
+        s->commit_ms = time_of_tests(getenv("STENO_PG_COMMIT_MS"), PG_COMMIT_MS);
         pthread_mutex_init(&s->mutex, NULL);
         pthread_mutex_init(&s->search, NULL);
         wait_init(&s->given);
@@ -140,6 +139,8 @@ int pg_open(const struct env *env, const char *url, uint32_t flags, struct backe
                 rc = write_first_settings(s, err);
         if (rc == 0)
                 rc = pg_signal_open(s, err);
+        if (rc == 0)
+                rc = pg_blob_open(s, err);
         if (rc) {
                 pg_close(&s->base);
                 return rc;
@@ -157,6 +158,7 @@ void pg_close(struct backend_store *store)
         pg_pool_close(s, ours);
         if (!ours)
                 return; /* the memory may be in any state, and goes with the process */
+        blobs_close(s->blobs);
         pthread_mutex_destroy(&s->mutex);
         pthread_mutex_destroy(&s->search);
         pthread_cond_destroy(&s->given);
@@ -368,66 +370,4 @@ void pg_figures_get(struct backend_store *store, struct figures *out)
                         if (str_is(pg_get(r, row, 0), NAMES[i]))
                                 ((uint64_t *)out)[i] = pg_get_u64(r, row, 1);
         libpq.clear(r);
-}
-
-/* ---- a check ---- */
-
-struct checking {
-        struct backend_store *store;
-        struct backend_check *asked;
-        struct backend_conv *conv; /* at work */
-        uint64_t seq;
-        struct steno_error *err;
-};
-
-static int tell(struct checking *c, uint64_t seq, const char *what)
-{
-        return c->asked->each(
-            c->asked->ctx, &(struct check_finding){.project = pg_conv_project(c->conv),
-                               .conversation = pg_conv_id(c->conv),
-                               .seq = seq,
-                               .what = what});
-}
-
-static int check_record(void *ctx, const struct backend_record *r)
-{
-        struct checking *c = ctx;
-        uint64_t seq = r->damaged ? r->first_seq : r->rec.seq;
-        int rc = 0;
-        if (seq != c->seq + 1)
-                rc = tell(c, c->seq + 1, "a record is missing");
-        if (rc == 0 && r->damaged)
-                rc = tell(c, seq, "a record cannot be read");
-        c->seq = seq;
-        return rc;
-}
-
-static int check_conv(void *ctx, const char *project, const char *id)
-{
-        struct checking *c = ctx;
-        if ((c->asked->project.n && !str_is(c->asked->project, project)) ||
-            (c->asked->id.n && !str_is(c->asked->id, id)))
-                return 0;
-        int rc = pg_conv_open(c->store, str_of(project), str_of(id), &c->conv, c->err);
-        if (rc == 0) {
-                c->seq = 0;
-                rc = pg_read(c->conv, 0, check_record, c, c->err);
-                if (rc == 0 && c->asked->checked)
-                        rc = c->asked->checked(c->asked->ctx, c->conv);
-                pg_conv_release(c->conv);
-        }
-        return rc == STENO_ENOTFOUND ? 0 : rc;
-}
-
-int pg_check(struct backend_store *store, struct backend_check *check, struct steno_error *err)
-{
-        struct checking c = {.store = store, .asked = check, .err = err};
-        if (check->id.n) {
-                struct backend_conv *conv;
-                int rc = pg_conv_open(store, check->project, check->id, &conv, err);
-                if (rc)
-                        return rc;
-                pg_conv_release(conv);
-        }
-        return pg_each_conv(store, NULL, check_conv, &c, err);
 }
