@@ -314,13 +314,16 @@ static int put_results(struct repair *r)
         return 0;
 }
 
-/* Arguments that are no JSON were cut off: such a call was never run (F4). */
+/* Arguments that end in the middle of a value were cut off: nobody could run such a call (F4). What
+ * is no JSON for another reason came whole, and whether somebody ran it is not known. */
 static bool is_cut(struct repair *r, const struct part *call)
 {
         if (!call->arguments_text || call->call == CALL_CUSTOM)
                 return false;
         struct str text = token_decode(call->arguments, r->arena, NULL);
-        return text.n && !json_valid(text.p, text.n, NULL);
+        size_t start;
+        return text.n && !json_valid(text.p, text.n, NULL) &&
+               json_scan_value(text.p, text.n, false, &start, NULL) == 0;
 }
 
 static enum repair_class classify(
