@@ -83,6 +83,9 @@ struct gateway_request {
         const char *project;
         const char *token_id;
         bool own_credentials; /* the token stood in the path: the client's own key is passed on */
+        /* Is this one of Steno's tokens? May be NULL: nothing is. */
+        bool (*is_token)(void *ctx, struct str text);
+        void *is_token_ctx;
 };
 
 /* Told on other threads, with a lock held: none of them may call back. */
@@ -99,7 +102,7 @@ struct gateway_turn;
 
 /* The request is recorded, and nothing is told yet. STENO_EFULL, STENO_EIO, ...: it could not be
  * recorded and must not be sent. STENO_EINVAL: this upstream has no key, or the conversation that
- * is named cannot be. */
+ * is named cannot be. STENO_EPROTO: a token stands in the path behind the prefix. */
 int gateway_start(struct gateway *g, const struct gateway_request *request,
     const struct gateway_calls *calls, void *ctx, struct gateway_turn **out,
     struct steno_error *err);

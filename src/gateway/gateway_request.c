@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "gateway/headers.h"
+#include "gateway/passkeys.h"
 
 void gateway_put_now(struct jsonw *w, const char *key)
 {
@@ -95,6 +96,11 @@ void gateway_request_put_head(
         buf_release(&owner);
 }
 
+bool gateway_request_has_key(const struct gateway_request *r)
+{
+        return r->own_credentials && !passkeys_as_key(r);
+}
+
 int gateway_request_check(
     const struct gateway_request *r, const struct upstream *up, struct steno_error *err)
 {
@@ -104,6 +110,15 @@ int gateway_request_check(
                     "x-steno-conversation must be 1 to %d bytes of UTF-8 without control "
                     "characters",
                     ID_MAX);
+        if (passkeys_in(r, r->rest))
+                return error_set(err, STENO_EPROTO,
+                    "a token belongs before the prefix (/~TOKEN%s/...) and nowhere else in a path",
+                    up->prefix);
+        if (r->own_credentials && !up->key && !gateway_request_has_key(r))
+                return error_set(err, STENO_EINVAL,
+                    "the key of this request is a Steno token, which goes to no endpoint: give the "
+                    "client the key of %s, or set \"upstreams\"",
+                    r->upstream);
         if (!r->own_credentials && !up->key)
                 return error_set(err, STENO_EINVAL,
                     "no key is configured for %s: set \"upstreams\", or put the token into the "

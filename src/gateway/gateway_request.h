@@ -11,7 +11,10 @@
 #include "gateway/upstreams.h"
 #include "gateway/wire.h"
 
-/* STENO_EINVAL: the upstream has no key, or the conversation that is named cannot be. */
+/* Does the client's own key go to the endpoint? Not where that is one of Steno's tokens. */
+bool gateway_request_has_key(const struct gateway_request *r);
+/* STENO_EINVAL: the upstream has no key, or the conversation that is named cannot be. STENO_EPROTO:
+ * a token stands in the path behind the prefix. */
 int gateway_request_check(
     const struct gateway_request *r, const struct upstream *up, struct steno_error *err);
 

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "gateway/gateway_request.h"
 #include "gateway/headers.h"
+#include "gateway/passkeys.h"
 
 static void add_header(struct sending *h, const char *a, struct str b)
 {
@@ -28,14 +29,14 @@ static void list_headers(
 {
         static const char *const ours[] = {
             "host", "content-length", "accept-encoding", "expect", "x-steno-conversation", NULL};
-        static const char *const keys[] = {"authorization", "x-api-key", "x-goog-api-key", NULL};
+        bool own = gateway_request_has_key(r);
         struct str connection = gateway_request_header(r, "connection");
         bool accept = false, type = false;
         for (size_t i = 0; r->headers[i] && h->count < SENDING_HEADERS; i++) {
                 struct str name, value, line = str_of(r->headers[i]);
                 if (!headers_split(line, &name, &value) || headers_is_hop(name, connection) ||
-                    headers_name_in(name, ours) ||
-                    (!r->own_credentials && headers_name_in(name, keys)))
+                    headers_name_in(name, ours) || (!own && passkeys_is_header(name)) ||
+                    passkeys_in(r, line))
                         continue;
                 accept = accept || headers_name_is(name, "accept");
                 type = type || headers_name_is(name, "content-type");
@@ -53,40 +54,21 @@ static void list_headers(
                 add_header(h, "Accept:", (struct str){0});
         if (!type)
                 add_header(h, "Content-Type:", (struct str){0});
-        if (!r->own_credentials)
+        if (!own)
                 add_header(h, up->key_header, str_of(up->key));
         h->headers[h->count] = NULL;
 }
 
-/* Is it the member "key" of a query, however it is spelled? */
-static bool is_key(struct str one)
-{
-        char name[4] = "";
-        size_t n = 0, i = 0;
-        while (i < one.n && one.p[i] != '=') {
-                char c = one.p[i++];
-                if (c == '%' && i + 1 < one.n) {
-                        char hex[3] = {one.p[i], one.p[i + 1], '\0'};
-                        c = (char)strtol(hex, NULL, 16);
-                        i += 2;
-                }
-                if (n >= sizeof name - 1)
-                        return false;
-                name[n++] = c;
-        }
-        return n == 3 && memcmp(name, "key", 3) == 0;
-}
-
-/* The query without the key that named our token. */
+/* The query without the key that named our token, and without our tokens. */
 static void put_query(struct buf *url, const struct gateway_request *r)
 {
         struct str q = r->query;
-        bool first = true;
+        bool first = true, own = gateway_request_has_key(r);
         while (q.n) {
                 const char *amp = memchr(q.p, '&', q.n);
                 size_t n = amp ? (size_t)(amp - q.p) : q.n;
                 struct str one = str_span(q.p, n);
-                if (r->own_credentials || !is_key(one)) {
+                if ((own || !passkeys_is_key(one)) && !passkeys_in(r, one)) {
                         buf_putc(url, first ? '?' : '&');
                         buf_put_str(url, one);
                         first = false;

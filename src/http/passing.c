@@ -163,10 +163,21 @@ static enum MHD_Result list_header(
         return MHD_YES;
 }
 
+static bool is_token(void *ctx, struct str text)
+{
+        struct identity who;
+        identities_check(ctx, text, &who);
+        return who.known;
+}
+
 static void refuse(struct request *r, int rc, const struct steno_error *err)
 {
         if (rc == STENO_EINVAL) {
                 request_error(r, 400, "no_upstream_key", "%s", err->msg);
+                return;
+        }
+        if (rc == STENO_EPROTO) {
+                request_error(r, 400, "token_in_path", "%s", err->msg);
                 return;
         }
         /* Sent again, it would fail again: the client must not try. */
@@ -197,7 +208,9 @@ void passing_start(struct request *r, const char *upstream, struct str rest)
             .body = buf_str(&r->body),
             .project = r->who.project,
             .token_id = r->who.token_id,
-            .own_credentials = r->path_token.n > 0};
+            .own_credentials = r->path_token.n > 0,
+            .is_token = is_token,
+            .is_token_ctx = r->server->identities};
         int rc = gateway_start(r->server->gateway, &what, &calls, p, &p->turn, &err);
         if (rc == 0) {
                 enter_list(p);

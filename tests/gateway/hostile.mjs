@@ -47,6 +47,61 @@ test("a token that stands in the query is taken out however its name is spelled"
   w.end();
 });
 
+test("no token reaches an endpoint, wherever it stands, as often as it stands and however it is spelled", async () => {
+  const w = await world((c) => json(c));
+  const made = w.s.cli("--project", "other", "token", "new");
+  const other = made.token ?? made;
+  await until("the token", async () => (await w.s.ask("GET", "/api/stats", { token: other })).status === 200);
+  const percent = (t) => [...t].map((c) => `%${c.charCodeAt(0).toString(16)}`).join("");
+  const basic = (t) => Buffer.from(t).toString("base64");
+  const QUERY = [(t) => `key=${t}`, (t) => `k%65y=${t}`, (t) => `api_key=${t}`, (t) => `a=${percent(t)}`, (t) => `a=${percent(percent(t))}`, (t) => `${t}=1`, (t) => `a=x-${t}-y`];
+  const HEADERS = [(t) => ["Authorization", `Bearer ${t}`], (t) => ["Authorization", `Basic ${basic(`me:${t}`)}`], (t) => ["x-api-key", t], (t) => ["x-goog-api-key", t], (t) => ["api-key", t],
+    (t) => ["Cookie", `a=b; c=${t}; d=e`], (t) => ["Referer", `http://127.0.0.1/~${t}/openai/v1`], (t) => ["X-Other", `${t}abc`], (t) => ["X-Other", percent(t)]];
+  const clean = (text, name) => {
+    for (const t of [w.s.token, other])
+      for (const form of [t, percent(t), percent(percent(t)), basic(`me:${t}`), basic(t)]) ok(!text.includes(form), name, text);
+  };
+  const send = async (door, query, headers) => {
+    const path = `${door === "path" ? `/~${w.s.token}` : ""}/openai/v1/chat/completions?z=1${query.map((q) => `&${q}`).join("")}&y=2`;
+    const lines = [...(door === "path" ? [] : [["Authorization", `Bearer ${w.s.token}`]]), ...headers, ["X-Mine", "stays"]].map(([n, v]) => `${n}: ${v}\r\n`).join("");
+    const { text } = await w.s.raw(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 15\r\n${lines}\r\n{"messages":[]}`);
+    return text;
+  };
+  for (const door of ["path", "key"])
+    for (const token of [w.s.token, other]) {
+      const headers = HEADERS.map((h) => h(token)).filter(([n]) => door === "path" || n !== "Authorization");
+      const one = (list) => list.filter(([n], i) => list.findIndex(([m]) => m === n) === i); // no header comes twice
+      const cases = [...QUERY.map((q) => [[q(token)], []]), ...headers.map((h) => [[], [h]]), [QUERY.map((q) => q(token)), one(headers)]];
+      for (const [query, lines] of cases) {
+        const name = `${door}, ${JSON.stringify([query, lines])}`, before = w.seen.length;
+        const text = await send(door, query, lines);
+        ok(/^HTTP\/1.1 200/.test(text) && w.seen.length === before + 1, name, text);
+        clean(w.seen.at(-1), name);
+        ok(/X-Mine: stays/i.test(w.seen.at(-1)) && w.seen.at(-1).includes("?z=1&y=2 "), `${name}: the rest stays`, w.seen.at(-1));
+        const key = door === "key" || lines.some(([n]) => ["Authorization", "x-api-key", "x-goog-api-key"].includes(n)) || query.some((q) => /^k(e|%65)y=/.test(q));
+        same(/^authorization: .*$/im.exec(w.seen.at(-1))?.[0], key ? "Authorization: Bearer real" : undefined, `${name}: the endpoint's key`);
+      }
+    }
+  await send("path", ["key=own"], [["Authorization", "Bearer sk-own"], ["x-api-key", "sk-ac-of-somebody-else-altogether"]]);
+  ok(["Bearer sk-own", "key=own", "sk-ac-of-somebody-else-altogether"].every((t) => w.seen.at(-1).includes(t)), "a client's own key passes", w.seen.at(-1));
+  const before = w.seen.length;
+  for (const rest of [`/~${other}/x`, `/files/${other}`, `/x/${percent(w.s.token)}`]) {
+    const r = await ask(w, `/openai/v1${rest}`);
+    same([r.status, r.json?.error?.code ?? r.json?.code], [400, "token_in_path"], rest + r.text);
+  }
+  same(w.seen.length, before, "nothing was sent");
+  w.end();
+});
+
+test("a token as the key is refused where the server has no key for the endpoint", async () => {
+  const w = await world((c) => json(c), { key: undefined });
+  const r = await ask(w, `/~${w.s.token}/openai/v1/chat/completions`);
+  same([r.status, w.seen.length], [400, 0], r.text);
+  ok(/Steno token/.test(r.text) && !r.text.includes(w.s.token), "the words", r.text);
+  same((await ask(w, `/~${w.s.token}/openai/v1/chat/completions`, { token: "sk-own" })).status, 200, "with a key of its own");
+  w.end();
+});
+
 test("no log has a token, wherever it stands in the path", async () => {
   const w = await world((c) => json(c));
   for (const path of ["/~T/openai/v1/x", "/~T/~T/openai/v1/x", "/%7eT/openai/v1/x", "//~T/openai/v1/x", "/openai/v1/~T/x", "/%7ET"])
