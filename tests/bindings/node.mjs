@@ -236,16 +236,18 @@ test('a session does what the MemorySession of the SDK does, change for change',
       same(await session.getItems(), await memory.getItems(), 'round', round, 'step', step, change);
       same(await session.getItems(2), await memory.getItems(2));
     }
+    const none = (await memory.getItems()).length === 0;
     for (const format of ['openai', 'responses', 'anthropic', 'gemini']) {
       const history = await session.conversation.messages({ format, strict: true });
-      same(await checkHistory(format, history), [], format);
+      if (none) same(history, [], format); // of which every provider would say that it is empty
+      else same(await checkHistory(format, history), [], format);
     }
     session.close();
   }
 });
 
 test('after a kill a session has all changes that were acknowledged, and at most one more', async () => {
-  for (let round = 0; round < (LONG ? 100 : 3); round++) {
+  for (let round = 0; round < (LONG ? 200 : 3); round++) {
     const url = place();
     const child = spawn(process.execPath, ['node.mjs', 'child', url, String(SEED + round)], { stdio: ['ignore', 'pipe', 'inherit'] });
     let acknowledged = 0;
