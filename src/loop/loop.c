@@ -144,7 +144,8 @@ static int make_tools(struct loop *c, struct steno_error *err)
         int rc = 0;
         if (!(c->opt.flags & STENO_LOOP_NO_CONTEXT_TOOLS))
                 rc = steno_tools_add_context(&c->tools, err);
-        const char *want = c->opt.require_tool;
+        /* A stop may have come before the servers that have the tool were there. */
+        const char *want = steno_stop_requested(c->opt.stop) ? NULL : c->opt.require_tool;
         if (rc == 0 && want && strcmp(want, "any") != 0 && !toolset_find(&c->tools, str_of(want)))
                 rc = error_set(
                     err, STENO_EINVAL, "the required tool \"%.80s\" is not offered", want);

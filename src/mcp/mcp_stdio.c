@@ -71,6 +71,7 @@ struct stdio {
         struct buf stderr_tail;
 
         struct buf line; /* the reader's */
+        bool spoke;      /* it has written something; the reader's */
         bool skipping;   /* inside of a line that is too long */
 
         /* A line that is not held: either its content goes to a waiter as it comes, or, where
@@ -388,6 +389,7 @@ static void take_part(struct stdio *s, const char *p, size_t n)
 
 static void take_bytes(struct stdio *s, const char *p, size_t n)
 {
+        s->spoke = true;
         while (n) {
                 const char *end = memchr(p, '\n', n);
                 size_t part = end ? (size_t)(end - p) : n;
@@ -475,7 +477,9 @@ static void *reader(void *arg)
                         exec_notice(&s->process);
                 if (closing && !closed_at)
                         closed_at = time_monotonic_ms();
-                if (closed_at && !terminated && time_monotonic_ms() - closed_at > CLOSE_MS) {
+                /* One that has not said a word has nothing to bring to an end. */
+                int64_t patience = s->spoke ? CLOSE_MS : 0;
+                if (closed_at && !terminated && time_monotonic_ms() - closed_at >= patience) {
                         exec_terminate(&s->process);
                         terminated = true;
                 }
