@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/env.h"
@@ -28,6 +29,11 @@ struct connection {
         int fd;
         atomic_int owes;
         atomic_llong deadline; /* time_monotonic_ms() */
+        atomic_llong pause;    /* of OWES_REST: when the client seems to wait for its answer */
+        /* By the mutex. */
+        char *answer;
+        size_t answer_n;
+        bool told;
 };
 
 struct connections {
@@ -87,6 +93,7 @@ static void remove_one(struct connections *all, struct connection *c)
         if (c->next)
                 c->next->prev = c->prev;
         pthread_mutex_unlock(&all->mutex);
+        free(c->answer);
         free(c);
 }
 
@@ -132,10 +139,38 @@ void connections_owes_body(struct MHD_Connection *connection, int64_t deadline)
         owe(of(connection), OWES_BODY, deadline);
 }
 
-void connections_skip(struct MHD_Connection *connection, int64_t deadline)
+void connections_skip(
+    struct connections *all, struct MHD_Connection *connection, int64_t deadline, struct str answer)
 {
-        int64_t pause = time_monotonic_ms() + SERVER_SKIP_PAUSE_MS;
-        owe(of(connection), OWES_REST, pause < deadline ? pause : deadline);
+        struct connection *c = of(connection);
+        if (!c)
+                return;
+        if (answer.n) {
+                char *copy = malloc(answer.n);
+                if (copy)
+                        memcpy(copy, answer.p, answer.n);
+                pthread_mutex_lock(&all->mutex);
+                free(c->answer);
+                c->answer = copy;
+                c->answer_n = copy ? answer.n : 0;
+                pthread_mutex_unlock(&all->mutex);
+        }
+        atomic_store(&c->pause, time_monotonic_ms() + SERVER_SKIP_PAUSE_MS);
+        owe(c, OWES_REST, deadline);
+}
+
+bool connections_claim(struct connections *all, struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        if (!c)
+                return true;
+        pthread_mutex_lock(&all->mutex);
+        bool told = c->told;
+        free(c->answer);
+        c->answer = NULL;
+        owe(c, OWES_NOTHING, 0);
+        pthread_mutex_unlock(&all->mutex);
+        return !told;
 }
 
 int connections_fd(struct MHD_Connection *connection)
@@ -152,6 +187,18 @@ static bool has_left(const struct connection *c)
         return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* One write is tried. What comes behind it is read past, so that nothing resets the connection. */
+static void tell(struct connection *c)
+{
+        if (!c->answer)
+                return;
+        c->told = true;
+        (void)!send(c->fd, c->answer, c->answer_n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        shutdown(c->fd, SHUT_WR);
+        free(c->answer);
+        c->answer = NULL;
+}
+
 void connections_reap(struct connections *all)
 {
         int64_t now = time_monotonic_ms();
@@ -159,6 +206,8 @@ void connections_reap(struct connections *all)
         for (struct connection *c = all->first; c; c = c->next) {
                 enum owes owes = atomic_load(&c->owes);
                 bool late = owes != OWES_NOTHING && now > atomic_load(&c->deadline);
+                if (owes == OWES_REST && (late || now > atomic_load(&c->pause)))
+                        tell(c);
                 /* The library notices, and gives the connection back. */
                 if (late || (owes >= OWES_BODY && has_left(c)))
                         shutdown(c->fd, owes == OWES_REST ? SHUT_RD : SHUT_RDWR);

@@ -5,9 +5,12 @@
 #ifndef HTTP_CONNECTIONS_H
 #define HTTP_CONNECTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <microhttpd.h>
+
+#include "base/str.h"
 
 struct connections;
 
@@ -27,9 +30,17 @@ void connections_answered(struct MHD_Connection *connection);
 void connections_begun(struct MHD_Connection *connection);
 /* It owes its body until `deadline` (time_monotonic_ms(), INT64_MAX: for ever). */
 void connections_owes_body(struct MHD_Connection *connection, int64_t deadline);
-/* It owes the rest of a body that is read past until `deadline`, and something every few seconds.
- * It is only kept from sending then, so that an answer can still reach the client. */
-void connections_skip(struct MHD_Connection *connection, int64_t deadline);
+/*
+ * It owes the rest of a body that is read past until `deadline`. When nothing came for a few
+ * seconds, the client may be waiting for its answer: it is sent then, and the body is read on,
+ * because a client that was merely slow would have the connection reset under it. `answer` is the
+ * whole answer as it is sent; it is copied the first time, and may be empty later.
+ */
+void connections_skip(struct connections *all, struct MHD_Connection *connection, int64_t deadline,
+    struct str answer);
+/* Its request is answered by the caller from now on. False: the answer was sent while the body was
+ * read past, and nothing more may be sent. */
+bool connections_claim(struct connections *all, struct MHD_Connection *connection);
 /* Its socket. */
 int connections_fd(struct MHD_Connection *connection);
 

@@ -150,19 +150,26 @@ static void log_request(struct request *r)
         buf_release(&b);
 }
 
-/* The client did not finish a body that was being read past: it may be waiting for the answer,
- * which the library does not give before the end of a body. */
+/* An answer that the library does not give, because it comes before the end of a body. */
+static void put_bare(const struct request *r, struct buf *out)
+{
+        buf_printf(out,
+            "HTTP/1.1 %d Refused\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+            "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+            r->status, r->id, r->content_type, r->reply.n);
+        buf_put(out, r->reply.p, r->reply.n);
+}
+
+/* The client did not finish a body that was being read past. One write is tried: without it the
+ * whole answer would be lost. */
 static void answer_bare(struct request *r)
 {
         struct buf b;
         int fd = connections_fd(r->connection);
+        if (!connections_claim(r->server->connections, r->connection))
+                return;
         buf_init(&b, 0);
-        buf_printf(&b,
-            "HTTP/1.1 %d Refused\r\nConnection: close\r\nX-Request-Id: %s\r\n"
-            "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-            r->status, r->id, r->content_type, r->reply.n);
-        buf_put(&b, r->reply.p, r->reply.n);
-        /* One write is tried. Without it the whole answer would be lost. */
+        put_bare(r, &b);
         if (!b.failed && fd >= 0)
                 (void)!send(fd, b.p, b.n, MSG_DONTWAIT | MSG_NOSIGNAL);
         buf_release(&b);
@@ -330,6 +337,11 @@ static int check_scope(struct request *r, const char **why)
         return 401;
 }
 
+static int64_t skip_deadline(const struct request *r)
+{
+        return r->started_us / 1000 + SERVER_SKIP_SECONDS * 1000;
+}
+
 /* Refuses a request whose body is on its way. A client that sends its body at once would have the
  * connection reset under it before it read an early answer, so the rest is read past first. */
 static enum MHD_Result refuse_later(
@@ -343,8 +355,13 @@ static enum MHD_Result refuse_later(
                 atomic_fetch_sub(&r->server->skipping, 1);
                 return MHD_NO; /* on_completed answers */
         }
+        struct buf b;
+        buf_init(&b, 0);
+        put_bare(r, &b);
         r->skipping = true;
-        connections_skip(r->connection, r->started_us / 1000 + SERVER_SKIP_SECONDS * 1000);
+        connections_skip(r->server->connections, r->connection, skip_deadline(r),
+            b.failed ? STR("") : buf_str(&b));
+        buf_release(&b);
         return MHD_YES;
 }
 
@@ -353,7 +370,7 @@ static enum MHD_Result skip_body(struct request *r, size_t size)
         r->body_skipped += size;
         if (r->body_skipped > SERVER_SKIP_MAX)
                 return MHD_NO;
-        connections_skip(r->connection, r->started_us / 1000 + SERVER_SKIP_SECONDS * 1000);
+        connections_skip(r->server->connections, r->connection, skip_deadline(r), STR(""));
         return MHD_YES;
 }
 
@@ -528,7 +545,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                 return take_body(r, data, data_size);
         if (r->late && !r->done) {
                 r->done = true;
-                return answer(r);
+                return connections_claim(s->connections, connection) ? answer(r) : MHD_NO;
         }
         if (r->refused)
                 return MHD_YES;

@@ -25,7 +25,7 @@
 #define SERVER_SPOOL_PIECE (1 * MIB) /* of it that is in memory */
 #define SERVER_SKIP_MAX (128 * MIB)  /* read past, so that a client hears why it was refused */
 #define SERVER_SKIP_SECONDS 60       /* for so long, counted from the request's begin */
-#define SERVER_SKIP_PAUSE_MS 6000   /* a client that stops sending for longer waits for an answer */
+#define SERVER_SKIP_PAUSE_MS 6000   /* a client that stops sending so long may wait for an answer */
 #define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
 #define SERVER_IDLE_SECONDS 60      /* a connection on which nothing moves */
