@@ -236,11 +236,11 @@ test('a session does what the MemorySession of the SDK does, change for change',
       same(await session.getItems(), await memory.getItems(), 'round', round, 'step', step, change);
       same(await session.getItems(2), await memory.getItems(2));
     }
-    const none = (await memory.getItems()).length === 0;
+    // Of reasoning and searches alone some formats have nothing, and an empty history is never valid.
+    const spoken = (await memory.getItems()).some((i) => !['reasoning', 'hosted_tool_call'].includes(i.type));
     for (const format of ['openai', 'responses', 'anthropic', 'gemini']) {
       const history = await session.conversation.messages({ format, strict: true });
-      if (none) same(history, [], format); // of which every provider would say that it is empty
-      else same(await checkHistory(format, history), [], format);
+      if (spoken || history.length) same(await checkHistory(format, history), [], format);
     }
     session.close();
   }
