@@ -22,6 +22,7 @@
 /* What an answer will be about. */
 enum about {
         OF_INITIALIZE,
+        OF_SECRET,   /* authenticate */
         OF_SESSION,  /* a session that begins, goes on or is forked */
         OF_PROMPT,   /* a turn */
         OF_TERMINAL, /* terminal/create */
@@ -488,6 +489,8 @@ static int take_client_request(struct acp_relay *r, struct str id, json_ref meth
             "session/new", "session/load", "session/resume", "session/fork", NULL};
         if (json_is(&r->j, method, "initialize")) {
                 waiting_add(&r->of_client, OF_INITIALIZE, id);
+        } else if (json_is(&r->j, method, "authenticate")) {
+                waiting_add(&r->of_client, OF_SECRET, id);
         } else if (json_is(&r->j, method, "session/prompt")) {
                 json_ref params = json_get(&r->j, 0, "params");
                 struct waiting *w = waiting_add(&r->of_client, OF_PROMPT, id);
@@ -553,6 +556,20 @@ static struct str take_answer(struct acp_relay *r, enum acp_side to, struct str 
         return out;
 }
 
+/* Who the two are and how they prove it may hold keys. It is not written down, not for a moment. */
+static bool is_secret(const struct acp_relay *r, bool client, struct str id, json_ref method)
+{
+        static const char *const secret[] = {"initialize", "authenticate", NULL};
+        if (method != JSON_NONE)
+                return client && is_method(r, method, secret);
+        if (client || !id.n)
+                return false;
+        for (const struct waiting *w = r->of_client; w; w = w->next)
+                if (str_is(id, w->id))
+                        return w->about == OF_INITIALIZE || w->about == OF_SECRET;
+        return false;
+}
+
 int acp_relay_take(struct acp_relay *r, enum acp_side to, struct str line, struct steno_error *err)
 {
         struct str out = line, text = line;
@@ -567,7 +584,7 @@ int acp_relay_take(struct acp_relay *r, enum acp_side to, struct str line, struc
         /* A note of ours has to stand before the request that it is about. */
         if (id.n && method != JSON_NONE && client)
                 rc = take_client_request(r, id, method, line, &out, err);
-        if (rc == 0 && text.n)
+        if (rc == 0 && text.n && !is_secret(r, client, id, method))
                 rc = acp_journal_put(r->o.journal, client ? ACP_CLIENT : ACP_AGENT, text, err);
         if (rc == 0 && id.n && method != JSON_NONE && !client)
                 rc = take_agent_request(r, id, method, line, &out, err);

@@ -309,8 +309,10 @@ static void take_notification(struct scribe *s, json_ref method)
         buf_init(&b, 2 * MESSAGE_MAX);
         buf_puts(&b, "\"method\":");
         buf_put_str(&b, json_raw(&s->j, method));
-        buf_puts(&b, ",\"params\":");
-        buf_put_str(&b, json_raw(&s->j, params));
+        if (params != JSON_NONE) {
+                buf_puts(&b, ",\"params\":");
+                buf_put_str(&b, json_raw(&s->j, params));
+        }
         acp_record_entry(r, json_inner(&s->j, method), buf_str(&b));
         buf_release(&b);
 }

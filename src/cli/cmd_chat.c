@@ -22,16 +22,11 @@ struct chat_opts {
         const char *prompt;
 };
 
-static int open_conversation(struct cli *c, const struct chat_opts *o, const char *id)
+static int new_conversation(struct cli *c, const struct chat_opts *o)
 {
         struct steno_error err = {0};
-        c->sealing = true;
-        if (id)
-                return cli_open_conv(c, id);
-        int rc = cli_open_store(c, CLI_CREATE);
-        if (rc != 0)
-                return rc;
         struct buf meta;
+        int rc = 0;
         buf_init(&meta, 0);
         struct jsonw w = jsonw_to(&meta);
         jsonw_object(&w);
@@ -89,8 +84,9 @@ static const char help[] = "  /continue  goes on after an error or a stop\n"
                            "the model.";
 
 /* One line of input. Returns an exit code, or -1 to end the chat. */
-static int take_line(struct talk *t, const char *line)
+static int take_line(struct talk *t, struct str text)
 {
+        const char *line = text.p;
         if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0)
                 return -1;
         if (strcmp(line, "/help") == 0) {
@@ -98,7 +94,7 @@ static int take_line(struct talk *t, const char *line)
                 return EXIT_DONE;
         }
         bool go_on = strcmp(line, "/continue") == 0;
-        return talk_run(t, &(struct talk_turn){go_on ? NULL : line, "chat", NULL});
+        return talk_run(t, &(struct talk_turn){go_on ? (struct str){0} : text, "chat", NULL});
 }
 
 static bool is_blank(const char *line)
@@ -125,7 +121,7 @@ static int chat_lines(struct talk *t, struct prompt *p, bool person)
                 if (is_blank(z))
                         continue;
                 prompt_remember(p, z);
-                rc = take_line(t, z);
+                rc = take_line(t, buf_str(&line));
                 if (rc < 0)
                         break;
                 if (person && (!interrupt_pending() || interrupt_take()))
@@ -161,13 +157,16 @@ static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct chat_opts *o = opts;
         struct talk t;
-        int rc = open_conversation(c, o, argc > 0 ? argv[0] : NULL);
+        c->sealing = true;
+        int rc = argc > 0 ? cli_open_conv(c, argv[0]) : cli_open_store(c, CLI_CREATE);
         if (rc != 0)
                 return rc;
         rc = talk_open(&t, c, &o->talk);
         t.go_on = "steno continue";
+        if (rc == 0 && argc == 0) /* not before: a wrong option would leave an empty one */
+                rc = new_conversation(c, o);
         if (rc == 0)
-                rc = o->prompt ? talk_run(&t, &(struct talk_turn){o->prompt, "chat", NULL})
+                rc = o->prompt ? talk_run(&t, &(struct talk_turn){str_of(o->prompt), "chat", NULL})
                                : converse(&t);
         talk_close(&t);
         return rc;

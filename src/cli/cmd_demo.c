@@ -161,7 +161,7 @@ static int play(struct cli *c, struct talk *t)
             "\n1. A tool prints 1.4 MB. All of it is kept; the model gets the part that "
             "matters.\n\n");
         say(c, SPOKEN, "you> " PROMPT "\n");
-        talk_run(t, &(struct talk_turn){PROMPT, "run", NULL});
+        talk_run(t, &(struct talk_turn){STR(PROMPT), "run", NULL});
         if (interrupt_pending())
                 return EXIT_INTERRUPTED;
         say(c, TITLE,
@@ -169,7 +169,7 @@ static int play(struct cli *c, struct talk *t)
             "are not\n   run again, and the model searches what it was not shown.\n\n");
         say(c, SPOKEN, "$ steno continue\n");
         t->script_json = from_there;
-        return talk_run(t, &(struct talk_turn){NULL, "run", NULL});
+        return talk_run(t, &(struct talk_turn){{0}, "run", NULL});
 }
 
 static int run_demo(struct cli *c, const void *opts, int argc, char **argv)

@@ -11,8 +11,8 @@ struct run_opts {
         const char *mode;
 };
 
-/* `prompt` NULL: continue. */
-static int run_loop(struct cli *c, const struct run_opts *o, const char *prompt)
+/* Without a prompt: continue. */
+static int run_loop(struct cli *c, const struct run_opts *o, struct str prompt)
 {
         struct talk t;
         struct talk_turn turn = {prompt, o->mode ? o->mode : "run", o->run_id};
@@ -34,14 +34,13 @@ static int run_run(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         if (o->prompt)
-                return run_loop(c, o, o->prompt);
+                return run_loop(c, o, str_of(o->prompt));
         buf_init(&text, 0);
         rc = input_slurp(c, NULL, &text);
-        const char *prompt = rc == 0 ? buf_cstr(&text) : NULL;
-        if (rc == 0 && (prompt == NULL || text.n == 0))
+        if (rc == 0 && (buf_cstr(&text) == NULL || text.n == 0))
                 rc = cli_usage(c, "there is no prompt: neither --prompt nor standard input");
         if (rc == 0)
-                rc = run_loop(c, o, prompt);
+                rc = run_loop(c, o, buf_str(&text));
         buf_release(&text);
         return rc;
 }
@@ -51,7 +50,7 @@ static int run_continue(struct cli *c, const void *opts, int argc, char **argv)
         (void)argc;
         c->sealing = true;
         int rc = cli_open_conv(c, argv[0]);
-        return rc != 0 ? rc : run_loop(c, opts, NULL);
+        return rc != 0 ? rc : run_loop(c, opts, (struct str){0});
 }
 
 #define RUN_ROWS                                                                                   \

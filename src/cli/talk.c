@@ -275,7 +275,20 @@ static void say_how_to_go_on(struct talk *t)
             command ? steno_conv_id(t->c->conv) : "");
 }
 
-int talk_run(struct talk *t, const struct talk_turn *turn)
+/* The prompt as a message: a C string would end at its first NUL. */
+static const char *message_of(struct str prompt, struct buf *b)
+{
+        if (!prompt.p)
+                return NULL;
+        struct jsonw w = jsonw_to(b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "user");
+        jsonw_field_str(&w, "content", prompt);
+        jsonw_object_end(&w);
+        return buf_cstr(b);
+}
+
+static int run_message(struct talk *t, const struct talk_turn *turn, const char *message)
 {
         struct steno_error err = {0};
         char *result = NULL;
@@ -283,11 +296,11 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
                 return cli_fail(t->c, &err);
         struct steno_loop_options opt = {
             .size = sizeof(opt),
-            .flags = (turn->prompt ? 0u : STENO_LOOP_CONTINUE) |
+            .flags = (message ? 0u : STENO_LOOP_CONTINUE) |
                      (t->o->no_stream ? STENO_LOOP_NO_STREAM : 0u),
             .store = t->c->store,
             .conv = t->c->conv,
-            .prompt = turn->prompt,
+            .message_json = message,
             .mode = turn->mode,
             .run_id = turn->run_id,
             .require_tool = t->o->require_tool,
@@ -321,4 +334,15 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
                 say_how_to_go_on(t);
         steno_free(result);
         return end.code;
+}
+
+int talk_run(struct talk *t, const struct talk_turn *turn)
+{
+        struct buf b;
+        buf_init(&b, 0);
+        const char *message = message_of(turn->prompt, &b);
+        int rc = turn->prompt.p && !message ? cli_refuse(t->c, EXIT_IO, "out of memory")
+                                            : run_message(t, turn, message);
+        buf_release(&b);
+        return rc;
 }

@@ -80,7 +80,7 @@ int talk_open(struct talk *t, struct cli *c, const struct talk_opts *o);
 void talk_close(struct talk *t);
 
 struct talk_turn {
-        const char *prompt; /* NULL: continue */
+        struct str prompt; /* p is NULL: continue */
         const char *mode;
         const char *run_id; /* may be NULL */
 };

@@ -465,14 +465,22 @@ static int ignore_file(const char *path, struct str text, char **warnings, struc
 static int add_project(
     struct config *c, const struct config_sources *from, const char *home, struct steno_error *err)
 {
-        struct steno_error ignored;
+        struct steno_error ignored = {0};
         char *path = NULL, *text = NULL;
         size_t n;
 
         if (asprintf(&path, "%s/steno.json", from->directory) < 0)
                 return error_nomem(err);
         /* Read once: what is hashed is what is parsed. */
-        int rc = config_slurp(path, &text, &n, err);
+        int rc = config_slurp(path, &text, &n, &ignored);
+        if (rc && rc != STENO_ENOTFOUND && rc != STENO_ENOMEM) {
+                /* Nobody can have trusted it as it is now, so it counts no more than another. */
+                rc = asprintf(&c->warnings, "%s; it is ignored", ignored.msg) < 0
+                         ? error_nomem(err)
+                         : STENO_ENOTFOUND;
+        } else if (rc == STENO_ENOMEM) {
+                error_nomem(err);
+        }
         if (rc == 0) {
                 struct str whole = str_span(text, n);
                 rc = home && trust_holds(home, path, whole, &ignored)
