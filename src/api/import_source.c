@@ -185,6 +185,12 @@ static int hash_to(struct lines *l, uint64_t end)
         return 0;
 }
 
+/* Some editors put a mark at the beginning of a file that says UTF-8. */
+static struct str without_mark(struct str s)
+{
+        return str_starts(s, "\xef\xbb\xbf") ? str_span(s.p + 3, s.n - 3) : s;
+}
+
 /* Everything before `end` was read and is done with; `p` are the bytes from `from` on. */
 static int settle(struct lines *l, const char *p, uint64_t from, uint64_t end)
 {
@@ -200,7 +206,7 @@ static int settle(struct lines *l, const char *p, uint64_t from, uint64_t end)
 static int take_line(struct lines *l, size_t at, size_t n, size_t end)
 {
         struct str line = str_span(l->window.p + at, n);
-        int rc = foreign_line(&l->r->t, line);
+        int rc = foreign_line(&l->r->t, l->at + at == 0 ? without_mark(line) : line);
         if (rc == 0 && !l->r->t.unsettled)
                 rc = settle(l, line.p, l->at + at, l->at + end);
         return rc;
@@ -227,12 +233,13 @@ static int take_lines(struct lines *l, size_t *used)
 static int take_tail(struct lines *l)
 {
         struct str tail = buf_str(&l->window);
+        struct str json = l->at == 0 ? without_mark(tail) : tail;
         size_t blank = 0;
         while (blank < tail.n && strchr(" \t\r", tail.p[blank]))
                 blank++;
         if (blank == tail.n)
                 return 0;
-        if (json_valid(tail.p, tail.n, NULL))
+        if (json_valid(json.p, json.n, NULL))
                 return take_line(l, 0, tail.n, tail.n);
         l->r->run->counts.torn++;
         return 0;
@@ -421,13 +428,6 @@ static bool rest_is_blank(const struct buf *b, size_t from)
         return true;
 }
 
-/* Some editors put a mark at the beginning that says UTF-8. */
-static struct str without_mark(const struct buf *b)
-{
-        struct str s = buf_str(b);
-        return str_starts(s, "\xef\xbb\xbf") ? str_span(s.p + 3, s.n - 3) : s;
-}
-
 static int probe_text(struct import_run *run, const struct import_source *s, struct probing *p)
 {
         int rc = fill(run, s, &p->text, 64 * KIB);
@@ -442,17 +442,19 @@ static int probe_text(struct import_run *run, const struct import_source *s, str
         size_t n = first_line(&p->text);
         if (rc)
                 return rc;
-        if (json_parse(&p->first, p->text.p, n, NULL, NULL) == 0 &&
+        struct str line = without_mark(str_span(p->text.p, n));
+        if (json_parse(&p->first, line.p, line.n, NULL, NULL) == 0 &&
             json_type(&p->first, 0) == JSON_OBJECT)
                 p->p.first = &p->first;
         if ((p->p.first && n < p->text.n && !rest_is_blank(&p->text, n)) || s->size > DOCUMENT_MAX)
                 return 0;
         rc = fill(run, s, &p->text, (size_t)s->size);
-        struct str whole = without_mark(&p->text);
+        struct str whole = without_mark(buf_str(&p->text));
         if (rc == 0 && json_parse(&p->whole, whole.p, whole.n, NULL, NULL) == 0)
                 p->p.whole = &p->whole;
         /* The text has moved. */
-        if (rc == 0 && p->p.first && json_parse(&p->first, p->text.p, n, NULL, NULL))
+        line = without_mark(str_span(p->text.p, n));
+        if (rc == 0 && p->p.first && json_parse(&p->first, line.p, line.n, NULL, NULL))
                 p->p.first = NULL;
         return rc;
 }
@@ -502,8 +504,9 @@ static int read_plain(struct import_run *run, const struct import_source *source
                 if (kind->shape == FOREIGN_LINES)
                         buf_release(&p.text);
                 if (rc == 0)
-                        rc = kind->shape == FOREIGN_LINES ? run_lines(&r)
-                                                          : run_whole(&r, without_mark(&p.text));
+                        rc = kind->shape == FOREIGN_LINES
+                                 ? run_lines(&r)
+                                 : run_whole(&r, without_mark(buf_str(&p.text)));
         }
         if (r.open)
                 foreign_close(&r.t);

@@ -259,10 +259,11 @@ static int print_report(struct cli *c, const char *report, bool named, bool watc
         print_errors(c, &j);
         if (failed && !watching)
                 rc = EXIT_CORRUPT;
-        if (rc == 0 && !watching && number(&j, "files") == 0 &&
-            (named || number(&j, "unknown") > 0))
-                rc = cli_refuse(c, EXIT_REFUSED,
-                    "nothing there is a transcript that we know (a bundle is named by itself)");
+        bool nothing = rc == 0 && !watching && number(&j, "files") == 0;
+        if (nothing && number(&j, "unknown") > 0)
+                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that we know");
+        else if (nothing && named) /* they may all be gone, as tools remove their own */
+                cli_say(c, "nothing there is a transcript; a bundle has to be named by itself");
         json_release(&j);
         if (watching)
                 out_flush(&c->out);

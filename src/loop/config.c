@@ -475,9 +475,8 @@ static int add_project(
         int rc = config_slurp(path, &text, &n, &ignored);
         if (rc && rc != STENO_ENOTFOUND && rc != STENO_ENOMEM) {
                 /* Nobody can have trusted it as it is now, so it counts no more than another. */
-                rc = asprintf(&c->warnings, "%s; it is ignored", ignored.msg) < 0
-                         ? error_nomem(err)
-                         : STENO_ENOTFOUND;
+                rc = asprintf(&c->warnings, "%s; it is ignored", ignored.msg) < 0 ? error_nomem(err)
+                                                                                  : STENO_ENOTFOUND;
         } else if (rc == STENO_ENOMEM) {
                 error_nomem(err);
         }
