@@ -215,8 +215,9 @@ static void report(struct cli *c, const struct server_tally *tally)
                 cli_say(c, "recorded %llu %s", (unsigned long long)tally->recorded,
                     tally->recorded == 1 ? "request" : "requests");
         if (tally->unrecorded)
-                cli_warn(c, "some requests could not be recorded; they are tried again when the "
-                            "next gateway starts on this store");
+                cli_warn(c, "some requests could not be recorded; `steno check` names those that "
+                            "never can be, and the others are tried again when the next gateway "
+                            "starts on this store");
 }
 
 static int run_record(struct cli *c, const void *opts, int argc, char **argv)

@@ -301,6 +301,29 @@ int lineage_add(struct lineage *l, const struct lineage_who *who, const struct l
         return rc;
 }
 
+static int forget_in(struct lineage *l, const char *sql, const char *owner, const char *conv,
+    struct steno_error *err)
+{
+        sqlite3_stmt *s = prepare(l, sql);
+        if (!s)
+                return failed(l, err);
+        bind(s, 1, conv);
+        if (owner)
+                bind(s, 2, owner);
+        return finish(l, s, err);
+}
+
+int lineage_forget(struct lineage *l, const char *owner, const char *conv, struct steno_error *err)
+{
+        int rc = forget_in(l, "DELETE FROM beside WHERE conv=?1", NULL, conv, err);
+        if (rc == 0)
+                rc = forget_in(l, "DELETE FROM node WHERE conv=?1 AND owner=?2", owner, conv, err);
+        /* Names have no index by conversation, so they are searched only where one was there. */
+        if (rc == 0 && sqlite3_changes(l->db) > 0)
+                rc = forget_in(l, "DELETE FROM name WHERE conv=?1 AND owner=?2", owner, conv, err);
+        return rc;
+}
+
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err)
 {
         sqlite3_stmt *s =

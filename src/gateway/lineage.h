@@ -69,6 +69,8 @@ struct lineage_node {
 
 int lineage_add(struct lineage *l, const struct lineage_who *who, const struct lineage_node *node,
     struct steno_error *err);
+/* A conversation of this name is made, so what is known of an earlier one is not true of it. */
+int lineage_forget(struct lineage *l, const char *owner, const char *conv, struct steno_error *err);
 /* The conversation goes on: it has no tip, and no request of it may come again. */
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err);
 /* A request was answered after all, or failed again. */

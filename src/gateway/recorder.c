@@ -167,17 +167,18 @@ static int read_request(struct job *k, struct steno_error *err)
         char *wire = member(&k->head, 0, "wire");
         k->wire = wire_named(wire);
         free(wire);
-        if (!k->wire ||
-            json_parse(&k->request, k->parts.body.p, k->parts.body.n, NULL, NULL) != 0) {
-                k->wire = NULL; /* passed on, and not understood */
-                return 0;
-        }
+        if (!k->wire)
+                return 0; /* passed on, and not understood */
         k->project = member(&k->head, 0, "project");
         k->group = member(&k->head, 0, "group");
         k->named = member(&k->head, 0, "conversation");
         k->owner = member(&k->head, 0, "owner");
         if (!k->project || !k->group || !k->named || !k->owner)
                 return error_nomem(err);
+        struct steno_error why = {0};
+        rc = json_parse(&k->request, k->parts.body.p, k->parts.body.n, NULL, &why);
+        if (rc)
+                return error_set(err, rc, "the request is not JSON that can be read: %s", why.msg);
         rc = wire_messages(k->wire, &k->request, &k->list_text);
         if (rc == 0)
                 rc = json_parse(&k->list, k->list_text.p, k->list_text.n, NULL, err);
@@ -314,6 +315,8 @@ static int create_conv(struct job *k, const char *id, struct steno_error *err)
                       : error_nomem(err);
         if (rc == STENO_ECONFLICT)
                 rc = steno_conv_open(k->r->store, k->project, id, &k->conv, err);
+        else if (rc == 0 && k->named[0]) /* one of this name may have been there, and was removed */
+                rc = lineage_forget(k->r->lineage, k->owner, id, err);
         buf_release(&meta);
         return rc;
 }
@@ -353,9 +356,9 @@ static int open_conv(struct job *k, struct steno_error *err)
         } else {
                 rc = create_conv(k, k->named[0] ? k->named : id, err);
         }
-        if (rc == STENO_ENOTFOUND) { /* it was removed meanwhile: a conversation of its own */
+        if (rc == STENO_ENOTFOUND) { /* it was removed meanwhile: made again, or one of its own */
                 k->place = (struct lineage_place){.kind = LINEAGE_NEW};
-                rc = create_conv(k, id, err);
+                rc = create_conv(k, k->named[0] ? k->named : id, err);
         }
         k->conv_id = k->conv ? steno_conv_id(k->conv) : NULL;
         return rc;
@@ -896,6 +899,8 @@ static struct str words_of(const struct job *k)
                 return buf_str(&k->reply.problem);
         if (k->reply.odd.n && !is_broken_off(k))
                 return buf_str(&k->reply.odd);
+        if (is_broken_off(k) && status_of(k))
+                return STR("the endpoint broke off the answer before its end");
         if (k->fate->why[0])
                 return str_of(k->fate->why);
         return STR("the answer ended before it was complete");
@@ -928,6 +933,10 @@ static int store_failure(struct job *k, char id[LINEAGE_CONV], struct steno_erro
                 jsonw_field_i64(&w, "status", status_of(k));
         jsonw_field_str(&w, "message", words_of(k));
         jsonw_object_end(&w);
+        /* What was put together of it; whole items of a stream are messages already. */
+        if (k->reply.count && k->reply.messages.n < MIB &&
+            !(k->stream && strcmp(k->wire->name, "responses") == 0))
+                jsonw_field_raw(&w, "reply", buf_str(&k->reply.messages));
         if (lacks_bytes(k)) /* where there is much text, the bytes have records of their own */
                 stored = k->reply.text.n > MIB ? 0 : put_bytes(&w, body, 0, is_text(body));
         jsonw_field_bool(&w, "includeInContext", false);

@@ -575,6 +575,7 @@ static int note_item(struct walk *w, const struct json *j)
                 int64_t index = INT64_MAX;
                 json_i64(j, json_get(j, 0, "output_index"), &index);
                 json_ref item = json_get(j, 0, "item");
+                buf_clear(&w->out->text); /* the item has it */
                 if (json_type(j, item) == JSON_OBJECT)
                         rc = add_item(all, index, json_raw(j, item));
                 else
@@ -694,6 +695,13 @@ static int take_candidates(const struct json *j, json_ref root, struct walk *w)
         take_string(j, root, "modelVersion", &out->model);
         take_string(j, root, "responseId", &out->id);
         take_problem(j, json_get(j, root, "error"), out);
+        json_ref blocked = json_get(j, json_get(j, root, "promptFeedback"), "blockReason");
+        if (json_count(j, list) == 0 && json_inner(j, blocked).n) {
+                struct str why = json_inner(j, blocked);
+                buf_clear(&out->problem);
+                buf_printf(&out->problem, "the endpoint refused the prompt: %.*s",
+                    (int)(why.n < 200 ? why.n : 200), why.p);
+        }
         return p->all.message.failed ? p->all.message.failed : out->others.failed;
 }
 

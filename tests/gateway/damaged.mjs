@@ -326,4 +326,63 @@ test("events behind the end of an answer, and an answer without a message, are k
   same(wholly(k.name, r, /no message/).partType, "answer", k.name);
 });
 
+test("a request that cannot be read is passed on, and kept with a word about it", async () => {
+  const bodies = [Buffer.from("\ufeff{\"messages\":[]}"), Buffer.from("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", "latin1"), "{\"messages\":[],\"t\":NaN}", "{\"messages\":[],}",
+    `{"messages":${"[".repeat(600)}${"]".repeat(600)}}`, "", "x"];
+  const files = () => readdirSync(join(s.store, "gateway")).filter((n) => n.startsWith("kept_"));
+  for (const k of EACH.filter((e) => !e.stream))
+    for (const body of bodies) {
+      const before = files().length;
+      up.answer = (c) => send(c, Buffer.from(JSON.stringify(k.w.whole("hello"))));
+      const r = await fetch(s.url + k.w.path(false), { method: "POST", body, headers: { authorization: `Bearer ${s.token}`, "content-type": "application/json" } });
+      same([r.status, k.w.said(k.wire === "chat" ? (await r.json()).choices[0].message : { content: [{ text: "hello" }], parts: [{ text: "hello" }] })], [200, "hello"], `${k.name}, ${String(body).slice(0, 30)}`);
+      await settled();
+      same(files().length, before + 1, `${k.name}, ${String(body).slice(0, 30)}: it is kept`);
+    }
+  const words = await until("the words", () => s.logged.split("\n").filter((l) => l.includes("not JSON that can be read")).length === bodies.length * 4 && s.logged);
+  for (const name of files()) ok(words.includes(name), "the server names each", name);
+});
+
+test("what a cut reply said beside its text is recorded as far as it came", async () => {
+  const thinking = {
+    chat: [{ choices: [{ index: 0, delta: { role: "assistant", reasoning_content: "REASON" } }] }, { choices: [{ index: 0, delta: { content: "TEXT" } }] },
+      { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] } }] }],
+    anthropic: [{ type: "message_start", message: { role: "assistant", content: [] } }, { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "REASON", signature: "s" } },
+      { type: "content_block_start", index: 1, content_block: { type: "text", text: "TEXT" } }, { type: "content_block_start", index: 2, content_block: { type: "tool_use", id: "c1", name: "f", input: {} } }],
+    gemini: [{ candidates: [{ index: 0, content: { role: "model", parts: [{ text: "REASON", thought: true }, { text: "TEXT" }, { functionCall: { id: "c1", name: "f", args: {} } }] } }] }],
+  };
+  for (const k of EACH.filter((e) => e.stream && thinking[e.wire])) {
+    const r = await tell(k, sse(thinking[k.wire], k.wire === "anthropic"), { missing: 1 });
+    const one = r.beside.find((m) => m.error);
+    const said = JSON.stringify(one.reply);
+    ok(["REASON", "TEXT", "c1"].every((t) => said?.includes(t)) && one.content === "TEXT", k.name, JSON.stringify(one));
+    ok(/ended before the reply was complete|broke off the answer/.test(one.error.message) && r.replies.length === 0, `${k.name}: the words`, one.error.message);
+  }
+  const k = EACH.find((e) => e.wire === "responses" && e.stream);
+  const r = await tell(k, k.w.events("hello").slice(0, -1), { missing: 1 });
+  same([r.replies.map(k.w.said), r.beside.map((m) => m.content)], [["hello"], [""]], "an item that is whole is not told twice");
+  const g = EACH.find((e) => e.wire === "gemini" && !e.stream);
+  const blocked = await tell(g, { promptFeedback: { blockReason: "SAFETY" } });
+  same(blocked.beside.map((m) => m.error?.message), ["the endpoint refused the prompt: SAFETY"], "a prompt that was refused");
+});
+
+test("a conversation that is named is made again under its name after it was removed, with its parameters", async () => {
+  for (const k of EACH.filter((e) => !e.stream))
+    for (const same_again of [true, false]) {
+      const id = fresh();
+      const ask = async (text) => {
+        up.answer = (c) => send(c, Buffer.from(JSON.stringify(k.w.whole("hello"))));
+        await post(k, { ...k.w.ask([["user", text]]), temperature: 0.5 }, { "x-steno-conversation": id });
+        await settled();
+      };
+      await ask("one");
+      const before = await stored(id);
+      s.cli("-y", "rm", id);
+      await until("its end", async () => (await s.ask("GET", `/api/chat-sessions/${id}/messages?format=stored`)).status === 404);
+      await ask(same_again ? "one" : "two");
+      const shape = (list) => list.map((m) => [m.role, m.partType, JSON.stringify(m.request)]);
+      same(shape(await stored(id)), shape(before), `${k.name}, ${same_again ? "the same" : "another"} request`);
+    }
+});
+
 await main();
