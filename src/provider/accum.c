@@ -19,6 +19,9 @@ void accum_release(struct accum *a)
         for (size_t i = 0; i < a->count; i++) {
                 buf_release(&a->list[i].key);
                 buf_release(&a->list[i].value);
+                if (a->list[i].object)
+                        accum_release(a->list[i].object);
+                free(a->list[i].object);
         }
         free(a->list);
         *a = (struct accum){0};
@@ -72,6 +75,12 @@ static bool is_nothing(const struct accum_member *m)
         return m->kind == ACCUM_RAW && (m->value.n == 0 || str_is(buf_str(&m->value), "null"));
 }
 
+static bool is_object(const struct accum_member *m)
+{
+        return m->kind == ACCUM_OBJECT ||
+               (m->kind == ACCUM_RAW && m->value.n && m->value.p[0] == '{');
+}
+
 static struct str list_inner(struct str raw)
 {
         return str_span(raw.p + 1, raw.n - 2);
@@ -80,6 +89,9 @@ static struct str list_inner(struct str raw)
 static void replace(struct accum_member *m, const struct json *j, json_ref value)
 {
         buf_clear(&m->value);
+        m->text_part = false;
+        if (m->object)
+                accum_release(m->object);
         switch (json_type(j, value)) {
         case JSON_STRING:
                 m->kind = ACCUM_TEXT;
@@ -96,13 +108,15 @@ static void replace(struct accum_member *m, const struct json *j, json_ref value
         }
 }
 
+static const char TEXT_PART[] = "{\"type\":\"text\",\"text\":\"";
+
 /* Text that is followed by an array of parts becomes the first of them. */
 static void text_to_list(struct accum_member *m)
 {
         struct buf list;
         buf_init(&list, MESSAGE_MAX);
         if (m->value.n) {
-                buf_puts(&list, "{\"type\":\"text\",\"text\":\"");
+                buf_puts(&list, TEXT_PART);
                 buf_put_str(&list, buf_str(&m->value));
                 buf_puts(&list, "\"}");
         }
@@ -120,9 +134,61 @@ static void extend(struct accum_member *m, const struct json *j, json_ref value)
         buf_put_str(&m->value, list_inner(json_raw(j, value)));
 }
 
+/* Text that follows an array of parts is a part of its own, and grows. */
+static void extend_by_text(struct accum_member *m, struct str inner)
+{
+        static const size_t END = sizeof "\"}" - 1;
+        if (inner.n == 0)
+                return;
+        if (m->text_part) {
+                m->value.n -= END;
+        } else {
+                buf_puts(&m->value, m->value.n ? "," : "");
+                buf_puts(&m->value, TEXT_PART);
+        }
+        buf_put_str(&m->value, inner);
+        buf_puts(&m->value, "\"}");
+        m->text_part = true;
+}
+
+static void join_members(struct accum *a, const struct json *j, json_ref obj)
+{
+        for (json_ref k = json_child(j, obj); k != JSON_NONE; k = json_next_key(j, obj, k)) {
+                struct str key = json_inner(j, k);
+                if (!accum_is_last(j, obj, k))
+                        continue;
+                if (str_is(key, "id") || str_is(key, "type") || str_is(key, "index"))
+                        accum_set(a, key, j, json_value(j, k));
+                else
+                        accum_join(a, key, j, json_value(j, k));
+        }
+}
+
+/* An object that is followed by another one. */
+static int join_object(struct accum_member *m, const struct json *j, json_ref value)
+{
+        int rc = 0;
+        if (m->kind == ACCUM_RAW) {
+                struct json old;
+                if (!m->object && !(m->object = calloc(1, sizeof *m->object)))
+                        return STENO_ENOMEM;
+                json_init(&old);
+                rc = json_parse(&old, m->value.p, m->value.n, NULL, NULL);
+                if (rc == 0)
+                        join_members(m->object, &old, 0);
+                json_release(&old);
+                buf_clear(&m->value);
+                m->kind = ACCUM_OBJECT;
+        }
+        join_members(m->object, j, value);
+        return rc ? rc : m->object->failed;
+}
+
 static struct accum_member *done(struct accum *a, struct accum_member *m)
 {
         int failed = m->key.failed ? m->key.failed : m->value.failed;
+        if (!failed && m->object)
+                failed = m->object->failed;
         if (!failed)
                 return m;
         a->failed = failed;
@@ -138,17 +204,23 @@ struct accum_member *accum_join(
         if (!m)
                 return NULL;
         enum json_type type = json_type(j, value);
-        if (type == JSON_NULL && m->value.n)
+        if (type == JSON_NULL && (m->value.n || m->kind == ACCUM_OBJECT))
                 return m;
         if (is_nothing(m)) {
                 replace(m, j, value);
         } else if (m->kind == ACCUM_TEXT && type == JSON_STRING) {
                 buf_put_str(&m->value, json_inner(j, value));
-        } else if (type == JSON_ARRAY && m->kind != ACCUM_RAW) {
+        } else if (type == JSON_ARRAY && (m->kind == ACCUM_TEXT || m->kind == ACCUM_LIST)) {
                 if (m->kind == ACCUM_TEXT)
                         text_to_list(m);
                 extend(m, j, value);
+                m->text_part = m->text_part && json_count(j, value) == 0;
+        } else if (type == JSON_STRING && m->kind == ACCUM_LIST) {
+                extend_by_text(m, json_inner(j, value));
+        } else if (type == JSON_OBJECT && is_object(m)) {
+                a->failed = join_object(m, j, value);
         } else if (type != JSON_NULL) {
+                a->replaced += m->kind != ACCUM_RAW || type >= JSON_STRING || is_object(m);
                 replace(m, j, value);
         }
         return done(a, m);
@@ -225,10 +297,13 @@ char *accum_dup(const struct accum *a, const char *key)
 
 void accum_put_value(const struct accum_member *m, struct buf *out)
 {
-        static const char *const open[] = {"", "\"", "["};
-        static const char *const shut[] = {"", "\"", "]"};
+        static const char *const open[] = {"", "\"", "[", "{"};
+        static const char *const shut[] = {"", "\"", "]", "}"};
         buf_puts(out, open[m->kind]);
-        buf_put_str(out, buf_str(&m->value));
+        if (m->kind == ACCUM_OBJECT)
+                accum_put_members(m->object, out, false);
+        else
+                buf_put_str(out, buf_str(&m->value));
         buf_puts(out, shut[m->kind]);
 }
 

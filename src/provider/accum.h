@@ -3,8 +3,9 @@
  *
  * Members keep the order in which they were first seen and their raw bytes: string fragments are
  * joined inside their quotes, escapes untouched (so the halves of a surrogate pair that came in
- * two fragments meet again); arrays are extended; anything else is replaced by what came last.
- * null never replaces a value.
+ * two fragments meet again); arrays are extended, also by text, which becomes a part of its own;
+ * objects are joined member by member, but for their id, type and index. Anything else is replaced
+ * by what came last. null never replaces a value.
  */
 #ifndef PROVIDER_ACCUM_H
 #define PROVIDER_ACCUM_H
@@ -18,23 +19,27 @@
 #include "provider/reply.h"
 
 enum accum_kind {
-        ACCUM_RAW,  /* a whole value */
-        ACCUM_TEXT, /* the inside of a string */
-        ACCUM_LIST, /* the inside of an array */
+        ACCUM_RAW,    /* a whole value */
+        ACCUM_TEXT,   /* the inside of a string */
+        ACCUM_LIST,   /* the inside of an array */
+        ACCUM_OBJECT, /* an object that came in fragments: `object` has its members */
 };
 
 struct accum_member {
         struct buf key; /* inside of the key's quotes, raw */
         enum accum_kind kind;
         struct buf value;
-        size_t told; /* bytes of `value` that accum_tell() passed on */
+        size_t told;    /* bytes of `value` that accum_tell() passed on */
+        bool text_part; /* a list's last part is text that came as a string and may go on */
+        struct accum *object;
 };
 
 struct accum {
         struct accum_member *list;
         size_t count;
         size_t cap;
-        int failed; /* sticky: STENO_ENOMEM or STENO_ELIMIT */
+        int failed;        /* sticky: STENO_ENOMEM or STENO_ELIMIT */
+        unsigned replaced; /* values that gave way to one of another kind */
 };
 
 void accum_init(struct accum *a);

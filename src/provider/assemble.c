@@ -170,6 +170,8 @@ static void join_call(struct assemble *a, json_ref delta)
                         continue;
                 if (str_is(key, "function"))
                         join_function(c, j, v);
+                else if (str_is(key, "custom"))
+                        accum_join(&c->members, key, j, v);
                 else if (!str_is(key, "id") || json_inner(j, v).n)
                         accum_set(&c->members, key, j, v);
         }
@@ -191,7 +193,20 @@ static void join_function_call(struct assemble *a, json_ref function)
 
 /* ---- text ---- */
 
-static int put_parts_text(const struct accum_member *m, struct buf *out)
+/* What parts say that came in a list: text, and thinking, which is a text or a list of texts. */
+static void put_parts(const struct json *j, json_ref list, struct buf *text, struct buf *thinking)
+{
+        for (json_ref p = json_child(j, list); p != JSON_NONE; p = json_next(j, list, p)) {
+                json_ref thought = json_get(j, p, "thinking");
+                if (text)
+                        json_string(j, json_get(j, p, "text"), text, NULL);
+                if (!thinking || json_string(j, thought, thinking, NULL))
+                        continue;
+                put_parts(j, thought, thinking, NULL);
+        }
+}
+
+static int put_parts_text(const struct accum_member *m, struct buf *text, struct buf *thinking)
 {
         struct buf list;
         struct json j;
@@ -200,10 +215,31 @@ static int put_parts_text(const struct accum_member *m, struct buf *out)
         accum_put_value(m, &list);
         int rc = list.failed ? list.failed : json_parse(&j, list.p, list.n, NULL, NULL);
         if (rc == 0)
-                for (json_ref p = json_child(&j, 0); p != JSON_NONE; p = json_next(&j, 0, p))
-                        json_string(&j, json_get(&j, p, "text"), out, NULL);
+                put_parts(&j, 0, text, thinking);
         json_release(&j);
         buf_release(&list);
+        return rc;
+}
+
+/* Tells of content that is not all text so far: of what this piece of it adds. */
+static int tell_parts(struct assemble *a, json_ref value)
+{
+        const struct json *j = &a->reader.tape;
+        const struct reply_hooks *hooks = &a->reader.hooks;
+        struct buf text, thinking;
+        if (!hooks->piece)
+                return 0;
+        buf_init(&text, MESSAGE_MAX);
+        buf_init(&thinking, MESSAGE_MAX);
+        if (!json_string(j, value, &text, NULL))
+                put_parts(j, value, &text, &thinking);
+        int rc = text.failed ? text.failed : thinking.failed;
+        if (rc == 0 && thinking.n)
+                rc = hooks->piece(hooks->ctx, REPLY_THINKING, buf_str(&thinking));
+        if (rc == 0 && text.n)
+                rc = hooks->piece(hooks->ctx, REPLY_TEXT, buf_str(&text));
+        buf_release(&text);
+        buf_release(&thinking);
         return rc;
 }
 
@@ -238,7 +274,9 @@ static int join_delta(struct assemble *a, json_ref delta)
                         join_function_call(a, v);
                 } else if (!is_dropped(key)) {
                         struct accum_member *m = accum_join(&a->message, key, j, v);
-                        if (str_is(key, "content"))
+                        if (str_is(key, "content") && m && m->kind == ACCUM_LIST)
+                                rc = tell_parts(a, v);
+                        else if (str_is(key, "content"))
                                 rc = accum_tell(m, &a->reader.hooks, REPLY_TEXT);
                         else if (is_thinking(key))
                                 rc = accum_tell(m, &a->reader.hooks, REPLY_THINKING);
@@ -341,19 +379,53 @@ static const struct provider_finish FINISHES[] = {
     {NULL, FINISH_NONE},
 };
 
+/* A call of a custom tool has a name and a text of its own. False: it is another kind. */
+static bool is_custom(const struct assemble_call *c)
+{
+        const struct accum_member *m = accum_find(&c->members, STR("custom"));
+        return m && c->function.count == 0 &&
+               (m->kind == ACCUM_OBJECT ||
+                   (m->kind == ACCUM_RAW && str_starts(buf_str(&m->value), "{")));
+}
+
+static int finish_custom(struct assemble *a, struct assemble_call *c, struct reply *r)
+{
+        struct buf value, args;
+        struct json j;
+        buf_init(&value, MESSAGE_MAX);
+        buf_init(&args, MESSAGE_MAX);
+        json_init(&j);
+        accum_put_value(accum_find(&c->members, STR("custom")), &value);
+        int rc = value.failed ? value.failed : json_parse(&j, value.p, value.n, NULL, NULL);
+        char *id = accum_dup(&c->members, "id");
+        char *name = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "name"));
+        json_string(&j, json_get(&j, 0, "input"), &args, NULL);
+        const char *used = NULL;
+        if (rc == 0 && id && !args.failed)
+                used = reply_add_call(r, &a->reader.hooks, id, name ? name : "", buf_str(&args));
+        if (used && strcmp(used, id) != 0 && !a->reader.verbatim)
+                accum_set_text(&c->members, STR("id"), str_of(used));
+        free(id);
+        free(name);
+        json_release(&j);
+        buf_release(&args);
+        buf_release(&value);
+        return used && !c->members.failed ? 0 : STENO_ENOMEM;
+}
+
 static int finish_call(struct assemble *a, struct assemble_call *c, struct reply *r)
 {
         struct buf args;
+        if (is_custom(c))
+                return finish_custom(a, c, r);
         buf_init(&args, MESSAGE_MAX);
         char *id = accum_dup(&c->members, "id");
         char *name = accum_dup(&c->function, "name");
         struct accum_member *told = accum_find(&c->function, STR("arguments"));
         if (told && told->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&told->value), &args, NULL);
-        else if (!a->reader.verbatim)
+        else if (!told && !a->reader.verbatim)
                 accum_set_text(&c->function, STR("arguments"), STR(""));
-        if (name && name[0] == '\0' && !a->reader.verbatim)
-                accum_set_text(&c->function, STR("name"), STR("unknown"));
         const char *used = NULL;
         if (id && name && !args.failed)
                 used = reply_add_call(r, &a->reader.hooks, id, name, buf_str(&args));
@@ -376,9 +448,9 @@ static void put_call(const struct assemble *a, const struct assemble_call *c, st
 {
         buf_putc(out, '{');
         accum_put_members(&c->members, out, false);
-        if (!a->reader.verbatim && !accum_find(&c->members, STR("type")))
+        if (!a->reader.verbatim && !is_custom(c) && !accum_find(&c->members, STR("type")))
                 buf_puts(out, ",\"type\":\"function\"");
-        if (c->function.count || !a->reader.verbatim) {
+        if (c->function.count || (!a->reader.verbatim && !is_custom(c))) {
                 buf_puts(out, c->members.count ? ",\"function\":" : "\"function\":");
                 put_function(c, out);
         }
@@ -420,17 +492,19 @@ static int put_text(const struct assemble *a, struct buf *out)
         if (m && m->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&m->value), out, NULL);
         else if (m && m->kind == ACCUM_LIST)
-                return put_parts_text(m, out);
+                return put_parts_text(m, out, NULL);
         return 0;
 }
 
-static void put_thinking(const struct assemble *a, struct buf *out)
+static int put_thinking(const struct assemble *a, struct buf *out)
 {
+        const struct accum_member *content = accum_find(&a->message, STR("content"));
         for (size_t i = 0; i < a->message.count; i++) {
                 const struct accum_member *m = &a->message.list[i];
                 if (m->kind == ACCUM_TEXT && is_thinking(buf_str(&m->key)))
                         json_unescape(buf_str(&m->value), out, NULL);
         }
+        return content && content->kind == ACCUM_LIST ? put_parts_text(content, NULL, out) : 0;
 }
 
 static int read_usage(struct assemble *a, struct reply *r)
@@ -458,10 +532,12 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
         for (size_t i = 0; i < a->count; i++)
                 if (finish_call(a, &a->calls[i], r) != 0)
                         return error_nomem(err);
+        a->reader.skipped += a->message.replaced;
         put_message(a, &r->message);
         if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)
                 return error_nomem(err);
-        put_thinking(a, &r->thinking);
+        if (put_thinking(a, &r->thinking) != 0)
+                return error_nomem(err);
         reply_judge(r, &a->reader.fault, a->reader.whole || a->reader.done, a->reader.any);
         int rc = buf_check(&r->message, err);
         if (rc == 0)

@@ -298,8 +298,6 @@ static int finish_block(struct blockstream *b, struct blockstream_block *k, stru
         if (is_call(k) && !args.failed) {
                 char *id = accum_dup(&k->members, "id");
                 char *name = accum_dup(&k->members, "name");
-                if (name && name[0] == '\0' && !b->reader.verbatim)
-                        accum_set_text(&k->members, STR("name"), STR("unknown"));
                 used = id && name ? reply_add_call(r, &b->reader.hooks, id, name, buf_str(&args))
                                   : NULL;
                 if (used && strcmp(used, id) != 0 && !b->reader.verbatim)

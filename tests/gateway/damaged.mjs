@@ -326,6 +326,30 @@ test("events behind the end of an answer, and an answer without a message, are k
   same(wholly(k.name, r, /no message/).partType, "answer", k.name);
 });
 
+test("what a stream sends in pieces is put together: objects, and lists of parts with text between them", async () => {
+  const k = EACH.find((e) => e.wire === "chat" && e.stream);
+  const delta = (list) => sse([...list.map((d) => ({ choices: [{ index: 0, delta: d }] })), { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, "[DONE]"]);
+  const part = (text) => ({ type: "text", text });
+  const cases = [
+    [[{ audio: { id: "au", data: "QUJD" } }, { audio: { id: "au", data: "REVG", expires_at: 5 } }], { content: "", audio: { id: "au", data: "QUJDREVG", expires_at: 5 } }],
+    [[{ x: { a: { b: "1" }, l: [1] } }, { x: { a: { b: "2" }, l: [2], n: null } }, { x: null }], { content: "", x: { a: { b: "12" }, l: [1, 2], n: null } }],
+    [[{ content: [{ type: "thinking", thinking: [part("T")] }] }, { content: "the " }, { content: "answer" }], { content: [{ type: "thinking", thinking: [part("T")] }, part("the answer")] }],
+    [[{ content: "a" }, { content: [part("b")] }, { content: "c" }, { content: [part("d")] }, { content: "" }], { content: [part("a"), part("b"), part("c"), part("d")] }],
+    [[{ content: [] }, { content: "c\"\ud83d" }, { content: "\ude00" }], { content: [part("c\"😀")] }],
+    [[{ tool_calls: [{ index: 0, id: "c", type: "custom", custom: { name: "x", input: "a" } }] }, { tool_calls: [{ index: 0, custom: { input: "b" } }] }], { content: null, tool_calls: [{ id: "c", type: "custom", custom: { name: "x", input: "ab" } }] }],
+    [[{ function_call: { name: "f", arguments: "{" } }, { function_call: { arguments: "}" } }], { content: null, function_call: { name: "f", arguments: "{}" } }],
+    [[{ tool_calls: [{ index: 0, function: { name: "", arguments: "" } }] }], { content: null, tool_calls: [{ function: { name: "", arguments: "" } }] }],
+  ];
+  for (const [pieces, want] of cases) {
+    const r = await tell(k, delta(pieces));
+    same(r.replies.map((m) => ({ ...m })), [{ role: "assistant", ...want }].map((m) => Object.fromEntries(Object.keys(r.replies[0] ?? {}).map((n) => [n, m[n]]))), JSON.stringify(pieces));
+    same(Object.keys(r.replies[0]).sort(), Object.keys({ role: 1, ...want }).sort(), JSON.stringify(pieces));
+    same(r.beside.length, 0, JSON.stringify(pieces));
+  }
+  for (const kinds of [[{ a: 1 }, "text"], [[part("a")], 5], ["text", { a: 1 }]])
+    wholly(JSON.stringify(kinds), await tell(k, delta(kinds.map((content) => ({ content })))), /belong to no part/);
+});
+
 test("a request that cannot be read is passed on, and kept with a word about it", async () => {
   const bodies = [Buffer.from("\ufeff{\"messages\":[]}"), Buffer.from("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", "latin1"), "{\"messages\":[],\"t\":NaN}", "{\"messages\":[],}",
     `{"messages":${"[".repeat(600)}${"]".repeat(600)}}`, "", "x"];

@@ -462,7 +462,8 @@ static void build(struct seed *s, struct buf *out)
                 out->p[seed_below(s, out->n)] = (char)seed_below(s, 256);
 }
 
-/* Whatever came, the message can be stored and sent: JSON, and calls with different ids. */
+/* Whatever came, the message can be stored: JSON, and calls with different ids. Names and arguments
+ * are what came; views make of them what can be sent. */
 static void check_sound(struct reply *r)
 {
         struct json j;
@@ -475,8 +476,8 @@ static void check_sound(struct reply *r)
                 json_ref c = json_at(&j, calls, (uint32_t)i);
                 json_ref f = json_get(&j, c, "function");
                 assert_true(json_is(&j, json_get(&j, c, "id"), r->calls[i].id));
-                assert_int_equal(json_type(&j, json_get(&j, f, "arguments")), JSON_STRING);
-                assert_true(json_inner(&j, json_get(&j, f, "name")).n > 0);
+                if (json_get(&j, c, "custom") == JSON_NONE)
+                        assert_true(json_get(&j, f, "arguments") != JSON_NONE);
                 for (size_t k = 0; k < i; k++)
                         assert_string_not_equal(r->calls[i].id, r->calls[k].id);
         }

@@ -19,6 +19,8 @@ static const char bytes[] =
     "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"a long enough text to "
     "grow a buffer, and then some\",\"reasoning_content\":\"hm\"}}]}\n\n"
     "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"parts\"}]}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{\"content\":\"more\",\"o\":{\"id\":\"i\",\"s\":\"1\"}}}]}\n\n"
+    "data: {\"choices\":[{\"delta\":{\"content\":\" text\",\"o\":{\"id\":\"i\",\"s\":\"2\"}}}]}\n\n"
     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"x\":{\"y\":1},"
     "\"function\":{\"name\":\"n\",\"arguments\":\"{\\\"a\\\":\"}}]}}]}\n\n"
     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":"
@@ -29,11 +31,12 @@ static const char bytes[] =
 
 static const char message[] =
     "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a long enough text to grow "
-    "a buffer, and then some\"},{\"type\":\"text\",\"text\":\"parts\"}],\"reasoning_content\":"
-    "\"hm\",\"tool_calls\":[{\"id\":\"c\",\"x\":{\"y\":1},\"type\":\"function\",\"function\":{"
+    "a buffer, and then some\"},{\"type\":\"text\",\"text\":\"parts\"},{\"type\":\"text\",\"text\":"
+    "\"more text\"}],\"reasoning_content\":\"hm\",\"o\":{\"id\":\"i\",\"s\":\"12\"},"
+    "\"tool_calls\":[{\"id\":\"c\",\"x\":{\"y\":1},\"type\":\"function\",\"function\":{"
     "\"name\":\"n\",\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":\"made\",\"type\":\"function\","
     "\"function\":{\"name\":\"m\",\"arguments\":\"{\\\"k\\\":[]}\"}},{\"id\":\"made\",\"type\":"
-    "\"function\",\"function\":{\"arguments\":\"\",\"name\":\"unknown\"}}]}";
+    "\"function\",\"function\":{\"arguments\":\"\"}}]}";
 
 static void make_id(void *ctx, char out[64])
 {

@@ -166,7 +166,7 @@ static void words_with_nul(void **state)
         check(STR(START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"t\\u0000x\",\"name\":"
                                  "\"ls\\u0000x\",\"input\":{}}") SHUT(0) STOP("tool_use")),
             "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"made_1\","
-            "\"name\":\"unknown\",\"input\":{}}]}",
+            "\"name\":\"ls\\u0000x\",\"input\":{}}]}",
             &f, &r);
         assert_string_equal(r.calls[0].id, "made_1");
         assert_string_equal(r.calls[0].name, "");
