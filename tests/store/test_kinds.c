@@ -77,6 +77,22 @@ static void a_batch_goes_in_whole_or_not_at_all(void **state)
         assert_int_equal(last_seq(f), 4);
 }
 
+static void a_batch_of_a_thousand_goes_in_once(void **state)
+{
+        struct fixture *f = *state;
+        struct buf b;
+        buf_init(&b, 0);
+        for (int i = 0; i < 1000; i++)
+                buf_printf(&b, "%s" USER("m%d", "x"), i ? "," : "[", i);
+        buf_putc(&b, ']');
+        assert_non_null(buf_cstr(&b));
+        fixture_append(f, buf_cstr(&b));
+        assert_int_equal(last_seq(f), 1000);
+        fixture_append(f, buf_cstr(&b)); /* its retry */
+        assert_int_equal(last_seq(f), 1000);
+        buf_release(&b);
+}
+
 static void the_same_id_is_stored_once(void **state)
 {
         struct fixture *f = *state;
@@ -596,6 +612,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             TEST(a_batch_goes_in_whole_or_not_at_all),
+            TEST(a_batch_of_a_thousand_goes_in_once),
             TEST(the_same_id_is_stored_once),
             TEST(the_same_key_gives_the_same_receipt),
             TEST(an_expected_seq_is_compared),

@@ -110,7 +110,8 @@ void pg_null_bytes(struct pg_query *q);
 
 /* What a statement can answer besides the codes of steno.h. */
 enum {
-        PG_UNIQUE = 1000, /* a row with this key is there */
+        PG_UNIQUE =
+            0x40000000, /* a row with this key is there; no statement changes so many rows */
 };
 
 /*
