@@ -32,8 +32,10 @@
         X(ntuples)                                                                                 \
         X(resultErrorField)                                                                        \
         X(resultStatus)                                                                            \
+        X(sendPrepare)                                                                             \
         X(sendQuery)                                                                               \
         X(sendQueryParams)                                                                         \
+        X(sendQueryPrepared)                                                                       \
         X(setNoticeReceiver)                                                                       \
         X(socket)                                                                                  \
         X(status)

@@ -41,8 +41,17 @@
 struct pg_conn {
         PGconn *pq;
         bool busy;
-        bool relaxed; /* synchronous_commit is off */
-        bool doubt;   /* the standby did not confirm the last commit */
+        bool relaxed;      /* synchronous_commit is off */
+        bool doubt;        /* the standby did not confirm the last commit */
+        unsigned prepared; /* bits of enum pg_prepared that the server knows */
+};
+
+/* Statements that are sent so often that the server keeps them, a session each. */
+enum pg_prepared {
+        PG_UNPREPARED,
+        PG_APPEND_ONE,
+        PG_FIND_ID,
+        PG_FIND_KEY,
 };
 
 /* What outputs take, as far as it is known. */
@@ -79,6 +88,7 @@ struct pg_store {
 /* A statement and its values; made with the functions below, used once. */
 struct pg_query {
         const char *sql;
+        enum pg_prepared prepared; /* its text is always the same */
         int count;
         int patience_ms; /* 0: as long as its kind usually may take */
         bool relaxed;    /* need not wait for the disk */

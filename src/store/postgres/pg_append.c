@@ -43,6 +43,7 @@ static int find(struct admission *a, struct str want, bool key, struct buf *line
         pg_query_init(
             &q, key ? "SELECT line FROM record WHERE project = $1 AND uid = $2 AND key = $3"
                     : "SELECT line FROM record WHERE project = $1 AND uid = $2 AND id = $3");
+        q.prepared = key ? PG_FIND_KEY : PG_FIND_ID;
         pg_key(&q, c);
         pg_text(&q, want);
         int rc = pg_run(c->store, &q, &r, err);
@@ -217,6 +218,7 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
         long n = text && pg_query_room(&s, (int)(7 + 5 * b->count)) ? 0 : error_nomem(&q->err);
         if (n == 0) {
                 s.relaxed = b->durability == STENO_PROCESS;
+                s.prepared = b->count == 1 ? PG_APPEND_ONE : PG_UNPREPARED;
                 pg_key(&s, c);
                 pg_u64(&s, l->admission.stored);
                 pg_u64(&s, b->count);

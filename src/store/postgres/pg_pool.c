@@ -81,6 +81,7 @@ static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err
         bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
         libpq.clear(r);
         c->relaxed = false;
+        c->prepared = 0;
         return ok ? 0 : pg_pool_refuse(c, err);
 }
 

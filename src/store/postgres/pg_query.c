@@ -181,14 +181,40 @@ static enum outcome explain(
         return state && (strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0) ? AGAIN : DONE;
 }
 
+/* The server learns it once for each session. False: it did not answer well, and the statement is
+ * sent as it is. */
+static bool is_prepared(struct pg_conn *c, struct pg_query *q, const char *name, int64_t until)
+{
+        unsigned bit = 1u << q->prepared;
+        if (q->prepared == PG_UNPREPARED || c->prepared & bit)
+                return q->prepared != PG_UNPREPARED;
+        PGresult *r =
+            libpq.sendPrepare(c->pq, name, q->sql, q->count, q->types) ? hear(c, until) : NULL;
+        bool ok = r && is_fine(r);
+        libpq.clear(r);
+        if (ok)
+                c->prepared |= bit;
+        return ok;
+}
+
+static bool send_query(struct pg_conn *c, struct pg_query *q, int64_t until)
+{
+        char name[16];
+        snprintf(name, sizeof name, "steno%d", (int)q->prepared);
+        if (is_prepared(c, q, name, until))
+                return libpq.sendQueryPrepared(
+                    c->pq, name, q->count, q->values, q->lengths, q->formats, 1);
+        return pg_pool_is_up(c) && libpq.sendQueryParams(c->pq, q->sql, q->count, q->types,
+                                       q->values, q->lengths, q->formats, 1);
+}
+
 /* One try on one connection that is ready. *rc is what it came to. */
 static enum outcome try_once(struct pg_conn *c, struct pg_query *q, int64_t until, PGresult **out,
     int *rc, struct steno_error *err)
 {
         c->doubt = false;
         PGresult *r = NULL;
-        if (libpq.sendQueryParams(
-                c->pq, q->sql, q->count, q->types, q->values, q->lengths, q->formats, 1))
+        if (send_query(c, q, until))
                 r = hear(c, until);
         enum outcome how = DONE;
         if (r && is_fine(r) && !c->doubt) {

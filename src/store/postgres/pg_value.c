@@ -15,6 +15,7 @@ void pg_query_init(struct pg_query *q, const char *sql)
 {
         q->sql = sql;
         q->count = 0;
+        q->prepared = PG_UNPREPARED;
         q->patience_ms = 0;
         q->relaxed = q->repeatable = q->failed = false;
         q->values = q->few_values;
