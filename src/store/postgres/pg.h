@@ -225,7 +225,8 @@ struct pg_scratch {
         struct env env; /* first: the clock and random numbers of `real`, and files without syncs */
         const struct env *real;
         struct fs fs;
-        int folder;
+        int folder; /* that it is in */
+        int lock;   /* the folder itself, locked for as long as it is in use */
         char name[48];
         char *path;
         struct backend_store *store;
