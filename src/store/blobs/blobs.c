@@ -234,7 +234,12 @@ static size_t take_bytes(char *p, size_t one, size_t n, void *ctx)
                         t->too_much = true; /* a server that ignores ranges */
                         return 0;
                 }
-                memcpy(q->to + q->got, p, n);
+                if (q->sink)
+                        q->stopped = q->sink(q->ctx, p, n);
+                else
+                        memcpy(q->to + q->got, p, n);
+                if (q->stopped)
+                        return 0;
                 q->got += n;
         } else {
                 buf_put(&q->answer, p, n);
@@ -364,7 +369,8 @@ static void set_rest(struct blobs *b, struct trial *t, const char *url, struct c
         libcurl.easy_setopt(h, CURLOPT_BUFFERSIZE, 256L * KIB);
         set_method(t);
         if (q->room) {
-                snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, q->at, q->at + q->room - 1);
+                snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, q->at + q->got,
+                    q->at + q->room - 1);
                 libcurl.easy_setopt(h, CURLOPT_RANGE, range);
         }
 }
@@ -380,7 +386,7 @@ static CURLcode send_once(struct blobs *b, struct blobs_request *q, int64_t *dat
                            q->query ? q->query : "") < 0)
                 url = NULL;
         buf_clear(&q->answer);
-        q->got = 0;
+        q->got = q->sink ? q->got : 0;
         q->status = 0;
         q->etag[0] = '\0';
         if (url) {
@@ -509,6 +515,28 @@ ssize_t blobs_read(struct blobs *b, const char *key, const char *etag, uint64_t 
         bool behind = q.status == 416; /* nothing is there */
         release(&q);
         return rc == 0 ? (ssize_t)q.got : behind ? 0 : rc;
+}
+
+int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t at, uint64_t n,
+    steno_sink sink, void *ctx, struct steno_error *err)
+{
+        struct blobs_request q = {.method = "GET",
+            .key = key,
+            .match = etag && *etag ? etag : NULL,
+            .at = at,
+            .sink = sink,
+            .ctx = ctx,
+            .room = n};
+        if (n == 0)
+                return 0;
+        buf_init(&q.answer, ANSWER_MAX);
+        int rc = blobs_ask(b, &q, "read", err);
+        release(&q);
+        if (q.stopped)
+                return error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
+        if (rc == 0 && q.got < n)
+                return error_set(err, STENO_ECORRUPT, "S3 read: the object is shorter than it was");
+        return rc;
 }
 
 int blobs_remove(struct blobs *b, const char *key, const char *upload, struct steno_error *err)

@@ -34,10 +34,13 @@ struct blobs_request {
         const char *query;  /* sorted, encoded, without the ?; or NULL */
         const char *match;  /* an ETag that it must have, or NULL */
         struct str body;
-        uint64_t at; /* of a GET: a range, when `room` is set */
-        char *to;    /* where its bytes go, */
-        size_t room; /* how many, */
-        size_t got;  /* and how many there were */
+        uint64_t at;     /* of a GET: a range, when `room` is set */
+        char *to;        /* where its bytes go, */
+        steno_sink sink; /* or who gets them as they come; a retry goes on where they ended */
+        void *ctx;
+        bool stopped;  /* by the sink */
+        uint64_t room; /* how many, */
+        uint64_t got;  /* and how many there were */
         long status;
         uint64_t size; /* Content-Length */
         char etag[BLOBS_ETAG];

@@ -444,6 +444,8 @@ struct pg_blob_reader {
 };
 void pg_blob_reader_init(struct pg_blob_reader *r);
 void pg_blob_reader_release(struct pg_blob_reader *r);
+int pg_blob_stream(struct pg_store *s, struct pg_blob_reader *r, uint64_t n, steno_sink sink,
+    void *ctx, struct steno_error *err);
 ssize_t pg_blob_read(struct pg_store *s, struct pg_blob_reader *r, uint64_t at, void *p, size_t n,
     struct steno_error *err);
 

@@ -474,34 +474,53 @@ int pg_reader_map(struct backend_reader *r, size_t n, struct map *out)
         return -ENODEV;
 }
 
-int pg_reader_whole(struct backend_reader *r, const struct artifact_info *info, steno_sink sink,
-    void *ctx, struct steno_error *err)
-{
-        unsigned char sum[SHA256_SIZE];
-        char hex[SHA256_HEX];
+/* Hashes what it hands on. */
+struct hashing {
         struct sha256 sha;
-        uint64_t at = 0;
-        int rc = 0;
+        steno_sink sink;
+        void *ctx;
+};
+
+static int hash_on(void *ctx, const void *p, size_t n)
+{
+        struct hashing *h = ctx;
+        hash_sha256_update(&h->sha, p, n);
+        return h->sink ? h->sink(h->ctx, p, n) : 0;
+}
+
+static int read_whole(struct backend_reader *r, const struct artifact_info *info, struct hashing *h,
+    struct steno_error *err)
+{
         char *block = malloc(CHUNK);
-        if (!block || hash_sha256_init(&sha)) {
-                free(block);
-                return error_nomem(err);
-        }
-        while (rc == 0 && at < info->size) {
+        int rc = block ? 0 : error_nomem(err);
+        for (uint64_t at = 0; rc == 0 && at < info->size;) {
                 ssize_t got = pg_reader_read(r, at, block, CHUNK, err);
                 if (got <= 0)
                         rc = got < 0
                                  ? (int)got
                                  : error_set(err, STENO_ECORRUPT, "%s became shorter", info->id);
-                else if (sink && sink(ctx, block, (size_t)got))
+                else if (hash_on(h, block, (size_t)got))
                         rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
-                else
-                        hash_sha256_update(&sha, block, (size_t)got);
                 at += got > 0 ? (uint64_t)got : 0;
         }
-        hash_sha256_finish(&sha, sum);
-        hash_hex(sum, sizeof sum, hex);
         free(block);
+        return rc;
+}
+
+int pg_reader_whole(struct backend_reader *reader, const struct artifact_info *info,
+    steno_sink sink, void *ctx, struct steno_error *err)
+{
+        struct pg_reader *r = (struct pg_reader *)reader;
+        unsigned char sum[SHA256_SIZE];
+        char hex[SHA256_HEX];
+        struct hashing h = {.sink = sink, .ctx = ctx};
+        if (hash_sha256_init(&h.sha))
+                return error_nomem(err);
+        int rc = r->blob.key[0]
+                     ? pg_blob_stream(r->conv->store, &r->blob, info->size, hash_on, &h, err)
+                     : read_whole(reader, info, &h, err);
+        hash_sha256_finish(&h.sha, sum);
+        hash_hex(sum, sizeof sum, hex);
         if (rc == 0 && info->sha256[0] && strcmp(hex, info->sha256) != 0)
                 rc =
                     error_set(err, STENO_ECORRUPT, "%s has other bytes than were stored", info->id);

@@ -224,14 +224,26 @@ static int fill(struct pg_store *s, struct pg_blob_reader *r, uint64_t at, struc
         return 0;
 }
 
+static int no_bucket(struct steno_error *err)
+{
+        return error_set(err, STENO_EUNSUPPORTED,
+            "the bytes of this output are in an S3 bucket: set STENO_BLOBS to it");
+}
+
+int pg_blob_stream(struct pg_store *s, struct pg_blob_reader *r, uint64_t n, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        return s->blobs ? blobs_stream(s->blobs, r->key, r->etag, 0, n, sink, ctx, err)
+                        : no_bucket(err);
+}
+
 ssize_t pg_blob_read(struct pg_store *s, struct pg_blob_reader *r, uint64_t at, void *p, size_t n,
     struct steno_error *err)
 {
         size_t done = 0;
         int rc = 0;
         if (!s->blobs)
-                return error_set(err, STENO_EUNSUPPORTED,
-                    "the bytes of this output are in an S3 bucket: set STENO_BLOBS to it");
+                return no_bucket(err);
         pthread_mutex_lock(&r->mutex);
         while (done < n) {
                 uint64_t from = at + done;
