@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "base/json.h"
+#include "base/wait.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "http/server.h"
@@ -164,18 +165,25 @@ static char **with_codex_option(char **argv, int argc, const char *base, char **
         return list;
 }
 
-/* Ctrl-C goes to the program as well, which decides; a SIGTERM is handed on. */
-static int wait_for(pid_t pid)
+#define LOOK_MS 10 /* between two looks at the program and at signals */
+
+/* Ctrl-C goes to the program as well, which decides; a SIGTERM is handed on. It is looked for again
+ * and again: it may come before this waits, or on another thread, and would then end no wait. */
+static int wait_for_program(pid_t pid)
 {
         int status;
         bool told = false;
-        while (waitpid(pid, &status, 0) < 0) {
-                if (errno != EINTR)
-                        return EXIT_IO;
+        for (;;) {
                 if (interrupt_is_term() && !told) {
                         kill(pid, SIGTERM);
                         told = true;
                 }
+                pid_t ended = waitpid(pid, &status, WNOHANG);
+                if (ended == pid)
+                        break;
+                if (ended < 0 && errno != EINTR)
+                        return EXIT_IO;
+                wait_sleep(LOOK_MS);
         }
         interrupt_take();
         if (interrupt_is_term())
@@ -198,7 +206,7 @@ static int run_program(struct cli *c, int argc, char **argv, const char *base)
                 int failed = posix_spawnp(&pid, list[0], NULL, NULL, list, v.list);
                 rc = failed ? cli_refuse(c, failed == EACCES ? 126 : 127, "%s: %s", list[0],
                                   strerror(failed))
-                            : wait_for(pid);
+                            : wait_for_program(pid);
         }
         release_variables(&v);
         free(list);

@@ -97,6 +97,12 @@ test("a program that asks no model is told of, one that is not there is 127, a s
   same((await waiting).code, 9, "the program decided");
 });
 
+test("a signal is handed on to the program however early it comes", async () => {
+  const p = place();
+  p.program("early", "#!/bin/sh\ntrap 'exit 9' TERM\nkill -TERM $PPID\nwhile :; do sleep 0.02; done\n");
+  for (let i = 0; i < 5; i++) same((await p.run(["record", "--", "early"])).code, 9, `run ${i}`);
+});
+
 test("the environment leads to the gateway, whose token opens nothing else and dies with the program", async () => {
   const p = place();
   p.program("show", "#!/bin/sh\nenv | grep -E '_BASE|NO_PROXY|TRACING' | sort\necho \"code $(curl -s -o /dev/null -w '%{http_code}' \"${OPENAI_BASE_URL%/openai/v1}/api/chat-sessions\")\"\necho \"code $(curl -s -o /dev/null -w '%{http_code}' -H \"Authorization: Bearer $(echo $OPENAI_BASE_URL | sed 's/.*~\\([^/]*\\).*/\\1/')\" \"http://$(echo $OPENAI_BASE_URL | cut -d/ -f3)/api/chat-sessions\")\"\n");
