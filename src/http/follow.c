@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/wait.h"
@@ -231,7 +232,8 @@ static void *run(void *arg)
         struct followed *f = arg;
         struct follow *all = f->all;
         struct steno_store *store = all->server->store;
-        int idle_ms = POLL_MIN_MS, quiet_ms = DEAD_CHECK_MS;
+        int idle_ms = POLL_MIN_MS;
+        int64_t quiet_since = time_monotonic_ms() - DEAD_CHECK_MS;
         while (next_round(f)) {
                 bool draining = mark_full(f);
                 uint64_t after = furthest_behind(f);
@@ -244,9 +246,11 @@ static void *run(void *arg)
                 bool moved = f->handed;
                 drop_readers(f);
                 idle_ms = moved ? POLL_MIN_MS : idle_ms < POLL_MAX_MS ? idle_ms + 10 : POLL_MAX_MS;
-                quiet_ms = moved ? 0 : quiet_ms + idle_ms;
-                if (quiet_ms >= DEAD_CHECK_MS) {
-                        quiet_ms = 0;
+                int64_t now = time_monotonic_ms();
+                if (moved)
+                        quiet_since = now;
+                if (now - quiet_since >= DEAD_CHECK_MS) {
+                        quiet_since = now;
                         follow_bury(all->server, f->project, f->run);
                 }
                 if (!moved)
