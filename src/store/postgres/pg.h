@@ -80,8 +80,9 @@ struct pg_store {
         void *quota_ctx;
         struct pg_usage usage;
         struct pg_signal *signal;
-        struct blobs *blobs;    /* NULL: outputs are rows, however large */
-        pthread_mutex_t search; /* one indexes at a time, and what it adds: */
+        struct blobs *blobs;     /* NULL: outputs are rows, however large */
+        pthread_mutex_t locking; /* one locks a tail at a time (pg_append.c) */
+        pthread_mutex_t search;  /* one indexes at a time, and what it adds: */
         struct pg_indexing *indexing;
 };
 

@@ -27,6 +27,7 @@ static struct pg_conv *of(const struct backend_conv *conv)
 struct look {
         struct admission admission; /* first: whoever gets it has the rest */
         struct pg_conv *conv;
+        struct pg_tx *tx; /* that has locked the tail, or NULL */
 };
 
 static struct pg_conv *conv_of(struct admission *a)
@@ -238,33 +239,36 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
                 }
                 if (s.relaxed)
                         __atomic_store_n(&c->store->unsynced, true, __ATOMIC_RELEASE);
-                n = pg_change(c->store, &s, &q->err);
+                n = l->tx ? pg_tx_change(l->tx, &s, &q->err) : pg_change(c->store, &s, &q->err);
         }
         pg_query_release(&s);
         buf_release(&sql);
         if (n == PG_UNIQUE) /* its own retry, or another writer's id: the next look finds out */
                 return 0;
+        if (l->tx && n == STENO_EIO && q->err.sys == EAGAIN)
+                return 0;
         return n < 0 ? (int)n : n == (long)b->count;
 }
 
 /* What was found to be there may not have reached its standby yet (G3). */
-static int confirm_replay(struct pg_conv *c, struct append_request *q)
+static int confirm_replay(struct look *l, struct append_request *q)
 {
+        struct pg_conv *c = l->conv;
         struct pg_query s;
         if (q->batch->durability != STENO_FULL)
                 return 0;
         pg_query_init(&s, "UPDATE tail SET touched = touched + 1 WHERE project = $1 AND uid = $2");
         pg_key(&s, c);
-        long n = pg_change(c->store, &s, &q->err);
+        long n = l->tx ? pg_tx_change(l->tx, &s, &q->err) : pg_change(c->store, &s, &q->err);
         if (n < 0)
                 backend_receipt_release(&q->receipt, q->batch->count);
         return n < 0 ? (int)n : 0;
 }
 
 /* One admission and one statement. 1: done; 0: again. */
-static int try_once(struct pg_conv *c, struct append_request *q)
+static int try_once(struct pg_conv *c, struct append_request *q, struct pg_tx *tx)
 {
-        struct look l = {.conv = c};
+        struct look l = {.conv = c, .tx = tx};
         struct lines lines = {0};
         int rc = learn(c, &q->err);
         if (rc)
@@ -277,7 +281,7 @@ static int try_once(struct pg_conv *c, struct append_request *q)
         arena_init(&l.admission.arena);
         rc = admission_admit(&l.admission, q);
         if (rc == ADMIT_REPLAY) {
-                rc = confirm_replay(c, q);
+                rc = confirm_replay(&l, q);
                 q->receipt.durability = q->batch->durability;
                 arena_release(&l.admission.arena);
                 return rc ? rc : 1;
@@ -301,6 +305,48 @@ static int try_once(struct pg_conv *c, struct append_request *q)
         }
         arena_release(&l.admission.arena);
         return rc;
+}
+
+/* ---- others who append to the same conversation ---- */
+
+/* Who loses this often takes the row's lock, and then admits what nobody can overtake. */
+#define MISSES 3
+
+/* Waits for all who have the tail's lock. One of a process at a time: what it reads meanwhile needs
+ * a second connection of the pool. */
+static int lock_tail(struct pg_conv *c, struct pg_tx *tx, struct steno_error *err)
+{
+        struct pg_query q;
+        pthread_mutex_lock(&c->store->locking);
+        int rc = pg_tx_begin(c->store, tx, err);
+        if (rc == 0) {
+                pg_query_init(&q, "SELECT 1 FROM tail WHERE project = $1 AND uid = $2 FOR UPDATE");
+                q.patience_ms = c->store->commit_ms;
+                pg_key(&q, c);
+                rc = pg_tx_run(tx, &q, NULL, err);
+                if (rc)
+                        pg_tx_end(tx, rc, NULL);
+        }
+        if (rc)
+                pthread_mutex_unlock(&c->store->locking);
+        return rc;
+}
+
+static int try_locked(struct pg_conv *c, struct append_request *q)
+{
+        struct pg_tx tx;
+        int rc = lock_tail(c, &tx, &q->err);
+        if (rc)
+                return rc;
+        forget(c);
+        rc = try_once(c, q, &tx);
+        int ended = pg_tx_end(&tx, rc == 1 ? 0 : STENO_ECONFLICT, &q->err);
+        pthread_mutex_unlock(&c->store->locking);
+        if (rc != 1 || ended == 0)
+                return rc;
+        backend_receipt_release(&q->receipt, q->batch->count);
+        forget(c);
+        return ended;
 }
 
 static bool is_refusal(int rc)
@@ -328,7 +374,8 @@ int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct bac
         bool fresh = c->known;
         int64_t until = time_monotonic_ms() + c->store->commit_ms;
         for (int tries = 0; rc == 0 && tries < TRIES; tries++) {
-                rc = try_once(c, &q);
+                rc = tries > MISSES && c->store->pool_size > 1 ? try_locked(c, &q)
+                                                               : try_once(c, &q, NULL);
                 if (rc == STENO_EINDOUBT && q.err.sys == ECONNRESET &&
                     time_monotonic_ms() < until) {
                         look_for_all(batch);

@@ -178,7 +178,11 @@ static enum outcome explain(
         *rc = code_of(state);
         if (*rc < 0)
                 error_set(err, *rc, "PostgreSQL: %s", why);
-        return state && (strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0) ? AGAIN : DONE;
+        if (!state || (strcmp(state, "40001") != 0 && strcmp(state, "40P01") != 0))
+                return DONE;
+        if (err)
+                err->sys = EAGAIN;
+        return AGAIN;
 }
 
 /* The server learns it once for each session. False: it did not answer well, and the statement is

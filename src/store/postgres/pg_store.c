@@ -106,6 +106,7 @@ static int new_store(
         s->commit_ms = time_of_tests(getenv("STENO_PG_COMMIT_MS"), PG_COMMIT_MS);
         pthread_mutex_init(&s->mutex, NULL);
         pthread_mutex_init(&s->search, NULL);
+        pthread_mutex_init(&s->locking, NULL);
         wait_init(&s->given);
         rc = read_url(s, url, err);
         if (rc)
@@ -161,6 +162,7 @@ void pg_close(struct backend_store *store)
         blobs_close(s->blobs);
         pthread_mutex_destroy(&s->mutex);
         pthread_mutex_destroy(&s->search);
+        pthread_mutex_destroy(&s->locking);
         pthread_cond_destroy(&s->given);
         free(s->url);
         free(s);
