@@ -819,9 +819,10 @@ STENO_API int steno_purge(struct steno_store *store, const char *project, const 
 /* A finding:
  * {"project"?,"conversation"?,"seq"?,"what","repaired","accepted"?,"repairable"?,"trash"?,"note"?};
  * without the first two it is about the store; accepted is true for a loss that was noted as such,
- * by now or before; repairable where a check that repairs would mend it; trash where it is about a
- * conversation there, which is looked at but not repaired; note where it is worth knowing and no
- * damage. The number of findings counts neither notes nor accepted losses. */
+ * by now or before (one that was not stays a finding, also after a repair); repairable where a
+ * check that repairs would mend it; trash where it is about a conversation there, which is looked
+ * at but not repaired; note where it is worth knowing and no damage. The number of findings counts
+ * neither notes nor accepted losses. */
 typedef int (*steno_finding_fn)(void *ctx, const char *json);
 
 struct steno_check_options {

@@ -40,7 +40,7 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
 static int accept(struct checking *c, const struct check_finding *f, bool *yes)
 {
         struct accepted_loss loss = {f->project, f->conversation, f->seq, f->what};
-        *yes = f->lost || (!f->repaired && !f->note && accepted_has(&c->accepted, &loss));
+        *yes = !f->repaired && !f->note && accepted_has(&c->accepted, &loss);
         if (*yes || f->repaired || f->note || !c->asked.repair || f->trashed ||
             (!c->accept && !f->copied))
                 return 0;

@@ -42,7 +42,7 @@ static void put_finding(struct cli *c, const struct json *j)
         json_string(j, json_get(j, 0, "what"), &b, NULL);
         bool accepted = json_bool(j, json_get(j, 0, "accepted"), false);
         if (note)
-                buf_puts(&b, " (a note: nothing is damaged)");
+                buf_puts(&b, " (a note: nothing is damaged here)");
         if (repaired)
                 buf_puts(&b, " (repaired)");
         if (accepted)
@@ -141,8 +141,10 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         if (findings == 0)
                 cli_say(c, "everything%s is in order", k.accepted > 0 ? " else" : "");
         else if (k.open > 0)
-                cli_say(c, "%d finding%s%s", findings, findings == 1 ? "" : "s",
-                    k.repairable > 0 ? "; steno check --repair quarantines what is damaged" : "");
+                cli_say(c, "%d finding%s; steno check --repair%s", findings,
+                    findings == 1 ? "" : "s",
+                    k.repairable > 0 ? " quarantines what is damaged"
+                                     : " --accept accepts what is lost");
         if (k.accepted > 0)
                 cli_say(c, "%llu loss%s accepted", (unsigned long long)k.accepted,
                     k.accepted == 1 ? " is" : "es are");
@@ -167,8 +169,9 @@ const struct command cmd_check = {
     .usage = "[CONV]",
     .summary = "verifies every checksum, pair and ref; each finding is a line",
     .detail =
-        "Exit code 4 when something is damaged and was neither repaired nor accepted as lost.\n"
-        "Accepted losses are shown by every check, and views go on to name them.",
+        "Exit code 4 when something is damaged or lost and was neither repaired nor accepted.\n"
+        "--repair mends what can be mended. What is lost stays a finding until --accept notes it;\n"
+        "accepted losses are shown by every check, and views go on to name them.",
     .example = "steno check\n"
                "steno check --repair",
     .opts = check_table,

@@ -370,7 +370,7 @@ static bool is_there(struct cli *c)
 static void remove_new_store(struct cli *c)
 {
         static const char *const FILES[] = {"import.lock", "recent", "recent.old", "figures.json",
-            "index.db", "index.db-wal", "index.db-shm", "store.json"};
+            "index.db", "index.db-wal", "index.db-shm", "place.json", "store.json"};
         const struct fs *fs = fs_real();
         const char *path = cli_store_path(c);
 

@@ -109,9 +109,9 @@ struct check_finding {
         bool repaired;
         bool repairable; /* by a check that repairs */
         bool note;       /* worth knowing, and no damage */
-        bool copied;     /* it is missing, and this is a copy of the conversation: it may have come
-                            while that was made, and a repair only notes that it is lost */
-        bool lost;       /* an earlier repair has put a mark in its place: a loss to be shown */
+        bool copied; /* it is missing, and this store is a copy of another: it may have come while
+                        that was made, and a repair notes that it is lost */
+        bool lost;   /* a tombstone in the log tells of it too */
 };
 
 /* A non-zero return stops the check, which returns it. */

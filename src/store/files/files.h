@@ -2,6 +2,7 @@
  * files.h - the embedded store: conversations as folders of plain files.
  *
  *   <root>/store.json                    version, profile, limits
+ *   <root>/place.json                    which folder the store was made in
  *   <root>/projects/<project>/conversations/<conversation>/
  *            messages.jsonl              the log (log.h), append-only
  *            meta.json                   id, project, title, configs ...
@@ -64,6 +65,14 @@ int files_set_settings(
 
 /* Writes the defaults; what is there goes to the quarantine. */
 int files_renew_settings(struct files_store *store, const char *why, struct steno_error *err);
+
+/*
+ * place.json says which folder the store was made in, by its inode. In another one the store is a
+ * copy: if it was copied while somebody wrote, what came meanwhile may lack its outputs.
+ * files_settle_place says that it belongs where it is; without the file it is no copy.
+ */
+bool files_is_copied(struct files_store *store);
+int files_settle_place(struct files_store *store, struct steno_error *err);
 
 /* What stands in the root where "projects", "trash" or "quarantine" should (folders.c). */
 enum files_place {

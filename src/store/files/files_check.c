@@ -42,13 +42,14 @@ int files_check_tell(struct check *k, uint64_t seq, enum check_state state, cons
         va_start(args, fmt);
         vsnprintf(what, sizeof what, fmt, args);
         va_end(args);
-        return k->each(k->ctx,
-            &(struct check_finding){.seq = seq,
-                .what = what,
-                .repaired = state == CHECK_REPAIRED,
-                .lost = state == CHECK_LOST,
-                .copied = state == CHECK_MISSING && k->copy,
-                .repairable = state == CHECK_REPAIRABLE || (state == CHECK_MISSING && k->copy)});
+        bool copied = k->copy && (state == CHECK_MISSING || state == CHECK_LOST_LAST);
+        return k->each(k->ctx, &(struct check_finding){.seq = seq,
+                                   .what = what,
+                                   .repaired = state == CHECK_REPAIRED,
+                                   .copied = copied,
+                                   .lost = state >= CHECK_LOST,
+                                   .note = state == CHECK_LOST_BEFORE,
+                                   .repairable = state == CHECK_REPAIRABLE || copied});
 }
 
 /* ---- what stands where a file should, and is none ---- */
@@ -213,24 +214,6 @@ static int go_on(struct check *k, int rc)
         return files_check_tell(k, 0, CHECK_STAYS, "it cannot be checked: %s", k->err->msg);
 }
 
-/* ids.idx says which file it is about. Beside another one, somebody made a copy of the folder. */
-static bool is_copy(const struct check *k)
-{
-        unsigned char head[72];
-        struct stat st;
-        uint64_t inode = 0;
-        if (k->fs->stat(k->fs, k->conv->dir, "messages.jsonl", &st))
-                return false;
-        int fd = k->fs->open(k->fs, k->conv->dir, "ids.idx", O_RDONLY, 0);
-        if (fd < 0)
-                return false;
-        bool read = fs_pread_all(k->fs, fd, head, sizeof head, 0) == (ssize_t)sizeof head;
-        k->fs->close(k->fs, fd);
-        for (int i = 7; i >= 0; i--)
-                inode = inode << 8 | head[64 + i];
-        return read && inode != st.st_ino;
-}
-
 int files_check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err)
 {
@@ -244,7 +227,7 @@ int files_check_conv(
             .ctx = ctx,
             .err = err ? err : &why};
         int rc = 0;
-        k.copy = is_copy(&k);
+        k.copy = files_is_copied(conv->store);
         for (size_t i = 0; rc == 0 && i < sizeof PARTS / sizeof *PARTS; i++)
                 rc = go_on(&k, PARTS[i](&k));
         if (rc == 0 && k.refused.code) {

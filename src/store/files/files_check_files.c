@@ -116,6 +116,7 @@ static int check_part(void *ctx, const char *name, unsigned char type)
         if (rc || strcmp(hex, name) == 0)
                 return rc;
         bool moved = false;
+        k->copy = false; /* parts appear whole: this is damage that no copying has done */
         if (k->repair)
                 rc = files_check_wrote(k, part_drop_wrong(k->conv, name, &moved, k->err));
         return rc ? rc
@@ -319,8 +320,7 @@ int files_check_refs(struct check *k, uint64_t seq, const struct about *about, s
 
 /* ---- journals ---- */
 
-/* The last record that a fork took from its origin, which has the journals of it; 0: it is none. */
-static uint64_t forked_seq(struct check *k)
+uint64_t files_check_forked_seq(struct check *k)
 {
         char *text = NULL;
         size_t n = 0;
@@ -347,7 +347,7 @@ int files_check_journal_of(struct check *k, uint64_t seq, const struct about *ab
         if (strcmp(name, k->last_run) == 0)
                 return 0; /* was looked for */
         memcpy(k->last_run, name, sizeof k->last_run);
-        if (run_exists(k->conv, name) || seq <= forked_seq(k))
+        if (run_exists(k->conv, name) || seq <= files_check_forked_seq(k))
                 return 0;
         return files_check_tell(
             k, seq, CHECK_MISSING, "the journal of its run %s is missing", name);

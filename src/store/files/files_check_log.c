@@ -20,8 +20,10 @@ struct log_check {
         struct log_end at;
         struct ids ids;
         bool ids_differ;
-        bool mended; /* damage was, in the log that has taken the place of this one */
-        bool lost;   /* there is, or will be, a tombstone of what was damaged */
+        bool mended;        /* damage was, in the log that has taken the place of this one */
+        bool lost;          /* there is, or will be, a tombstone of what was damaged */
+        uint64_t lost_from; /* the tombstones of lost records at work, 0: none, */
+        uint64_t lost_upto; /* one behind the other */
         struct pairing *pairing;
         struct arena arena;
         struct buf line; /* of a record that is compared */
@@ -50,6 +52,10 @@ static int look_at_end(struct log_check *l, bool strange)
                 rc = error_sys(k->err, l->fd, "opening messages.jsonl");
         if (rc == 0 && k->repair)
                 rc = conv_repair(c, k->err); /* a torn tail goes to the quarantine, */
+        /* Nobody knows how long a log was that is gone with its index: one tombstone stands for it.
+         */
+        if (rc == 0 && k->repair && missing && c->at.last_seq == 0)
+                c->at.last_seq = l->at.last_seq = 1;
         if (rc == 0 && k->repair)
                 rc = rewrite_mended(c, &l->mended, k->err); /* and damage */
         files_conv_unlock(c);
@@ -67,6 +73,42 @@ static int look_at_end(struct log_check *l, bool strange)
         return rc;
 }
 
+/* ---- records that are lost ---- */
+
+/*
+ * What a repair has put tombstones in the place of stays lost, and is told of by every check, as
+ * one finding for records that stood one behind the other. The check that repairs and those that
+ * come after it say the same words, because a loss is accepted by them. Of a copy, records are
+ * missing at the end where the log was copied before ids.idx.
+ */
+static int tell_lost(struct log_check *l)
+{
+        uint64_t from = l->lost_from, upto = l->lost_upto;
+        bool last = l->fd >= 0 && upto == l->at.last_seq;
+        enum check_state state = last ? CHECK_LOST_LAST : CHECK_LOST;
+        l->lost_from = l->lost_upto = 0;
+        if (from == 0)
+                return 0;
+        if (upto <= files_check_forked_seq(l->k))
+                state = CHECK_LOST_BEFORE;
+        if (from == upto)
+                return files_check_tell(l->k, from, state,
+                    "the record is lost: it was damaged or missing when it was repaired");
+        return files_check_tell(l->k, from, state,
+            "the records up to seq %llu are lost: they were damaged or missing when they were "
+            "repaired",
+            (unsigned long long)upto);
+}
+
+static int note_lost(struct log_check *l, uint64_t from, uint64_t upto)
+{
+        int rc = l->lost_from && l->lost_upto + 1 != from ? tell_lost(l) : 0;
+        l->lost = true;
+        l->lost_from = l->lost_from ? l->lost_from : from;
+        l->lost_upto = upto;
+        return rc;
+}
+
 /* ---- one record ---- */
 
 static int check_damage(struct log_check *l, const struct log_line *line)
@@ -74,7 +116,9 @@ static int check_damage(struct log_check *l, const struct log_line *line)
         enum check_state state = files_check_repaired(l->k, l->mended);
         l->next = 0;
         l->batch_seq = 0;
-        l->lost = l->lost || l->mended;
+        int rc = l->mended && line->first_seq ? note_lost(l, line->first_seq, line->last_seq) : 0;
+        if (rc)
+                return rc;
         if (line->first_seq == 0)
                 return files_check_tell(l->k, 0, state,
                     "the line at byte %llu is not a record, or not in its place",
@@ -187,12 +231,9 @@ static int check_record(struct log_check *l, const struct log_line *line)
                     k, rec->seq, CHECK_STAYS, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
-        if (about.lost)
-                rc = files_check_tell(k, rec->seq, CHECK_LOST,
-                    "the record was damaged or missing when it was repaired");
+        rc = about.lost ? note_lost(l, rec->seq, rec->seq) : tell_lost(l);
         if (rc)
                 return rc;
-        l->lost = l->lost || about.lost;
         about.orphan = about.orphan || l->lost; /* its call may be in the records that were lost */
         rc = check_pairs(l, rec, &about);
         if (rc == 0)
@@ -228,7 +269,7 @@ static int walk(struct log_check *l)
                         break;
         }
         log_cursor_release(&cursor);
-        return rc;
+        return rc ? rc : tell_lost(l);
 }
 
 int files_check_log(struct check *k)

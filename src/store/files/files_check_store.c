@@ -318,6 +318,9 @@ static int check_all(struct checking *c, struct str project)
                 rc = check_index(c);
         if (rc == 0 && is_stopped(c))
                 rc = stopped(c);
+        if (rc == 0 && c->asked->repair && !c->only_project && !c->refused.code &&
+            files_is_copied(files)) /* what is missing from now on was not lost by copying */
+                rc = wrote(c, files_settle_place(files, c->err), "place.json");
         backend_trash_list_release(&list);
         return rc;
 }

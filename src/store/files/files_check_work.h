@@ -14,7 +14,7 @@ struct check {
         const struct fs *fs;
         bool repair;
         char last_run[65]; /* whose journal was looked for */
-        bool copy;         /* of another folder, made by cp, tar or rsync */
+        bool copy;         /* the store was copied here by cp, tar or rsync (files_is_copied) */
         check_fn each;
         void *ctx;
         struct steno_error *err;
@@ -33,8 +33,10 @@ enum check_state {
         CHECK_STAYS, /* a repair cannot help */
         CHECK_REPAIRED,
         CHECK_REPAIRABLE,
-        CHECK_MISSING, /* nothing is left to mend; of a copy, a repair notes it */
-        CHECK_LOST,    /* an earlier repair has marked it as lost */
+        CHECK_MISSING,     /* nothing is left to mend; of a copy, a repair notes it */
+        CHECK_LOST,        /* an earlier repair has put a tombstone in its place, */
+        CHECK_LOST_LAST,   /* at the end: it may have come while a copy was made, */
+        CHECK_LOST_BEFORE, /* or was lost before this fork was made: worth a note */
 };
 
 /* Of what a repair can mend, or could just now. */
@@ -69,6 +71,8 @@ int files_check_ids_file(struct check *k);
 /* files_check_files.c: the manifest and all it names; parts; journals. */
 int files_check_artifacts(struct check *k);
 int files_check_runs(struct check *k);
+/* The last record that a fork took from its origin, which has the journals of it; 0: it is none. */
+uint64_t files_check_forked_seq(struct check *k);
 /* The journal of the run that wrote a record is there. */
 int files_check_journal_of(struct check *k, uint64_t seq, const struct about *about);
 /* What a record refers to, which has the message `m`, is there. */

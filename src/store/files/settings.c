@@ -1,5 +1,5 @@
 /*
- * settings.c - store.json: the version of a store and its settings.
+ * settings.c - store.json: the version of a store and its settings; place.json: where it belongs.
  *
  * A store without it is recognised by its conversations, and has the default settings. A store.json
  * that cannot be used is moved aside by a repair and never overwritten, because the settings that
@@ -16,6 +16,7 @@
 #include "base/limits.h"
 
 #define SETTINGS_MAX (1 * MIB)
+#define PLACE_MAX (4 * KIB)
 
 static const char DEFAULTS[] = "{\"version\":1,\"profile\":\"default\"}\n";
 
@@ -97,6 +98,46 @@ static bool is_store(struct files_store *s)
         return any;
 }
 
+bool files_is_copied(struct files_store *s)
+{
+        const struct fs *fs = s->env->fs;
+        struct stat st;
+        struct json j;
+        char *text = NULL;
+        size_t n = 0;
+        uint64_t inode;
+        if (fs_slurp(fs, s->root, "place.json", PLACE_MAX, &text, &n))
+                return false;
+        json_init(&j);
+        bool copied = json_parse(&j, text, n, NULL, NULL) == 0 &&
+                      json_u64(&j, json_get(&j, 0, "inode"), &inode) &&
+                      fs->fstat(fs, s->root, &st) == 0 && inode != (uint64_t)st.st_ino;
+        json_release(&j);
+        free(text);
+        return copied;
+}
+
+int files_settle_place(struct files_store *s, struct steno_error *err)
+{
+        const struct fs *fs = s->env->fs;
+        struct stat st;
+        char text[64];
+        int sys = fs->fstat(fs, s->root, &st);
+        if (sys == 0) {
+                int n = snprintf(
+                    text, sizeof text, "{\"inode\":%llu}\n", (unsigned long long)st.st_ino);
+                sys = fs_replace(fs, s->root, "place.json", text, (size_t)n);
+        }
+        return sys ? error_sys(err, sys, "writing place.json") : 0;
+}
+
+/* The settings come last: a store that has them is whole. */
+static int make_store(struct files_store *s, struct steno_error *err)
+{
+        int rc = files_settle_place(s, err);
+        return rc ? rc : files_set_settings(s, DEFAULTS, sizeof DEFAULTS - 1, err);
+}
+
 int settings_prepare(struct files_store *s, bool create, struct steno_error *err)
 {
         char *json = NULL;
@@ -105,7 +146,7 @@ int settings_prepare(struct files_store *s, bool create, struct steno_error *err
         if (rc == STENO_ECORRUPT || (rc == STENO_ENOTFOUND && is_store(s)))
                 return 0; /* whoever needs them is told */
         if (rc == STENO_ENOTFOUND && create)
-                return files_set_settings(s, DEFAULTS, sizeof DEFAULTS - 1, err);
+                return make_store(s, err);
         if (rc == STENO_ENOTFOUND)
                 return error_set(err, rc, "there is no store at %s", s->path);
         return rc;
