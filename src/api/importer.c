@@ -30,6 +30,7 @@ struct looks {
         off_t wal; /* of the database's log */
         struct timespec wal_changed;
         struct timespec beside; /* of other files that belong to it */
+        int refused;            /* why it could not be read the last time, 0: it could */
 };
 
 struct steno_importer {
@@ -111,6 +112,21 @@ static void put_error(struct import_run *run, const char *path, const struct ste
         jsonw_object_end(&w);
 }
 
+/* What is not there, or gone meanwhile, is no error: it is looked for again next time. What nobody
+ * may read is one, because it is not the same as nothing; who watches is told of it once. */
+static void put_unreadable(
+    struct steno_importer *m, struct import_run *run, const char *path, int sys)
+{
+        struct steno_error why = {0};
+        struct looks *l = sys == -ENOENT ? NULL : looks_of(m, path);
+        if (sys == -ENOENT || (l && l->refused == sys))
+                return;
+        if (l)
+                l->refused = sys;
+        error_sys(&why, sys, "cannot open it");
+        put_error(run, path, &why);
+}
+
 /* Errors of the store end a run; those of a file do not. */
 static bool is_fatal(int rc)
 {
@@ -127,10 +143,8 @@ static int import_file(struct steno_importer *m, struct import_run *run, const c
         if (fd < 0 || fs->fstat(fs, fd, &st) || !S_ISREG(st.st_mode)) {
                 if (fd >= 0)
                         fs->close(fs, fd);
-                if (fd < 0 && fd != -ENOENT) { /* one that is gone meanwhile is no error */
-                        error_sys(&why, fd, "cannot open it");
-                        put_error(run, path, &why);
-                }
+                if (fd < 0)
+                        put_unreadable(m, run, path, fd);
                 return 0;
         }
         struct looks *known = looks_of(m, path);
@@ -255,10 +269,16 @@ static int import_folder(
         struct walk w = {.m = m, .run = run, .folder = folder};
         int rc = 0;
         int dir = fs->open_root(fs, folder, false);
-        if (dir < 0)
-                return 0; /* it is gone, or nobody may look: the same as an empty one */
-        fs->list(fs, dir, note_name, &w);
+        if (dir < 0) {
+                put_unreadable(m, run, folder, dir);
+                return 0;
+        }
+        if (m->known_cap)
+                looks_slot(m->known, m->known_cap, folder)->refused = 0;
+        int sys = fs->list(fs, dir, note_name, &w);
         fs->close(fs, dir);
+        if (sys < 0) /* the files that were seen are imported all the same */
+                put_unreadable(m, run, folder, sys);
         if (w.failed)
                 rc = error_nomem(run->err);
         if (w.count)
@@ -277,8 +297,10 @@ static int import_path(struct steno_importer *m, struct import_run *run, const c
         const struct fs *fs = fs_real();
         struct stat st;
         int fd = named_file_open(path);
-        if (fd < 0)
-                return 0; /* not there now: looked for again next time */
+        if (fd < 0) {
+                put_unreadable(m, run, path, fd);
+                return 0;
+        }
         bool folder = fs->fstat(fs, fd, &st) == 0 && S_ISDIR(st.st_mode);
         fs->close(fs, fd);
         return folder ? import_folder(m, run, path, 0) : import_file(m, run, path);

@@ -301,10 +301,13 @@ static int import_transcripts(struct cli *c, const struct import_opts *o, int ar
                 rc = steno_importer_add(m, argv[i], &err);
         if (rc == 0 && o->known)
                 rc = steno_importer_add_known(m, NULL, &err);
-        if (rc < 0)
-                rc = cli_fail(c, &err);
-        else
-                rc = run_once(c, m, &bar, argc > 0, false);
+        if (rc < 0) {
+                steno_importer_free(m);
+                return cli_fail(c, &err);
+        }
+        rc = run_once(c, m, &bar, argc > 0, false);
+        if (o->watch)
+                out_flush(&c->out);
         while (o->watch && (rc == 0 || rc == EXIT_CORRUPT || rc == EXIT_REFUSED) &&
                !interrupt_pending()) {
                 wait_sleep(WATCH_MS);
