@@ -32,9 +32,15 @@ static int put(struct storing *s, const struct backend_record *r, const struct a
         bool rendering = false;
         struct steno_error why = {0};
         int rc = s->source->original(s->source->ctx, &c, NULL, NULL, &rendering, &why);
-        bool lost = rc == STENO_ECORRUPT ||
-                    s->source->lack(s->source->ctx, c.about, false) == VIEW_LACKS_PART;
-        if (rc && !lost) {
+        bool lost = s->source->lack(s->source->ctx, c.about, false) == VIEW_LACKS_PART;
+        /* An output that is gone is damage; an earlier version that kept a rendering only is not.
+         */
+        bool doubtful =
+            rc || rendering || (!c.about->sha.n && (c.about->ref.n || c.about->out_count));
+        bool gone = !lost && doubtful &&
+                    s->source->lack(s->source->ctx, c.about, true) != VIEW_LACKS_NOTHING;
+        lost = lost || (rc == STENO_ECORRUPT && !gone);
+        if (rc && !lost && !gone) {
                 if (s->err)
                         *s->err = why;
                 return rc;
@@ -57,16 +63,21 @@ static int put(struct storing *s, const struct backend_record *r, const struct a
                 rc = view_out_next(s->out);
         if (rc == 0)
                 rc = view_out_put(s->out, buf_str(&s->head));
-        if (rc == 0 && lost)
+        if (rc == 0 && (lost || gone))
                 view_report_damage(s->report, r->rec.seq, r->rec.seq);
-        if (rc == 0 && !lost)
+        if (rc == 0 && gone)
+                rc = s->source->carry(s->source->ctx, &c, view_out_sink, s->out, s->err);
+        else if (rc == 0 && !lost)
                 rc = s->source->original(
                     s->source->ctx, &c, view_out_sink, s->out, &rendering, s->err);
         if (rc == 0 && s->meta.n)
                 rc = view_out_put(s->out, STR(",\"meta\":"));
         if (rc == 0 && s->meta.n)
                 rc = view_out_put(s->out, buf_str(&s->meta));
-        if (rc == 0 && rendering)
+        if (rc == 0 && gone)
+                rc = view_out_put(
+                    s->out, STR(",\"damaged\":true,\"note\":\"an output of it is missing\""));
+        else if (rc == 0 && rendering)
                 rc = view_out_put(s->out, STR(",\"note\":\"rendering only\""));
         return rc ? rc : view_out_put(s->out, STR("}"));
 }
