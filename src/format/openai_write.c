@@ -144,7 +144,9 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                 writing_arguments_text(w, m, custom ? "input" : "arguments", p);
         writing_extras(w, m, "tool_calls", p->extras, true);
         jsonw_object_end(&w->json);
-        if (!writing_own(w, m) && p->signature.p) {
+        if (!writing_own(w, m) && p->signature.p && w->valid) {
+                writing_lose(w, m, "signature", "the provider's types have no place for it");
+        } else if (!writing_own(w, m) && p->signature.p) {
                 jsonw_key(&w->json, "extra_content");
                 jsonw_object(&w->json);
                 jsonw_key(&w->json, "google");

@@ -201,7 +201,40 @@ static bool has_member(
         for (; list; list = list->next)
                 if (str_is(list->key, key))
                         return true;
-        return !w->strict;
+        return !w->valid;
+}
+
+/* Has a value all that the API wants of this type? */
+static bool is_of_type(struct str raw, const char *type)
+{
+        struct json j;
+        json_init(&j);
+        bool whole = raw.p && json_parse(&j, raw.p, raw.n, NULL, NULL) == 0 &&
+                     rules_is_whole(&rules_responses, type, &j, 0);
+        json_release(&j);
+        return whole;
+}
+
+/* What the model said, as a block. Annotations that the API would not take are left out. */
+static void write_words(struct writer *w, const struct message *m, const struct part *p)
+{
+        static const char ANNOTATIONS[] = "\"annotations\"";
+        bool bad = w->valid && writing_own(w, m) && p->raw.p && !is_of_type(p->raw, "output_text");
+        if (bad || !has_member(w, m, p->extras, ANNOTATIONS))
+                writing_raw(w, "annotations", STR("[]"));
+        if (!bad) {
+                writing_extras(w, m, "content", p->extras, false);
+                return;
+        }
+        for (const struct extra *x = p->extras; x; x = x->next) {
+                if (!str_is(x->key, ANNOTATIONS)) {
+                        jsonw_raw(&w->json, x->key);
+                        buf_putc(w->out, ':');
+                        buf_put_str(w->out, x->value);
+                } else if (!x->idle) {
+                        writing_lose(w, m, "content.annotations", "not as the provider takes them");
+                }
+        }
 }
 
 static void write_block(struct writer *w, const struct message *m, const struct part *p)
@@ -234,21 +267,17 @@ static void write_block(struct writer *w, const struct message *m, const struct 
         jsonw_object(&w->json);
         writing_text(w, "type", refusal ? "refusal" : spoken ? "output_text" : "input_text");
         writing_string(w, refusal ? "refusal" : "text", p->text);
-        if (spoken && !refusal && !has_member(w, m, p->extras, "\"annotations\""))
-                writing_raw(w, "annotations", STR("[]"));
-        writing_extras(w, m, "content", p->extras, false);
+        if (spoken && !refusal)
+                write_words(w, m, p);
+        else
+                writing_extras(w, m, "content", p->extras, false);
         jsonw_object_end(&w->json);
 }
 
 /* Has it all that the API wants of such an item? */
 static bool is_whole(const struct part *p)
 {
-        struct json j;
-        json_init(&j);
-        bool whole = p->raw.p && json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0 &&
-                     rules_is_whole(&rules_responses, rules_responses.message, &j, 0);
-        json_release(&j);
-        return whole;
+        return is_of_type(p->raw, rules_responses.message);
 }
 
 /* Is it written as the kind of call that it is? A custom call may come from anywhere. */
@@ -258,8 +287,7 @@ static bool is_native(const struct writer *w, const struct message *m, const str
                 return false;
         if (writing_own(w, m) && !w->valid)
                 return p->call != CALL_FUNCTION && p->raw.p;
-        if (w->strict && p->call != CALL_CUSTOM &&
-            (!is_whole(p) || (p->peer && !is_whole(p->peer))))
+        if (w->valid && p->call != CALL_CUSTOM && (!is_whole(p) || (p->peer && !is_whole(p->peer))))
                 return false;
         return (writing_own(w, m) || p->call == CALL_CUSTOM) && kinds_is_native(p);
 }
@@ -446,11 +474,13 @@ static size_t write_message(struct writer *w, const struct message *m, size_t i,
         } else if (m->shape == SHAPE_NULL) {
                 writing_raw(w, "content", STR("null"));
         }
-        if ((strict || (w->valid && spoken && !own)) && !string) {
+        if (w->valid && spoken && !string) {
                 char id[48];
                 snprintf(id, sizeof id, "msg_%llu_%zu", (unsigned long long)m->seq, i);
-                writing_text(w, "id", id);
-                writing_text(w, "status", "completed");
+                if (strict || !own || !m->id.p)
+                        writing_text(w, "id", id);
+                if (strict || !has_member(w, m, m->extras, "\"status\""))
+                        writing_text(w, "status", "completed");
         }
         if (strict)
                 return end_message(w, m, end, first);
@@ -542,6 +572,50 @@ static bool is_left_alone(const struct writer *w, const struct history *h, size_
         return is_reasoning(&h->list[i]) || is_changed(w, &h->list[i]);
 }
 
+/* Reasoning that lacks what the API wants. What is encrypted speaks for itself, and gets an id and
+ * a summary; the rest is nothing to an endpoint that cannot look it up. Absent: it cannot be
+ * mended. */
+static struct str mended_reasoning(struct writer *w, const struct message *m)
+{
+        struct json j;
+        struct buf b;
+        struct str raw = m->parts[0].raw, mended = {0};
+        char id[32];
+        json_init(&j);
+        buf_init(&b, 0);
+        if (json_parse(&j, raw.p, raw.n, NULL, NULL) == 0 &&
+            json_inner(&j, json_get(&j, 0, "encrypted_content")).n) {
+                struct jsonw to = jsonw_to(&b);
+                jsonw_object(&to);
+                for (json_ref k = json_child(&j, 0); k != JSON_NONE; k = json_next_key(&j, 0, k))
+                        jsonw_copy_member(&to, &j, k);
+                snprintf(id, sizeof id, "rs_%llu", (unsigned long long)m->seq);
+                if (json_get(&j, 0, "id") == JSON_NONE)
+                        jsonw_field_cstr(&to, "id", id);
+                if (json_get(&j, 0, "summary") == JSON_NONE)
+                        jsonw_field_raw(&to, "summary", STR("[]"));
+                jsonw_object_end(&to);
+                if (!b.failed && is_of_type(buf_str(&b), rules_responses.message))
+                        mended = arena_dup(w->arena, buf_str(&b));
+        }
+        buf_release(&b);
+        json_release(&j);
+        return mended;
+}
+
+/* Writes reasoning that cannot be copied, or says that it is lost. False: it can be copied. */
+static bool write_reasoning(struct writer *w, const struct message *m)
+{
+        if (!w->valid || !writing_own(w, m) || !is_reasoning(m) || is_whole(&m->parts[0]))
+                return false;
+        struct str mended = mended_reasoning(w, m);
+        if (mended.p)
+                jsonw_raw(&w->json, mended);
+        else
+                writing_lose(w, m, "reasoning", "the provider would not take it");
+        return true;
+}
+
 /* A strict endpoint looks at the ids of items as well: their prefix, and that none comes twice. */
 static bool has_bad_id(struct writer *w, const struct message *m)
 {
@@ -572,7 +646,7 @@ static bool is_copied(const struct writer *w, const struct message *m)
                 return false;
         if (w->strict && (message_has(m, PART_IMAGE) || message_has(m, PART_FILE)))
                 return false;
-        if (w->valid && message && has_block_of_other(m))
+        if (w->valid && message && (has_block_of_other(m) || !is_of_type(m->raw, "message")))
                 return false;
         return !w->strict || is_reasoning(m) || (m->role != ROLE_ASSISTANT && m->role != ROLE_TOOL);
 }
@@ -585,7 +659,8 @@ static int responses_write(struct writer *w, const struct history *h)
                         writing_lose(w, m, "reasoning", "the item that it belongs to is not there");
                         continue;
                 }
-                if (is_copied(w, m) && !is_changed(w, m) && writing_same(w, m))
+                if (write_reasoning(w, m) ||
+                    (is_copied(w, m) && !is_changed(w, m) && writing_same(w, m)))
                         continue;
                 /* Items of one turn are told from those of the next by what they are. */
                 if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&

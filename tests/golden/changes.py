@@ -294,7 +294,7 @@ def stood_in():
         old, new = texts(d.old), texts(d.new)
         more = [t for t in new if t not in old]
         others = [t for t in more if not re.match(_STANDIN, t)]
-        return (len(others) < len(more) and all(t in new or re.fullmatch(r"call_made_1_\d+|gs://a/b", t) for t in old)
+        return (len(others) < len(more) and all(t in new or re.fullmatch(r"call_made_1_\d+|gs://a/b|c2ln", t) for t in old)
                 and all(re.fullmatch(r"call_made_\d+_\d+|" + _NOTE, t) for t in others))
     return rule
 
@@ -444,6 +444,10 @@ CHANGES = [
            questions=["GET /api/v1/session/:id/messages*", "GET /v1/conversations/:id/items*"],
            rule=any_of(stood_in(), lambda d: d.old is MISSING and d.path in (("data", "losses"), ("data", "repairs")),
                        lambda d: d.path == ("data", "this_time_tokens") and d.new > d.old)),
+    Change("OpenAI's types have no place for Gemini's signature of a call.",
+           cases=["*/default/*-gemini", "formats/default/mixed", "http_server/default/*"], questions=PROVIDERS,
+           rule=any_of(lambda d: d.path[-1] == "extra_content" and d.new is MISSING
+                       and d.old == {"google": {"thought_signature": "c2ln"}}, reported("losses"))),
     *[Change("Call ids are as long as each provider takes them: " + why,
              cases=["outputs/default/call-ids"], questions=["messages --format %s *" % f],
              rule=any_of(call_ids(old, new), reported("repairs")))
