@@ -442,9 +442,9 @@ struct steno_view_options {
  * what its client sent, every member and token, with outputs and large tokens put back; `meta` is
  * what amendments gave it; what superseded a message stands in its place. Nothing but deleted
  * messages is left out; what cannot be read is {"seq","last_seq"?,"damaged":true}. `note` is
- * "rendering only" where an earlier version did not keep the original. Where an output is missing or
- * not whole, `m` has its stub, beside "damaged":true. It takes no edits, no budget and no stubs, and
- * needs constant memory.
+ * "rendering only" where an earlier version did not keep the original. Where an output is missing
+ * or not whole, `m` has its stub, beside "damaged":true. It takes no edits, no budget and no stubs,
+ * and needs constant memory.
  */
 STENO_API int steno_view(struct steno_conv *conv, const struct steno_view_options *opt,
     steno_sink sink, void *ctx, char **report, struct steno_error *err);

@@ -7,8 +7,8 @@
  * took a message's place stands there; metadata that amendments gave it is `meta`. Nothing is left
  * out but what was deleted: messages that are off the context and results without a call are there,
  * and of what cannot be read there is {"seq","last_seq","damaged":true}. `note` is "rendering only"
- * where an earlier version did not keep the original. Where an output is missing or not whole, `m` has
- * its stub, beside "damaged":true.
+ * where an earlier version did not keep the original. Where an output is missing or not whole, `m`
+ * has its stub, beside "damaged":true.
  *
  * Reads the log once, or twice for the last n, and holds one record.
  */
