@@ -244,9 +244,16 @@ static int fit_shape(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* Only the assistant calls. */
+/* Only the assistant calls, and a tool says nothing but results. */
 static int fit_role(struct fit *f, struct message *m, bool *touched)
 {
+        if (m->role == ROLE_TOOL && m->count && !message_has(m, PART_RESULT)) {
+                if (!fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                m->role = ROLE_USER;
+                writing_lose(f->w, m, "role", "written as the user, because it is no result");
+                return 0;
+        }
         if (m->role != ROLE_USER || !message_has(m, PART_CALL) || message_has(m, PART_RESULT))
                 return 0;
         if (!fit_own_parts(f, m, touched))
@@ -269,12 +276,16 @@ static int fit_gemini(struct fit *f, struct message *m, bool *touched)
                         second = second->next;
                 bool bare = p->kind == PART_RESULT && p->output_kind == OUTPUT_DATA &&
                             p->output.n && p->output.p[0] != '{';
-                if (!second && !bare)
+                bool nameless = p->kind == PART_RESULT && !p->name.p;
+                bool silent = p->kind == PART_RESULT && p->output_kind == OUTPUT_NONE;
+                if (!second && !bare && !nameless && !silent)
                         continue;
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
                 struct part *q = &m->parts[i];
                 q->raw = (struct str){0};
+                if (silent)
+                        message_set_output(m, q, STR(""));
                 if (bare) {
                         bool string = q->output.p[0] == '"';
                         q->output = string ? str_span(q->output.p + 1, q->output.n - 2)
@@ -298,8 +309,9 @@ static int fit_message(struct fit *f, struct message *m)
             fit_surrogates(f, m, &touched) || fit_origin(f, m, &touched) ||
             fit_signatures(f, m, &touched) || fit_names(f, m, &touched) ||
             fit_media(f, m, &touched) || fit_children(f, m, &touched) ||
-            fit_errors(f, m, &touched) || fit_parts(f, m, &touched) ||
-            fit_empty_texts(f, m, &touched) || fit_types(f, m, &touched))
+            fit_outputs(f, m, &touched) || fit_errors(f, m, &touched) ||
+            fit_parts(f, m, &touched) || fit_empty_texts(f, m, &touched) ||
+            fit_types(f, m, &touched))
                 return STENO_ENOMEM;
         return fit_shape(f, m, &touched) || f->arena->failed;
 }

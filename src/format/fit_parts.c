@@ -177,9 +177,56 @@ int fit_parts(struct fit *f, struct message *m, bool *touched)
                fit_drop_parts(f, m, touched, is_server_orphan, "its call does not stand before it");
 }
 
+/* The same inside of results. */
+static int fit_child_types(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                size_t strange = 0, kept = 0, n = m->parts[i].child_count;
+                for (size_t k = 0; m->parts[i].kind == PART_RESULT && k < n; k++)
+                        strange += is_strange(f, m, &m->parts[i].children[k]);
+                if (!strange)
+                        continue;
+                struct part *children = arena_alloc(f->arena, n * sizeof *children);
+                if (!children || !fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                struct part *p = &m->parts[i];
+                for (size_t k = 0; k < n; k++)
+                        if (!is_strange(f, m, &p->children[k]))
+                                children[kept++] = p->children[k];
+                p->children = children;
+                p->child_count = kept;
+                p->raw = p->output_raw = (struct str){0};
+                if (!kept)
+                        message_set_output(m, p, STR("[A part that the provider does not take]"));
+                writing_lose(f->w, m, "content", "of a type that is not in the provider's table");
+        }
+        return 0;
+}
+
+/* A part of Gemini's that holds none of the things that a part is there for. */
+static bool is_hollow(struct fit *f, const struct message *m, const struct part *p)
+{
+        static const char *const DATA[] = {"text", "inlineData", "fileData", "functionCall",
+            "functionResponse", "executableCode", "codeExecutionResult"};
+        struct json j;
+        if (f->w->format != &format_gemini || p->kind != PART_OPAQUE || m->origin != f->w->format ||
+            !p->raw.p)
+                return false;
+        json_init(&j);
+        bool holds = false;
+        if (json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) == 0)
+                for (size_t i = 0; i < sizeof DATA / sizeof *DATA; i++)
+                        holds = holds || json_get(&j, 0, DATA[i]) != JSON_NONE;
+        json_release(&j);
+        return !holds;
+}
+
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
-        return !f->w->strict ? 0
-                             : fit_drop_parts(f, m, touched, is_strange,
-                                   "of a type that is not in the provider's table");
+        int rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");
+        if (rc || !f->w->strict)
+                return rc;
+        rc = fit_drop_parts(
+            f, m, touched, is_strange, "of a type that is not in the provider's table");
+        return rc ? rc : fit_child_types(f, m, touched);
 }

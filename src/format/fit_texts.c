@@ -205,9 +205,44 @@ int fit_errors(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* Does an assistant's message say or do anything that a provider would read? */
+/* A list of parts of which the format has none. */
+static bool is_foreign(const struct fit *f, const struct message *m, const struct part *p)
+{
+        for (size_t i = 0; i < p->child_count; i++)
+                if (p->children[i].kind != PART_OPAQUE || m->origin == f->w->format)
+                        return false;
+        return f->w->format == &format_responses && p->output_kind == OUTPUT_PARTS &&
+               p->child_count;
+}
+
+/* Anthropic takes a text or a list of blocks for a result, and nobody takes an empty list. */
+int fit_outputs(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                struct part *p = &m->parts[i];
+                bool foreign = is_foreign(f, m, p);
+                bool data = f->w->format == &format_anthropic && m->origin == f->w->format &&
+                            p->output_kind == OUTPUT_DATA && !str_is(p->output, "null");
+                if (p->kind != PART_RESULT || (!foreign && !data))
+                        continue;
+                if (!fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                p = &m->parts[i];
+                for (size_t k = 0; foreign && k < p->child_count; k++)
+                        writing_lose_part(f->w, m, &p->children[k]);
+                message_set_output(m, p,
+                    foreign ? STR("[A part that the provider does not take]")
+                            : token_make(p->output, f->arena));
+                writing_lose(f->w, m, "content", "written as a text");
+        }
+        return f->arena->failed;
+}
+
+/* Does a message say or do nothing that a provider would read? */
 bool fit_says_nothing(const struct fit *f, const struct message *m)
 {
+        if (m->role == ROLE_TOOL && !m->count)
+                return true;
         if (m->role != ROLE_ASSISTANT || !f->w->format || f->w->format == &format_anthropic ||
             f->w->format == &format_gemini)
                 return false; /* their turns leave out what is empty by themselves */

@@ -42,6 +42,8 @@ struct str fit_opaque_member(struct fit *f, const struct part *p, const char *ke
 int fit_surrogates(struct fit *f, struct message *m, bool *touched);
 /* An empty text among the texts of a result. */
 int fit_children(struct fit *f, struct message *m, bool *touched);
+/* A result that is neither a text nor parts. */
+int fit_outputs(struct fit *f, struct message *m, bool *touched);
 /* A failure that says nothing. */
 int fit_errors(struct fit *f, struct message *m, bool *touched);
 int fit_empty_texts(struct fit *f, struct message *m, bool *touched);

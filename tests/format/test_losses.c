@@ -271,7 +271,8 @@ static const struct row ROWS[] = {
     {"toolmessage", "[{'role':'tool','createdAt':'x'}]", "acontext", "1 createdAt"},
     {NULL, NULL, "chat", "1 createdAt"},
     {NULL, NULL, "legacy", "1 createdAt"},
-    {NULL, NULL, "responses", "1 createdAt"},
+    {NULL, NULL, "responses",
+        "1 content: an empty message, which the provider refuses; 1 createdAt"},
     {"toolmessage",
         "[{'role':'assistant','content':[{'type':'tool_use','id':'k'}]},{'role':'user','content':[{"
         "'type':'tool_result','id':'k','result':{}}]}]",
