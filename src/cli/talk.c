@@ -275,11 +275,9 @@ static void say_how_to_go_on(struct talk *t)
             command ? steno_conv_id(t->c->conv) : "");
 }
 
-/* The prompt as a message: a C string would end at its first NUL. */
+/* The prompt as a message, where it has a NUL: a C string would end there. */
 static const char *message_of(struct str prompt, struct buf *b)
 {
-        if (!prompt.p)
-                return NULL;
         struct jsonw w = jsonw_to(b);
         jsonw_object(&w);
         jsonw_field_cstr(&w, "role", "user");
@@ -288,7 +286,7 @@ static const char *message_of(struct str prompt, struct buf *b)
         return buf_cstr(b);
 }
 
-static int run_message(struct talk *t, const struct talk_turn *turn, const char *message)
+static int run_turn(struct talk *t, const struct talk_turn *turn, const char *message)
 {
         struct steno_error err = {0};
         char *result = NULL;
@@ -296,10 +294,11 @@ static int run_message(struct talk *t, const struct talk_turn *turn, const char 
                 return cli_fail(t->c, &err);
         struct steno_loop_options opt = {
             .size = sizeof(opt),
-            .flags = (message ? 0u : STENO_LOOP_CONTINUE) |
+            .flags = (turn->prompt.p ? 0u : STENO_LOOP_CONTINUE) |
                      (t->o->no_stream ? STENO_LOOP_NO_STREAM : 0u),
             .store = t->c->store,
             .conv = t->c->conv,
+            .prompt = message ? NULL : turn->prompt.p,
             .message_json = message,
             .mode = turn->mode,
             .run_id = turn->run_id,
@@ -340,9 +339,10 @@ int talk_run(struct talk *t, const struct talk_turn *turn)
 {
         struct buf b;
         buf_init(&b, 0);
-        const char *message = message_of(turn->prompt, &b);
-        int rc = turn->prompt.p && !message ? cli_refuse(t->c, EXIT_IO, "out of memory")
-                                            : run_message(t, turn, message);
+        bool whole = turn->prompt.p && memchr(turn->prompt.p, 0, turn->prompt.n);
+        const char *message = whole ? message_of(turn->prompt, &b) : NULL;
+        int rc = whole && !message ? cli_refuse(t->c, EXIT_IO, "out of memory")
+                                   : run_turn(t, turn, message);
         buf_release(&b);
         return rc;
 }

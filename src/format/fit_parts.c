@@ -223,10 +223,11 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
 
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
+        if (!f->w->strict)
+                return 0;
         int rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");
-        if (rc || !f->w->strict)
-                return rc;
-        rc = fit_drop_parts(
-            f, m, touched, is_strange, "of a type that is not in the provider's table");
+        if (rc == 0)
+                rc = fit_drop_parts(
+                    f, m, touched, is_strange, "of a type that is not in the provider's table");
         return rc ? rc : fit_child_types(f, m, touched);
 }

@@ -14,6 +14,7 @@ bytes of artifacts, titles, and events of runs are compared without looking here
                rule=left_out("exitCode", "signal", "timedOut")),
     ]
 """
+import base64
 import fnmatch
 import re
 
@@ -338,6 +339,10 @@ def escaped():
     def rule(d):
         if d.path[-1] == "encoding":
             return (d.old, d.new) == ("base64", "escaped")
+        if (d.path[-1] == "content" and isinstance(d.new, str) and isinstance(d.old, str) and len(d.old) % 4 == 0
+                and re.fullmatch(r"[A-Za-z0-9+/]+=*", d.old) and d.new.isascii()):
+            shown = re.sub(r"\\x([0-9A-F]{2})", lambda m: chr(int(m.group(1), 16)), d.new)
+            return base64.b64decode(d.old) == shown.encode("latin-1")
         return (d.path[0] == "matches" and isinstance(d.old, str) and isinstance(d.new, str)
                 and re.search(r"\\x[0-9A-F]{2}", d.new) is not None)
     return rule
@@ -348,7 +353,8 @@ CHANGES = [
            cases=["http_server/default/*"], questions=["GET /api/v1/session/:id/messages*"],
            rule=left_out("k")),
     Change("A search shows stray bytes as escapes, so that one of them does not make a line unreadable.",
-           cases=["library/default/streams"], questions=["context grep*"], rule=escaped()),
+           cases=["library/default/streams", "outputs/default/kinds"], questions=["context grep*", "context read*", "context tail*"],
+           rule=escaped()),
     Change("A call without a result says what the run's journal knows of it, and whose it is.",
            cases=["loop/default/*"], questions=["messages --format chat *"],
            rule=any_of(added("runId"), became(("state", "pending", "not_dispatched")))),

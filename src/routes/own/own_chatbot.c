@@ -55,6 +55,18 @@ static bool choose_conversation(struct request *r, const struct json *j, struct 
         return t->chat.conversation != NULL;
 }
 
+/* Can it be a C string without a loss? */
+static bool is_plain(const struct json *j, json_ref text)
+{
+        struct buf b;
+        bool lossy = false;
+        buf_init(&b, 0);
+        json_string(j, text, &b, &lossy);
+        bool plain = !b.failed && !lossy && !(b.n && memchr(b.p, 0, b.n));
+        buf_release(&b);
+        return plain;
+}
+
 static bool read_message(struct request *r, const struct json *j, struct turn *t)
 {
         json_ref m = json_get(j, 0, "message");
@@ -67,9 +79,12 @@ static bool read_message(struct request *r, const struct json *j, struct turn *t
                 request_error(r, 400, "bad_request", "message is empty");
                 return false;
         }
+        if (json_type(j, m) == JSON_STRING && is_plain(j, m)) {
+                t->chat.message = request_member(r, j, 0, "message");
+                return t->chat.message != NULL;
+        }
         buf_init(&b, 0);
         if (json_type(j, m) == JSON_STRING) {
-                /* Its token as it came: a C string would end at its first NUL. */
                 struct jsonw w = jsonw_to(&b);
                 jsonw_object(&w);
                 jsonw_field_cstr(&w, "role", "user");
