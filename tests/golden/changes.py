@@ -359,7 +359,7 @@ CHANGES = [
            cases=["loop/default/*"], questions=["messages --format chat *"],
            rule=any_of(added("runId"), became(("state", "pending", "not_dispatched")))),
     Change("A call of which nothing more is known is called unrecorded, as its repair is.",
-           cases=["formats/default/*", "http_server/default/*", "library/default/streams",
+           cases=["formats/default/*", "http_server/default/*", "library/default/*",
                   "outputs/default/unfinished"],
            questions=["messages --format chat *", "GET /api/chat-sessions/:id/messages*"],
            rule=became(("state", "pending", "unrecorded"))),
