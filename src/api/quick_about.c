@@ -52,7 +52,7 @@ static bool eat_list(
         return EAT(s, "]");
 }
 
-/* `x` from behind its length. */
+/* `x` from behind its length, without its end. */
 static bool read_form(struct quick_about *q, struct str x, struct about *out)
 {
         size_t used = 0;
@@ -69,7 +69,24 @@ static bool read_form(struct quick_about *q, struct str x, struct about *out)
                 return false;
         if (EAT(&x, ",\"own\":true"))
                 out->own_fields = true;
-        return EAT(&x, "}") && x.n == 0;
+        return x.n == 0;
+}
+
+/* Cuts off the end of `x`: its bracket, and the salt before it, which is another in each record and
+ * is nothing that a view shows. */
+static bool cut_end(struct str *x)
+{
+        static const char MEMBER[] = ",\"salt\":\"";
+        const size_t name = sizeof MEMBER - 1, hex = 2 * (size_t)ABOUT_SALT, all = name + hex + 1;
+        if (!x->n || x->p[x->n - 1] != '}')
+                return false;
+        x->n--;
+        if (x->n < all)
+                return true;
+        const char *at = x->p + x->n - all;
+        if (memcmp(at, MEMBER, name) == 0 && memchr(at + name, '"', hex + 1) == at + name + hex)
+                x->n -= all;
+        return true;
 }
 
 /* The copy of the text is what the role in the about points into. */
@@ -90,7 +107,8 @@ void quick_about_init(struct quick_about *q)
 const struct about *quick_about_read(struct quick_about *q, struct str x)
 {
         uint64_t length;
-        if (!EAT(&x, "{") || (EAT(&x, "\"len\":") && !(eat_number(&x, &length) && EAT(&x, ","))))
+        if (!EAT(&x, "{") || (EAT(&x, "\"len\":") && !(eat_number(&x, &length) && EAT(&x, ","))) ||
+            !cut_end(&x))
                 return NULL;
         for (int i = 0; i < QUICK_FORMS; i++)
                 if (q->forms[i].n == x.n && memcmp(q->forms[i].text, x.p, x.n) == 0)

@@ -31,7 +31,8 @@ struct quick_about {
 
 void quick_about_init(struct quick_about *q);
 
-/* NULL: about_read has to look. Lives until the next call, or as long as x; `length` is not set. */
+/* NULL: about_read has to look. Lives until the next call, or as long as x. Its
+ * length and salt are not set. */
 const struct about *quick_about_read(struct quick_about *q, struct str x);
 
 #endif
