@@ -52,8 +52,9 @@ static size_t made_id(const char *p)
 /* Made ids differ, and Gemini gets none that is made of a place. */
 static void mask_made_ids(struct buf *b)
 {
-        char *to = b->p;
-        for (const char *p = buf_cstr(b), *end = p + b->n; p < end;) {
+        const char *p = buf_cstr(b), *end = p + b->n;
+        char *to = b->p; /* not before: the NUL behind it may have moved it */
+        while (p < end) {
                 size_t member = strncmp(p, "\"id\":\"", 6) == 0 ? made_id(p + 6) : 0;
                 if (member)
                         p += 6 + member + 2; /* with the quote and the comma */
