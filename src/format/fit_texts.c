@@ -238,7 +238,6 @@ int fit_outputs(struct fit *f, struct message *m, bool *touched)
         return f->arena->failed;
 }
 
-/* Does a message say or do nothing that a provider would read? */
 bool fit_says_nothing(const struct fit *f, const struct message *m)
 {
         if (m->role == ROLE_TOOL && !m->count)

@@ -47,7 +47,8 @@ int fit_outputs(struct fit *f, struct message *m, bool *touched);
 /* A failure that says nothing. */
 int fit_errors(struct fit *f, struct message *m, bool *touched);
 int fit_empty_texts(struct fit *f, struct message *m, bool *touched);
-/* Does an assistant's message say or do nothing that the provider would read? */
+/* Does a message of the assistant say or do nothing that the provider would read, or one of a tool
+ * hold no result? */
 bool fit_says_nothing(const struct fit *f, const struct message *m);
 
 /* fit_media.c */

@@ -133,15 +133,22 @@ bool request_choice(struct request *r, const char *name, const char *const *word
         }
         buf_init(&list, 0);
         for (unsigned i = 0; words[i]; i++)
-                buf_printf(&list, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
-        request_error_in(r, name, 400, "bad_request", "%s must be %s", name, buf_cstr(&list));
+                if (*words[i]) /* an empty one stands for "not said" */
+                        buf_printf(&list, "%s%s",
+                            !list.n        ? ""
+                            : words[i + 1] ? ", "
+                                           : " or ",
+                            words[i]);
+        buf_putc(&list, 0);
+        request_error_in(r, name, 400, "bad_request", "%s must be %s", name,
+            list.failed ? "something else" : list.p);
         buf_release(&list);
         return false;
 }
 
 /* ---- the body ---- */
 
-static bool is_name(const struct json *j, json_ref v)
+bool request_is_name(const struct json *j, json_ref v)
 {
         struct buf b;
         bool lossy = false;
@@ -166,7 +173,7 @@ static bool is_of_kind(const struct json *j, json_ref v, unsigned kinds)
         case JSON_NUMBER:
                 return (kinds & BODY_SEQ) && json_u64(j, v, &seq) && seq > 0;
         case JSON_STRING:
-                return (kinds & BODY_TEXT) || ((kinds & BODY_NAME) && is_name(j, v));
+                return (kinds & BODY_TEXT) || ((kinds & BODY_NAME) && request_is_name(j, v));
         case JSON_ARRAY:
                 return kinds & BODY_LIST;
         case JSON_OBJECT:

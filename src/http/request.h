@@ -127,6 +127,8 @@ struct body_rule {
 bool request_json(struct request *r, struct json *j, const struct body_rule *rules);
 /* The same for a document that has been parsed, such as a part of a form. */
 bool request_keeps(struct request *r, const struct json *j, const struct body_rule *rules);
+/* Can this string be a C string without a loss? */
+bool request_is_name(const struct json *j, json_ref v);
 /* A string of a JSON object, decoded, or NULL when it is absent, null or no string. */
 const char *request_member(struct request *r, const struct json *j, json_ref obj, const char *key);
 

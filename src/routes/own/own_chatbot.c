@@ -55,18 +55,6 @@ static bool choose_conversation(struct request *r, const struct json *j, struct 
         return t->chat.conversation != NULL;
 }
 
-/* Can it be a C string without a loss? */
-static bool is_plain(const struct json *j, json_ref text)
-{
-        struct buf b;
-        bool lossy = false;
-        buf_init(&b, 0);
-        json_string(j, text, &b, &lossy);
-        bool plain = !b.failed && !lossy && !(b.n && memchr(b.p, 0, b.n));
-        buf_release(&b);
-        return plain;
-}
-
 static bool read_message(struct request *r, const struct json *j, struct turn *t)
 {
         json_ref m = json_get(j, 0, "message");
@@ -79,7 +67,7 @@ static bool read_message(struct request *r, const struct json *j, struct turn *t
                 request_error(r, 400, "bad_request", "message is empty");
                 return false;
         }
-        if (json_type(j, m) == JSON_STRING && is_plain(j, m)) {
+        if (json_type(j, m) == JSON_STRING && request_is_name(j, m)) {
                 t->chat.message = request_member(r, j, 0, "message");
                 return t->chat.message != NULL;
         }
