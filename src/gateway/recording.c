@@ -1,0 +1,196 @@
+/*
+ * recording.c - what of an exchange is stored, and in which order (recording.h).
+ */
+#include "gateway/recording.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "gateway/recording_core.h"
+
+int recording_append(struct recording *k, struct str json, const char *format, bool sync,
+    char id[LINEAGE_CONV], struct steno_error *err)
+{
+        char key[80];
+        struct steno_receipt *receipt = NULL;
+        snprintf(key, sizeof key, "%s/%u", k->exchange, k->appended++);
+        struct steno_append_options opt = {.size = sizeof opt,
+            .flags = STENO_RECORD | STENO_ANEW,
+            .durability = sync ? STENO_FULL : STENO_PROCESS,
+            .format = format,
+            .idempotency_key = key};
+        int rc = steno_append(k->conv, json.p, json.n, &opt, &receipt, err);
+        if (rc == 0) {
+                k->last_seq = steno_receipt_last_seq(receipt);
+                if (id)
+                        snprintf(id, LINEAGE_CONV, "%s", steno_receipt_id(receipt, 0));
+        }
+        steno_receipt_free(receipt);
+        return rc;
+}
+
+int recording_note_node(struct recording *k, bool tip, bool open, struct steno_error *err)
+{
+        struct lineage_node node = {.conv = k->conv_id,
+            .seq = k->last_seq,
+            .chain = k->chain,
+            .replied = k->replied,
+            .tip = tip,
+            .open = open};
+        return k->chain[0] ? lineage_add(k->to->lineage, &k->who, &node, err) : 0;
+}
+
+/* A message that no model is shown. */
+static int store_gap(struct recording *k, struct steno_error *err)
+{
+        const struct gap *gap = gaps_find(k->to->gaps, k->owner);
+        char words[160];
+        struct buf b;
+        if (!gap)
+                return 0;
+        snprintf(words, sizeof words, "%u request%s of this client since %s could not be recorded",
+            gap->count, gap->count == 1 ? "" : "s", gap->since);
+        buf_init(&b, 4 * KIB);
+        struct jsonw w = jsonw_to(&b);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "role", "system");
+        jsonw_field_cstr(&w, "content", words);
+        jsonw_field_cstr(&w, "partType", "gap");
+        jsonw_field_bool(&w, "includeInContext", false);
+        jsonw_object_end(&w);
+        int rc = buf_check(&b, err);
+        if (rc == 0)
+                rc = recording_append(k, buf_str(&b), NULL, true, NULL, err);
+        k->gap_told = rc == 0;
+        buf_release(&b);
+        return rc;
+}
+
+static int store_answer(struct recording *k, struct steno_error *err)
+{
+        char id[LINEAGE_CONV] = "";
+        bool whole = recording_is_whole(k);
+        /* The end of the request: a client that got no whole answer may send it again, and where
+         * nothing of an answer was kept it is the end of the conversation so far. */
+        bool items = strcmp(k->wire->name, "responses") == 0 && k->stream; /* also of a cut one */
+        bool kept = k->reply.count > 0 && (whole || items);
+        char asked[ELEMENTS_CHAIN];
+        uint64_t asked_seq = k->last_seq;
+        memcpy(asked, k->chain, sizeof asked);
+        int rc = recording_note_node(k, !kept, !whole || k->fate->gone, err);
+        if (rc == 0)
+                rc = recording_store_rounds(k, id, err);
+        /* Items of a cut answer that belong to an earlier round are stored with it. */
+        kept = kept && (k->told || k->parts.notes.n == 0);
+        if (rc == 0 && kept)
+                rc = recording_store_reply(k, whole, id, err);
+        if (rc == 0 && whole)
+                rc = recording_store_choices(k, asked, asked_seq, err);
+        if (rc == 0 && whole && (k->reply.odd.n || !id[0]))
+                rc = recording_store_odd(k, id, err);
+        if (rc == 0 && !whole)
+                rc = recording_store_failure(k, id, err);
+        if (rc == 0 && id[0])
+                rc = recording_store_facts(k, id, whole, err);
+        return rc;
+}
+
+static int store(struct recording *k, struct steno_error *err)
+{
+        struct recording_brought brought = {0};
+        int rc = recording_find_place(k, err);
+        if (rc == 0 && recording_came_late(k, &brought)) {
+                rc = recording_store_facts(k, brought.id, true, err);
+                return rc ? rc : recording_note_reply(k, err);
+        }
+        memcpy(k->chain, k->base, sizeof k->chain);
+        k->replied = k->base[0] != '\0';
+        if (rc == 0)
+                rc = recording_open_conv(k, err);
+        for (size_t i = 0; rc == 0 && i < k->place.from; i++)
+                k->replied = k->replied || k->links[i].assistant;
+        k->last_seq = k->place.seq;
+        if (rc == 0)
+                rc = recording_supersede(k, err);
+        if (rc == 0)
+                rc = lineage_continued(k->to->lineage, k->conv_id, err);
+        if (rc == 0)
+                rc = store_gap(k, err);
+        if (rc == 0)
+                rc = recording_store_beside(k, err);
+        if (rc == 0)
+                rc = recording_store_request(k, err);
+        if (rc == 0)
+                rc = store_answer(k, err);
+        return rc;
+}
+
+static int transact(struct recording *k, struct steno_error *err)
+{
+        char digest[ELEMENTS_CHAIN];
+        struct lineage *l = k->to->lineage;
+        if (lineage_find_id(l, k->owner, str_of(k->exchange), digest, NULL, NULL))
+                return 0; /* all of it was stored, and then the process was killed */
+        int rc = lineage_begin(l, err);
+        if (rc)
+                return rc;
+        rc = store(k, err);
+        if (rc == 0)
+                rc = lineage_add_id(
+                    l, k->owner, str_of(k->exchange), "", k->conv_id, k->last_seq, err);
+        if (rc == 0)
+                rc = lineage_commit(l, err);
+        if (rc)
+                lineage_rollback(l);
+        else if (k->gap_told)
+                gaps_forget(&k->to->gaps, k->owner);
+        return rc;
+}
+
+/* An exchange that was in memory alone is lost. */
+static void note_gap(struct recording *k)
+{
+        if (k->owner)
+                gaps_note(
+                    &k->to->gaps, k->owner, json_inner(&k->head, json_get(&k->head, 0, "at")));
+}
+
+int recording_store(struct recording_target *to, struct exchange *x,
+    const struct recorder_fate *fate, struct recording_outcome *out, struct steno_error *err)
+{
+        struct recording k = {.to = to, .fate = fate, .exchange = exchange_id(x)};
+        json_init(&k.head);
+        json_init(&k.answer);
+        json_init(&k.request);
+        json_init(&k.list);
+        buf_init(&k.list_text, 0);
+        wire_answer_init(&k.reply);
+        int rc = exchange_load(x, &k.parts, err);
+        out->torn = rc == STENO_ECORRUPT;
+        if (rc == 0)
+                rc = recording_read_request(&k, err);
+        if (rc == 0 && k.wire)
+                rc = recording_read_answer(&k, err);
+        if (rc == 0 && k.wire)
+                rc = transact(&k, err);
+        if (rc && exchange_in_memory(x))
+                note_gap(&k);
+        out->understood = k.wire != NULL;
+        steno_conv_close(k.conv);
+        wire_answer_release(&k.reply);
+        free(k.links);
+        free(k.project);
+        free(k.group);
+        free(k.named);
+        free(k.owner);
+        buf_release(&k.list_text);
+        json_release(&k.list);
+        json_release(&k.request);
+        json_release(&k.answer);
+        json_release(&k.head);
+        exchange_parts_release(&k.parts);
+        return rc;
+}
