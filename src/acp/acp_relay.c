@@ -183,10 +183,12 @@ static struct str edited(struct acp_relay *r, struct json_edits *edits, struct s
 
 /* ---- sessions ---- */
 
+/* The store goes by the environment: its URL may have a password, which everybody could read among
+ * the arguments of a process. */
 static void put_server(const struct acp_relay *r, const char *conversation, struct buf *out)
 {
-        const char *const args[] = {"--store", r->o.url, "--project", r->o.project, "mcp",
-            "--conversation", conversation, "--create"};
+        const char *const args[] = {
+            "--project", r->o.project, "mcp", "--conversation", conversation, "--create"};
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
         if (r->second)
@@ -200,6 +202,10 @@ static void put_server(const struct acp_relay *r, const char *conversation, stru
         jsonw_array_end(&w);
         jsonw_key(&w, "env");
         jsonw_array(&w);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "name", "STENO_STORE");
+        jsonw_field_cstr(&w, "value", r->o.url);
+        jsonw_object_end(&w);
         jsonw_array_end(&w);
         jsonw_object_end(&w);
 }

@@ -2,10 +2,14 @@
  * cmd_acp.c - steno acp: records an ACP agent, from between it and its client.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "acp/acp.h"
+#include "base/error.h"
+#include "base/file_url.h"
+#include "base/state_folder.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 
@@ -31,16 +35,27 @@ static int recover(struct cli *c, const char *path)
         return EXIT_DONE;
 }
 
+static void warn_unrecorded(struct cli *c, const char *path)
+{
+        struct buf text;
+        buf_init(&text, 0);
+        buf_printf(&text, "some of it could not be recorded; what was said is in %s/acp", path);
+        cli_warn(c, buf_cstr(&text));
+        buf_release(&text);
+}
+
 static int run_agent(struct cli *c, const struct acp_opts *o, char **argv, const char *path)
 {
         struct steno_error err = {0};
         struct acp_result result = {0};
+        const char *url = cli_store_url(c);
+        bool has_folder = file_url_is(url) || !strstr(url, "://");
         char *program = o->no_mcp ? NULL : realpath("/proc/self/exe", NULL);
         struct acp_options opt = {.store = c->store,
             .path = path,
             .project = c->project ? c->project : "default",
             .program = program,
-            .url = path,
+            .url = has_folder ? path : url,
             .argv = argv,
             .in = STDIN_FILENO,
             .out = STDOUT_FILENO,
@@ -51,8 +66,7 @@ static int run_agent(struct cli *c, const struct acp_opts *o, char **argv, const
         int rc = acp_run(&opt, &result, &err);
         free(program);
         if (result.unrecorded)
-                cli_warn(c, "some of it could not be recorded; what was said is in the store's "
-                            "folder acp");
+                warn_unrecorded(c, path);
         if (rc == STENO_ENOTFOUND || rc == STENO_EDENIED)
                 return cli_refuse(c, rc == STENO_EDENIED ? 126 : 127, "%s", err.msg);
         if (rc)
@@ -74,10 +88,16 @@ static int run_acp(struct cli *c, const void *opts, int argc, char **argv)
         int rc = cli_open_store(c, o->recover ? CLI_MUST_EXIST : CLI_CREATE);
         if (rc)
                 return rc;
-        char *path = realpath(cli_store_path(c), NULL);
-        if (!path)
-                return cli_refuse(c, EXIT_IO, "the store's folder cannot be found");
-        rc = o->recover ? recover(c, path) : run_agent(c, o, argv, path);
+        struct steno_error err = {0};
+        char *folder = NULL, *path = NULL;
+        rc = state_folder(cli_store_url(c), &folder, &err);
+        if (rc == 0 && !(path = realpath(folder, NULL)))
+                rc = error_set(&err, STENO_EIO, "%.150s cannot be found", folder);
+        if (rc)
+                rc = cli_fail(c, &err);
+        else
+                rc = o->recover ? recover(c, path) : run_agent(c, o, argv, path);
+        free(folder);
         free(path);
         return rc;
 }

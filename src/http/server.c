@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file_url.h"
-#include "base/hash.h"
 #include "base/named_file.h"
+#include "base/state_folder.h"
 #include "base/wait.h"
 #include "gateway/gateway.h"
 #include "otel/otel.h"
@@ -153,34 +152,10 @@ static void raise_descriptor_limit(void)
         }
 }
 
-/* Where the gateway and the exporter keep what they derive: in the store's folder; of a store
- * without one, in a folder of this machine that is named after it. */
-static int find_folder(const char *url, char **path, struct steno_error *err)
-{
-        const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-        char hex[SHA256_HEX];
-        if (file_url_is(url) || !strstr(url, "://"))
-                return file_url_path(url, path, err);
-        bool given = state && state[0] == '/';
-        if (!given && !(home && *home))
-                return error_set(err, STENO_EINVAL, "neither XDG_STATE_HOME nor HOME is set");
-        if (hash_sha256_hex(url, strlen(url), hex) ||
-            asprintf(path, "%s%s/steno/%.16s", given ? state : home, given ? "" : "/.local/state",
-                hex) < 0) {
-                *path = NULL;
-                return error_nomem(err);
-        }
-        const struct fs *fs = fs_real();
-        int fd = fs->open_root(fs, *path, true);
-        if (fd >= 0)
-                fs->close(fs, fd);
-        return fd < 0 ? error_sys(err, fd, "making %.150s", *path) : 0;
-}
-
 static int open_gateway(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         char *path = NULL;
-        int rc = find_folder(opt->store, &path, err);
+        int rc = state_folder(opt->store, &path, err);
         struct gateway_options g = {.store = s->store,
             .path = path,
             .upstreams = opt->upstreams,
@@ -202,7 +177,7 @@ static int open_otel(struct server *s, const struct server_options *opt, struct 
         char *path = NULL;
         if (!opt->otlp)
                 return 0;
-        int rc = find_folder(opt->store, &path, err);
+        int rc = state_folder(opt->store, &path, err);
         struct otel_options o = {.store = s->store,
             .path = path,
             .config = opt->otlp,
