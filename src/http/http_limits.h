@@ -38,6 +38,7 @@
 #define SERVER_LOCK_MS 2000         /* for a lock on the tokens that another process may hold */
 #define SERVER_TICK_MS 250          /* how soon a new or revoked token counts */
 #define SERVER_DRAIN_MS 5000        /* how long SIGTERM waits for what was accepted */
+#define SERVER_RECOVER_MS 2000      /* how often it looks for runs whose process died */
 #define SERVER_PAGE_MAX 1000        /* messages of one answer; a larger limit is clamped */
 #define SERVER_PUBLIC_PER_MINUTE 10 /* chatbot-public: turns of one visitor session */
 #define SERVER_PUBLIC_SESSIONS_PER_MINUTE 60

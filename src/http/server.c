@@ -254,12 +254,17 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         return 0;
 }
 
-/* Runs that died with an earlier server are completed before anybody asks. Whoever opens one of
- * their conversations meanwhile does it first. */
+/* Runs that died, with an earlier server or with another one that shares the store, are completed
+ * before anybody asks. Whoever opens one of their conversations meanwhile does it first. */
 static void *recover(void *arg)
 {
         struct server *s = arg;
-        steno_recover(s->store, NULL, NULL);
+        while (!atomic_load(&s->stopping)) {
+                steno_recover(s->store, NULL, NULL);
+                for (int ms = 0; ms < SERVER_RECOVER_MS && !atomic_load(&s->stopping);
+                     ms += SERVER_TICK_MS)
+                        wait_sleep(SERVER_TICK_MS);
+        }
         return NULL;
 }
 
