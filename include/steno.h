@@ -536,10 +536,11 @@ STENO_API void steno_output_free(struct steno_output *o);
 /* ----------------------------------------------------------- context files */
 
 /*
- * op is "list", "read", "tail" or "grep"; args a JSON object: {"kind"?,"limit"?,"after"?} (after: a
- * ref; the list begins behind it),
+ * op is "list", "read", "tail", "grep" or "json"; args a JSON object: {"kind"?,"limit"?,"after"?}
+ * (after: a ref; the list begins behind it),
  * {"ref","offset","limit"} or {"ref","line","count"}, {"ref","lines"}, {"ref","pattern",
- * "max_results","context_lines","case_sensitive"}. The answer is JSON. Reaches nothing but this
+ * "max_results","context_lines","case_sensitive"}, {"ref","at"?,"from"?,"limit"?,"cursor"?} (one
+ * level of an output that is JSON: docs/api.md). The answer is JSON. Reaches nothing but this
  * conversation. Unknown and foreign refs are the same STENO_ENOTFOUND; a deleted one's message
  * says when and by what. STENO_ELIMIT: "pattern too costly". "damaged" is true in answers about a
  * file that is shorter or longer than it was stored; a page is not held against the whole's hash.

@@ -1,5 +1,5 @@
 /*
- * context.h - the context operations: list, read, tail, grep over the outputs of one shelf: a
+ * context.h - the context operations: list, read, tail, grep, json over the outputs of one shelf: a
  * conversation's artifacts, or the large results of messages that are not stored (stubs.c).
  * Their table (names, words, parameters) is context_tools.c's; this is what they do.
  */
@@ -55,6 +55,14 @@ int context_tail(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
 int context_grep(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err);
+int context_json(const struct context_shelf *shelf, const struct json *args,
+    const struct context_watch *watch, struct buf *out, struct steno_error *err);
+
+/* The output that the argument "ref" names. */
+int context_open_ref(const struct context_shelf *shelf, const struct json *args,
+    struct context_file *f, struct steno_error *err);
+/* Exactly n bytes of a struct context_file, which has them. */
+int context_read_at(void *file, uint64_t at, void *p, size_t n, struct steno_error *err);
 
 /* What a number of the arguments may be, and what it is when it is not given. */
 struct context_range {
@@ -90,8 +98,8 @@ void context_put_state(struct jsonw *w, const struct context_file *f, struct buf
 void context_put_notes(struct jsonw *w, const struct buf *said);
 
 /*
- * Runs an operation ("list", "read", "tail", "grep") on a shelf. The answer is JSON, freed with
- * free(). `watch` may be NULL.
+ * Runs an operation ("list", "read", "tail", "grep", "json") on a shelf. The answer is JSON, freed
+ * with free(). `watch` may be NULL.
  */
 int context_run(const struct context_shelf *shelf, const char *op, struct str args,
     const struct context_watch *watch, char **json, struct steno_error *err);

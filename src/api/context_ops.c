@@ -18,7 +18,7 @@
 #include "output/lines.h"
 #include "api/spill.h"
 
-static int open_ref(const struct context_shelf *shelf, const struct json *args,
+int context_open_ref(const struct context_shelf *shelf, const struct json *args,
     struct context_file *f, struct steno_error *err)
 {
         struct buf ref;
@@ -36,7 +36,7 @@ static int open_ref(const struct context_shelf *shelf, const struct json *args,
         return rc;
 }
 
-static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
+int context_read_at(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
         struct context_file *f = ctx;
         if (!f->reader) {
@@ -136,7 +136,7 @@ static int range_of_lines(const struct context_shelf *shelf, struct context_file
                 rc = shelf->lines(shelf, &f->info, &index, &n, err);
         if (rc)
                 return rc;
-        struct lines_file file = {read_file, f, f->size};
+        struct lines_file file = {context_read_at, f, f->size};
         const struct lines_index *known = n && lines_index_open(&x, index, n, f->size) ? &x : NULL;
         rc = lines_seek(&file, known, line, &out->offset, &found, err);
         if (rc == 0 && line > 1 && out->offset >= f->size)
@@ -164,7 +164,7 @@ static int back_to_character(struct context_file *f, uint64_t *offset, struct st
         size_t n = f->size - *offset < 4 ? (size_t)(f->size - *offset) : 4;
         if (f->info.state != ARTIFACT_CLOSED || !f->info.utf8 || before == 0)
                 return 0;
-        int rc = read_file(f, *offset - before, around, before + n, err);
+        int rc = context_read_at(f, *offset - before, around, before + n, err);
         if (rc == 0)
                 *offset -= before - text_floor(around, before + n, before);
         return rc;
@@ -186,7 +186,7 @@ int context_read(const struct context_shelf *shelf, const struct json *args,
         struct range r;
         char page[CONTEXT_READ_MAX + 8];
         (void)watch;
-        int rc = open_ref(shelf, args, &f, err);
+        int rc = context_open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
@@ -219,7 +219,7 @@ int context_read(const struct context_shelf *shelf, const struct json *args,
                  * limit is smaller than it. */
                 size_t extra =
                     f.size - r.offset - want < 3 ? (size_t)(f.size - r.offset - want) : 3;
-                rc = read_file(&f, r.offset, page, want + extra, err);
+                rc = context_read_at(&f, r.offset, page, want + extra, err);
                 if (rc == 0 && extra) {
                         size_t floor = text_floor(page, want + extra, want);
                         want = floor ? floor : text_ceil(page, want + extra, want);
@@ -253,11 +253,11 @@ int context_read(const struct context_shelf *shelf, const struct json *args,
 static int read_tail(struct context_file *f, uint64_t lines, bool base64, char *page,
     struct lines_span *span, enum context_encoding *encoding, struct steno_error *err)
 {
-        struct lines_file file = {read_file, f, f->size};
+        struct lines_file file = {context_read_at, f, f->size};
         for (size_t room = CONTEXT_READ_MAX;; room = room / 4 * 3) {
                 int rc = lines_tail(&file, lines, room, span, err);
                 if (rc == 0)
-                        rc = read_file(f, span->offset, page, (size_t)span->size, err);
+                        rc = context_read_at(f, span->offset, page, (size_t)span->size, err);
                 if (rc)
                         return rc;
                 span->size -= unfinished_character(f, page, (size_t)span->size);
@@ -277,7 +277,7 @@ int context_tail(const struct context_shelf *shelf, const struct json *args,
         uint64_t lines;
         char page[CONTEXT_READ_MAX];
         (void)watch;
-        int rc = open_ref(shelf, args, &f, err);
+        int rc = context_open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
@@ -394,7 +394,7 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
     struct steno_error *err)
 {
         struct map map = {0};
-        struct grep_source source = {.file = {read_file, f, f->size}};
+        struct grep_source source = {.file = {context_read_at, f, f->size}};
         if (f->size && f->size <= SIZE_MAX && f->reader &&
             backend_reader_map(f->reader, (size_t)f->size, &map) == 0)
                 source.map = &map;
@@ -414,7 +414,7 @@ int context_grep(const struct context_shelf *shelf, const struct json *args,
         struct buf said, pattern;
         struct grep_options opt = {0};
         struct grep_result result;
-        int rc = open_ref(shelf, args, &f, err);
+        int rc = context_open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);

@@ -179,26 +179,48 @@ static size_t skip_plain(const char *p, size_t i, size_t n)
         return i;
 }
 
+/* Feeds p[i] and, inside a string, the plain characters before it; the place behind. */
+static size_t advance(struct json_stream *s, const char *p, size_t i, size_t n)
+{
+        if (s->state != STRING && s->state != KEY_STRING) {
+                s->state = (uint8_t)step(s, p[i]);
+                return i + 1;
+        }
+        i = skip_plain(p, i, n);
+        if (i == n)
+                return n;
+        bool key = s->state == KEY_STRING;
+        if (p[i] == '"')
+                s->state = key ? COLON : NEXT;
+        else if (p[i] == '\\')
+                s->state = key ? KEY_ESCAPE : ESCAPE;
+        else
+                s->state = BAD;
+        return i + 1;
+}
+
 bool json_stream_feed(struct json_stream *s, const char *p, size_t n)
 {
-        for (size_t i = 0; i < n && s->state != BAD;) {
-                if (s->state == STRING || s->state == KEY_STRING) {
-                        i = skip_plain(p, i, n);
-                        if (i == n)
-                                break;
-                        bool key = s->state == KEY_STRING;
-                        if (p[i] == '"')
-                                s->state = key ? COLON : NEXT;
-                        else if (p[i] == '\\')
-                                s->state = key ? KEY_ESCAPE : ESCAPE;
-                        else
-                                s->state = BAD;
-                        i++;
-                } else {
-                        s->state = (uint8_t)step(s, p[i++]);
-                }
-        }
+        for (size_t i = 0; i < n && s->state != BAD;)
+                i = advance(s, p, i, n);
         return s->state != BAD;
+}
+
+bool json_stream_in_string(const struct json_stream *s)
+{
+        return s->state == STRING || s->state == KEY_STRING || s->state == ESCAPE ||
+               s->state == KEY_ESCAPE;
+}
+
+size_t json_stream_feed_to(struct json_stream *s, uint32_t depth, const char *p, size_t n)
+{
+        size_t i = 0;
+        while (i < n && s->state != BAD) {
+                i = advance(s, p, i, n);
+                if (s->depth <= depth && !json_stream_in_string(s))
+                        break;
+        }
+        return i;
 }
 
 bool json_stream_finish(const struct json_stream *s)

@@ -64,6 +64,11 @@
 #define CONTEXT_GREP_CONTEXT_MAX 20
 #define CONTEXT_LONG_LINE 2000 /* characters of a matching line before it becomes a window */
 #define CONTEXT_GREP_DEADLINE_MS 1500
+#define CONTEXT_JSON_DEFAULT 100      /* children of one value */
+#define CONTEXT_JSON_MAX 1000         /* the same, at most */
+#define CONTEXT_JSON_HEAD 400         /* bytes of a child that come with it */
+#define CONTEXT_JSON_KEY (64 * KIB)   /* bytes of a key, beyond any that somebody chose */
+#define CONTEXT_JSON_ANSWER (1 * MIB) /* an answer that is larger ends with the child it is at */
 
 /* So much of a log may have ids that would not last a power cut: reading it again takes less than a
  * synced append. A conversation that is written without a pause is synced less often. */

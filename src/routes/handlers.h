@@ -25,6 +25,7 @@ void own_context_list(struct request *r);
 void own_context_read(struct request *r);
 void own_context_tail(struct request *r);
 void own_context_grep(struct request *r);
+void own_context_json(struct request *r);
 void own_context_raw(struct request *r);
 
 /* api_runs.c */

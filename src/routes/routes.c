@@ -84,6 +84,8 @@ static const struct route ROUTES[] = {
         ERRORS_STENO, own_context_tail, "the end: lines; follow=1 streams what comes"},
     {"GET", "/api/chat-sessions/:id/context/:ref/grep", SCOPE_SESSION, 0, 0, ERRORS_STENO,
         own_context_grep, "a search: pattern, max_results, context_lines, case_sensitive"},
+    {"GET", "/api/chat-sessions/:id/context/:ref/json", SCOPE_SESSION, 0, 0, ERRORS_STENO,
+        own_context_json, "one level of its JSON: at, from, limit, cursor"},
     {"GET", "/api/chat-sessions/:id/context/:ref/raw", SCOPE_SIGNED, 0, 0, ERRORS_STENO,
         own_context_raw, "all of it, as it is"},
 

@@ -53,7 +53,9 @@ static void run_operation(
         buf_init(&b, 1 * MIB);
         put_arguments(r, ref, args, &b);
         int rc = b.failed ? STENO_ENOMEM : steno_context(conv, op, b.p, b.n, &json, &err);
-        if (rc == STENO_ELIMIT) {
+        if (rc == STENO_EUNSUPPORTED) {
+                request_error(r, 422, "not_json", "%s", err.msg);
+        } else if (rc == STENO_ELIMIT) {
                 request_error(r, 422, "pattern_too_costly", "%s", err.msg);
         } else if (rc) {
                 request_failed(r, rc, &err);
@@ -88,6 +90,13 @@ void own_context_grep(struct request *r)
             {"case_sensitive", "case_sensitive", FLAG}, {"from_line", "from_line", NUMBER},
             {"direction", "direction", TEXT}, {NULL, NULL, TEXT}};
         run_operation(r, "grep", r->params[1].p, ARGS);
+}
+
+void own_context_json(struct request *r)
+{
+        static const struct argument ARGS[] = {{"at", "at", NUMBER}, {"from", "from", NUMBER},
+            {"limit", "limit", NUMBER}, {"cursor", "cursor", TEXT}, {NULL, NULL, TEXT}};
+        run_operation(r, "json", r->params[1].p, ARGS);
 }
 
 /* ---- a tail that follows ---- */
