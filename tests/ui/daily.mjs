@@ -188,11 +188,11 @@ scenario("wrap long lines and read every one of them, to the last", async (page)
 });
 scenario("fold a JSON of many megabytes: every number as spelled, members that come twice, any depth", async (page) => {
   const record = (i) => `{"id":${i},"big":12345678901234567890,"text":"a \\"quoted\\" [bracket] {brace} ü"}`;
-  const { path } = await artifact("Large JSON", `{"exact":1.50, "huge":1e400,"records" : [${Array.from({ length: 60_000 }, (_, i) => record(i)).join(",\n")}],"twice":1,"twice":2,"tail":{"deep":[[["bottom"]]]}}`);
+  const { path } = await artifact("Large JSON", `{"exact":1.50, "huge":1e400,"records" : [${Array.from({ length: 60_000 }, (_, i) => record(i)).join(",\n")}],"twice":1,"twice":2,"long":"${"letters ".repeat(30_000)}the end","tail":{"deep":[[["bottom"]]]}}`);
   await to(path);
   await page.waitForSelector("[data-act=json]");
   await page.click("[data-act=json]");
-  await until("its members", async () => (await texts(page, ".folded-json > .j-leaf, .folded-json > .j-node")).length === 6);
+  await until("its members", async () => (await texts(page, ".folded-json > .j-leaf, .folded-json > .j-node")).length === 7);
   equal((await texts(page, ".folded-json > .j-leaf")).join("|"), "exact1.50|huge1e400|twicetwice: 1 of 21|twicetwice: 2 of 22");
   await page.click(".folded-json > .j-node:has-text('tail') > .j-toggle");
   await until("what is small is read whole", async () => (await texts(page, ".folded-json .j-children .j-key")).includes("deep"));
@@ -203,6 +203,10 @@ scenario("fold a JSON of many megabytes: every number as spelled, members that c
   await page.click(".folded-json .j-children > .j-node:has-text('\"id\":399') > .j-toggle");
   await until("one of them", async () => (await texts(page, ".folded-json .j-number")).includes("12345678901234567890"));
   assert((await page.textContent(".folded-json")).includes('a "quoted" [bracket] {brace} ü'), "its text");
+  const long = ".folded-json > .j-node:has(> .j-toggle > .j-key:text-is('long'))";
+  await page.click(`${long} > .j-toggle`);
+  for (const read of ["66 KB", "131 KB"]) await page.click(`${long} .more:has-text('${read} of')`);
+  await until("a long text to its end", async () => (await page.textContent(`${long} .j-string`).catch(() => "")).includes("letters the end"));
   await page.click("[data-act=json]");
   await page.waitForSelector(".line-row");
   // And when the server was away.

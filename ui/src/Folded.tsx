@@ -1,88 +1,68 @@
-// The JSON of an output, folded, of any size. One level is read at a time, by bytes: a large value
-// is passed over as it streams by and nothing of it is kept; a small one is read whole.
+// The JSON of an output, folded, of any size. The server gives one level at a time; a small value is
+// read whole, and of a long string as much as is wanted.
 import { useEffect, useState } from "preact/hooks";
 import { comebacks } from "./api";
 import { count, bytes } from "./format";
 import { readJson } from "./json";
-import type { Lines } from "./lines";
-import { cut, show } from "./text";
+import type { Child, Lines } from "./lines";
+import { cut, Long, show } from "./text";
 import { again, Leaf, Tree } from "./Value";
 
 const WHOLE = 64 * 1024; // bytes of a value that is read at once
-const HEAD = 400; // bytes of a child that are kept while it passes
-const STEP = 200; // children in one go
 
-interface Child { key?: string; from: number; to: number; text: string } // text: its beginning
-interface Level { kids: Child[]; next: number; open: string } // next: where to go on, 0 at the end
+const holds = (type?: string) => type === "object" || type === "array";
 
-const decode = (b: number[]) => new TextDecoder().decode(Uint8Array.from(b));
-
-// Up to STEP children of the value at [from, to); `at` is 0, or where an earlier look ended.
-async function level(lines: Lines, from: number, to: number, at: number, open: string, stop: AbortSignal): Promise<Level> {
-  const kids: Child[] = [];
-  let pos = at || from, depth = at ? 1 : 0, inside = false, escaped = false, colon = -1, start = -1, end = -1;
-  let head: number[] = [], key: number[] = [];
-  const flush = () => {
-    if (start >= 0) kids.push({ ...(open === "{" ? { key: JSON.parse(decode(key).trim()) as string } : {}), from: start, to: end, text: decode(head) });
-    start = colon = -1;
-    head = [];
-    key = [];
-  };
-  for await (const piece of lines.range(pos, to, stop)) for (const c of piece) {
-    const here = pos++;
-    if (inside) { if (escaped) escaped = false; else if (c === 92) escaped = true; else if (c === 34) inside = false; }
-    else if (c === 34) inside = true;
-    else if (c === 123 || c === 91) { if (!depth++) { open = String.fromCharCode(c); continue; } }
-    else if (c === 125 || c === 93) { if (!--depth) { flush(); return { kids, next: 0, open }; } }
-    else if (depth === 1 && c === 44) { flush(); if (kids.length === STEP) return { kids, next: pos, open }; continue; }
-    else if (depth === 1 && c === 58 && open === "{" && colon < 0) { colon = here; continue; }
-    else if (c <= 32 && (start < 0 || depth === 1)) continue;
-    if (!depth) throw new Error("this is not JSON");
-    if (open === "{" && colon < 0) { if (key.length < WHOLE) key.push(c); continue; }
-    if (start < 0) start = here;
-    end = here + 1;
-    if (head.length < HEAD) head.push(c);
-  }
-  throw new Error("the JSON ends too early");
-}
-
-function Kid({ lines, kid, words }: { lines: Lines; kid: Child; words: string }) {
+function Kid({ lines, kid, name, words }: { lines: Lines; kid: Child; name: string; words: string }) {
   const [open, setOpen] = useState(false);
-  const size = kid.to - kid.from;
-  const value = size <= HEAD ? readJson(kid.text) : null;
-  const name = kid.key === undefined ? null : <><span class="j-key">{show(cut(kid.key, 200))}</span>{words && <span class="j-again">{words}</span>}</>;
-  if (value && value.t !== "array" && value.t !== "object") return <div class="j-leaf">{name}<Leaf value={value} /></div>;
+  const value = holds(kid.type) ? null : readJson(kid.content);
+  const label = <><span class="j-key">{show(cut(name, 200))}</span>{words && <span class="j-again">{words}</span>}</>;
+  if (value) return <div class="j-leaf">{label}<Leaf value={value} /></div>;
   return <div class="j-node">
-    <button type="button" class="j-toggle" aria-expanded={open} onClick={() => setOpen(!open)}><span class="caret" aria-hidden="true" />{name}<span class="j-size">{bytes(size)}</span>{!open && <span class="j-hint">{show(cut(kid.text, 90))}</span>}</button>
-    {open && <div class="j-children"><Part lines={lines} from={kid.from} to={kid.to} /></div>}
+    <button type="button" class="j-toggle" aria-expanded={open} onClick={() => setOpen(!open)}><span class="caret" aria-hidden="true" />{label}<span class="j-size">{bytes(kid.bytes)}</span>{!open && <span class="j-hint">{show(cut(kid.content, 90))}</span>}</button>
+    {open && <div class="j-children"><Part lines={lines} at={kid.offset} size={kid.bytes} type={kid.type} /></div>}
   </div>;
 }
 
-function Part({ lines, from, to }: { lines: Lines; from: number; to: number }) {
-  const [whole, setWhole] = useState<string | null>(null);
-  const [got, setGot] = useState<Level>({ kids: [], next: 0, open: "" });
+function Part({ lines, at, size, type }: { lines: Lines; at: number; size: number; type?: string }) {
+  const [text, setText] = useState("");
+  const [read, setRead] = useState(0); // bytes of the text
+  const [kids, setKids] = useState<Child[]>([]);
+  const [cursor, setCursor] = useState<string | null>(null);
+  const [list, setList] = useState(false);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(true);
+  const byLevel = size > WHOLE && (!type || holds(type));
   const look = async (stop: AbortSignal) => {
     setBusy(true);
     setProblem("");
     try {
-      if (to - from <= WHOLE) { const all: number[] = []; for await (const p of lines.range(from, to, stop)) all.push(...p); setWhole(decode(all)); }
-      else { const l = await level(lines, from, to, got.next, got.open, stop); setGot({ ...l, kids: [...got.kids, ...l.kids] }); }
+      if (byLevel) {
+        const l = await lines.level(at, cursor, stop);
+        setList(l.type === "array");
+        setKids([...kids, ...l.items]);
+        setCursor(l.next_cursor);
+      } else {
+        const end = Math.min(size, read * 2 || WHOLE), decoder = new TextDecoder();
+        let more = "";
+        for await (const p of lines.range(at, at + end, stop)) more += decoder.decode(p, { stream: true });
+        setText(more);
+        setRead(end);
+      }
     } catch (e) { if (!stop.aborted) setProblem((e as Error).message); }
     setBusy(false);
   };
   // Looked at again when the server is back.
-  useEffect(() => { const a = new AbortController(); if (!whole && !got.kids.length) void look(a.signal); return () => a.abort(); }, [from, to, comebacks.value]);
-  const value = whole === null ? null : readJson(whole);
-  const words = again(got.kids.map((k) => k.key));
+  useEffect(() => { const a = new AbortController(); if (!text && !kids.length) void look(a.signal); return () => a.abort(); }, [at, size, comebacks.value]);
+  const value = read === size ? readJson(text) : null;
+  const words = again(kids.map((k) => list ? undefined : k.key));
+  const more = cursor ? `More than ${count(kids.length)}` : text && read < size ? `${bytes(read)} of ${bytes(size)}` : "";
   return <>
-    {value ? value.t === "array" || value.t === "object" ? <Tree value={value} /> : <Leaf value={value} /> : whole !== null && <p class="problem">This is not JSON.</p>}
-    {got.kids.map((k, i) => <Kid key={k.from} lines={lines} kid={got.open === "[" ? { ...k, key: String(i) } : k} words={got.open === "[" ? "" : words[i]!} />)}
+    {value ? holds(value.t) ? <Tree value={value} /> : <Leaf value={value} most={read} /> : text && (type ? <span class="j-string"><Long text={text} most={read} /></span> : <p class="problem">This is not JSON.</p>)}
+    {kids.map((k, i) => <Kid key={k.offset} lines={lines} kid={k} name={list ? String(i) : k.key ?? k.key_content ?? ""} words={list ? "" : words[i]!} />)}
     {busy && <p class="quiet" role="status">reading…</p>}
     {problem && <p class="problem" role="alert">{problem}</p>}
-    {got.next > 0 && !busy && <button type="button" class="more" onClick={() => void look(new AbortController().signal)}>More than {count(got.kids.length)}: go on</button>}
+    {more && !busy && <button type="button" class="more" onClick={() => void look(new AbortController().signal)}>{more}: go on</button>}
   </>;
 }
 
-export const FoldedJson = ({ lines }: { lines: Lines }) => <div class="tree folded-json" tabIndex={0} role="region" aria-label="The output as JSON"><Part lines={lines} from={0} to={lines.bytes.value} /></div>;
+export const FoldedJson = ({ lines }: { lines: Lines }) => <div class="tree folded-json" tabIndex={0} role="region" aria-label="The output as JSON"><Part lines={lines} at={0} size={lines.bytes.value} /></div>;

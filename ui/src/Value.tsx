@@ -11,8 +11,8 @@ const DIFF_LINES = 400;
 
 // ---- JSON ----
 
-export function Leaf({ value }: { value: Json }) {
-  if (value.t === "string") return <span class="j-string">"<Long text={value.v} most={2000} />"</span>;
+export function Leaf({ value, most = 2000 }: { value: Json; most?: number }) {
+  if (value.t === "string") return <span class="j-string">"<Long text={value.v} most={most} />"</span>;
   return <span class={`j-${value.t === "word" ? (value.v === "null" ? "null" : "boolean") : "number"}`}>{String(value.v)}</span>;
 }
 

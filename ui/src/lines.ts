@@ -17,6 +17,9 @@ interface Tail { total_lines: number | null; total_bytes: number; offset: number
 export interface Match { line: number; byte_offset: number; content: string; before?: string[]; after?: string[] }
 export interface Found { matches: Match[]; total_matches: number; matches_before?: number; truncated: boolean; next_line?: number }
 
+// A child of a JSON value: where it stands and how it begins.
+export interface Child { key?: string; key_content?: string; type: string; offset: number; bytes: number; content: string }
+
 function textOf(r: { content: string; encoding?: string }): string {
   if (r.encoding !== "base64") return r.content;
   return new TextDecoder().decode(Uint8Array.from(atob(r.content), (c) => c.charCodeAt(0)));
@@ -182,6 +185,11 @@ export class Lines {
     const q = new URLSearchParams({ pattern, max_results: String(how.most ?? MATCHES), context_lines: String(how.context ?? 0), case_sensitive: String(!!how.cased), from_line: String(Math.max(1, how.from ?? 1)) });
     if (how.back) q.set("direction", "backward");
     return get<Found>(`${this.path}/grep?${q}`, signal);
+  }
+
+  // The children of the JSON value at a byte, from where an earlier answer ended.
+  level(at: number, cursor: string | null, signal: AbortSignal) {
+    return get<{ items: Child[]; type: string; next_cursor: string | null }>(`${this.path}/json?limit=200&${cursor ? `cursor=${cursor}` : `at=${at}`}`, signal);
   }
 
   // The bytes from one place to another, as they come.
