@@ -264,6 +264,26 @@ scenario("read progress bars as a terminal left them, and colours as colours", a
   assert((await page.textContent(".line-row[data-line='2'] .redraws")).includes("50 redraws"), "counted");
   await page.waitForSelector(".line-row[data-line='3'] .fg-red");
 });
+scenario("see every colour and mark that a terminal would have shown", async (page) => {
+  // What is sent before an x, and the class and the style that the x has.
+  const marks = [
+    ["31", "fg-red", ""], ["94", "fg-bright-blue", ""], ["42", "bg-green", ""], ["103", "bg-bright-yellow", ""],
+    ["1;4;9", "sgr-bold sgr-underline sgr-strikethrough", ""], ["2;3", "sgr-dim sgr-italic", ""], ["7", "sgr-reverse", ""],
+    ["38;5;9", "fg-bright-red", ""], ["48;5;4", "bg-blue", ""], ["38;5;196", "", "color: rgb(255, 0, 0);"], ["38;5;244", "", "color: rgb(128, 128, 128);"],
+    ["38;2;1;20;30", "", "color: rgb(1, 20, 30);"], ["48;2;1;2;3;1", "sgr-bold", "background-color: rgb(1, 2, 3);"],
+    ["38:5:196", "", "color: rgb(255, 0, 0);"], ["38:2::1:2:3", "", "color: rgb(1, 2, 3);"], ["4:3", "sgr-underline", ""],
+    ["1;2;31;41;0", null, null], ["1;2;22", null, null], ["31;39;41;49", null, null], ["3;23;4;24;7;27;9;29", null, null], ["", null, null], ["77", null, null],
+  ];
+  const { path } = await artifact("Colours", `${marks.map(([m]) => `\x1b[${m}mx`).join("\n")}\n${"pad\n".repeat(4000)}`);
+  await to(path);
+  await page.waitForSelector(`.line-row[data-line='${marks.length}'] .content`);
+  const got = await page.evaluate((n) => Array.from({ length: n }, (_, i) => {
+    const e = document.querySelector(`.line-row[data-line='${i + 1}'] .content`);
+    const span = e.querySelector("span");
+    return [e.textContent, span && span.className, span && (span.getAttribute("style") ?? "")];
+  }), marks.length);
+  marks.forEach(([m, cls, style], i) => equal(JSON.stringify(got[i]), JSON.stringify(["x", cls, style]), m));
+});
 scenario("share a link to a line", async (page) => {
   const { path } = await ticksOf();
   await to(`${path}/L77`);

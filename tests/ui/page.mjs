@@ -76,7 +76,7 @@ scenario("its files are named by their content, compressed and kept for ever", a
     equal(again.status, 304, n);
   }
   note(`JS and CSS: ${size} bytes compressed`);
-  assert(size > 1000 && size <= 90 * 1024, `${size} bytes`);
+  assert(size > 1000 && size <= 90_000, `${size} bytes`);
   equal((await fetch(server.origin + "/assets/nothing.js")).status, 404);
 });
 scenario("without a token it asks for one, takes it, and keeps it out of every storage", async () => {

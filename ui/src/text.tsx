@@ -2,7 +2,6 @@
 // made visible, and of colours only SGR is understood.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import Anser from "anser";
 import { count, plural } from "./format";
 
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
@@ -38,29 +37,51 @@ export function show(text: string): ComponentChildren {
 // One line, for attributes and headings: no marks, nothing odd.
 export const plain = (text: string, most = 300) => text.slice(0, most * 2).replace(ODD, "�").replace(/\s+/g, " ").slice(0, most);
 
-const classOf = (kind: string, name: string | null) => (name ? ` ${kind}-${name.replace(/^ansi-/, "")}` : "");
-const rgb = (name: string | null, triple: string | null): string | undefined => {
-  if (name === "ansi-truecolor" && triple && /^[\d, ]+$/.test(triple)) return `rgb(${triple})`;
-  const n = /^ansi-palette-(\d+)$/.exec(name ?? "");
-  if (!n) return undefined;
-  const i = Number(n[1]);
-  if (i > 231) return `rgb(${Array(3).fill(8 + (i - 232) * 10).join()})`;
-  const k = i - 16, step = (v: number) => (v ? 55 + v * 40 : 0);
-  return `rgb(${[step(Math.floor(k / 36)), step(Math.floor(k / 6) % 6), step(k % 6)].join()})`;
-};
+const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const MARKS: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strikethrough" };
+
+// A colour of the 256: by name, so that it suits the theme, or as it is.
+function paletteOf(i = 0): string {
+  if (i < 16) return (i > 7 ? "bright-" : "") + COLOURS[i % 8];
+  if (i > 231) return `rgb(${Array(3).fill(8 + (i - 232) * 10)})`;
+  return `rgb(${[36, 6, 1].map((d) => { const v = Math.floor((i - 16) / d) % 6; return v && 55 + v * 40; })})`;
+}
+
+// 38:5:n and 38:2::r:g:b are other spellings of 38;5;n and 38;2;r;g;b.
+const codesOf = (s: string) => s.split(";").flatMap((p) => {
+  const all = p.split(":");
+  if (all.length === 6) all.splice(2, 1);
+  return (/^[34]8:/.test(p) ? all : [all[0]]).map(Number);
+});
 
 export function ansi(text: string): ComponentChildren {
   if (!text.includes("\x1b")) return show(text);
-  const safe = text.replace(/\x1b(?!\[[0-9;:]{0,40}m)/g, "␛");
-  return Anser.ansiToJson(safe, { json: true, use_classes: true, remove_empty: true }).map((c) => {
-    const d = c.decorations as string[];
-    const cls = `${classOf("fg", c.fg)}${classOf("bg", c.bg)}${d.map((x) => ` sgr-${x}`).join("")}`;
-    const color = rgb(c.fg, c.fg_truecolor), background = rgb(c.bg, c.bg_truecolor);
-    if (!cls) return show(c.content);
-    const style: Record<string, string> = {};
-    if (color) style.color = color;
-    if (background) style.backgroundColor = background;
-    return <span class={cls.trim()} style={style}>{show(c.content)}</span>;
+  const on = new Set<string | undefined>();
+  const colour = ["", ""]; // of the letters, and behind them
+  const take = (codes: number[]) => {
+    for (let k = 0; k < codes.length; k++) {
+      const c = codes[k]!, digit = c % 10, ten = (c - digit) / 10;
+      if (!c) { on.clear(); colour.fill(""); }
+      else if (c < 10) on.add(MARKS[c]);
+      else if (ten === 2) { on.delete(MARKS[digit]); if (digit === 2) on.delete("bold"); }
+      else if (ten === 3 || ten === 4 || ten === 9 || ten === 10) {
+        const rgb = codes[k + 1] === 2;
+        colour[Number(ten === 4 || ten === 10)] = digit < 8 ? (ten > 8 ? "bright-" : "") + COLOURS[digit]
+          : digit > 8 ? "" : rgb ? `rgb(${codes.slice(k + 2, k + 5)})` : paletteOf(codes[k + 2]);
+        if (digit === 8) k += rgb ? 4 : 2;
+      }
+    }
+  };
+  return text.split(/\x1b\[([\d;:]{0,40})m/).map((piece, i) => {
+    if (i % 2) { take(codesOf(piece)); return null; }
+    const shown = show(piece.replaceAll("\x1b", "␛"));
+    const marks = [...on].filter((x) => x).map((m) => `sgr-${m}`);
+    const [color, backgroundColor] = colour.map((c, k) => {
+      if (c.startsWith("rgb")) return c;
+      if (c) marks.push(`${k ? "bg" : "fg"}-${c}`);
+      return undefined;
+    });
+    return !piece || (!marks.length && !color && !backgroundColor) ? shown : <span class={marks.join(" ")} style={{ color, backgroundColor }}>{shown}</span>;
   });
 }
 
