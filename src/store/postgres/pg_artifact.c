@@ -567,28 +567,60 @@ int pg_part_put(
         return n < 0 ? (int)n : 0;
 }
 
-int pg_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
-    void *ctx, struct steno_error *err)
+/* Is it there as it was stored? The server makes the sum: nothing has to be fetched for it. */
+static int check_part(
+    const struct pg_conv *c, struct str name, uint64_t size, struct steno_error *err)
 {
         struct pg_query q;
         PGresult *r;
-        char hex[SHA256_HEX];
-        pg_query_init(&q, "SELECT bytes FROM part WHERE project = $1 AND uid = $2 AND name = $3");
-        pg_key(&q, of(conv));
+        pg_query_init(&q,
+            "SELECT octet_length(bytes)::bigint, encode(sha256(bytes), 'hex') FROM part WHERE"
+            " project = $1 AND uid = $2 AND name = $3");
+        pg_key(&q, c);
         pg_text(&q, name);
-        int rc = pg_run(of(conv)->store, &q, &r, err);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        if (!libpq.ntuples(r) || pg_get_u64(r, 0, 0) != size)
+                rc = error_set(err, STENO_ECORRUPT, "part %.16s... is not there", name.p);
+        else if (!str_eq(name, pg_get(r, 0, 1)))
+                rc = error_set(
+                    err, STENO_ECORRUPT, "part %.16s... has other bytes than were stored", name.p);
+        libpq.clear(r);
+        return rc;
+}
+
+/* The bytes at `at`, at most a chunk of them; *n: how many. */
+static int send_piece(const struct pg_conv *c, struct str name, uint64_t at, steno_sink sink,
+    void *ctx, uint64_t *n, struct steno_error *err)
+{
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT substring(bytes FROM $4::bigint::int FOR $5::bigint::int) FROM"
+                          " part WHERE project = $1 AND uid = $2 AND name = $3");
+        pg_key(&q, c);
+        pg_text(&q, name);
+        pg_u64(&q, at + 1);
+        pg_u64(&q, CHUNK);
+        int rc = pg_run(c->store, &q, &r, err);
         if (rc)
                 return rc;
         struct str bytes = libpq.ntuples(r) ? pg_get(r, 0, 0) : (struct str){0};
-        if (!bytes.p || bytes.n != size)
+        *n = bytes.n;
+        if (!bytes.n)
                 rc = error_set(err, STENO_ECORRUPT, "part %.16s... is not there", name.p);
-        else if (hash_sha256_hex(bytes.p, bytes.n, hex))
-                rc = error_nomem(err);
-        else if (!str_is(name, hex))
-                rc = error_set(
-                    err, STENO_ECORRUPT, "part %.16s... has other bytes than were stored", name.p);
-        else if (sink && sink(ctx, bytes.p, bytes.n))
+        else if (sink(ctx, bytes.p, bytes.n))
                 rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
         libpq.clear(r);
+        return rc;
+}
+
+int pg_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
+    void *ctx, struct steno_error *err)
+{
+        int rc = check_part(of(conv), name, size, err);
+        uint64_t n = 0;
+        for (uint64_t at = 0; rc == 0 && sink && at < size; at += n)
+                rc = send_piece(of(conv), name, at, sink, ctx, &n, err);
         return rc;
 }

@@ -36,7 +36,8 @@ static int refuse(const char *whose, uint64_t limit, struct steno_error *err)
         return rc;
 }
 
-/* What outputs and parts take, of one conversation or (NULL) of all; a failure counts nothing. */
+/* What outputs and parts take, of one conversation or (NULL) of all that are not in the trash; a
+ * failure counts nothing. */
 static uint64_t count(struct pg_store *s, const struct pg_conv *c)
 {
         struct pg_query q;
@@ -46,8 +47,11 @@ static uint64_t count(struct pg_store *s, const struct pg_conv *c)
             c ? "SELECT ((SELECT coalesce(sum(size), 0) FROM artifact WHERE project = $1 AND uid ="
                 " $2 AND state < 2) + (SELECT coalesce(sum(octet_length(bytes)), 0) FROM part WHERE"
                 " project = $1 AND uid = $2))::bigint"
-              : "SELECT ((SELECT coalesce(sum(size), 0) FROM artifact WHERE state < 2) + (SELECT"
-                " coalesce(sum(octet_length(bytes)), 0) FROM part))::bigint");
+              : "SELECT ((SELECT coalesce(sum(size), 0) FROM artifact JOIN conv USING (project, "
+                "uid)"
+                " WHERE state < 2 AND trash IS NULL) + (SELECT coalesce(sum(octet_length(bytes)), "
+                "0)"
+                " FROM part JOIN conv USING (project, uid) WHERE trash IS NULL))::bigint");
         if (c)
                 pg_key(&q, c);
         if (pg_run(s, &q, &r, NULL))
