@@ -136,13 +136,16 @@ static bool in_time(const struct json *j, json_ref item, const struct own_filter
                (!f->before || ms < f->before);
 }
 
-static bool passes(const struct own_filter *f, const struct digest *d, enum runner_state state)
+static bool has_state(const struct own_filter *f, enum runner_state state)
 {
-        if (f->is && strcmp(f->is, "error") == 0 && !d->failed)
-                return false;
         if (f->is && strcmp(f->is, "running") == 0 && state == RUNNER_IDLE)
                 return false;
-        if (f->is && strcmp(f->is, "waiting") == 0 && state != RUNNER_WAITING)
+        return !f->is || strcmp(f->is, "waiting") != 0 || state == RUNNER_WAITING;
+}
+
+static bool has_contents(const struct own_filter *f, const struct digest *d)
+{
+        if (f->is && strcmp(f->is, "error") == 0 && !d->failed)
                 return false;
         return (!f->tool || has_name(d->tools, d->tool_count, f->tool)) &&
                (!f->model || has_name(d->models, d->model_count, f->model));
@@ -200,17 +203,21 @@ int own_row_digest(struct request *r, const struct json *j, json_ref item, const
 }
 
 int own_row_put(struct request *r, const struct json *j, json_ref item, const struct own_filter *f,
-    int ms, struct jsonw *w, bool *passed, struct steno_error *err)
+    int ms, struct jsonw *w, enum own_row *row, struct steno_error *err)
 {
         const char *id = request_member(r, j, item, "id");
         const struct digest *d = NULL;
-        *passed = false;
+        *row = OWN_ROW_LEFT_OUT;
         if (!id || !in_time(j, item, f))
                 return 0;
         enum runner_state state = waiting_state(r->server->waiting, r->who.project, id);
+        if (!has_state(f, state))
+                return 0;
         int rc = own_row_digest(r, j, item, id, ms, &d, err);
-        if (rc == 0 && d && passes(f, d, state)) {
-                *passed = true;
+        if (rc == 0 && d && !has_contents(f, d)) {
+                *row = d->whole ? OWN_ROW_LEFT_OUT : OWN_ROW_UNREAD;
+        } else if (rc == 0 && d) {
+                *row = OWN_ROW_SHOWN;
                 jsonw_object(w);
                 for (json_ref k = json_child(j, item); k != JSON_NONE;
                      k = json_next_key(j, item, k))

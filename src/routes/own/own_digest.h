@@ -36,11 +36,17 @@ bool own_filter_is_set(const struct own_filter *f);
 int own_row_digest(struct request *r, const struct json *j, json_ref item, const char *id, int ms,
     const struct digest **d, struct steno_error *err);
 
+enum own_row {
+        OWN_ROW_LEFT_OUT, /* the filter does not let it pass, or it has just been removed */
+        OWN_ROW_SHOWN,
+        OWN_ROW_UNREAD, /* it has not been read far enough to know; the next try goes on there */
+};
+
 /*
- * Writes a conversation of a list, `item` of `j`, with its figures, if the filter lets it pass:
- * *passed. Digests are made for about `ms`.
+ * Writes a conversation of a list, `item` of `j`, with its figures, if the filter lets it pass.
+ * Digests are made for about `ms`.
  */
 int own_row_put(struct request *r, const struct json *j, json_ref item, const struct own_filter *f,
-    int ms, struct jsonw *w, bool *passed, struct steno_error *err);
+    int ms, struct jsonw *w, enum own_row *row, struct steno_error *err);
 
 #endif

@@ -89,7 +89,7 @@ static bool add_item(struct home *h, const struct json *j, json_ref item)
         const char *id = request_member(r, j, item, "id");
         const struct digest *d;
         int64_t ms = 0;
-        bool shown;
+        enum own_row row;
         if (!time_parse(at.p, at.n, &ms) || h->today - ms / DAY_MS >= (int64_t)h->days)
                 return false;
         if (!id)
@@ -104,12 +104,12 @@ static bool add_item(struct home *h, const struct json *j, json_ref item)
                 digests_close(r->server->digests, d);
         }
         if (failed && ++h->failed_count && h->failed_shown < FAILED_SHOWN) {
-                own_row_put(r, j, item, &ALL, 1, &h->failed_w, &shown, NULL);
-                h->failed_shown += shown;
+                own_row_put(r, j, item, &ALL, 1, &h->failed_w, &row, NULL);
+                h->failed_shown += row == OWN_ROW_SHOWN;
         }
         if (waiting_state(r->server->waiting, r->who.project, id) != RUNNER_IDLE) {
-                own_row_put(r, j, item, &ALL, 1, &h->running_w, &shown, NULL);
-                h->running_count += shown;
+                own_row_put(r, j, item, &ALL, 1, &h->running_w, &row, NULL);
+                h->running_count += row == OWN_ROW_SHOWN;
         }
         return true;
 }

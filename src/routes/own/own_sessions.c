@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "http/server_core.h"
 #include "routes/own/own_digest.h"
 #include "routes/own/own_facts.h"
@@ -77,45 +78,108 @@ void own_session_create(struct request *r)
         json_release(&j);
 }
 
+struct rows {
+        struct request *r;
+        const struct own_filter *filter;
+        struct jsonw w;
+        int64_t until; /* then a cursor goes on */
+        uint64_t read, shown;
+};
+
+/* A conversation that takes longer than the time of this request is left to the next one, which
+ * goes on reading where this one stopped. The first one is read to its end, so that each request
+ * gets further: *unread stays false. */
+static int put_row(
+    struct rows *rows, const struct json *j, json_ref item, bool *unread, struct steno_error *err)
+{
+        enum own_row row;
+        int rc;
+        do {
+                int64_t left = rows->until - http_now_ms();
+                rc = own_row_put(rows->r, j, item, rows->filter, left > 20 ? (int)left : 20,
+                    &rows->w, &row, err);
+        } while (rc == 0 && row == OWN_ROW_UNREAD && rows->read == 0);
+        *unread = rc == 0 && row == OWN_ROW_UNREAD;
+        rows->read += !*unread;
+        rows->shown += rc == 0 && row == OWN_ROW_SHOWN;
+        return rc;
+}
+
+/* The cursor behind the first `n` of the page that `opt` asks for. */
+static int cursor_behind(struct rows *rows, const struct steno_list_options *opt, uint32_t n,
+    char **cursor, struct steno_error *err)
+{
+        struct steno_list_options part = *opt;
+        struct json j;
+        char *page = NULL;
+        if (n == 0) {
+                *cursor = strdup(opt->cursor);
+                return *cursor ? 0 : error_nomem(err);
+        }
+        json_init(&j);
+        part.limit = n;
+        int rc = steno_list(rows->r->store, rows->r->who.project, &part, &page, err);
+        if (rc == 0)
+                rc = json_parse(&j, page, strlen(page), NULL, err);
+        *cursor = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+        json_release(&j);
+        steno_free(page);
+        return rc;
+}
+
+/* One page of the store's list; *cursor: where the next one begins, NULL at the end. */
+static int put_page(struct rows *rows, const struct steno_list_options *opt, char **cursor,
+    bool *unread, struct steno_error *err)
+{
+        struct json j;
+        char *page = NULL;
+        uint32_t n = 0;
+        *cursor = NULL;
+        *unread = false;
+        json_init(&j);
+        int rc = steno_list(rows->r->store, rows->r->who.project, opt, &page, err);
+        if (rc == 0)
+                rc = json_parse(&j, page, strlen(page), NULL, err);
+        json_ref items = json_get(&j, 0, "items");
+        for (json_ref i = rc ? JSON_NONE : json_child(&j, items); rc == 0 && i != JSON_NONE;
+             i = json_next(&j, items, i), n++) {
+                rc = put_row(rows, &j, i, unread, err);
+                if (*unread)
+                        break;
+        }
+        if (rc == 0 && *unread)
+                rc = cursor_behind(rows, opt, n, cursor, err);
+        else if (rc == 0)
+                *cursor = json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+        json_release(&j);
+        steno_free(page);
+        return rc;
+}
+
 /* Pages of the store's list until there are enough that pass the filter, or the time is over: the
  * cursor goes on from there. */
 static int put_rows(struct request *r, struct steno_list_options *opt, const struct own_filter *f,
     uint64_t limit, struct steno_error *err)
 {
-        struct jsonw w = jsonw_to(&r->reply);
-        int64_t until = http_now_ms() + LIST_MS;
-        uint64_t passed = 0;
+        struct rows rows = {
+            .r = r, .filter = f, .w = jsonw_to(&r->reply), .until = http_now_ms() + LIST_MS};
         char *cursor = NULL;
-        int rc = 0;
-        jsonw_object(&w);
-        jsonw_key(&w, "items");
-        jsonw_array(&w);
+        bool unread;
+        int rc;
+        jsonw_object(&rows.w);
+        jsonw_key(&rows.w, "items");
+        jsonw_array(&rows.w);
         opt->limit = limit < LIST_STEP ? (uint32_t)limit : LIST_STEP;
         do {
-                struct json j;
-                char *page = NULL;
-                json_init(&j);
-                rc = steno_list(r->store, r->who.project, opt, &page, err);
-                if (rc == 0)
-                        rc = json_parse(&j, page, strlen(page), NULL, err);
-                json_ref items = json_get(&j, 0, "items");
-                for (json_ref i = json_child(&j, items); rc == 0 && i != JSON_NONE;
-                     i = json_next(&j, items, i)) {
-                        bool shown;
-                        int64_t left = until - http_now_ms();
-                        rc = own_row_put(r, &j, i, f, left > 20 ? (int)left : 20, &w, &shown, err);
-                        passed += shown;
-                }
+                char *next;
+                rc = put_page(&rows, opt, &next, &unread, err);
                 free(cursor);
-                cursor = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "next_cursor"));
-                opt->cursor = cursor;
-                json_release(&j);
-                steno_free(page);
-        } while (rc == 0 && cursor && passed < limit && http_now_ms() < until);
-        jsonw_array_end(&w);
+                opt->cursor = cursor = next;
+        } while (rc == 0 && cursor && !unread && rows.shown < limit && http_now_ms() < rows.until);
+        jsonw_array_end(&rows.w);
         if (cursor)
-                jsonw_field_cstr(&w, "next_cursor", cursor);
-        jsonw_object_end(&w);
+                jsonw_field_cstr(&rows.w, "next_cursor", cursor);
+        jsonw_object_end(&rows.w);
         free(cursor);
         return rc;
 }
