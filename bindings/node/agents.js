@@ -10,8 +10,8 @@
 //
 // A change that takes items away (replace_suffix, a compaction, clearSession) must be one write. It
 // is a batch: a marker that says how many items end there, and what replaces them. What a marker
-// has dropped is then deleted from the views; if the process dies in between, the next reader of
-// the session does it.
+// has dropped is then written down by its ids, and deleted from the views; if the process dies in
+// between, the next reader of the session does it.
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { open } from './index.js';
@@ -150,30 +150,52 @@ export class StenoSession {
 
   /* What the log says: the items there are, the last seq, how often the session was cleared. */
   async #state() {
-    const seq = await this.#conversation.lastSeq();
-    const records = await this.#conversation.messages({ format: 'stored', before: seq + 1 });
-    let kept = [];
-    const dropped = [];
-    let markers = [];
-    for (const record of records) {
-      if (record.m === undefined) continue; // damaged, and named by check
-      if (record.m.type === MARKER) {
-        const count = record.m.drop === 'all' ? kept.length : record.m.drop;
-        dropped.push(...kept.splice(kept.length - count, count));
-        markers.push(record);
-      } else {
-        kept.push(record);
+    for (;;) {
+      const seq = await this.#conversation.lastSeq();
+      const records = (await this.#conversation.messages({ format: 'stored', before: seq + 1 }))
+        .filter((record) => record.m !== undefined); // one that is damaged is named by check
+      const markers = records.filter((record) => record.m.type === MARKER);
+      const named = new Map(markers.map(({ m }) => [m.of, m.ids]));
+      const dropped = [];
+      const unnamed = [];
+      let kept = [];
+      for (const record of records) {
+        const { m, id } = record;
+        if (m.type !== MARKER) {
+          kept.push(record);
+        } else if (named.has(id)) {
+          dropped.push(...kept.filter((r) => named.get(id).includes(r.id)));
+          kept = kept.filter((r) => !named.get(id).includes(r.id));
+        } else if (m.drop) {
+          const gone = kept.splice(m.drop === 'all' ? 0 : kept.length - m.drop);
+          dropped.push(...gone);
+          if (m.drop !== 'all') unnamed.push({ type: MARKER, of: id, ids: gone.map((r) => r.id) });
+        }
       }
+      if (unnamed.length && !(await this.#name(unnamed, seq))) continue;
+      await this.#tidy(dropped, markers);
+      if (unnamed.length) continue; // with the markers that are new
+      const meta = await this.#conversation.meta();
+      return { seq, records: kept, items: kept.map((r) => fromStored(r.m)), clears: meta.metadata?.clears ?? 0 };
     }
-    await this.#tidy(dropped, markers);
-    const meta = await this.#conversation.meta();
-    return { seq, records: kept, items: kept.map((r) => fromStored(r.m)), clears: meta.metadata?.clears ?? 0 };
   }
 
-  /* Deletes what markers have dropped, and then the markers, newest first: one that is still there
-   * always finds what it counts. */
+  /* A marker counts what it drops, and the count is wrong as soon as some of that is deleted: the
+   * items are named before. False: somebody has written meanwhile. */
+  async #name(unnamed, expectedSeq) {
+    try {
+      await this.#append(unnamed, { expectedSeq });
+      return true;
+    } catch (e) {
+      if (e.code !== 'conflict') throw e;
+      return false;
+    }
+  }
+
+  /* Deletes what markers have dropped, and then the markers, oldest first: one that counts goes
+   * before the one that names what it has counted. */
   async #tidy(dropped, markers) {
-    for (const record of [...dropped.reverse(), ...markers.reverse()]) {
+    for (const record of [...dropped, ...markers]) {
       try {
         await this.#conversation.delete(record.id);
       } catch (e) {

@@ -274,6 +274,43 @@ test('after a kill a session has all changes that were acknowledged, and at most
   }
 });
 
+test('a change that is cut off while it tidies up is whole for the next reader, wherever it was cut', async () => {
+  const text = (n) => ({ role: 'user', content: `text ${n}` });
+  const before = [1, 2, 3, 4, 5].map(text);
+  const call = { type: 'function_call', callId: 'c', name: 'f', arguments: '{}', status: 'completed' };
+  const changed = { ...call, arguments: '{"changed":true}' };
+  const changes = {
+    'a suffix replaced': [before, (s) => s.applyHistoryTransaction({ operationId: 'o', transaction: { type: 'replace_suffix', expectedSuffix: before.slice(2), replacement: [text(6)] } }), [text(1), text(2), text(6)]],
+    'all cleared': [before, (s) => s.clearSession(), []],
+    'a call replaced': [[text(1), call, ...before.slice(2)], (s) => s.applyHistoryMutations({ mutations: [{ type: 'replace_function_call', callId: 'c', replacement: changed }] }), [text(1), changed, ...before.slice(2)]],
+    'a compaction': [before, (s) => s.replaceHistoryWithCompaction([text(7), text(8)]), [text(7), text(8)]],
+  };
+  for (const [name, [items, change, after]] of Object.entries(changes))
+    for (let most = 0, cut = true; cut; most++) {
+      const url = place();
+      const session = await StenoSession.open(url, 's');
+      await session.addItems(items);
+      cut = false;
+      // What dies at its n-th write behind the change: the proxy does nothing from there on.
+      let writes = 0;
+      const dies = new Proxy(session.conversation, { get: (to, what) => {
+        const f = to[what];
+        if (typeof f !== 'function') return f;
+        return (...args) => {
+          if ((what === 'delete' || what === 'append') && writes++ > most) { cut = true; throw new Error('dead'); }
+          return f.apply(to, args);
+        };
+      } });
+      await change(new StenoSession(dies)).catch((e) => same(e.message, 'dead'));
+      session.close();
+      const next = await StenoSession.open(url, 's');
+      same(await next.getItems(), after, name, 'cut behind write', String(most));
+      await next.addItems([text(9)]);
+      same(await next.getItems(), [...after, text(9)], name, 'and goes on');
+      next.close();
+    }
+});
+
 async function child(url, seed) {
   const session = await StenoSession.open(url, 's');
   const memory = new MemorySession(); // what the next change is drawn from
