@@ -11,7 +11,9 @@ import { scriptUrl } from "./trusted";
 import { cut, Long, show } from "./text";
 import { toast } from "./toast";
 
-const TIME_MS = 250;
+// How long a text may take. One that took longer is tried again behind all others, in a new worker:
+// it was perhaps the machine that was busy. The last time is the last.
+const TIME_MS = [250, 5000, 20_000];
 const TEXT_MOST = 64_000;
 const PARAGRAPH_MOST = 4000;
 const DEEPEST = 24;
@@ -27,7 +29,8 @@ interface Cell { text: string; tokens: Token[] }
 // ---- the worker ----
 let worker: Worker | null = null;
 let last = 0;
-const queue: { id: number; text: string; done: (t: Token[] | null) => void }[] = [];
+interface Job { id: number; text: string; tries: number; done: (t: Token[] | null) => void }
+const queue: Job[] = [];
 const known = new Map<string, Token[] | null>();
 let timer = 0;
 
@@ -36,7 +39,16 @@ function next() {
   if (!job) return;
   worker ??= begin();
   worker.postMessage({ id: job.id, text: job.text });
-  timer = window.setTimeout(() => { worker?.terminate(); worker = null; finish(null); }, TIME_MS * (warm ? 1 : 20));
+  // A worker has to be loaded before it can begin.
+  timer = window.setTimeout(late, Math.max(TIME_MS[job.tries]!, warm ? 0 : TIME_MS[1]!));
+}
+function late() {
+  worker?.terminate();
+  worker = null;
+  const job = queue[0];
+  if (!job || ++job.tries >= TIME_MS.length) { finish(null); return; }
+  queue.push(queue.shift()!);
+  next();
 }
 let warm = false;
 function finish(tokens: Token[] | null) {
@@ -57,7 +69,7 @@ function begin() {
   return w;
 }
 function lex(text: string, done: (t: Token[] | null) => void): () => void {
-  const job = { id: ++last, text, done };
+  const job: Job = { id: ++last, text, tries: 0, done };
   queue.push(job);
   if (queue.length === 1) next();
   return () => { job.done = () => {}; };
