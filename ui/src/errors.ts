@@ -15,10 +15,16 @@ export class Failures {
 
   constructor(private id: string) {}
 
+  // Records that come during a look are looked at after it. A look that failed is repeated by the
+  // next one.
   look(lastSeq: number): Promise<void> {
     if (lastSeq === this.seq) return this.busy ?? Promise.resolve();
     this.seq = lastSeq;
-    return this.busy ??= this.load().finally(() => { this.busy = null; });
+    return this.busy ??= this.rest().catch((e) => { this.seq = -1; throw e; }).finally(() => { this.busy = null; });
+  }
+
+  private async rest() {
+    for (let seen = NaN; seen !== this.seq;) { seen = this.seq; await this.load(); }
   }
 
   close() { this.stop.abort(); }
