@@ -246,10 +246,16 @@ export class Conversation {
 
   private async delivered(run: string | null) {
     if (run) this.watch(run);
-    try {
-      await this.look();
-      await (this.pages.peek().length ? this.refreshEnd() : this.loadEnd());
-    } catch { /* the next look does it */ }
+    for (let tries = 0; tries < 40 && !this.stop.signal.aborted; tries++) {
+      try {
+        await this.look();
+        await (this.pages.peek().length ? this.refreshEnd() : this.loadEnd());
+        return;
+      } catch (e) {
+        if (!(e instanceof Unreachable)) return; // the next look does it
+        await sleep(500, this.stop.signal);
+      }
+    }
   }
 
   goOn() { return this.start(`${this.path}/continue`, {}, crypto.randomUUID()); }

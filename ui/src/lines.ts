@@ -197,7 +197,11 @@ export class Lines {
     const reader = (await ask(`${this.path}/raw`, { signal, headers: { Range: `bytes=${from}-${to - 1}` } })).body!.getReader();
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        const { done, value } = await reader.read().catch((e) => {
+          if (signal.aborted) throw e;
+          lost(); // whoever reads this looks again when the server is back
+          throw new Unreachable("the answer broke off");
+        });
         if (done) return;
         yield value;
       }
