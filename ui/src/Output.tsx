@@ -117,14 +117,24 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       // Round the end.
       if (!f.matches.length && f.total_matches) f = await lines.grep(text, { ...how, from: back ? lines.total.peek() : 1, back }, stop.signal);
       if (text === ERRORS) errorCount.value = f.total_matches;
-      if (!f.matches.length) { found.value = null; current.value = null; none.value = true; return; }
+      if (!f.matches.length) { found.value = null; current.value = null; none.value = true; owed.current = 0; return; }
       arrive(f, back ? f.matches.length - 1 : 0);
     } catch (e) {
       if (stop.signal.aborted) return;
       if (e instanceof Unreachable) again.current = () => void seek(text, from, back);
       else wrong.value = (e as Error).message;
-    } finally { if (searching.current === stop) busy.value = false; }
+      owed.current = 0;
+    } finally {
+      if (searching.current === stop) {
+        busy.value = false;
+        const by = Math.sign(owed.current) as 1 | 0 | -1;
+        owed.current -= by;
+        if (by) step(by);
+      }
+    }
   };
+  // Steps that were asked for while the server was searching.
+  const owed = useRef(0);
   // A search that the server's absence broke off is made again.
   const again = useRef<(() => void) | null>(null);
   useEffect(() => { const f = again.current; again.current = null; f?.(); }, [comebacks.value]);
@@ -134,12 +144,14 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     found.value = null;
     current.value = null;
     none.value = false;
+    owed.current = 0;
     if (!text) { wrong.value = ""; searching.current?.abort(); busy.value = false; go(here(place.line ? { line: place.line } : {}), true); return; }
     void seek(text, standing(), false);
   };
   const step = (by: 1 | -1) => {
     const now = current.peek(), f = found.peek();
     if (!pattern.peek()) return;
+    if (busy.peek()) { owed.current += by; return; }
     if (!now || !f) { void seek(pattern.peek(), standing(), by < 0); return; }
     const i = f.matches.indexOf(now.match) + by;
     const stands = route.peek().line;
@@ -147,7 +159,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
     void seek(pattern.peek(), (stands ?? now.match.line) + by, by < 0);
   };
   const errors = (by: 1 | -1) => {
-    if (pattern.peek() !== ERRORS) { pattern.value = ERRORS; typed.value = ""; found.value = null; current.value = null; void seek(ERRORS, standing() + (by < 0 ? -1 : 0), by < 0); } else step(by);
+    if (pattern.peek() !== ERRORS) { pattern.value = ERRORS; typed.value = ""; found.value = null; current.value = null; owed.current = 0; void seek(ERRORS, standing() + (by < 0 ? -1 : 0), by < 0); } else step(by);
   };
 
   // ---- the first look, and what comes after ----
