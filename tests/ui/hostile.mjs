@@ -1,5 +1,5 @@
 // Hostile content: shown as text, no dialog, no foreign request, nothing on the console.
-import { assert, equal, Model, openWindow, runTests, Server, test, until } from "./lib.mjs";
+import { assert, equal, holds, Model, openWindow, runTests, Server, test, until } from "./lib.mjs";
 import { payloads } from "./payloads.mjs";
 
 const model = await new Model().start();
@@ -64,10 +64,12 @@ async function harmless(w, what) {
 // first one.
 const seenText = (w) => w.page.evaluate(async () => {
   const box = document.getElementById("transcript");
-  const seen = new Map();
+  const seen = (window.seenRows ??= new Map());
+  if (window.seenIn !== location.hash) { window.seenIn = location.hash; seen.clear(); }
+  box.scrollTop = box.scrollHeight;
   // What was asked of the page is done two frames later.
   const pause = () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
-  for (let k = 0; k < 400; k++) {
+  for (;;) {
     for (let round = 0; round < 3 && box.querySelector("[aria-expanded=false]"); round++) {
       box.querySelectorAll("[aria-expanded=false]").forEach((b) => b.click());
       await pause();
@@ -92,14 +94,17 @@ groups.forEach((group, g) => test(`payloads ${g * GROUP + 1} to ${g * GROUP + gr
   }
   const w = await window_(`/c/${encodeURIComponent(id)}`);
   await w.page.waitForSelector(`.talk[data-id="${id}"] #transcript article`);
-  const text = await seenText(w);
-  for (const p of group) {
-    // Beyond the first letters a field may be cut, and large results are excerpts; the marks of all
-    // fields are counted.
-    const wanted = p.text.indexOf(p.mark) < 0 ? 0 : p.text.indexOf(p.mark) < 60 ? 20 : 6;
-    const found = text.split(p.mark).length - 1;
-    assert(found >= wanted, `${p.mark} is seen ${found} times: ${JSON.stringify(p.text.slice(0, 80))}`);
-  }
+  // What a block shows may come with an answer of its own: then it is read again.
+  await holds(async () => {
+    const text = await seenText(w);
+    for (const p of group) {
+      // Beyond the first letters a field may be cut, and large results are excerpts; the marks of all
+      // fields are counted.
+      const wanted = p.text.indexOf(p.mark) < 0 ? 0 : p.text.indexOf(p.mark) < 60 ? 20 : 6;
+      const found = text.split(p.mark).length - 1;
+      assert(found >= wanted, `${p.mark} is seen ${found} times: ${JSON.stringify(p.text.slice(0, 80))}`);
+    }
+  });
   await harmless(w, "transcript");
 }));
 
@@ -108,8 +113,7 @@ test("what would reorder or hide text is made visible instead", async () => {
   const id = await server.conversation("Bidi", [{ role: "user", content: "safe\u202egnp.exe\u2066 and \u200b zero \x07 bell \x1b[31mred" }]);
   const w = await window_(`/c/${id}`);
   await w.page.waitForSelector(`.talk[data-id="${id}"] article .odd`);
-  const marks = await w.page.$$eval("article .odd", (all) => all.map((e) => e.textContent));
-  for (const m of ["U+202E", "U+2066", "U+200B", "␇", "␛"]) assert(marks.includes(m), `${m} in ${marks}`);
+  await holds(async () => { const marks = await w.page.$$eval("article .odd", (all) => all.map((e) => e.textContent)); for (const m of ["U+202E", "U+2066", "U+200B", "␇", "␛"]) assert(marks.includes(m), `${m} in ${marks}`); });
 });
 
 test("payloads in an output are text: lines, matches, hint and link", async () => {
@@ -154,9 +158,12 @@ test("payloads that stream in live are text as well", async () => {
   await harmless(w, "approval");
   await w.page.click("[data-act=deny]");
   await until("the end", async () => !(await w.page.$(".working")) && (await w.page.$$("article")).length >= 3);
-  const text = await w.page.textContent("#transcript");
-  for (const i of [0, 10, 30]) assert(text.includes(`S${payloads.findIndex((p) => p.replace("%M", "") === some[i].replace(/S\d+s/, ""))}s`), `payload ${i}`);
+  await holds(async () => {
+    const text = await w.page.textContent("#transcript");
+    for (const i of [0, 10, 30]) assert(text.includes(`S${payloads.findIndex((p) => p.replace("%M", "") === some[i].replace(/S\d+s/, ""))}s`), `payload ${i}`);
+  });
   await harmless(w, "live");
+  await server.atRest();
 });
 
 test("payloads are text in the list, at home, in a timeline, in a search, in the tray and in the trash", async () => {

@@ -28,6 +28,9 @@ export async function until(what, test) {
   }
 }
 export function assert(ok, words) { if (!ok) throw new Error(words); }
+// What the page shows may come with a later answer than the one that was waited for: this waits until
+// the assertions in `f` hold.
+export const holds = (f) => until("it holds", async () => { await f(); return true; });
 export function equal(a, b, words = "") { if (a !== b) throw new Error(`${words} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`); }
 
 // ---- TAP ----
@@ -110,7 +113,9 @@ export class Server {
     const { address, port } = JSON.parse(said);
     this.port = port;
     this.token = address.split("token=")[1];
-    this.origin = `http://127.0.0.1:${port}`;
+    this.direct = `http://127.0.0.1:${port}`;
+    if (JITTER) this.slow ??= await new SlowLine(this).start();
+    this.origin = this.slow?.origin ?? this.direct;
     return this;
   }
   kill(signal = "SIGKILL") {
@@ -120,7 +125,7 @@ export class Server {
   }
   address(path = "/") { return `${this.origin}/#token=${this.token}&${path}`; }
   async api(method, path, body, headers = {}) {
-    const answer = await fetch(this.origin + path, { method, headers: { Authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+    const answer = await fetch(this.direct + path, { method, headers: { Authorization: `Bearer ${this.token}`, ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
@@ -131,6 +136,8 @@ export class Server {
     for (let i = 0; i < messages.length; i += 500) await this.append(id, messages.slice(i, i + 500));
     return id;
   }
+  // No run is at work and none waits: what a test tells the model is not taken by a run of the one before.
+  atRest() { return until("nothing is at work", async () => { const h = await this.api("GET", "/api/home?days=1"); return !h.running.length && !h.waiting.items.length; }); }
   append(id, messages, query = "") { return this.api("POST", `/api/chat-sessions/${encodeURIComponent(id)}/messages${query}`, messages); }
   // Through the command line: what writes an artifact piece by piece.
   cli(...args) { return spawn(steno, ["--store", this.store, ...args], { stdio: ["pipe", "pipe", "pipe"] }); }
@@ -138,6 +145,42 @@ export class Server {
     const run = spawnSync(steno, ["--store", this.store, ...args], { input, maxBuffer: 1 << 28 });
     if (run.status !== 0) throw new Error(`steno ${args[0]}: ${run.stderr}`);
     return run.stdout.toString();
+  }
+}
+
+// ---- a line on which everything takes a while ----
+// UI_JITTER=SEED lets every piece of a request, an answer and a stream wait for up to 400 ms, so that
+// two answers come in any order. UI_SLOW=RATE makes the browser's processor slower by that factor.
+// Neither is on in `make test`: whoever writes a test of the page runs it with a few seeds.
+const JITTER = Number(process.env.UI_JITTER || 0), SLOW = Number(process.env.UI_SLOW || 0);
+let seed = JITTER;
+const random = () => { // mulberry32
+  seed = (seed + 0x6d2b79f5) | 0;
+  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+  return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+};
+class SlowLine {
+  constructor(server) {
+    this.sockets = new Set();
+    this.tcp = createTcp((near) => {
+      const far = connect(server.port, "127.0.0.1");
+      this.sockets.add(near);
+      for (const [a, b] of [[near, far], [far, near]]) {
+        let due = 0;
+        const line = []; // timers may fire in another order than they were set in
+        const later = (f) => { line.push(f); due = Math.max(due, Date.now() + random() * 400); setTimeout(() => line.shift()(), due - Date.now()); };
+        a.on("error", () => {});
+        a.on("data", (d) => { a.pause(); setTimeout(() => a.resume(), 5); later(() => b.writable && b.write(d)); });
+        a.on("close", () => { this.sockets.delete(near); later(() => b.destroy()); });
+      }
+    });
+    atEnd(() => { for (const s of this.sockets) s.destroy(); this.tcp.close(); });
+  }
+  async start() {
+    await new Promise((r) => this.tcp.listen(0, "127.0.0.1", r));
+    this.origin = `http://127.0.0.1:${this.tcp.address().port}`;
+    return this;
   }
 }
 
@@ -245,6 +288,17 @@ export async function openBrowser() {
 // in its storage and nothing loaded.
 const shown = [];
 const idle = new Map();
+// Two things of the page are over after a while: the key g waits 900 ms for a second letter, and what
+// can be undone is offered for 12 s. On a busy machine a test would come too late. Short messages are
+// kept in window.toasts.
+const patient = () => {
+  const real = window.setTimeout;
+  window.setTimeout = (f, ms, ...more) => real(f, ms === 900 || ms === 12_000 ? 3_600_000 : ms, ...more);
+  window.toasts = [];
+  const look = () => { for (const t of document.querySelectorAll(".toast > span")) if (window.toasts.at(-1) !== t.textContent) window.toasts.push(t.textContent); };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
+};
+export const toasted = (page, words) => until(words, () => page.evaluate((x) => window.toasts.includes(x), words));
 export async function openWindow(server, { path = "/", width = 1280, height = 800, dark = false, fresh = false, ...more } = {}) {
   const b = await openBrowser();
   const how = { viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce", locale: "en-GB", ...more };
@@ -271,6 +325,7 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
 }
 export async function adopt(context, server, known) {
   const page = known ?? await context.newPage();
+  if (!known) await page.addInitScript(patient);
   const w = { context, page, foreign: [], complaints: [], asked: [], dialogs: [], server, close: () => context.close() };
   page.on("request", (r) => { const u = r.url(); if (!u.startsWith(server.origin) && !u.startsWith("data:") && !u.startsWith("blob:")) w.foreign.push(u); });
   const from = Date.now();
@@ -283,6 +338,7 @@ export async function adopt(context, server, known) {
   page.on("pageerror", (e) => w.complaints.push(String(e)));
   page.on("dialog", (d) => { w.dialogs.push(d.message()); void d.dismiss(); });
   page.setDefaultTimeout(PATIENCE);
+  if (SLOW && !known) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: SLOW });
   shown.push(w);
   if (shown.length > 4) shown.shift();
   return w;

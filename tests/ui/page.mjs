@@ -1,5 +1,5 @@
 // A person at work with the page, in a real Chromium.
-import { PATIENCE, adopt, assert, equal, Model, note, openWindow, runTests, Server, sleep, test, until, Wire } from "./lib.mjs";
+import { PATIENCE, adopt, assert, equal, holds, Model, note, openWindow, runTests, Server, sleep, test, toasted, until, Wire } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("work", model);
@@ -7,6 +7,7 @@ server.config = { permissions: [{ action: "allow", tool: "execute_command", argv
 let started = false;
 const scenario = (name, f) => test(name, async () => {
   if (!started) { started = true; await server.start(); }
+  await server.atRest();
   model.plays.length = 0;
   await f();
 });
@@ -107,8 +108,7 @@ scenario("conversations are listed with activity and size, newest first", async 
   const w = await openWindow(server);
   const titles = await until("both are listed", async () => { const t = await texts(w, ".entry-title"); return t.includes("Newer one") && t; });
   assert(titles.indexOf("Newer one") < titles.indexOf("Older one"), titles.join());
-  const facts = await w.page.textContent(".list li .entry-facts");
-  assert(/1 message.*(now|\d+ s)$/.test(facts), facts);
+  await holds(async () => { const facts = await w.page.textContent(".list li .entry-facts"); assert(/1 message.*(now|\d+ (s|min))$/.test(facts), facts); });
   await w.close();
 });
 scenario("a new conversation of another process appears by itself", async () => {
@@ -154,11 +154,13 @@ scenario("a deleted conversation is gone, and undo brings it back whole", async 
 // ---- the transcript ----
 scenario("every kind of tool block says name, server, status, duration and bytes", async () => {
   const w = await open(await wholeId());
-  equal((await statuses(w)).join(), "done,error,done,done,done");
-  const heads = await texts(w, ".tool-head");
-  assert(/Done.*files\/read_file.*12 ms.*B/.test(heads[0]), heads[0]);
-  assert(/Failed.*build.*exit 2.*4\.3 s.*KB.*kept out/.test(heads[1]), heads[1]);
-  assert(await w.page.getByText("LLM_SERVER").isVisible(), "the failed model call stands out");
+  await holds(async () => {
+    equal((await statuses(w)).join(), "done,error,done,done,done");
+    const heads = await texts(w, ".tool-head");
+    assert(/Done.*files\/read_file.*12 ms.*B/.test(heads[0]), heads[0]);
+    assert(/Failed.*build.*exit 2.*4\.3 s.*KB.*kept out/.test(heads[1]), heads[1]);
+    assert(await w.page.getByText("LLM_SERVER").isVisible(), "the failed model call stands out");
+  });
   await w.page.click("[data-call=c1] .tool-head");
   await w.page.evaluate(() => { document.getElementById("transcript").scrollTop = 0; document.activeElement.blur(); });
   clean(w);
@@ -169,11 +171,13 @@ scenario("arguments and results are one line until they are opened, then a tree"
   assert(!(await w.page.$("[data-call=c1] .tool-body")), "closed at first");
   await w.page.click("[data-call=c1] .tool-head");
   await w.page.waitForSelector("[data-call=c1] .tree");
-  const tree = await w.page.textContent("[data-call=c1] .tool-body");
-  assert(/range.*nested/s.test(tree), tree);
-  assert(/opened.*read/s.test(tree), "steps");
+  await holds(async () => {
+    const tree = await w.page.textContent("[data-call=c1] .tool-body");
+    assert(/range.*nested/s.test(tree), tree);
+    assert(/opened.*read/s.test(tree), "steps");
+  });
   await w.page.click("[data-call=c1] .tool-head");
-  assert(!(await w.page.$("[data-call=c1] .tool-body")), "closed again");
+  await until("closed again", async () => !(await w.page.$("[data-call=c1] .tool-body")));
   await w.close();
 });
 scenario("a JSON result can be read as it is, byte for byte", async () => {
@@ -184,16 +188,18 @@ scenario("a JSON result can be read as it is, byte for byte", async () => {
   const result = w.page.locator("[data-call=x1] .value").last();
   await result.hover();
   await result.locator(".switch").click();
-  equal(await result.locator("pre").textContent(), odd);
+  await holds(async () => equal(await result.locator("pre").textContent(), odd));
   await w.close();
 });
 scenario("a change is shown as a diff, from arguments and from results", async () => {
   const w = await open(await wholeId());
   await w.page.click("[data-call=c4] .tool-head");
   await w.page.waitForSelector("[data-call=c4] .diff");
-  const plus = await texts(w, "[data-call=c4] .d-plus");
-  equal(plus.length, 2, "one of the arguments, one of the result");
-  assert(plus.every((p) => p.includes("return 1;")), plus.join());
+  await holds(async () => {
+    const plus = await texts(w, "[data-call=c4] .d-plus");
+    equal(plus.length, 2, "one of the arguments, one of the result");
+    assert(plus.every((p) => p.includes("return 1;")), plus.join());
+  });
   await w.close();
 });
 scenario("colours of a terminal are colours, an image is an image", async () => {
@@ -216,8 +222,10 @@ scenario("a tool's own display is used: todos and a file's diff", async () => {
   ], "?format=toolmessage2");
   const w = await open(id);
   await w.page.click("[data-call=t1] .tool-head");
-  equal((await texts(w, ".todos li")).join(), "find it,fix it");
-  assert(await w.page.$(".todo-done"), "status");
+  await holds(async () => {
+    equal((await texts(w, ".todos li")).join(), "find it,fix it");
+    assert(await w.page.$(".todo-done"), "status");
+  });
   await w.page.click("[data-call=t2] .tool-head");
   equal(await w.page.textContent("[data-call=t2] .d-plus"), "+new");
   await w.close();
@@ -225,10 +233,12 @@ scenario("a tool's own display is used: todos and a file's diff", async () => {
 scenario("a call that was never answered is marked as repaired, with its reason", async () => {
   const id = await server.conversation("Broken off", [{ role: "user", content: "go" }, asks("I try.", call("open1", "deploy", {})), { role: "user", content: "and?" }]);
   const w = await open(id);
-  equal((await statuses(w)).join(), "unrecorded");
-  assert((await w.page.textContent("[data-call=open1] .tool-head")).includes("repaired"), "flag");
+  await holds(async () => {
+    equal((await statuses(w)).join(), "unrecorded");
+    assert((await w.page.textContent("[data-call=open1] .tool-head")).includes("repaired"), "flag");
+  });
   await w.page.click("[data-call=open1] .tool-head");
-  assert((await w.page.textContent("[data-call=open1] .note")).includes("no result was stored"), "reason");
+  await holds(async () => assert((await w.page.textContent("[data-call=open1] .note")).includes("no result was stored"), "reason"));
   await w.close();
 });
 scenario("an orphan result and a damaged record are marked where they stand", async () => {
@@ -242,10 +252,12 @@ scenario("an orphan result and a damaged record are marked where they stand", as
   writeFileSync(log, readFileSync(log, "utf8").replace("TO BE DAMAGED", "TO BE DaMAGED"));
   const w = await open(id);
   await w.page.waitForSelector(".mark-repaired");
-  const said = (await texts(w, ".mark, .error-box")).join(" ");
-  assert(/orphan/i.test(said), said);
-  assert(/CORRUPT_RECORD.*record 3/.test(said), said);
-  equal((await w.page.$$(".mark, .error-box")).length, 2, "each once");
+  await holds(async () => {
+    const said = (await texts(w, ".mark, .error-box")).join(" ");
+    assert(/orphan/i.test(said), said);
+    assert(/CORRUPT_RECORD.*record 3/.test(said), said);
+    equal((await w.page.$$(".mark, .error-box")).length, 2, "each once");
+  });
   await w.close();
 });
 scenario("a link to a message opens there, also after a reload", async () => {
@@ -270,9 +282,11 @@ const openFull = async (w, callId) => {
 scenario("a whole output opens as a window into its lines", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
-  assert((await w.page.textContent(".output .figures")).includes("4,000 lines"), "figures");
-  assert((await w.page.$$(".line-row")).length < 150, "a window only");
-  equal(await w.page.textContent(".line-row[data-line='2'] .content"), "line 2 of a long output");
+  await holds(async () => {
+    assert((await w.page.textContent(".output .figures")).includes("4,000 lines"), "figures");
+    assert((await w.page.$$(".line-row")).length < 150, "a window only");
+    equal(await w.page.textContent(".line-row[data-line='2'] .content"), "line 2 of a long output");
+  });
   clean(w);
   await w.close();
 });
@@ -297,7 +311,7 @@ scenario("a search on the server goes to next and previous, with context", async
   await w.page.press("#find", "Enter");
   const here = () => w.page.textContent(".line-row.here .no").catch(() => "");
   await until("the first match", async () => (await here()) === "3900");
-  assert((await w.page.textContent(".hits")).startsWith("1 of 100"), await w.page.textContent(".hits"));
+  await until("how many", async () => (await w.page.textContent(".hits")).startsWith("1 of 100"));
   await w.page.click("[aria-label='Next match']");
   await until("the next", async () => (await here()) === "3901");
   await w.page.click("[aria-label='Previous match']");
@@ -322,8 +336,7 @@ scenario("a link to a line and a search opens just that, after a reload as well"
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await w.page.click(".line-row[data-line='9'] .no");
-  const address = await w.page.evaluate(() => location.href);
-  assert(address.endsWith("/L9"), address.replace(server.token, "…"));
+  const address = await until("the line is in the address", () => w.page.evaluate(() => location.href.endsWith("/L9") && location.href));
   await w.page.goto("about:blank");
   await w.page.goto(address.replace("/L9", "/L2345/q/no%20such"));
   await until("the line", async () => (await w.page.textContent(".line-row.here .no")) !== "");
@@ -336,7 +349,7 @@ scenario("copy takes the whole output, download its raw bytes", async () => {
   const w = await open(await wholeId(), { permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true });
   await openFull(w, "c2");
   await w.page.click("[data-act=copy]");
-  await w.page.getByText("The whole output is copied.").waitFor();
+  await toasted(w.page, "The whole output is copied.");
   const text = await w.page.evaluate(() => navigator.clipboard.readText());
   equal(text.split("\n").length, 4001);
   const [d] = await Promise.all([w.page.waitForEvent("download"), w.page.click("[data-act=download]")]);
@@ -371,16 +384,21 @@ scenario("a growing output is followed, can be left, and jumped to live again", 
 const say = async (w, words) => { await w.page.fill("#composer", words); await w.page.press("#composer", "Enter"); };
 const lastText = async (w) => (await texts(w, "article .prose")).at(-1);
 scenario("one types, the answer streams in, and it is stored", async () => {
-  model.says("The answer is forty-two, said slowly.", 150);
+  let go;
+  const seen = new Promise((r) => { go = r; });
+  model.play(async (_, r) => { await r.text("The answer is"); await seen; await r.text(" forty-two, said slowly."); r.end(); });
   const w = await openWindow(server);
   await w.page.waitForSelector("#composer");
   await say(w, "What is the answer?");
   await w.page.waitForSelector("article .flag.live");
-  await until("part of it", async () => /The an/.test(await lastText(w)));
+  await until("part of it", async () => (await lastText(w)) === "The answer is");
+  go();
   await until("all of it", async () => (await lastText(w)) === "The answer is forty-two, said slowly.");
   await until("at rest", async () => !(await w.page.$(".working")) && !(await w.page.$("article .flag.live")));
-  equal((await texts(w, "article .prose")).length, 2);
-  equal(await w.page.title(), "What is the answer? · Steno");
+  await holds(async () => {
+    equal((await texts(w, "article .prose")).length, 2);
+    equal(await w.page.title(), "What is the answer? · Steno");
+  });
   clean(w);
   await w.close();
 });
@@ -393,7 +411,7 @@ scenario("a run is stopped, its words are kept, and it is continued", async () =
   await until("it talks", async () => (await texts(w, "article .prose")).some((t) => t.includes("said before..")));
   await w.page.click("[data-act=stop]");
   await w.page.waitForSelector("[data-act=continue]");
-  assert((await texts(w, "article .prose")).some((t) => t.includes("said before")), "kept");
+  await until("kept", async () => (await texts(w, "article .prose")).some((t) => t.includes("said before")));
   model.says("And this is the rest.");
   await w.page.click("[data-act=continue]");
   await until("it went on", async () => (await texts(w, "article .prose")).at(-1) === "And this is the rest.");
@@ -412,7 +430,7 @@ scenario("a tool call waits for permission with its exact command, and runs when
   await until("it ran", async () => (await statuses(w)).join() === "done");
   await until("and went on", async () => (await lastText(w)) === "Thank you.");
   await w.page.click(".tool-head");
-  assert((await w.page.textContent(".tool-body")).includes("it ran; $(really)"), "its output");
+  await until("its output", async () => (await w.page.textContent(".tool-body")).includes("it ran; $(really)"));
   await w.close();
 });
 scenario("a call is allowed only where it has the focus and was seen to its end, with every argument shown", async () => {
@@ -424,8 +442,10 @@ scenario("a call is allowed only where it has the focus and was seen to its end,
   await w.page.waitForSelector("#composer");
   await say(w, "Look");
   await w.page.waitForSelector("[data-status=waiting] .command");
-  const shown = await w.page.innerText("[data-status=waiting] .approval");
-  for (const part of ["ls -l", "59 empty lines", "rm -rf hidden", "far/away", "5000"]) assert(shown.includes(part), `${part} in ${shown}`);
+  await holds(async () => {
+    const shown = await w.page.innerText("[data-status=waiting] .approval");
+    for (const part of ["ls -l", "59 empty lines", "rm -rf hidden", "far/away", "5000"]) assert(shown.includes(part), `${part} in ${shown}`);
+  });
   // The key does nothing while something else has the focus.
   await w.page.evaluate(() => document.activeElement?.blur());
   await w.page.keyboard.press("a");
@@ -434,6 +454,8 @@ scenario("a call is allowed only where it has the focus and was seen to its end,
   await w.page.focus("[data-status=waiting] .approval");
   await w.page.keyboard.press("d");
   await until("denied", async () => (await statuses(w)).join() === "denied");
+  // Nothing is sent while a run is at work.
+  await until("at rest", async () => (await lastText(w)) === "Then not." && !(await w.page.$(".working")) && !(await w.page.$("[data-act=stop]")));
   // One whose end is below the fold cannot be allowed before it was scrolled to.
   model.calls("execute_command", { shell: Array.from({ length: 300 }, (_, i) => `echo line ${i}`).join("\n") + "; true" });
   model.says("Thank you.");
@@ -446,6 +468,7 @@ scenario("a call is allowed only where it has the focus and was seen to its end,
   await w.page.evaluate(() => document.querySelector("[data-status=waiting] .end").scrollIntoView());
   await w.page.waitForSelector("[data-status=waiting] [data-act=approve]:not(:disabled)");
   await w.page.focus("[data-status=waiting] .approval");
+  await holds(async () => equal(await w.page.evaluate(() => !!document.activeElement.closest(".approval")), true));
   await until("done, once it has had the focus for a while", async () => { await w.page.keyboard.press("a"); return (await statuses(w)).at(-1) === "done"; });
   await w.close();
 });
@@ -507,7 +530,7 @@ async function midway(title) {
   const finished = async (x = w) => {
     go();
     await until("the end", async () => (await lastText(x)) === "Second part begins and ends." && (await statuses(x)).join() === "done" && !(await x.page.$(".working")));
-    equal((await texts(x, "article .prose")).length, 3, "nothing twice, nothing lost");
+    await holds(async () => equal((await texts(x, "article .prose")).length, 3, "nothing twice, nothing lost"));
   };
   return { id, w, go, finished };
 }
@@ -517,8 +540,7 @@ scenario("tool blocks survive a switch to another conversation and back in the m
   await w.page.click(`[data-conversation="${other}"] a`);
   await until("the other is shown", async () => (await statuses(w)).length === 5);
   await w.page.click(`[data-conversation="${id}"] a`);
-  await until("midway again", async () => (await lastText(w)) === "Second part begins");
-  equal((await statuses(w)).join(), "done");
+  await until("midway again", async () => (await lastText(w)) === "Second part begins" && (await statuses(w)).join() === "done");
   await finished();
   clean(w);
   await w.close();
@@ -610,7 +632,7 @@ scenario("a message typed while the server is away is sent once when it is back"
   await w.page.waitForSelector("article.sending");
   await w.context.setOffline(false);
   await until("answered", async () => (await lastText(w)) === "I heard you.");
-  equal((await texts(w, "article.user .prose")).filter((t) => t === "Are you there?").length, 1);
+  await holds(async () => equal((await texts(w, "article.user .prose")).filter((t) => t === "Are you there?").length, 1));
   await w.close();
 });
 scenario("what was sent while the server was down is sent once, after leaving, a reload and a restart", async () => {
@@ -638,7 +660,7 @@ scenario("what was sent while the server was down is sent once, after leaving, a
   await w.page.reload();
   await until("shown again", async () => (await lastText(w)) === "Here again.");
   equal((await stored()).map((m) => m.content).join("|"), "Is anybody there?|Here again.");
-  equal(await w.page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("steno-outbox:")).length), 0);
+  await holds(async () => equal(await w.page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("steno-outbox:")).length), 0));
   await w.close();
 });
 scenario("a conversation that begins while the server is down is made when it is back", async () => {
@@ -650,7 +672,7 @@ scenario("a conversation that begins while the server is down is made when it is
   await w.page.waitForSelector("article.sending");
   await server.start();
   await until("answered", async () => (await lastText(w)) === "Welcome.");
-  equal((await texts(w, "article.user .prose")).filter((t) => t === "First words").length, 1);
+  await holds(async () => equal((await texts(w, "article.user .prose")).filter((t) => t === "First words").length, 1));
   await w.close();
 });
 scenario("a message that is refused stays in the composer with the reason", async () => {
@@ -660,13 +682,17 @@ scenario("a message that is refused stays in the composer with the reason", asyn
   await w.page.route("**/api/chatbot", (r) => r.fulfill({ status: 413, contentType: "application/json", body: JSON.stringify({ error: { code: "too_large", message: "this message is too large" } }) }));
   await say(w, "Far too much");
   await until("the reason", async () => (await texts(w, ".composer .problem")).join() === "this message is too large");
-  equal(await w.page.inputValue("#composer"), "Far too much");
-  assert(!(await w.page.$("article.sending")), "it is not shown as being sent");
+  await holds(async () => {
+    equal(await w.page.inputValue("#composer"), "Far too much");
+    assert(!(await w.page.$("article.sending")), "it is not shown as being sent");
+  });
   await w.page.unroute("**/api/chatbot");
   await w.page.reload();
   await w.page.waitForSelector("#composer");
-  equal(await w.page.inputValue("#composer"), "Far too much");
-  equal((await texts(w, ".composer .problem")).join(), "this message is too large");
+  await holds(async () => {
+    equal(await w.page.inputValue("#composer"), "Far too much");
+    equal((await texts(w, ".composer .problem")).join(), "this message is too large");
+  });
   model.says("Now it fits.");
   await w.page.press("#composer", "Enter");
   await until("answered", async () => (await lastText(w)) === "Now it fits.");
@@ -678,7 +704,7 @@ scenario("a draft survives a reload", async () => {
   await w.page.fill("#composer", "half a thought");
   await w.page.reload();
   await w.page.waitForSelector("#composer");
-  equal(await w.page.inputValue("#composer"), "half a thought");
+  await holds(async () => equal(await w.page.inputValue("#composer"), "half a thought"));
   await w.page.fill("#composer", "");
   await w.close();
 });
@@ -693,7 +719,6 @@ scenario("a running tool shows its state, and its output can be followed while i
   await say(w, "Tick");
   await w.page.waitForSelector("[data-status=running]");
   await w.page.click(".tool-head");
-  await sleep(300);
   await w.page.click("[data-follow]");
   await w.page.waitForSelector(".flag.live");
   const last = () => w.page.$$eval(".line-row .content", (all) => all.at(-1)?.textContent ?? "");
@@ -720,11 +745,12 @@ scenario("the whole page is usable with the keyboard alone", async () => {
   await key("Enter");
   await w.page.waitForSelector("#transcript article");
   equal(await w.page.evaluate(() => decodeURIComponent(location.hash).includes("/c/")), true);
+  await until("all of it", async () => (await statuses(w)).length === 5);
   await w.page.evaluate(() => document.activeElement.blur());
   await key("g"); await key("g");
   await until("first row", () => w.page.evaluate(() => document.activeElement === document.querySelector("#transcript [data-row]")));
   await key("j"); await key("j");
-  equal(await w.page.evaluate(() => document.activeElement.dataset.call), "c1");
+  await holds(async () => equal(await w.page.evaluate(() => document.activeElement.dataset.call), "c1"));
   await key("Enter");
   await w.page.waitForSelector("[data-call=c1] .tool-body");
   await key("e");
@@ -761,13 +787,14 @@ scenario("the whole page is usable with the keyboard alone", async () => {
 });
 scenario("k and E walk back, and G goes to the latest", async () => {
   const w = await open(await wholeId());
+  await w.page.waitForSelector("[data-act=failures]");
   await w.page.keyboard.press("G");
   await w.page.keyboard.press("E");
   await until("the failed model call", () => w.page.evaluate(() => document.activeElement.hasAttribute("data-error")));
   await w.page.keyboard.press("E");
   await until("the failed tool", () => w.page.evaluate(() => document.activeElement.dataset.call === "c2"));
   await w.page.keyboard.press("k");
-  assert(await w.page.evaluate(() => document.activeElement.matches("[data-row]")), "a row");
+  await until("a row", () => w.page.evaluate(() => document.activeElement.matches("[data-row]") && document.activeElement.dataset.call !== "c2"));
   await w.close();
 });
 
@@ -800,13 +827,13 @@ scenario("dark follows the system, and can be chosen", async () => {
   const id = await wholeId();
   const w = await open(id, { dark: true });
   const background = () => w.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  equal(await background(), "rgb(19, 20, 23)");
+  await holds(async () => equal(await background(), "rgb(19, 20, 23)"));
   await w.page.click("[data-act=theme]");
   await w.page.click("[data-act=theme]");
-  equal(await background(), "rgb(251, 250, 248)");
+  await holds(async () => equal(await background(), "rgb(251, 250, 248)"));
   await w.page.reload();
   await w.page.waitForSelector("article");
-  equal(await background(), "rgb(251, 250, 248)", "kept");
+  await holds(async () => equal(await background(), "rgb(251, 250, 248)", "kept"));
   await w.close();
 });
 scenario("the usage says what was kept out, how large the store is, and what was used", async () => {
@@ -815,8 +842,7 @@ scenario("the usage says what was kept out, how large the store is, and what was
   // They come with two answers, in any order.
   for (const word of ["Materializations", "Characters saved", "Store size", "By model", "By tool", "By day"])
     await until(word, async () => (await w.page.textContent("#stats")).includes(word));
-  const figure = await w.page.textContent(".card dd");
-  assert(Number(figure) >= 1, figure);
+  await holds(async () => { const figure = await w.page.textContent(".card dd"); assert(Number(figure.replace(/,/g, "")) >= 1, figure); });
   clean(w);
   await w.close();
 });
