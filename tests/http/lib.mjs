@@ -87,6 +87,12 @@ export async function main() {
   process.exit(failed ? 1 : 0);
 }
 
+// A port that is this file's as long as it runs: one that the kernel gives to anybody could be taken
+// by another test while a server is away. tests/run says where they begin.
+const firstPort = Number(process.env.STENO_TEST_PORTS) || 20000 + 256 * Math.floor(Math.random() * 49);
+let portsGiven = 0;
+export const ownPort = () => firstPort + portsGiven++ % 256;
+
 // ---- the server ----
 let worlds = 0;
 export class Server {
@@ -111,8 +117,21 @@ export class Server {
   configure(config) {
     writeFileSync(join(this.config, "steno/config.json"), JSON.stringify(config));
   }
+  // At its port, or, the first time, at one of our own.
   async start(...more) {
-    const args = ["--store", this.store, "serve", "--listen", `127.0.0.1:${this.port}`, "--json",
+    const end = Date.now() + PATIENCE;
+    for (;;) {
+      const said = this.logged.length;
+      try {
+        return await this.startAt(this.port || ownPort(), ...more);
+      } catch (e) {
+        if (!/is in use by/.test(this.logged.slice(said)) || Date.now() > end) throw e;
+        await sleep(20); // whoever has it does not belong to this run of the tests
+      }
+    }
+  }
+  async startAt(port, ...more) {
+    const args = ["--store", this.store, "serve", "--listen", `127.0.0.1:${port}`, "--json",
       ...(this.options.args || ["--no-tools"]), ...more];
     const child = spawn(steno, args, { cwd: this.work, env: this.environment(), stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
@@ -130,7 +149,7 @@ export class Server {
         out += d;
         if (out.includes("\n")) done(out);
       });
-      child.on("exit", (code, signal) => fail(new Error(`serve ended: ${code} ${signal} ${this.logged.slice(-2000)}`)));
+      child.on("close", (code, signal) => fail(new Error(`serve ended: ${code} ${signal} ${this.logged.slice(-2000)}`)));
     });
     const said = JSON.parse(line);
     this.port = said.port;

@@ -11,7 +11,9 @@
 
 As root it runs as an unprivileged user, because PostgreSQL refuses to run as root.
 """
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,10 +25,20 @@ BIN = "/usr/lib/postgresql/15/bin"
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
 
 
+# Ports that are this file's as long as it runs: one that the kernel gives to anybody could be taken
+# by another test before the server is there, or while it is away.
+PORTS = itertools.count(int(os.environ.get("STENO_TEST_PORTS") or 20000 + 256 * random.randrange(49)))
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # somebody has it who does not belong to these tests
 
 
 def alive(pid):
