@@ -52,7 +52,7 @@ int main(void)
                 put[i] = SIZE / (now() - t) / 1e6;
                 t = now();
                 if (rc == 0)
-                        rc = blobs_stream(b, key, etag, 0, SIZE, add, &got, &err);
+                        rc = blobs_stream(b, key, etag, SIZE, add, &got, &err);
                 get[i] = SIZE / (now() - t) / 1e6;
                 if (rc == 0)
                         rc = blobs_remove(b, key, "", &err);

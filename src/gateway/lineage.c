@@ -129,10 +129,19 @@ static const char *const conditions[] = {
     [WANT_SHARED] = " AND replied=1",
 };
 
-static int find_node(struct lineage *l, const struct lineage_who *who, const char *only,
-    const char *chain, enum want want, struct lineage_place *out, bool *found,
-    struct steno_error *err)
+/* A request whose place is looked for. */
+struct sought {
+        const struct lineage_who *who;
+        const char *only; /* the conversation that it names; NULL: any */
+        const struct elements_link *links;
+        size_t count;
+        bool *known; /* for each link: somebody has seen the history up to there */
+};
+
+static int find_node(struct lineage *l, const struct sought *k, const char *chain, enum want want,
+    struct lineage_place *out, bool *found, struct steno_error *err)
 {
+        const char *only = k->only;
         char sql[400];
         snprintf(sql, sizeof sql,
             "SELECT rank, conv, seq FROM node WHERE owner=?1 AND chain=?2%s%s ORDER BY rank LIMIT "
@@ -144,13 +153,13 @@ static int find_node(struct lineage *l, const struct lineage_who *who, const cha
         sqlite3_stmt *s = prepare(l, sql);
         if (!s)
                 return failed(l, err);
-        bind(s, 1, who->owner);
+        bind(s, 1, k->who->owner);
         bind(s, 2, chain);
         if (only) {
                 bind(s, 5, only);
         } else if (want != WANT_SHARED) {
-                bind(s, 3, who->group);
-                bind(s, 4, who->system);
+                bind(s, 3, k->who->group);
+                bind(s, 4, k->who->system);
         }
         int step = sqlite3_step(s);
         *found = step == SQLITE_ROW;
@@ -165,21 +174,22 @@ static int find_node(struct lineage *l, const struct lineage_who *who, const cha
 }
 
 /* The longest beginning of the request that ends at such a node. */
-static int find_longest(struct lineage *l, const struct lineage_who *who, const char *only,
-    const struct elements_link *links, size_t count, const bool *known, enum want want,
+static int find_longest(struct lineage *l, const struct sought *k, enum want want,
     struct lineage_place *out, bool *found, struct steno_error *err)
 {
+        const struct elements_link *links = k->links;
+        size_t count = k->count;
         *found = false;
         for (size_t i = count; i > 0; i--) {
                 if (links[i - 1].system || links[i - 1].chain[0] == '\0')
                         break;
-                if (!known[i - 1])
+                if (!k->known[i - 1])
                         continue;
                 /* A message that says nothing leaves the chain as it is: its end is that of the
                  * one before it, too. */
                 if (i < count && strcmp(links[i].chain, links[i - 1].chain) == 0)
                         continue;
-                int rc = find_node(l, who, only, links[i - 1].chain, want, out, found, err);
+                int rc = find_node(l, k, links[i - 1].chain, want, out, found, err);
                 if (rc)
                         return rc;
                 if (*found) {
@@ -195,10 +205,10 @@ static int find_longest(struct lineage *l, const struct lineage_who *who, const 
 
 /* Which beginnings of the request anybody has seen. Most are new, so one statement asks for all of
  * them before the finer questions are put. NULL: it failed. */
-static bool *find_known(struct lineage *l, const struct lineage_who *who,
-    const struct elements_link *links, size_t count, struct steno_error *err)
+static bool *find_known(struct lineage *l, const struct sought *k, struct steno_error *err)
 {
-        bool *known = calloc(count + 1, sizeof *known);
+        const struct elements_link *links = k->links;
+        bool *known = calloc(k->count + 1, sizeof *known);
         sqlite3_stmt *s = prepare(l, "SELECT 1 FROM node WHERE owner=?1 AND chain=?2 LIMIT 1");
         if (!known || !s) {
                 if (known)
@@ -209,8 +219,8 @@ static bool *find_known(struct lineage *l, const struct lineage_who *who,
                 free(known);
                 return NULL;
         }
-        bind(s, 1, who->owner);
-        for (size_t i = 0; i < count; i++) {
+        bind(s, 1, k->who->owner);
+        for (size_t i = 0; i < k->count; i++) {
                 sqlite3_bind_text(s, 2, links[i].chain, -1, SQLITE_STATIC);
                 known[i] = links[i].chain[0] && sqlite3_step(s) == SQLITE_ROW;
                 sqlite3_reset(s);
@@ -249,13 +259,13 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
         } order[] = {{WANT_TIP, LINEAGE_CONTINUE}, {WANT_OPEN, LINEAGE_AGAIN},
             {WANT_SHARED_GROUP, LINEAGE_FORK}, {WANT_SHARED, LINEAGE_FORK}};
         struct lineage_place best = {.kind = LINEAGE_NEW};
-        bool *known = find_known(l, who, links, count, err);
-        int rc = known ? 0 : STENO_EIO;
+        struct sought k = {.who = who, .only = only, .links = links, .count = count};
+        k.known = find_known(l, &k, err);
+        int rc = k.known ? 0 : STENO_EIO;
         for (size_t i = 0; i < sizeof order / sizeof *order && rc == 0; i++) {
                 struct lineage_place p = {.kind = order[i].kind};
                 bool found = false;
-                rc =
-                    find_longest(l, who, only, links, count, known, order[i].want, &p, &found, err);
+                rc = find_longest(l, &k, order[i].want, &p, &found, err);
                 /* A request comes again only as it was, or with finished items of the failed
                  * reply, which are a tip. */
                 bool fits = found && (p.kind != LINEAGE_AGAIN || p.from == count);
@@ -266,7 +276,7 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 if (only && order[i].want == WANT_SHARED_GROUP)
                         break;
         }
-        free(known);
+        free(k.known);
         if (rc)
                 return rc;
         *out = best;

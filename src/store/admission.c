@@ -251,24 +251,24 @@ int admission_admit(struct admission *a, struct append_request *q)
         return look_for_targets(a, q);
 }
 
-void admission_put(const struct admission *a, struct append_request *q, size_t i, const char *now,
-    uint64_t group, const char *salt, struct buf *x, struct buf *out)
+void admission_put(const struct admission *a, struct append_request *q, size_t i,
+    const struct admission_stamp *stamp, struct buf *x, struct buf *out)
 {
         struct backend_batch *b = q->batch;
         struct backend_entry *e = &b->entries[i];
         e->about.key = i == 0 ? b->key : (struct str){0};
         e->about.length = e->about.kind.n ? 0 : e->m.n;
-        e->about.salt = str_of(salt);
+        e->about.salt = str_of(stamp->salt);
         buf_clear(x);
         about_write(&e->about, x);
         e->about.salt = (struct str){0};
         buf_reserve(out, e->m.n + x->n + HEADER_ROOM);
         struct record r = {.seq = a->seq + 1 + i,
-            .at = e->at.n ? e->at : str_of(now),
+            .at = e->at.n ? e->at : str_of(stamp->now),
             .fmt = e->fmt,
             .batch_index = b->each ? 0 : (uint32_t)i,
             .batch_count = b->each ? 1 : (uint32_t)b->count,
-            .group = group,
+            .group = stamp->group,
             .x = buf_str(x),
             .m = e->m};
         record_write(out, &r, e->id);

@@ -67,10 +67,15 @@ int admission_admit(struct admission *a, struct append_request *q);
 /* Results have their calls; a recording append gets its marks. After all else was found right. */
 int admission_pair(struct admission *a, struct append_request *q);
 
-/* The line of the i-th record of an admitted batch, and its line feed. `now` is text; `group` as in
- * struct record; `salt` is hex. */
-void admission_put(const struct admission *a, struct append_request *q, size_t i, const char *now,
-    uint64_t group, const char *salt, struct buf *x, struct buf *out);
+/* What a record gets from the moment in which it is written. */
+struct admission_stamp {
+        const char *now;  /* as text */
+        uint64_t group;   /* as in struct record */
+        const char *salt; /* hex */
+};
+/* The line of the i-th record of an admitted batch, and its line feed. `x` is room to work in. */
+void admission_put(const struct admission *a, struct append_request *q, size_t i,
+    const struct admission_stamp *stamp, struct buf *x, struct buf *out);
 
 /* ---- between admission.c and admission_replay.c ---- */
 

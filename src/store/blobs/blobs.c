@@ -517,13 +517,12 @@ ssize_t blobs_read(struct blobs *b, const char *key, const char *etag, uint64_t 
         return rc == 0 ? (ssize_t)q.got : behind ? 0 : rc;
 }
 
-int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t at, uint64_t n,
-    steno_sink sink, void *ctx, struct steno_error *err)
+int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t n, steno_sink sink,
+    void *ctx, struct steno_error *err)
 {
         struct blobs_request q = {.method = "GET",
             .key = key,
             .match = etag && *etag ? etag : NULL,
-            .at = at,
             .sink = sink,
             .ctx = ctx,
             .room = n};

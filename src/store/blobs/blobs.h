@@ -70,10 +70,10 @@ void blobs_upload_abort(struct blobs_upload *u);
 /* Up to `n` bytes from `at` on; fewer only at the end. */
 ssize_t blobs_read(struct blobs *b, const char *key, const char *etag, uint64_t at, void *p,
     size_t n, struct steno_error *err);
-/* `n` bytes from `at` on, handed on as they come, in one request. STENO_EINTERRUPTED: `sink`
- * returned another number than 0. */
-int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t at, uint64_t n,
-    steno_sink sink, void *ctx, struct steno_error *err);
+/* The first `n` bytes, handed on as they come, in one request. STENO_EINTERRUPTED: `sink` returned
+ * another number than 0. */
+int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t n, steno_sink sink,
+    void *ctx, struct steno_error *err);
 /* Removes an object, and what an upload of it has left. What is not there is removed. */
 int blobs_remove(struct blobs *b, const char *key, const char *upload, struct steno_error *err);
 

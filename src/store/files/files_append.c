@@ -93,8 +93,8 @@ static int serialise(struct group *g, struct append_request *q)
                 uint64_t at = c->at.end + out->n;
                 char salt[2 * ABOUT_SALT + 1];
                 take_salt(g, b->count - i, salt);
-                /* L3 */
-                admission_put(&g->admission, q, i, g->at, at - c->ids.mark.size, salt, &g->x, out);
+                struct admission_stamp stamp = {g->at, at - c->ids.mark.size, salt}; /* L3 */
+                admission_put(&g->admission, q, i, &stamp, &g->x, out);
                 rc = g->x.failed ? g->x.failed : out->failed;
                 if (rc == 0)
                         rc = remember(g, ids_hash_id(e->id), at);

@@ -175,7 +175,8 @@ static int make_lines(struct look *l, struct append_request *q, struct lines *to
         for (size_t i = 0; to->ends && i < b->count; i++) {
                 env->random(env, random, sizeof random);
                 hash_hex(random, sizeof random, salt);
-                admission_put(&l->admission, q, i, now, to->out.n, salt, &x, &to->out);
+                struct admission_stamp stamp = {now, to->out.n, salt};
+                admission_put(&l->admission, q, i, &stamp, &x, &to->out);
                 to->ends[i] = to->out.n;
         }
         bool failed = !to->ends || to->out.failed || x.failed;

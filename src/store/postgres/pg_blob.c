@@ -233,7 +233,7 @@ static int no_bucket(struct steno_error *err)
 int pg_blob_stream(struct pg_store *s, struct pg_blob_reader *r, uint64_t n, steno_sink sink,
     void *ctx, struct steno_error *err)
 {
-        return s->blobs ? blobs_stream(s->blobs, r->key, r->etag, 0, n, sink, ctx, err)
+        return s->blobs ? blobs_stream(s->blobs, r->key, r->etag, n, sink, ctx, err)
                         : no_bucket(err);
 }
 
