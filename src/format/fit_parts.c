@@ -40,9 +40,37 @@ int fit_drop_parts(struct fit *f, struct message *m, bool *touched,
         return 0;
 }
 
+int fit_drop_children(struct fit *f, struct message *m, bool *touched,
+    bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *instead,
+    const char *why)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                size_t kept = 0, n = m->parts[i].child_count;
+                for (size_t k = 0; m->parts[i].kind == PART_RESULT && k < n; k++)
+                        kept += !drop(f, m, &m->parts[i].children[k]);
+                if (m->parts[i].kind != PART_RESULT || kept == n)
+                        continue;
+                struct part *children = arena_alloc(f->arena, (kept + 1) * sizeof *children);
+                if (!children || !fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                struct part *p = &m->parts[i];
+                kept = 0;
+                for (size_t k = 0; k < n; k++)
+                        if (!drop(f, m, &p->children[k]))
+                                children[kept++] = p->children[k];
+                p->children = children;
+                p->child_count = kept;
+                p->raw = p->output_raw = (struct str){0};
+                if (!kept)
+                        message_set_output(m, p, str_of(instead));
+                writing_lose(f->w, m, "content", why);
+        }
+        return 0;
+}
+
 /* ---- types ---- */
 
-/* In a strict view a part of a type that the table does not have stays behind. */
+/* Is the part of a type that the table does not have? A strict view leaves it out. */
 static bool is_strange(struct fit *f, const struct message *m, const struct part *p)
 {
         if (p->kind != PART_OPAQUE || m->origin != f->w->format || !p->raw.p)
@@ -77,8 +105,8 @@ struct str fit_opaque_member(struct fit *f, const struct part *p, const char *ke
         return text;
 }
 
-/* An item that the endpoint is meant to have kept. A view is whole, so the endpoint keeps nothing,
- * and what the reference names stands in the history anyway. */
+/* A reference to an item that the endpoint should have kept. A view contains the whole history and
+ * the endpoint keeps nothing, so the item itself is in the history anyway. */
 static bool is_reference(struct fit *f, const struct message *m, const struct part *p)
 {
         return f->w->format == &format_responses && m->origin == f->w->format &&
@@ -150,7 +178,7 @@ static bool is_server_orphan(struct fit *f, const struct message *m, const struc
         return true;
 }
 
-/* Finds them once: there may be many results. */
+/* Collects them once, because a message may have many results. */
 static int find_server_uses(struct fit *f, const struct message *m)
 {
         f->use_count = 0;
@@ -177,33 +205,7 @@ int fit_parts(struct fit *f, struct message *m, bool *touched)
                fit_drop_parts(f, m, touched, is_server_orphan, "its call does not stand before it");
 }
 
-/* The same inside of results. */
-static int fit_child_types(struct fit *f, struct message *m, bool *touched)
-{
-        for (size_t i = 0; i < m->count; i++) {
-                size_t strange = 0, kept = 0, n = m->parts[i].child_count;
-                for (size_t k = 0; m->parts[i].kind == PART_RESULT && k < n; k++)
-                        strange += is_strange(f, m, &m->parts[i].children[k]);
-                if (!strange)
-                        continue;
-                struct part *children = arena_alloc(f->arena, n * sizeof *children);
-                if (!children || !fit_own_parts(f, m, touched))
-                        return STENO_ENOMEM;
-                struct part *p = &m->parts[i];
-                for (size_t k = 0; k < n; k++)
-                        if (!is_strange(f, m, &p->children[k]))
-                                children[kept++] = p->children[k];
-                p->children = children;
-                p->child_count = kept;
-                p->raw = p->output_raw = (struct str){0};
-                if (!kept)
-                        message_set_output(m, p, STR("[A part that the provider does not take]"));
-                writing_lose(f->w, m, "content", "of a type that is not in the provider's table");
-        }
-        return 0;
-}
-
-/* A part of Gemini's that holds none of the things that a part is there for. */
+/* A part of Gemini without any of the members that a part is made for. */
 static bool is_hollow(struct fit *f, const struct message *m, const struct part *p)
 {
         static const char *const DATA[] = {"text", "inlineData", "fileData", "functionCall",
@@ -229,5 +231,8 @@ int fit_types(struct fit *f, struct message *m, bool *touched)
         if (rc == 0)
                 rc = fit_drop_parts(
                     f, m, touched, is_strange, "of a type that is not in the provider's table");
-        return rc ? rc : fit_child_types(f, m, touched);
+        return rc ? rc
+                  : fit_drop_children(f, m, touched, is_strange,
+                        "[A part that the provider does not take]",
+                        "of a type that is not in the provider's table");
 }

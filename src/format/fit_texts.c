@@ -110,7 +110,7 @@ static bool part_has_lone(const struct part *p)
 
 static bool has_lone(const struct message *m)
 {
-        if (m->raw.p && m->origin != &format_legacy) /* whose records stand inside of a text */
+        if (m->raw.p && m->origin != &format_legacy) /* legacy: its calls are inside of texts */
                 return may_have_lone(m->raw);
         for (size_t i = 0; i < m->count; i++)
                 if (part_has_lone(&m->parts[i]))
@@ -142,7 +142,8 @@ static bool is_nothing(struct fit *f, const struct message *m, const struct part
 {
         if (p->kind != PART_TEXT || p->text.n || f->left < 2)
                 return false;
-        /* Alone beside calls it is what formats write for nothing, and writers leave it out. */
+        /* A single empty text beside calls stands for no text in some formats; writers leave it
+         * out. */
         return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) || f->texts > 1;
 }
 
@@ -152,38 +153,16 @@ int fit_empty_texts(struct fit *f, struct message *m, bool *touched)
             f, m, touched, is_nothing, "an empty text, which the provider refuses");
 }
 
-static bool is_empty_child(const struct part *p)
+static bool is_empty_child(struct fit *f, const struct message *m, const struct part *p)
 {
+        (void)f, (void)m;
         return p->kind == PART_TEXT && !p->text.n;
 }
 
-/* An empty text among the texts of a result. */
 int fit_children(struct fit *f, struct message *m, bool *touched)
 {
-        for (size_t i = 0; i < m->count; i++) {
-                struct part *p = &m->parts[i];
-                size_t empty = 0, kept = 0;
-                for (size_t k = 0; p->kind == PART_RESULT && k < p->child_count; k++)
-                        empty += is_empty_child(&p->children[k]);
-                if (!empty)
-                        continue;
-                struct part *children = arena_alloc(f->arena, p->child_count * sizeof *children);
-                if (!children || !fit_own_parts(f, m, touched))
-                        return STENO_ENOMEM;
-                p = &m->parts[i];
-                for (size_t k = 0; k < p->child_count; k++)
-                        if (!is_empty_child(&p->children[k]))
-                                children[kept++] = p->children[k];
-                p->children = children;
-                p->child_count = kept;
-                p->raw = (struct str){0};
-                if (!kept) {
-                        p->output_kind = OUTPUT_TEXT;
-                        p->output = STR("");
-                }
-                writing_lose(f->w, m, "content", "an empty text, which the provider refuses");
-        }
-        return 0;
+        return fit_drop_children(
+            f, m, touched, is_empty_child, "", "an empty text, which the provider refuses");
 }
 
 /* Anthropic refuses a failure that says nothing. */
@@ -205,7 +184,7 @@ int fit_errors(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* A list of parts of which the format has none. */
+/* Is the output a list of parts, none of which the format has? */
 static bool is_foreign(const struct fit *f, const struct message *m, const struct part *p)
 {
         for (size_t i = 0; i < p->child_count; i++)
@@ -215,7 +194,8 @@ static bool is_foreign(const struct fit *f, const struct message *m, const struc
                p->child_count;
 }
 
-/* Anthropic takes a text or a list of blocks for a result, and nobody takes an empty list. */
+/* Anthropic accepts only a text or a list of blocks as a result. No provider accepts an empty
+ * list. */
 int fit_outputs(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; i < m->count; i++) {
@@ -244,7 +224,7 @@ bool fit_says_nothing(const struct fit *f, const struct message *m)
                 return true;
         if (m->role != ROLE_ASSISTANT || !f->w->format || f->w->format == &format_anthropic ||
             f->w->format == &format_gemini)
-                return false; /* their turns leave out what is empty by themselves */
+                return false; /* their writers leave out empty turns themselves (turns.h) */
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 if (p->kind == PART_TEXT && turns_is_blank(p->text))

@@ -35,6 +35,12 @@ struct extra *fit_without(struct fit *f, const struct extra *list, const struct 
 /* Leaves out the parts that `drop` names; `why` is reported of each. */
 int fit_drop_parts(struct fit *f, struct message *m, bool *touched,
     bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *why);
+/* The same for what the results of a message hold. A result of which nothing is left says
+ * `instead`.
+ */
+int fit_drop_children(struct fit *f, struct message *m, bool *touched,
+    bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *instead,
+    const char *why);
 /* A member of an opaque part, as text; absent where it is no string. */
 struct str fit_opaque_member(struct fit *f, const struct part *p, const char *key);
 

@@ -127,9 +127,9 @@ static void read_block(struct reading *r, json_ref p)
         json_ref type = json_get(j, p, "type");
         bool done = true;
         if (json_is(j, type, "text"))
-                done = sdkparts_read_text(r, p, PART_TEXT);
+                done = reading_text_of(r, p, "text", PART_TEXT) != NULL;
         else if (json_is(j, type, "reasoning"))
-                done = sdkparts_read_text(r, p, PART_THINKING);
+                done = reading_text_of(r, p, "text", PART_THINKING) != NULL;
         else if (json_is(j, type, "image") || json_is(j, type, "file") || json_is(j, type, "media"))
                 done = read_media(r, p, json_is(j, type, "image"));
         else if (json_is(j, type, "tool-call"))

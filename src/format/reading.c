@@ -142,6 +142,21 @@ struct part *reading_text(struct reading *r, json_ref string)
         return p;
 }
 
+struct part *reading_text_of(
+    struct reading *r, json_ref object, const char *key, enum part_kind kind)
+{
+        const char *const keys[] = {"type", key, NULL};
+        json_ref f[2];
+        struct extra *extras = NULL;
+        reading_members(r, object, keys, f, &extras, false);
+        if (json_type(r->j, f[1]) != JSON_STRING)
+                return NULL;
+        struct part *p = reading_part(r, kind, object);
+        p->text = reading_string(r, f[1]);
+        p->extras = extras;
+        return p;
+}
+
 void reading_url(struct media *media, struct str url)
 {
         static const char mark[] = ";base64,";

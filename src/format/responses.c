@@ -68,15 +68,9 @@ static int responses_describe(const struct json *j, json_ref msg, struct arena *
 
 static bool read_text(struct reading *r, json_ref b, const char *key, enum part_kind kind)
 {
-        const char *const keys[] = {"type", key, NULL};
-        json_ref f[2];
-        struct extra *extras = NULL;
-        reading_members(r, b, keys, f, &extras, false);
-        if (json_type(r->j, f[1]) != JSON_STRING)
+        struct part *p = reading_text_of(r, b, key, kind);
+        if (!p)
                 return false;
-        struct part *p = reading_part(r, kind, b);
-        p->text = reading_string(r, f[1]);
-        p->extras = extras;
         reading_idle(p->extras, "annotations", "[]");
         reading_idle(p->extras, "logprobs", "[]");
         return true;
@@ -192,7 +186,8 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_lose(w, m, "mimeType", "the format has no place for it");
 }
 
-/* Will it be written among the extras, or is it of a message that came without it? */
+/* Will the extras bring this member, or did the message come without it (outside of valid
+ * views)? */
 static bool has_member(
     const struct writer *w, const struct message *m, const struct extra *list, const char *key)
 {
@@ -434,7 +429,8 @@ static bool has_words(const struct extra *list)
         return false;
 }
 
-/* Of a message that a strict endpoint gets with members of its own making. */
+/* Ends a message item. With the first item of a message of another format, the members that have no
+ * place in it are reported. */
 static size_t end_message(struct writer *w, const struct message *m, size_t end, bool first)
 {
         jsonw_object_end(&w->json);

@@ -1,20 +1,6 @@
 /* sdkparts.c - see sdkparts.h */
 #include "format/sdkparts.h"
 
-bool sdkparts_read_text(struct reading *r, json_ref part, enum part_kind kind)
-{
-        static const char *const keys[] = {"type", "text", NULL};
-        json_ref f[2];
-        struct extra *extras = NULL;
-        reading_members(r, part, keys, f, &extras, false);
-        if (json_type(r->j, f[1]) != JSON_STRING)
-                return false;
-        struct part *to = reading_part(r, kind, part);
-        to->text = reading_string(r, f[1]);
-        to->extras = extras;
-        return true;
-}
-
 void sdkparts_keep_type(struct reading *r, struct extra **extras, json_ref type)
 {
         reading_keep(r, extras, "type", type, true);

@@ -8,8 +8,6 @@
 #include "format/reading.h"
 #include "format/writing.h"
 
-/* {type,text}. False: it is none, and nothing was read. */
-bool sdkparts_read_text(struct reading *r, json_ref part, enum part_kind kind);
 /* Where a part has a type that the hub does not tell apart: keeps it for messages of the same
  * format, and gives it back, raw; absent: there is none. */
 void sdkparts_keep_type(struct reading *r, struct extra **extras, json_ref type);

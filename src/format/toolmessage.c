@@ -117,20 +117,6 @@ static void read_result(struct reading *r, json_ref b)
         *reading_part(r, PART_RESULT, b) = p;
 }
 
-static bool read_reasoning(struct reading *r, json_ref b)
-{
-        static const char *const keys[] = {"type", "text", NULL};
-        json_ref f[2];
-        struct extra *extras = NULL;
-        reading_members(r, b, keys, f, &extras, false);
-        if (json_type(r->j, f[1]) != JSON_STRING)
-                return false;
-        struct part *p = reading_part(r, PART_THINKING, b);
-        p->text = reading_string(r, f[1]);
-        p->extras = extras;
-        return true;
-}
-
 static void read_block(struct reading *r, json_ref b)
 {
         json_ref type = json_get(r->j, b, "type");
@@ -138,7 +124,7 @@ static void read_block(struct reading *r, json_ref b)
                 read_use(r, b);
         else if (is_result(r->j, b))
                 read_result(r, b);
-        else if (!json_is(r->j, type, "reasoning") || !read_reasoning(r, b))
+        else if (!json_is(r->j, type, "reasoning") || !reading_text_of(r, b, "text", PART_THINKING))
                 blocks_read(r, b);
 }
 

@@ -60,10 +60,10 @@ static int uimessage_describe(const struct json *j, json_ref msg, struct arena *
 
 static bool read_text(struct reading *r, json_ref p, enum part_kind kind)
 {
-        if (!sdkparts_read_text(r, p, kind))
-                return false;
-        reading_idle(r->m->parts[r->m->count - 1].extras, "state", "\"done\"");
-        return true;
+        struct part *to = reading_text_of(r, p, "text", kind);
+        if (to)
+                reading_idle(to->extras, "state", "\"done\"");
+        return to != NULL;
 }
 
 static bool read_file(struct reading *r, json_ref p)
@@ -325,7 +325,7 @@ static int uimessage_detect(const struct json *j, json_ref msg)
         int score = 30;
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p)) {
                 json_ref type = json_get(j, p, "type");
-                /* acontext has the same word for another part */
+                /* a part of acontext, which also has "parts" */
                 bool other = json_is(j, type, "tool-call") || json_is(j, type, "tool-result");
                 if (json_type(j, type) != JSON_STRING || other)
                         return 0;

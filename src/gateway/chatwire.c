@@ -273,6 +273,16 @@ static uint64_t count_of(const struct json *j, const char *obj, const char *key)
         return n;
 }
 
+/* An object with one count, which has the same name in the member `from`. */
+static void put_details(
+    struct jsonw *out, const char *key, const struct json *j, const char *from, const char *count)
+{
+        jsonw_key(out, key);
+        jsonw_object(out);
+        jsonw_field_u64(out, count, count_of(j, from, count));
+        jsonw_object_end(out);
+}
+
 static void put_usage(struct jsonw *out, struct str usage)
 {
         struct json j;
@@ -284,17 +294,10 @@ static void put_usage(struct jsonw *out, struct str usage)
         }
         jsonw_object(out);
         jsonw_field_u64(out, "input_tokens", count_of(&j, NULL, "prompt_tokens"));
-        jsonw_key(out, "input_tokens_details");
-        jsonw_object(out);
-        jsonw_field_u64(
-            out, "cached_tokens", count_of(&j, "prompt_tokens_details", "cached_tokens"));
-        jsonw_object_end(out);
+        put_details(out, "input_tokens_details", &j, "prompt_tokens_details", "cached_tokens");
         jsonw_field_u64(out, "output_tokens", count_of(&j, NULL, "completion_tokens"));
-        jsonw_key(out, "output_tokens_details");
-        jsonw_object(out);
-        jsonw_field_u64(
-            out, "reasoning_tokens", count_of(&j, "completion_tokens_details", "reasoning_tokens"));
-        jsonw_object_end(out);
+        put_details(
+            out, "output_tokens_details", &j, "completion_tokens_details", "reasoning_tokens");
         jsonw_field_u64(out, "total_tokens", count_of(&j, NULL, "total_tokens"));
         jsonw_object_end(out);
         json_release(&j);

@@ -438,6 +438,17 @@ void request_failed(struct request *r, int rc, const struct steno_error *err)
         request_error(r, 500, steno_code_name(rc), "%s", err->msg);
 }
 
+void request_reply_made(struct request *r, int rc, char *json, const struct steno_error *err)
+{
+        if (rc) {
+                request_failed(r, rc, err);
+                return;
+        }
+        buf_puts(&r->reply, json);
+        steno_free(json);
+        request_reply_json(r, 200);
+}
+
 /* ---- conversations ---- */
 
 bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX])

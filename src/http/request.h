@@ -144,6 +144,10 @@ void request_error_in(struct request *r, const char *param, int status, const ch
 /* The same for what the library answered. */
 void request_failed(struct request *r, int rc, const struct steno_error *err);
 
+/* Answers with the JSON that a call of the library has made, which is freed, or with its failure.
+ */
+void request_reply_made(struct request *r, int rc, char *json, const struct steno_error *err);
+
 /* What the Idempotency-Key stands for in the caller's project, for one purpose: a hash from which
  * the ids of new things are made. False: there is no key. */
 bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX]);

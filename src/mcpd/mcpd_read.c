@@ -317,6 +317,38 @@ int mcpd_read(const struct mcpd_scope *scope, struct steno_conv *conv, const str
         return (is_given(args, "seq") ? read_whole : read_messages)(conv, args, out, err);
 }
 
+/* ---- what searches and lists are asked with ---- */
+
+struct asked {
+        uint32_t limit;
+        struct buf query, cursor;
+        bool has_query, has_cursor;
+};
+
+static int take_asked(struct asked *a, const struct json *args, struct steno_error *err)
+{
+        uint64_t limit = 0;
+        *a = (struct asked){0};
+        buf_init(&a->query, QUERY_MAX);
+        buf_init(&a->cursor, 4 * KIB);
+        int rc = take_number(args, "limit", LIMIT_DEFAULT, LIMIT_MAX, &limit, err);
+        a->limit = limit ? (uint32_t)limit : 1;
+        a->has_query = json_string(args, json_get(args, 0, "query"), &a->query, NULL);
+        a->has_cursor = json_string(args, json_get(args, 0, "cursor"), &a->cursor, NULL);
+        return rc ? rc : buf_check(&a->query, err);
+}
+
+/* Writes what was found, and releases all of it. */
+static int give(struct asked *a, int rc, char *json, struct buf *out)
+{
+        if (rc == 0)
+                buf_puts(out, json);
+        steno_free(json);
+        buf_release(&a->query);
+        buf_release(&a->cursor);
+        return rc;
+}
+
 /* ---- search ---- */
 
 int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
@@ -325,28 +357,17 @@ int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const s
         struct steno_search_options opt = {.size = sizeof opt,
             .project = scope->project,
             .conversation = conv ? steno_conv_id(conv) : NULL};
-        struct buf query, cursor;
-        uint64_t limit = 0;
+        struct asked a;
         char *json = NULL;
-        buf_init(&query, QUERY_MAX);
-        buf_init(&cursor, 4 * KIB);
-        int rc = take_number(args, "limit", LIMIT_DEFAULT, LIMIT_MAX, &limit, err);
-        opt.limit = limit ? (uint32_t)limit : 1;
-        if (rc == 0 && !json_string(args, json_get(args, 0, "query"), &query, NULL))
+        int rc = take_asked(&a, args, err);
+        if (rc == 0 && !a.has_query)
                 rc = error_set(err, STENO_EPROTO, "query must be given, as a string");
-        if (json_string(args, json_get(args, 0, "cursor"), &cursor, NULL))
-                opt.cursor = buf_cstr(&cursor);
-        if (rc == 0)
-                rc = buf_check(&query, err);
-        opt.query = buf_cstr(&query);
+        opt.limit = a.limit;
+        opt.query = buf_cstr(&a.query);
+        opt.cursor = a.has_cursor ? buf_cstr(&a.cursor) : NULL;
         if (rc == 0)
                 rc = steno_search(scope->store, &opt, &json, err);
-        if (rc == 0)
-                buf_puts(out, json);
-        steno_free(json);
-        buf_release(&query);
-        buf_release(&cursor);
-        return rc;
+        return give(&a, rc, json, out);
 }
 
 /* ---- conversations of a project ---- */
@@ -354,25 +375,15 @@ int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const s
 int mcpd_list(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
     struct buf *out, struct steno_error *err)
 {
-        (void)conv;
         struct steno_list_options opt = {.size = sizeof opt};
-        struct buf query, cursor;
-        uint64_t limit = 0;
+        struct asked a;
         char *json = NULL;
-        buf_init(&query, 4 * KIB);
-        buf_init(&cursor, 4 * KIB);
-        int rc = take_number(args, "limit", LIMIT_DEFAULT, LIMIT_MAX, &limit, err);
-        opt.limit = limit ? (uint32_t)limit : 1;
-        if (json_string(args, json_get(args, 0, "query"), &query, NULL))
-                opt.query = buf_cstr(&query);
-        if (json_string(args, json_get(args, 0, "cursor"), &cursor, NULL))
-                opt.cursor = buf_cstr(&cursor);
+        (void)conv;
+        int rc = take_asked(&a, args, err);
+        opt.limit = a.limit;
+        opt.query = a.has_query ? buf_cstr(&a.query) : NULL;
+        opt.cursor = a.has_cursor ? buf_cstr(&a.cursor) : NULL;
         if (rc == 0)
                 rc = steno_list(scope->store, scope->project, &opt, &json, err);
-        if (rc == 0)
-                buf_puts(out, json);
-        steno_free(json);
-        buf_release(&query);
-        buf_release(&cursor);
-        return rc;
+        return give(&a, rc, json, out);
 }

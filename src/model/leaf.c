@@ -10,15 +10,8 @@ static void put_head(struct buf *out, const struct record *rec)
         buf_put_u64(out, rec->seq);
         buf_puts(out, ",\"id\":\"");
         buf_put_str(out, rec->id);
-        buf_puts(out, "\",\"at\":\"");
-        buf_put_str(out, rec->at);
-        buf_puts(out, "\",\"fmt\":\"");
-        buf_put_str(out, rec->fmt);
-        buf_puts(out, "\",\"batch\":[");
-        buf_put_u64(out, rec->batch_index);
-        buf_putc(out, ',');
-        buf_put_u64(out, rec->batch_count);
-        buf_puts(out, "],\"x\":");
+        buf_putc(out, '"');
+        record_put_fields(out, rec, 0);
 }
 
 void leaf_put(struct buf *out, const struct record *rec)
@@ -65,8 +58,8 @@ bool leaf_said(struct str x, struct merkle_hash *out)
 bool leaf_of_own(
     struct merkle *t, const struct record *rec, struct buf *scratch, struct merkle_hash *out)
 {
-        /* From the x on the line is C, but for the sum at its end: most of it need not be copied.
-         */
+        /* From the x on, the stored line is the same as C except for the checksum at its end, so
+         * most of it need not be copied. */
         const char *behind = rec->m.p + rec->m.n;
         bool in_place = rec->x.p > rec->line.p && rec->m.p == rec->x.p + rec->x.n + 5 &&
                         behind <= rec->line.p + rec->line.n;

@@ -6,13 +6,8 @@
 #include "base/json.h"
 #include "model/sealed.h"
 
-void record_write(struct buf *out, const struct record *r, struct str id)
+void record_put_fields(struct buf *out, const struct record *r, uint64_t group)
 {
-        size_t start = out->n;
-        buf_puts(out, "{\"v\":1,\"seq\":");
-        buf_put_u64(out, r->seq);
-        buf_puts(out, ",\"id\":");
-        json_put_string(out, id);
         buf_puts(out, ",\"at\":\"");
         buf_put_str(out, r->at);
         buf_puts(out, "\",\"fmt\":\"");
@@ -21,11 +16,21 @@ void record_write(struct buf *out, const struct record *r, struct str id)
         buf_put_u64(out, r->batch_index);
         buf_putc(out, ',');
         buf_put_u64(out, r->batch_count);
-        if (r->group) {
+        if (group) {
                 buf_putc(out, ',');
-                buf_put_u64(out, r->group);
+                buf_put_u64(out, group);
         }
         buf_puts(out, "],\"x\":");
+}
+
+void record_write(struct buf *out, const struct record *r, struct str id)
+{
+        size_t start = out->n;
+        buf_puts(out, "{\"v\":1,\"seq\":");
+        buf_put_u64(out, r->seq);
+        buf_puts(out, ",\"id\":");
+        json_put_string(out, id);
+        record_put_fields(out, r, r->group);
         buf_put_str(out, r->x);
         buf_puts(out, ",\"m\":");
         buf_put_str(out, r->m);
@@ -97,11 +102,9 @@ bool record_peek(struct str line, struct record *out)
         return true;
 }
 
-/*
- * The x is taken to end at its first brace. Where that is wrong, because it stands in a string,
- * the message does not begin where it should, its length does not lead to a seal, and the long way
- * is taken.
- */
+/* Assumes that the x ends at its first closing brace. Where that brace stands in a string, the
+ * assumption is wrong: the message does not begin where it should, its length does not lead to a
+ * seal, and the record is read the long way. */
 bool record_take(struct str text, struct record *r)
 {
         struct sealed s = {text.p, text.p + text.n};

@@ -30,6 +30,8 @@ struct record {
         struct str line; /* all of it, without its line feed */
 };
 
+/* The members between the id and the x, and the name of the x. `group` 0: the batch has none. */
+void record_put_fields(struct buf *out, const struct record *r, uint64_t group);
 /* Appends a record and its line feed to `out`. `id` is decoded text. */
 void record_write(struct buf *out, const struct record *r, struct str id);
 

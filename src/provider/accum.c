@@ -195,12 +195,16 @@ static struct accum_member *done(struct accum *a, struct accum_member *m)
         return NULL;
 }
 
+static struct accum_member *find_or_add(struct accum *a, struct str key)
+{
+        struct accum_member *m = accum_find(a, key);
+        return m ? m : add(a, key);
+}
+
 struct accum_member *accum_join(
     struct accum *a, struct str key, const struct json *j, json_ref value)
 {
-        struct accum_member *m = accum_find(a, key);
-        if (!m)
-                m = add(a, key);
+        struct accum_member *m = find_or_add(a, key);
         if (!m)
                 return NULL;
         enum json_type type = json_type(j, value);
@@ -229,9 +233,7 @@ struct accum_member *accum_join(
 struct accum_member *accum_set(
     struct accum *a, struct str key, const struct json *j, json_ref value)
 {
-        struct accum_member *m = accum_find(a, key);
-        if (!m)
-                m = add(a, key);
+        struct accum_member *m = find_or_add(a, key);
         if (!m)
                 return NULL;
         if (is_nothing(m) || json_type(j, value) != JSON_NULL)

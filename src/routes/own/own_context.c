@@ -46,7 +46,7 @@ static void run_operation(
 {
         struct steno_error err = {0};
         struct buf b;
-        char *json;
+        char *json = NULL;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
@@ -57,12 +57,8 @@ static void run_operation(
                 request_error(r, 422, "not_json", "%s", err.msg);
         } else if (rc == STENO_ELIMIT) {
                 request_error(r, 422, "pattern_too_costly", "%s", err.msg);
-        } else if (rc) {
-                request_failed(r, rc, &err);
         } else {
-                buf_puts(&r->reply, json);
-                steno_free(json);
-                request_reply_json(r, 200);
+                request_reply_made(r, rc, json, &err);
         }
         buf_release(&b);
         steno_conv_close(conv);

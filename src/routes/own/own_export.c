@@ -152,18 +152,11 @@ static void import_transcript(struct request *r)
         else if (spool_size(r))
                 rc = steno_import_file(
                     r->store, &opt, name && *name ? name : "upload", fd, &report, &err);
-        if (rc == STENO_EPROTO) {
+        if (rc == STENO_EPROTO)
                 request_error(r, 400, "protocol",
                     "the body is neither a bundle nor a transcript that we know");
-                return;
-        }
-        if (rc) {
-                request_failed(r, rc, &err);
-                return;
-        }
-        buf_puts(&r->reply, report);
-        steno_free(report);
-        request_reply_json(r, 200);
+        else
+                request_reply_made(r, rc, report, &err);
 }
 
 void own_import(struct request *r)
@@ -186,11 +179,5 @@ void own_import(struct request *r)
                 opt.flags |= STENO_IMPORT_NEW_IDS;
         opt.on_conflict = CHOICES[conflict];
         int rc = steno_import_bundle(r->store, &opt, body_read, &body, &report, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                return;
-        }
-        buf_puts(&r->reply, report);
-        steno_free(report);
-        request_reply_json(r, 200);
+        request_reply_made(r, rc, report, &err);
 }

@@ -8,15 +8,9 @@
 void own_stats(struct request *r)
 {
         struct steno_error err = {0};
-        char *json;
+        char *json = NULL;
         int rc = steno_stats(r->store, &json, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                return;
-        }
-        buf_puts(&r->reply, json);
-        steno_free(json);
-        request_reply_json(r, 200);
+        request_reply_made(r, rc, json, &err);
 }
 
 /* Figures of the store that Prometheus should see as well. */

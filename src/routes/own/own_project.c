@@ -5,23 +5,12 @@
 
 #include "base/json.h"
 
-static void reply(struct request *r, int rc, char *json, const struct steno_error *err)
-{
-        if (rc) {
-                request_failed(r, rc, err);
-                return;
-        }
-        buf_puts(&r->reply, json);
-        steno_free(json);
-        request_reply_json(r, 200);
-}
-
 void own_project_get(struct request *r)
 {
         struct steno_error err = {0};
         char *json = NULL;
         int rc = steno_project_settings(r->store, r->who.project, &json, &err);
-        reply(r, rc, json, &err);
+        request_reply_made(r, rc, json, &err);
 }
 
 void own_project_patch(struct request *r)
@@ -33,7 +22,7 @@ void own_project_patch(struct request *r)
         if (request_json(r, &j, NULL)) {
                 struct str raw = json_raw(&j, 0);
                 int rc = steno_project_change(r->store, r->who.project, raw.p, raw.n, &json, &err);
-                reply(r, rc, json, &err);
+                request_reply_made(r, rc, json, &err);
         }
         json_release(&j);
 }

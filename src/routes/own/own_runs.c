@@ -37,13 +37,7 @@ void own_run_get(struct request *r)
         if (!reach_run(r, r->params[0].p))
                 return;
         int rc = steno_run_info(r->store, r->who.project, r->params[0].p, &info, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                return;
-        }
-        buf_puts(&r->reply, info);
-        steno_free(info);
-        request_reply_json(r, 200);
+        request_reply_made(r, rc, info, &err);
 }
 
 /* Last-Event-ID is "<run>-<seq>"; ?after=SEQ says the same. */

@@ -11,7 +11,7 @@ void own_search(struct request *r)
             .size = sizeof opt, .project = r->who.project, .catch_up_ms = -1};
         /* Requests do not index: the server has a thread for that. */
         struct steno_error err = {0};
-        char *json;
+        char *json = NULL;
         opt.query = request_query(r, "q");
         opt.cursor = request_query(r, "cursor");
         uint64_t limit;
@@ -23,11 +23,5 @@ void own_search(struct request *r)
                 return;
         }
         int rc = steno_search(r->store, &opt, &json, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-                return;
-        }
-        buf_puts(&r->reply, json);
-        steno_free(json);
-        request_reply_json(r, 200);
+        request_reply_made(r, rc, json, &err);
 }

@@ -85,11 +85,5 @@ void own_session_purge(struct request *r)
                 return; /* what is in the trash is removed with DELETE /api/trash/:id */
         steno_conv_close(conv);
         int rc = steno_purge(r->store, r->who.project, r->params[0].p, &report, &err);
-        if (rc) {
-                request_failed(r, rc, &err);
-        } else {
-                buf_puts(&r->reply, report);
-                request_reply_json(r, 200);
-        }
-        steno_free(report);
+        request_reply_made(r, rc, report, &err);
 }
