@@ -178,6 +178,50 @@ static size_t unfinished_character(const struct context_file *f, const char *p, 
         return begun ? n - valid : 0;
 }
 
+/* What is asked for: by lines, or by bytes. */
+static int range_of(const struct context_shelf *shelf, struct context_file *f,
+    const struct json *args, struct range *r, struct buf *said, struct steno_error *err)
+{
+        static const struct context_range offsets = {0, 0, UINT64_MAX >> 1},
+                                          limits = {CONTEXT_READ_DEFAULT, 1, CONTEXT_READ_MAX};
+        int rc;
+        if (is_given(args, "line") || is_given(args, "count")) {
+                rc = range_of_lines(shelf, f, args, r, said, err);
+        } else {
+                rc = context_number(args, "offset", offsets, said, &r->offset, err);
+                if (rc == 0)
+                        rc = context_number(args, "limit", limits, said, &r->limit, err);
+        }
+        if (rc == 0 && r->offset > f->size) {
+                buf_printf(said, "%soffset was beyond the end", said->n ? "; " : "");
+                r->offset = f->size;
+        }
+        return rc ? rc : back_to_character(f, &r->offset, err);
+}
+
+/* Reads the range, up to the end of a character: *n bytes. `page` has room for
+ * CONTEXT_READ_MAX + 8. */
+static int read_page(
+    struct context_file *f, const struct range *r, char *page, size_t *n, struct steno_error *err)
+{
+        uint64_t left = f->size - r->offset;
+        size_t want = left < r->limit ? (size_t)left : (size_t)r->limit;
+        /* Up to three bytes more, so that the last character can be completed when the limit is
+         * smaller than it. */
+        size_t extra = left - want < 3 ? (size_t)(left - want) : 3;
+        int rc = context_read_at(f, r->offset, page, want + extra, err);
+        if (rc)
+                return rc;
+        if (extra) {
+                size_t floor = text_floor(page, want + extra, want);
+                want = floor ? floor : text_ceil(page, want + extra, want);
+        } else {
+                want -= unfinished_character(f, page, want);
+        }
+        *n = want;
+        return 0;
+}
+
 int context_read(const struct context_shelf *shelf, const struct json *args,
     const struct context_watch *watch, struct buf *out, struct steno_error *err)
 {
@@ -185,58 +229,27 @@ int context_read(const struct context_shelf *shelf, const struct json *args,
         struct buf said;
         struct range r;
         char page[CONTEXT_READ_MAX + 8];
+        size_t n = 0;
+        bool base64 = false;
         (void)watch;
         int rc = context_open_ref(shelf, args, &f, err);
         if (rc)
                 return rc;
         buf_init(&said, 4 * KIB);
-        bool by_line = is_given(args, "line") || is_given(args, "count");
-        bool base64 = false;
-        enum context_encoding encoding = CONTEXT_TEXT;
         rc = context_wants_base64(args, &base64, err);
-        if (rc) {
-                /* nothing is read */
-        } else if (by_line) {
-                rc = range_of_lines(shelf, &f, args, &r, &said, err);
-        } else {
-                rc = context_number(args, "offset", (struct context_range){0, 0, UINT64_MAX >> 1},
-                    &said, &r.offset, err);
-                if (rc == 0)
-                        rc = context_number(args, "limit",
-                            (struct context_range){CONTEXT_READ_DEFAULT, 1, CONTEXT_READ_MAX},
-                            &said, &r.limit, err);
-        }
-        if (rc == 0 && r.offset > f.size) {
-                buf_printf(&said, "%soffset was beyond the end", said.n ? "; " : "");
-                r.offset = f.size;
-        }
         if (rc == 0)
-                rc = back_to_character(&f, &r.offset, err);
-        size_t want = 0;
+                rc = range_of(shelf, &f, args, &r, &said, err);
+        if (rc == 0)
+                rc = read_page(&f, &r, page, &n, err);
         if (rc == 0) {
-                want = f.size - r.offset < r.limit ? (size_t)(f.size - r.offset) : (size_t)r.limit;
-                /* Up to three bytes more, so that the last character can be completed when the
-                 * limit is smaller than it. */
-                size_t extra =
-                    f.size - r.offset - want < 3 ? (size_t)(f.size - r.offset - want) : 3;
-                rc = context_read_at(&f, r.offset, page, want + extra, err);
-                if (rc == 0 && extra) {
-                        size_t floor = text_floor(page, want + extra, want);
-                        want = floor ? floor : text_ceil(page, want + extra, want);
-                } else if (rc == 0) {
-                        want -= unfinished_character(&f, page, want);
-                }
-        }
-        if (rc == 0) {
-                encoding = context_encoding_of(str_span(page, want), base64);
-                want = context_fit(str_span(page, want), encoding);
+                enum context_encoding encoding = context_encoding_of(str_span(page, n), base64);
+                n = context_fit(str_span(page, n), encoding);
                 struct jsonw w = jsonw_to(out);
-                uint64_t next = r.offset + want;
                 jsonw_object(&w);
-                context_put_content(&w, "content", str_span(page, want), encoding);
+                context_put_content(&w, "content", str_span(page, n), encoding);
                 jsonw_field_u64(&w, "offset", r.offset);
-                jsonw_field_u64(&w, "next_offset", next);
-                jsonw_field_bool(&w, "done", next >= f.size);
+                jsonw_field_u64(&w, "next_offset", r.offset + n);
+                jsonw_field_bool(&w, "done", r.offset + n >= f.size);
                 jsonw_field_u64(&w, "total_bytes", f.size);
                 context_put_state(&w, &f, &said);
                 context_put_notes(&w, &said);

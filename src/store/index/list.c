@@ -78,99 +78,125 @@ static void put_item(struct jsonw *w, sqlite3_stmt *s)
         jsonw_object_end(w);
 }
 
+/* A query taken apart. */
+struct asked {
+        const struct backend_query *query;
+        uint32_t limit;
+        char cursor_text[2048];
+        const char *cursor[3]; /* points into it */
+        char *words_text;
+        const char *words[16]; /* likewise */
+        size_t word_count;
+};
+
+static int take_apart(struct asked *a, const struct backend_query *q, struct steno_error *err)
+{
+        uint32_t limit = q->limit ? q->limit : LIST_DEFAULT;
+        a->query = q;
+        a->limit = limit > LIST_MAX ? LIST_MAX : limit;
+        a->word_count = 0;
+        a->words_text = NULL;
+        int rc = q->cursor ? read_cursor(q->cursor, a->cursor_text, a->cursor, err) : 0;
+        if (rc || !q->words)
+                return rc;
+        char *save = NULL;
+        a->words_text = strdup(q->words);
+        if (!a->words_text)
+                return error_nomem(err);
+        for (char *w = strtok_r(a->words_text, " \t\n", &save); w && a->word_count < 16;
+             w = strtok_r(NULL, " \t\n", &save))
+                a->words[a->word_count++] = w;
+        return 0;
+}
+
 /* The statement for a query: conditions are added as they are needed. */
-static void query_sql(
-    const struct backend_query *q, const char *const *words, size_t word_count, struct buf *sql)
+static void put_sql(const struct asked *a, struct buf *sql)
 {
         buf_puts(sql, "SELECT id,project,title,created,updated,messages,last_seq,"
                       "c.bytes+coalesce(o.bytes,0) FROM conv c LEFT JOIN outputs o"
                       " USING (project_folder,folder) WHERE NOT unreadable");
-        if (q->project)
+        if (a->query->project)
                 buf_puts(sql, " AND project=?1");
-        if (q->cursor)
+        if (a->query->cursor)
                 buf_puts(sql, " AND (updated<?2 OR (updated=?2 AND (project,id)>(?3,?4)))");
-        for (size_t i = 0; i < word_count; i++) {
-                (void)words;
+        for (size_t i = 0; i < a->word_count; i++)
                 buf_printf(sql,
                     " AND (instr(lower(title),lower(?%zu)) OR instr(lower(id),lower(?%zu)))",
                     10 + i, 10 + i);
-        }
         buf_puts(sql, " ORDER BY updated DESC, project, id LIMIT ?5");
 }
 
-int index_list(struct index *x, const struct backend_query *q, char **json, struct steno_error *err)
+static int prepare(
+    struct index *x, const struct asked *a, sqlite3_stmt **out, struct steno_error *err)
 {
-        char cursor_text[2048];
-        const char *part[3] = {0};
-        char *words = NULL;
-        const char *word[16];
-        size_t word_count = 0;
-        uint32_t limit = q->limit == 0 ? LIST_DEFAULT : q->limit > LIST_MAX ? LIST_MAX : q->limit;
-        struct buf sql, out;
-        sqlite3_stmt *s = NULL;
-        int rc = q->cursor ? read_cursor(q->cursor, cursor_text, part, err) : 0;
+        struct buf sql;
+        buf_init(&sql, 64 * KIB);
+        put_sql(a, &sql);
+        const char *text = buf_cstr(&sql);
+        int rc = text ? index_prepare(x, text, out, err) : error_nomem(err);
+        buf_release(&sql);
         if (rc)
                 return rc;
-        buf_init(&sql, 64 * KIB);
-        buf_init(&out, 64 * MIB);
-        if (q->words) {
-                words = strdup(q->words);
-                char *save = NULL;
-                for (char *w = words ? strtok_r(words, " \t\n", &save) : NULL; w && word_count < 16;
-                     w = strtok_r(NULL, " \t\n", &save))
-                        word[word_count++] = w;
-        }
-        query_sql(q, word, word_count, &sql);
-        pthread_mutex_lock(&x->mutex);
-        const char *text = buf_cstr(&sql);
-        if ((q->words && !words) || !text) {
-                rc = error_nomem(err);
-                goto out;
-        }
-        rc = index_prepare(x, text, &s, err);
-        if (rc)
-                goto out;
-        if (q->project)
-                index_bind(s, 1, q->project);
-        for (int i = 0; q->cursor && i < 3; i++)
-                index_bind(s, 2 + i, part[i]);
-        sqlite3_bind_int64(s, 5, (sqlite3_int64)limit + 1);
-        for (size_t i = 0; i < word_count; i++)
-                index_bind(s, 10 + (int)i, word[i]);
-        struct jsonw w = jsonw_to(&out);
+        if (a->query->project)
+                index_bind(*out, 1, a->query->project);
+        for (int i = 0; a->query->cursor && i < 3; i++)
+                index_bind(*out, 2 + i, a->cursor[i]);
+        sqlite3_bind_int64(
+            *out, 5, (sqlite3_int64)a->limit + 1); /* one more: is there a next page? */
+        for (size_t i = 0; i < a->word_count; i++)
+                index_bind(*out, 10 + (int)i, a->words[i]);
+        return 0;
+}
+
+static int put_page(
+    struct index *x, sqlite3_stmt *s, uint32_t limit, struct buf *out, struct steno_error *err)
+{
+        static const int CURSOR[] = {4, 1, 0}; /* columns of the last row */
+        struct jsonw w = jsonw_to(out);
         char *last[3] = {0};
         uint32_t count = 0;
-        int step_rc;
+        int step;
         jsonw_object(&w);
         jsonw_key(&w, "items");
         jsonw_array(&w);
-        while ((step_rc = sqlite3_step(s)) == SQLITE_ROW && count < limit) {
+        while ((step = sqlite3_step(s)) == SQLITE_ROW && count < limit) {
                 put_item(&w, s);
-                if (++count == limit) {
-                        last[0] = strdup((const char *)sqlite3_column_text(s, 4));
-                        last[1] = strdup((const char *)sqlite3_column_text(s, 1));
-                        last[2] = strdup((const char *)sqlite3_column_text(s, 0));
-                }
+                for (int i = 0; count + 1 == limit && i < 3; i++)
+                        last[i] = strdup((const char *)sqlite3_column_text(s, CURSOR[i]));
+                count++;
         }
         jsonw_array_end(&w);
-        if (step_rc == SQLITE_ROW && last[0] && last[1] && last[2])
+        if (step == SQLITE_ROW && last[0] && last[1] && last[2])
                 put_cursor(&w, last[0], last[1], last[2]);
         jsonw_object_end(&w);
         for (int i = 0; i < 3; i++)
                 free(last[i]);
-        if (step_rc != SQLITE_ROW && step_rc != SQLITE_DONE)
-                rc = index_error(x, err);
-        else
-                rc = buf_check(&out, err);
-        if (rc == 0) {
-                *json = buf_take(&out, NULL);
-                rc = *json ? 0 : error_nomem(err);
-        }
-out:
+        return step == SQLITE_ROW || step == SQLITE_DONE ? buf_check(out, err)
+                                                         : index_error(x, err);
+}
+
+int index_list(struct index *x, const struct backend_query *q, char **json, struct steno_error *err)
+{
+        struct asked a;
+        struct buf out;
+        sqlite3_stmt *s = NULL;
+        int rc = take_apart(&a, q, err);
+        if (rc)
+                return rc;
+        buf_init(&out, 64 * MIB);
+        pthread_mutex_lock(&x->mutex);
+        rc = prepare(x, &a, &s, err);
+        if (rc == 0)
+                rc = put_page(x, s, a.limit, &out, err);
         sqlite3_finalize(s);
         pthread_mutex_unlock(&x->mutex);
-        free(words);
-        buf_release(&sql);
+        if (rc == 0) {
+                char *text = buf_take(&out, NULL);
+                rc = text ? 0 : error_nomem(err);
+                if (text)
+                        *json = text;
+        }
+        free(a.words_text);
         buf_release(&out);
         return rc;
 }
