@@ -54,7 +54,7 @@ static int read_line(struct accepted *a, struct json *j, struct str line, struct
 {
         int rc = json_parse(j, line.p, line.n, NULL, NULL);
         if (rc)
-                return rc == STENO_ENOMEM ? error_nomem(err) : 0; /* it accepts nothing */
+                return rc == STENO_ENOMEM ? error_nomem(err) : 0; /* such a line is ignored */
         char *project = json_dup_string(j, json_get(j, 0, "project"));
         char *conversation = json_dup_string(j, json_get(j, 0, "conversation"));
         char *what = json_dup_string(j, json_get(j, 0, "what"));
@@ -81,7 +81,7 @@ int accepted_read(struct accepted *a, struct backend_store *store, struct steno_
         if (rc == STENO_ENOMEM)
                 return error_nomem(err);
         if (rc)
-                return 0; /* what cannot be read accepts nothing */
+                return 0; /* without the file nothing is accepted */
         json_init(&j);
         for (size_t at = 0; rc == 0 && at < n;) {
                 const char *lf = memchr(text + at, '\n', n - at);

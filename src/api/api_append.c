@@ -81,7 +81,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
                         &w->carry.policy, err);
 }
 
-/* The artifacts that were made for a batch which did not go in belong to nobody. */
+/* Removes the artifacts that were made for a batch which was not stored. */
 static void undo_files(struct append_work *w)
 {
         for (size_t i = 0; w->made && i < w->count; i++) {
@@ -91,8 +91,8 @@ static void undo_files(struct append_work *w)
         }
 }
 
-/* `stored` is false when the batch did not go in, or had gone in before: then the artifacts that
- * were made for it belong to nobody. */
+/* `stored` is false when the batch was refused or had been stored before: then the artifacts that
+ * were made for it are removed. */
 static void work_release(struct append_work *w, bool stored)
 {
         if (!stored)
@@ -103,7 +103,7 @@ static void work_release(struct append_work *w, bool stored)
         free(w->text);
 }
 
-/* Parses the JSON, where it is not on one line a copy that is. */
+/* Parses the JSON. Text that is on several lines is first copied onto one line. */
 static int work_parse(struct append_work *w, const char *json, size_t n, struct steno_error *err)
 {
         if (n > JSON_SIZE_MAX)
@@ -156,7 +156,7 @@ static int take_id(struct append_work *w, struct backend_entry *e, struct steno_
 
 /* ---- ids ---- */
 
-/* A record that has the id of a message which comes now. */
+/* What is looked for: a record with the id of the message that comes now. */
 struct used {
         struct str raw; /* the message */
         struct arena *arena;
@@ -187,11 +187,9 @@ static bool is_in_batch(const struct append_work *w, const struct backend_entry 
         return false;
 }
 
-/*
- * A message that is there already needs no files: the store compares it as it came. In a recording
- * append, whose clients use ids again, another message of that id gets one that is made; so does a
- * message that was sent before, where the batch as a whole was not.
- */
+/* A message that is stored already needs no files: the store compares the new one with it as it
+ * came. Clients of a recording append use ids again. There another message with a used id gets an
+ * id that is made, and so does a repeated message whose batch as a whole was not stored. */
 static int look_for_id(struct append_work *w, struct backend_entry *e, struct str raw, bool *there,
     struct steno_error *err)
 {
@@ -283,7 +281,7 @@ static int carry(
         return rc;
 }
 
-/* The message as a view would copy it: a token that only left the line is judged where it stood. */
+/* The message as a view would copy it: with the large tokens that have left the line. */
 static struct str shown(const struct backend_entry *e, struct str raw)
 {
         const struct about *a = &e->about;
@@ -356,7 +354,8 @@ static int take_messages(struct append_work *w, struct steno_error *err)
         return 0;
 }
 
-/* A message that was there already is acknowledged once all that had left it is there too. */
+/* A message that was stored already is acknowledged when the files that belong to it are whole
+ * again. */
 static int restore_files(struct append_work *w, uint64_t first_seq, struct steno_error *err)
 {
         const struct json *j = &w->j;
@@ -432,7 +431,8 @@ static int work_commit(
         return rc;
 }
 
-/* How often an append looks for its calls again because others append at the same time. */
+/* How often an append searches the log for its calls again because others have appended
+ * meanwhile. */
 #define GUESSES 16
 
 struct attempt {
@@ -455,7 +455,8 @@ static int append_once(struct steno_conv *conv, const char *json, size_t n,
         if (rc == 0)
                 rc = work_commit(&w, receipt, &kept, err);
         bool conflict = rc == STENO_ECONFLICT;
-        /* Under STENO_ANEW an id was free when it was looked at, and another writer took it. */
+        /* With STENO_ANEW: the id was free when it was looked up, and another writer has taken it
+         * since. */
         bool anew = w.anew && !(w.flags & STENO_ANEW);
         try->again = conflict && (w.guessed || (w.batch.record && !anew && !w.batch.expect));
         try->anew = try->anew || (conflict && w.batch.record && !w.guessed);

@@ -88,7 +88,7 @@ static int tell(void *ctx, const struct check_finding *f)
 
 /* ---- originals ---- */
 
-/* Of an output that an earlier version took out it kept the text, not how that was written. */
+/* An earlier version kept only the text of an output that it took out, and not its spelling. */
 static int look_at_original(void *ctx, const struct backend_record *r)
 {
         struct checking *c = ctx;
@@ -109,7 +109,7 @@ static int look_at_original(void *ctx, const struct backend_record *r)
         if (rc == STENO_ENOMEM)
                 return error_nomem(c->err);
         if (rc || !rendering)
-                return 0; /* what cannot be read was told of */
+                return 0; /* it was reported as unreadable before */
         return tell(c, &(struct check_finding){.project = backend_conv_project(c->conv),
                            .conversation = backend_conv_id(c->conv),
                            .seq = r->rec.seq,
@@ -125,13 +125,13 @@ static int check_originals(void *ctx, struct backend_conv *conv)
         struct steno_error why = {0};
         int rc = backend_read(conv, 0, look_at_original, c, &why);
         if (rc == STENO_ENOTFOUND || rc == STENO_ECORRUPT || rc == STENO_EIO)
-                return 0; /* a log that cannot be read was told of */
+                return 0; /* an unreadable log was reported before */
         if (rc && why.code && c->err)
                 *c->err = why;
         return rc;
 }
 
-/* What a repair returned: where nothing can be written the rest was checked all the same. */
+/* The result of a repair. Where nothing could be written, the rest was checked nevertheless. */
 static bool is_refused(const struct checking *c, int rc)
 {
         return c->asked.repair && (rc == STENO_EDENIED || rc == STENO_EFULL);

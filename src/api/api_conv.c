@@ -146,7 +146,7 @@ int steno_conv_open(struct steno_store *store, const char *project, const char *
                 rc = backend_conv_open(store->backend, p, str_of(id), &backend, err);
         if (rc == 0)
                 rc = api_conv_wrap(store, backend, out, err);
-        if (rc == 0) /* whoever reads it where that fails is told */
+        if (rc == 0) /* where this fails, readers get an error later */
                 api_recover(*out, NULL);
         return rc;
 }
@@ -246,7 +246,8 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
         return rc;
 }
 
-/* More than that many unfinished runs are left to those who look into them. */
+/* More unfinished runs than this are not completed by a list; readers of the conversations complete
+ * them. */
 #define LISTED_RUNS 256
 
 int steno_list(struct steno_store *store, const char *project, const struct steno_list_options *opt,

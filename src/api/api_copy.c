@@ -84,7 +84,7 @@ static int sum_records(struct copying *x, struct backend_conv *conv, uint64_t up
         return rc < 0 ? rc : 0;
 }
 
-/* Has the source only gone on, since it was copied? */
+/* Has the source only grown since it was copied? */
 static int has_gone_on(
     struct copying *x, struct backend_conv *from, struct backend_conv *to, bool *yes)
 {
@@ -269,7 +269,7 @@ static int put_if_missing(void *ctx, struct str old, struct buf *out, struct ste
         return 0;
 }
 
-/* What the target has of its own stays. */
+/* Documents that the target already has stay unchanged. */
 static int copy_documents(struct copying *x)
 {
         int rc = 0;

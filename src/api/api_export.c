@@ -15,7 +15,7 @@
 #include "base/tarball.h"
 #include "base/text.h"
 
-/* Larger ones are cut: whoever wants all of it has the log beside it. */
+/* Larger texts are cut: a reader who wants all of it finds the log beside. */
 #define TRANSCRIPT_MAX (8 * MIB)
 
 struct chosen {

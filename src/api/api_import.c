@@ -172,7 +172,8 @@ static int has_same_log(
         *same = false;
         int rc = backend_bundle_prepare(conv, &opt, &bundle, m->err);
         if (rc)
-                /* One that could not be read just now may be the same; a damaged one is not. */
+                /* A conversation that cannot be read at the moment may be the same; a damaged one
+                 * is not. */
                 return rc == STENO_ENOMEM || rc == STENO_EIO || rc == STENO_EDENIED ? rc : 0;
         const struct bundle_view *b = backend_bundle_view(bundle);
         for (json_ref e = json_child(j, entries); e != JSON_NONE; e = json_next(j, entries, e))
@@ -198,7 +199,7 @@ static int take_new_id(struct importing *m, struct arrival *a)
         return a->id ? 0 : error_nomem(m->err);
 }
 
-/* What becomes of it, with what is in the store. */
+/* Decides what happens to the conversation, given what is in the store. */
 static int decide(struct importing *m, const struct json *j, struct arrival *a)
 {
         struct backend_conv *conv;

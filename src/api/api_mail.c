@@ -110,8 +110,8 @@ static int take_question(void *ctx, const struct run_event *e)
 #define TAKEN_MS 1000
 #define LOOK_AGAIN_MS 5
 
-/* Two may answer at the same time, and the first counts: whoever was not heard must not be told
- * that it was. */
+/* Two people may answer at the same time, and the first answer counts. The other one must not be
+ * told that its answer counted. */
 static int await_decision(struct backend_conv *conv, const char *name, struct question *q,
     bool allow, struct steno_error *err)
 {

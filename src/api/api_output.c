@@ -222,7 +222,7 @@ static int put_result(const char *message, size_t n, struct buf *out, struct ste
         return rc;
 }
 
-/* Needs no memory: what was stored cannot be reported as refused. */
+/* Needs no memory, because a failure here would report a stored message as refused. */
 static char *finish_result(struct buf *out, uint64_t seq)
 {
         char head[SEQ_ROOM + 1];

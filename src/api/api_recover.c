@@ -66,7 +66,8 @@ static void put_item(struct buf *list, const char *run, struct str call, const c
         jsonw_object_end(&w);
 }
 
-/* Pairing has a window. A result that comes later than that needs its place behind the call. */
+/* Pairing only looks at the last records (PAIRING_WINDOW). A result that comes later must name the
+ * message with its call. */
 static int place_late(struct recovery *r, const char *id, uint64_t of, uint64_t seq)
 {
         return id && of && seq > of + PAIRING_WINDOW ? rescue_place(r->conv, id, of, r->err) : 0;
@@ -102,7 +103,8 @@ static int complete(void *ctx, const struct run_outcome *o)
                 put_item(
                     &r->completed, r->run, o->call, NULL, NULL, steno_receipt_first_seq(receipt));
         } else if (rc == STENO_EPROTO || rc == STENO_ECONFLICT) {
-                /* The call was answered otherwise, or is not in the log. The journal keeps it. */
+                /* The call has another result, or is not in the log. The outcome stays in the
+                 * journal only. */
                 put_item(&r->refused, r->run, o->call, "why", why.msg, 0);
                 rc = 0;
         } else if (rc && r->err) {
@@ -189,7 +191,7 @@ static int complete_run(struct recovery *r, const char *name, const struct run_s
         return rc;
 }
 
-/* How long somebody else who completes the same run is waited for. */
+/* How long to wait for another process that completes the same run. */
 #define COMPLETING_MS 20000
 #define LOOK_AGAIN_MS 5
 
@@ -213,7 +215,7 @@ static int take_over(struct recovery *r, const char *name, struct run_state *s)
         }
 }
 
-/* It ended, as far as its journal goes; text that it showed may still be missing. */
+/* By its journal the run has ended, but text that it had shown may still be missing in the log. */
 static int look_for_text(struct recovery *r, const char *name)
 {
         struct backend_conv *conv = r->conv->backend;
@@ -261,7 +263,7 @@ static int recover_run(void *ctx, const char *name)
 
 /* ---- open calls ---- */
 
-/* A message with calls: whose run it is of. */
+/* A message with calls: remembers which run wrote it. */
 struct caller {
         uint64_t seq;
         struct str run;
@@ -277,7 +279,7 @@ struct callers {
         struct api_run_knowledge knowledge;
 };
 
-/* The last word about a place counts: what stood there before makes no calls any more. */
+/* The last amendment of a message counts: the message before it no longer makes calls. */
 static int add_caller(struct callers *c, uint64_t place, const struct about *about)
 {
         for (size_t i = 0; i < c->count; i++) {

@@ -236,7 +236,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
             rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED) && says_error(buf_str(&b));
         buf_release(&b);
         if (rc == 0 && event_is(str_of(type), STENO_EVENT_RUN_FINISHED)) {
-                /* Whoever reads that the run has ended may begin the next one. */
+                /* A process that reads that the run has ended may begin the next one. */
                 backend_run_claim_release(run->claim, durability == STENO_FULL && !failed);
                 run->claim = NULL;
         }
@@ -427,7 +427,7 @@ int api_run_put_info(struct backend_conv *conv, const char *name, struct jsonw *
         if (rc)
                 return rc;
         json_init(&j);
-        /* A first line that is damaged costs the mode, not the run. */
+        /* With a damaged first line only the mode is unknown. */
         json_parse(&j, s.head, strlen(s.head), NULL, NULL);
         jsonw_object(w);
         put_member(w, "id", &j, name);

@@ -1,10 +1,11 @@
 /*
  * api_run_facts.c - what journals know of calls that have no result (run.h).
  *
- * A provider's call ids come back every turn, so a call is known by its id and by the message
- * that made it: a dispatch says how long the log was when it was written, and belongs to the
- * first call of that id that it cannot have come before. That is enough, because within a run all
- * calls of one reply are answered before the next is asked for. Newer journals name the message.
+ * A provider may use the same call ids in every turn, so a call is identified by its id and by the
+ * message that made it. Newer journals name that message (`of`). An older dispatch only says how
+ * long the log was (`after`): a call belongs to the first dispatch with its id that was written
+ * when the call was in the log. That is enough, because within a run all calls of one reply are
+ * answered before the next reply is asked for.
  */
 #include "api/api_run.h"
 
@@ -98,7 +99,8 @@ static int add_dispatch(struct run_facts *f, struct dispatched d)
         return 0;
 }
 
-/* The call that is being carried out under this id: ids come back, but not before the result. */
+/* The call that is running under this id. A provider may use an id again, but only after its
+ * result. */
 static struct dispatched *running(struct run_facts *f, struct str call)
 {
         for (size_t i = f->count; i-- > 0;)
@@ -271,7 +273,7 @@ static struct str quoted(struct run_facts *f, struct str text)
         return s;
 }
 
-/* What is left out is not known, or there is no memory for it. */
+/* A member that is left out is not known, or there was no memory for it. */
 static void put_ref(
     struct api_run_knowledge *k, struct run_facts *f, struct str id, struct repair_facts *out)
 {

@@ -97,7 +97,8 @@ static int seal_each(void *ctx, const char *project, const char *id)
                         rc = seal_one(s, conv);
                 backend_conv_release(conv);
         }
-        /* One that is damaged, or was removed meanwhile, keeps nobody else from being sealed. */
+        /* A conversation that is damaged, or was removed meanwhile, does not stop the others from
+         * being sealed. */
         if (rc == STENO_ECORRUPT && !s->first.code)
                 s->first = *s->err;
         return rc == STENO_ECORRUPT || rc == STENO_ENOTFOUND ? 0 : rc;

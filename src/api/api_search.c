@@ -276,7 +276,7 @@ static int by_place(const void *a, const void *b)
         return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* 1: everything that was asked for is in the text; 0: not. */
+/* 1: the text has everything that the query asks for; 0: it has not. */
 static int match_text(struct query *q, struct split *s, struct str text, struct matched *m)
 {
         *m = (struct matched){.together = true};
@@ -709,7 +709,8 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
                 q.ask.conversation = conversation;
         if (rc == 0)
                 rc = read_cursor(cursor, &outputs, &below, &why);
-        /* Before the first catch-up of this handle nobody has counted what is missing. */
+        /* Before the first catch-up of this handle it is not known how many conversations are not
+         * indexed. */
         if (rc == 0 && ms < 0 && !__atomic_load_n(&store->surveyed, __ATOMIC_RELAXED))
                 rc = steno_search_index(store, 0, &missing, &why);
         if (rc == 0 && ms >= 0)

@@ -23,7 +23,8 @@ struct api_search_text {
 int api_search_read(
     const struct steno_record *r, struct api_search_text *t, struct steno_error *err);
 
-/* Is one ref of the record's about object after the other; 0 at the end of `each`'s wish. */
+/* Calls `each` with every ref of the record's about object, until it returns another number than 0,
+ * which is returned. */
 int api_search_each_ref(
     const struct steno_record *r, int (*each)(void *ctx, struct str ref), void *ctx);
 

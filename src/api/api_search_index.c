@@ -219,7 +219,7 @@ static size_t begin_at(struct str text, size_t end)
         return end - SEARCH_OVERLAP;
 }
 
-/* A failure that says nothing is found by is:error all the same. */
+/* A failure without text is indexed as well, so that is:error finds it. */
 static int add_silent(struct indexing *x)
 {
         x->block.at = x->block.len = 0;
@@ -478,7 +478,8 @@ static int survey(struct survey *v)
         int rc = api_store_catch_up(v->store, v->err);
         if (rc == 0)
                 rc = backend_search_lock(backend, false, v->err);
-        /* Whoever cannot change the index, or waits for another, looks at what it lacks. */
+        /* A process that cannot change the index, or waits for another one, counts what the index
+         * lacks. */
         bool locked = rc == 0;
         v->denied = rc == STENO_EDENIED;
         if (rc && !v->denied && rc != STENO_ETIMEOUT)
@@ -528,8 +529,8 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         buf_release(&x.text.text);
         buf_release(&x.words);
         survey_release(&v);
-        /* Somebody else is at it, we may not write, or there is no room: what is there is answered.
-         */
+        /* Another process updates the index, it may not be written here, or the disk is full: the
+         * search uses the index as it is. */
         if (rc == STENO_ETIMEOUT || rc == STENO_EDENIED || rc == STENO_EFULL)
                 rc = 0;
         if (rc == STENO_ECORRUPT)

@@ -127,7 +127,7 @@ static void write_settings(const struct store_settings *s, struct buf *out)
         jsonw_object_end(&w);
 }
 
-/* Settings that cannot be known are the defaults, and that is said. */
+/* Settings that cannot be read are replaced by the defaults, with a warning. */
 static int load_settings(struct steno_store *store, bool repair, struct steno_error *err)
 {
         struct store_settings s = {.profile = "default",
@@ -323,7 +323,7 @@ void steno_close(struct steno_store *store)
                 api_store_release(store);
                 return;
         }
-        /* Whoever warns from here on has nobody to tell, and what is open may never be closed. */
+        /* From here on nobody receives warnings, and handles that are open may never be closed. */
         pthread_mutex_lock(&store->mutex);
         store->progress = NULL;
         __atomic_store_n(&store->warning, NULL, __ATOMIC_RELAXED);

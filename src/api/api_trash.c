@@ -111,7 +111,8 @@ int steno_trash_empty(
         for (size_t i = 0; rc == 0 && i < list.count; i++) {
                 int64_t at = 0;
                 struct trash_item *it = &list.items[i];
-                /* What has no readable time is old enough only when everything is to go. */
+                /* An entry without a readable time is removed only when everything is to be
+                 * removed. */
                 if (days &&
                     (!time_parse(it->deleted_at, strlen(it->deleted_at), &at) || at >= before))
                         continue;

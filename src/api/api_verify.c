@@ -216,7 +216,7 @@ static bool is_met(const struct verifying *v, struct str name)
         return false;
 }
 
-/* A checkpoint of a conversation that is not here is about nothing that was looked at. */
+/* A checkpoint of a conversation that is not in the store was not compared with anything. */
 static int tell_unused(struct verifying *v)
 {
         struct seal_finding f = {.kind = "seal"};

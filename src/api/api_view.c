@@ -74,8 +74,8 @@ static int source_original(void *ctx, struct carry_out *c, steno_sink sink, void
         return carry_original(c, sink, sink_ctx, rendering, err);
 }
 
-/* Is the output that the view would show whole? Of one that was deleted or is still being written
- * the stub says so, and it stands for what is no text. */
+/* Is the output whole that the view would show? The stub says so where the output was deleted or is
+ * still being written, and it stands for an output that is no text. */
 static bool has_output(struct steno_conv *conv, struct str ref)
 {
         struct artifact_info info;
@@ -88,7 +88,7 @@ static bool has_output(struct steno_conv *conv, struct str ref)
         return !info.utf8 || backend_artifact_verify(conv->backend, &info, NULL) == 0;
 }
 
-/* Bytes that were written cannot be taken back: all files are read once before. */
+/* Bytes that the sink has got cannot be taken back, so all files are read once before. */
 static enum view_lack source_lack(void *ctx, const struct about *about, bool full)
 {
         struct conv_source *s = ctx;
@@ -130,7 +130,7 @@ struct view {
 
 #define OPT(field, fallback) OPTION(opt, struct steno_view_options, field, fallback)
 
-/* What is stored can be viewed in one way more than it can be written. */
+/* "stored" is a view and no format: nothing can be appended in it. */
 static int unknown_format(const char *name, struct steno_error *err)
 {
         char names[240];
@@ -156,7 +156,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
             .before = OPT(before_seq, 0),
             .limit = OPT(limit, 0),
             .last = OPT(last, 0),
-            /* A page shows what was said; only models are kept from some of it. */
+            /* Pages show all messages. Only models do not see those that are off the context. */
             .all_messages = OPT(all_messages, false) || strcmp(format->name, "chat") == 0};
         v->hub.format = format;
         v->hub.outputs = outputs;

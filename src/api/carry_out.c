@@ -104,7 +104,8 @@ static int put_string(struct steno_conv *conv, struct str ref, uint64_t from, ui
         return rc;
 }
 
-/* Can its text be put back? Of what was deleted, or is no text, the stub says what there was. */
+/* Can its text be put back? Otherwise (it was deleted, or is no text) the stub stays and says
+ * so. */
 static bool has_text(struct steno_conv *conv, struct str ref)
 {
         struct artifact_info info;
@@ -144,13 +145,14 @@ static int put_token(struct splicing *s, const struct about_out *o)
                 return 0;
         if (o->value)
                 return steno_context_raw(conv, o->ref.p, o->from, o->size, give, s, s->err);
-        /* A length of 0 would be all of it. */
+        /* The call takes a length of 0 for all of it. */
         if (!o->size)
                 return give(s, "\"\"", 2) ? stopped(s->err) : 0;
         return put_string(conv, o->ref, o->from, o->size, &e, s->err);
 }
 
-/* Bytes of `n` up to where something else begins; what is put there is put. */
+/* How many of `n` bytes can be passed on before the next output; the output itself is written
+ * here. */
 static size_t step(struct splicing *s, size_t n)
 {
         const struct about *a = s->c->about;

@@ -12,7 +12,7 @@
 #define MESSAGE_INLINE_MAX (LINE_MAX_BYTES - 128 * KIB)
 /* What a part takes in the record's header: a place, a size and a sha256. */
 #define PART_ENTRY 100
-/* Below this nothing is worth a file. */
+/* Strings that are shorter than this stay in the line. */
 #define TOKEN_WORTH 256
 
 bool carry_parts_needed(const struct json *j, json_ref msg)

@@ -197,7 +197,8 @@ int steno_context_tools(const char *flavour, char **json, struct steno_error *er
 
 /* ---- a model's call ---- */
 
-/* Words for the arguments a tool does not have: a misspelt one must not be ignored in silence. */
+/* An error text for arguments that the tool does not have: a misspelt argument must not be ignored
+ * in silence. */
 static bool name_unknown(const struct context_tool *t, const struct json *args, struct buf *text)
 {
         for (json_ref k = json_child(args, 0); k != JSON_NONE; k = json_next_key(args, 0, k)) {
@@ -226,7 +227,7 @@ static int hand_over(struct buf *text, char **out, struct steno_error *err)
         return 0;
 }
 
-/* An error that the model can do something about, as words; false for those it cannot. */
+/* An error that the model can act on, as a text; false for any other error. */
 static bool in_words(
     const struct context_tool *t, int rc, const struct steno_error *why, struct buf *text)
 {

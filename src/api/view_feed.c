@@ -390,7 +390,7 @@ static int take_record(void *ctx, const struct backend_record *r)
         if (rc)
                 return rc;
         if (f->placed_after) {
-                item.seq = f->placed_after; /* seqs grow in a view */
+                item.seq = f->placed_after; /* a view is in the order of seqs */
                 item.placed = true;
         } else if (f->placing && is_placed(f, item.seq)) {
                 f->page->last_seq = item.seq;
@@ -564,6 +564,6 @@ int view_feed_read(struct view_feed *f, const struct feed_options *opt, feed_fn 
         if (rc == 0)
                 rc = feed_run(f, &o, each, ctx, page, err);
         page->has_more = page->has_more || before_it;
-        /* 1 says only that the page was full before the log ended. */
+        /* 1 only means that the page was full before the log ended. */
         return rc == 1 ? 0 : rc;
 }

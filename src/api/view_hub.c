@@ -222,7 +222,8 @@ static void set_id(struct view_hub *v, const struct feed_item *item, struct mess
         m->id = escaped_id(v, item->id);
 }
 
-/* A message that an older version took and that has more parts or values than a view can afford. */
+/* A message that an older version accepted and that has more parts or values than a view can
+ * process. */
 static int add_opaque(struct view_hub *v, const struct feed_item *item, struct message *to)
 {
         static const char NOTE[] = "[This message has too many parts or values for this view. The "
@@ -269,7 +270,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         if (from && rc == STENO_ELIMIT)
                 return add_opaque(v, item, to);
         if (!from || rc) {
-                /* Of a format that this build does not know, or no longer takes. */
+                /* A message of a format that this build does not know or no longer accepts. */
                 view_report_damage(v->report, item->seq, item->seq);
                 return 0;
         }
@@ -444,7 +445,7 @@ static int fit(struct view_hub *v, struct work *w, const struct budget_before *b
                 *more = true;
                 return 0;
         }
-        /* A token limit that left out messages left out all that are not there. */
+        /* If a token limit left out messages, it left out all that were not read. */
         if (v->budget)
                 rc = budget_apply(w, v->budget, cuts ? NULL : before, more, v->err);
         if (!rc && !*more)
@@ -564,7 +565,8 @@ int view_hub_write_end(
                 rc = edit_and_weigh(v, &h, before, more);
         bool write = !rc && !*more && !before->guess;
         if (write)
-                rc = drop_bereft(v, &h); /* behind the edits, which count what they leave out */
+                rc = drop_bereft(
+                    v, &h); /* after the edits, because they count what they leave out */
         if (write && !rc)
                 rc = format_write_history(v->format, &w, &h, v->err);
         if (write && !rc && v->report->wanted)

@@ -66,7 +66,8 @@ static bool has_twins(const struct about *a)
         return false;
 }
 
-/* Nothing of Steno's in it, nothing about it, and a shape that the provider takes. */
+/* The message has no members of Steno, nothing has to be said about it, and the provider accepts
+ * its shape. */
 static bool is_ready(const struct view_stream *s, const struct feed_item *item)
 {
         const struct about *a = item->about;

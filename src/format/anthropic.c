@@ -16,7 +16,8 @@
 
 static const char USER[] = "user";
 static const char ASSISTANT[] = "assistant";
-static const char SYSTEM[] = "system"; /* newer models take it between turns; views write user */
+static const char SYSTEM[] =
+    "system"; /* newer models accept it between turns; views write "user" */
 
 static int anthropic_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
@@ -201,13 +202,14 @@ static int anthropic_read(
 
 /* ---- writing ---- */
 
-/* A signature is worth something only to who made it; a carrier keeps what it was given. */
+/* Only the endpoint that made a signature can verify it. A format that merely carries the messages
+ * of others keeps it. */
 static bool is_carried(const struct message *m)
 {
         return m->origin && (m->origin->flags & FORMAT_CARRIER);
 }
 
-/* Thinking cannot be the last thing that a message says. */
+/* The provider refuses a message that ends in thinking. */
 static bool goes_on_after(const struct writer *w, const struct message *m, const struct part *p)
 {
         if (!w->valid || p < m->parts || p >= m->parts + m->count)
@@ -464,8 +466,8 @@ static const struct turns_style style = {
     .say = say,
 };
 
-/* The API refuses a last message of the assistant's whose text ends in white space. Makes *out a
- * history without it; false: there is none, or no memory for it. */
+/* The API refuses a history whose last message is the assistant's and ends in white space. *out
+ * becomes the history without that white space. False: it has none, or memory is out. */
 static bool trim_end(struct writer *w, const struct history *h, struct history *out)
 {
         size_t i = h->count;

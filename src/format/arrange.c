@@ -210,8 +210,8 @@ static bool is_plain(char c)
                c == '_' || c == '-';
 }
 
-/* Legal, and none that stands before it. What is made depends on nothing behind the call, so that
- * it stays as it is while a history grows. */
+/* Makes an id that the provider accepts and that no call before this one has. It depends on nothing
+ * behind the call, so that it stays the same while the history grows. */
 static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_t n)
 {
         char tail[48];
@@ -257,8 +257,8 @@ static bool lacks_name(const struct arrange *a, const struct part *call)
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && !call->name.n;
 }
 
-/* The calls before it are answered, and a provider that does not look at all of the request at
- * once takes their ids again. */
+/* The calls of the turns before are answered. A provider that checks ids only within a turn accepts
+ * their ids again. */
 static void end_turn(struct arrange *a)
 {
         struct writer_seen *s = &a->w->seen;
@@ -268,7 +268,7 @@ static void end_turn(struct arrange *a)
         s->count = 0;
 }
 
-/* An id that the message itself does not have must be put in where a provider looks for it. */
+/* A call or result whose own message has no id needs one where a provider looks for it. */
 static bool lacks_id(const struct arrange *a, const struct part *p)
 {
         return p->given_id && a->w->valid && !(a->flags & FORMAT_NAMELESS);
@@ -296,7 +296,8 @@ static int name_calls(struct arrange *a, struct message *m)
         for (size_t i = 0; i < m->count; i++) {
                 if (m->parts[i].kind != PART_CALL)
                         continue;
-                /* Of a joined message each call is counted in its own record. */
+                /* In a message that was joined from several records, each call is counted within
+                 * its own record. */
                 uint64_t of = m->parts[i].seq ? m->parts[i].seq : m->seq;
                 n = of == seq ? n + 1 : 0;
                 seq = of;
@@ -324,7 +325,7 @@ static int name_calls(struct arrange *a, struct message *m)
         return 0;
 }
 
-/* Another id, not only another spelling of the same one. */
+/* Is it another id, and not only another spelling of the same one? */
 static bool is_other(const struct arrange *a, struct str own, struct str of_call)
 {
         if (!of_call.n || (own.p && str_eq(own, of_call)))
@@ -334,14 +335,15 @@ static bool is_other(const struct arrange *a, struct str own, struct str of_call
         return !str_eq(token_decode(own, a->arena, NULL), token_decode(of_call, a->arena, NULL));
 }
 
-/* Where results are known by their tool they say the name that was called. */
+/* In a format that identifies results by the tool's name, does the result have another name than
+ * its call? */
 static bool has_other_name(const struct arrange *a, const struct part *p)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
                p->name.p && is_other(a, p->name, p->peer->name);
 }
 
-/* Where a call needs no id and has none, its result has none either. */
+/* In a format whose calls need no id, does the result have an id though its call has none? */
 static bool has_lonely_id(const struct arrange *a, const struct part *p)
 {
         return a->w->valid && (a->flags & FORMAT_PROVIDER) && (a->flags & FORMAT_NAMELESS) &&
@@ -383,7 +385,7 @@ static bool joins(const struct message *group, const struct message *m)
                message_has(m, PART_CALL);
 }
 
-/* Items that only their own format knows (reasoning, searches) are no turns elsewhere. */
+/* Items that only their own format knows (reasoning, searches) are not turns in other formats. */
 static bool is_foreign(const struct message *m)
 {
         return m->item && m->count && message_count(m, PART_OPAQUE) == m->count &&
@@ -434,7 +436,8 @@ static bool embeds(const struct arrange *a, const struct message *m)
         return message_has(m, PART_RESULT);
 }
 
-/* What is said behind a result is an item behind it. Returns where that begins in the message. */
+/* What the assistant says behind a result becomes an item behind that result. Returns where it
+ * begins in the message. */
 static size_t end_of_step(const struct arrange *a, const struct message *m)
 {
         bool answered = false;

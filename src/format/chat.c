@@ -109,7 +109,7 @@ static int chat_read(const struct json *j, json_ref msg, struct arena *arena, st
 
 /* ---- writing ---- */
 
-/* The first that is there: of the result, which knows more, else of the call. */
+/* The value of the result where it has one, because it is more recent, else that of the call. */
 static struct str figure(struct str of_result, struct str of_call)
 {
         return of_result.p ? of_result : of_call;

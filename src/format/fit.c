@@ -112,8 +112,8 @@ static bool is_long(const struct extra *x)
         return memmem(x->value.p, x->value.n, "\"1h\"", 4) != NULL;
 }
 
-/* Walks the marks from the last to the first: the last four stay, and none of five minutes that
- * stands before one of an hour. */
+/* State of a walk over the cache marks from the last to the first. The last four stay; a mark of
+ * five minutes that stands before a mark of an hour is removed. */
 struct marks {
         size_t kept;
         bool hour;
@@ -296,7 +296,7 @@ static int fit_gemini(struct fit *f, struct message *m, bool *touched)
                 if (second) {
                         m->parts[i].extras = fit_without(f, m->parts[i].extras, second);
                         writing_lose(f->w, m, "part", "a part holds one thing");
-                        i--; /* there may be a third */
+                        i--; /* the part may hold a third thing */
                 }
         }
         return f->arena->failed;
@@ -316,7 +316,7 @@ static int fit_message(struct fit *f, struct message *m)
         return fit_shape(f, m, &touched) || f->arena->failed;
 }
 
-/* A message that would be empty: what it does hold, or that it is empty. */
+/* Reports everything that a message held which is left out, and that it is empty. */
 static void lose_message(struct fit *f, const struct message *m)
 {
         bool empty = !m->count;
@@ -343,7 +343,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
         struct history to = {.list = arena_alloc(f.arena, (h->count + 1) * sizeof *to.list)};
         if (!to.list || take_names(&f, h))
                 return STENO_ENOMEM;
-        bool gap = false; /* what the next one came behind is left out */
+        bool gap = false; /* the message before was left out */
         for (size_t i = 0; i < h->count; i++) {
                 struct message m = h->list[i];
                 size_t count = m.count;
@@ -352,7 +352,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
                 bool nothing = fit_says_nothing(&f, &m);
                 if (nothing)
                         lose_message(&f, &m);
-                /* The second is an item of its own that was left out. */
+                /* The second case is an item of which no part was left. */
                 bool left = nothing || (count && !m.count && m.role == ROLE_NONE);
                 m.apart = m.apart || gap;
                 gap = left;

@@ -62,7 +62,8 @@ const struct format *format_detect(const struct json *j, json_ref list)
                              e != JSON_NONE && n < DETECT_MESSAGES;
                              e = json_next(j, list, e), n++) {
                                 int one = table[i]->detect(j, e);
-                                /* One message that cannot be of it outweighs many that may. */
+                                /* One message that cannot be of this format outweighs many that
+                                 * can. */
                                 score += one ? one : -1000;
                         }
                 } else {
@@ -119,7 +120,7 @@ int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
                                  : 0;
 }
 
-/* A run's replies come in the shape of their provider, with what Steno says of them beside it. */
+/* A run's reply has the shape of its provider; the members that Steno adds to it stand beside. */
 static void describe_own(const struct json *j, json_ref msg, struct arena *arena, struct about *a)
 {
         a->mode = token_text(j, json_get(j, msg, "mode"), arena);

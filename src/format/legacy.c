@@ -294,7 +294,7 @@ static int make_record(
         return failed ? STENO_ENOMEM : 0;
 }
 
-/* A text behind a text is one text: records stand inside of it. */
+/* Consecutive texts become one text, because the records stand inside of it. */
 static void add_text(struct writer *w, struct message *flat, const struct part *p)
 {
         struct part *last = flat->count ? &flat->parts[flat->count - 1] : NULL;

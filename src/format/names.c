@@ -57,7 +57,8 @@ static bool is_kept(const struct rules *r, char c)
                c == '_' || c == '-' || (c && r->name_also && strchr(r->name_also, c));
 }
 
-/* The name with _ for what is not taken, with room for a hash behind it. */
+/* The name with _ in place of each character that the provider does not accept, and with room for a
+ * hash behind it. */
 static char *replaced(const struct names *n, struct str name, size_t *length)
 {
         const struct rules *r = n->rules;

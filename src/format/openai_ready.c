@@ -200,7 +200,8 @@ static bool walk_url(struct walk *w)
         return !bad && url;
 }
 
-/* A text that is not empty, or a picture. Pictures are why: they may be too large to be held. */
+/* A text that is not empty, or a picture. Messages with pictures are checked here because they may
+ * be too large to be held in memory. */
 static bool walk_part(struct walk *w)
 {
         struct str key, s, type = {0};

@@ -346,7 +346,9 @@ static void write_others(struct writer *w, const struct message *m)
                         results++, write_result(w, m, &m->parts[i]);
         }
         if (results && !rest) {
-                if (m->count > 1 || m->role != ROLE_TOOL) { /* no single message to stand in */
+                if (m->count > 1 ||
+                    m->role !=
+                        ROLE_TOOL) { /* its members belong to no single message of the output */
                         writing_lose_members(w, m, NULL);
                         writing_lose_extras(w, m, "", m->extras);
                 }
@@ -432,7 +434,7 @@ static bool has_entries(const struct message *m)
         return false;
 }
 
-/* A reply that was spoken: its words are at the provider. */
+/* A spoken reply: the message only has a reference to the audio at the provider. */
 static bool has_audio(const struct message *m)
 {
         for (const struct extra *x = m->extras; x; x = x->next)

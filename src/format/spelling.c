@@ -49,7 +49,7 @@ static bool has_escaped_word(const struct json *j, json_ref msg)
         return false;
 }
 
-/* Strings that say something to people and tools, and nothing to a reader. */
+/* Members whose strings are prose: readers never compare them with words. */
 static bool is_prose(const struct json *j, json_ref key)
 {
         static const char *const keys[] = {"text", "content", "thinking", "refusal", "output",
@@ -60,7 +60,7 @@ static bool is_prose(const struct json *j, json_ref key)
         return false;
 }
 
-/* What a tool is called with: whatever is in it is not ours. */
+/* The input of a tool, which is never compared with words. */
 static bool is_input(const struct json *j, json_ref key)
 {
         return json_is(j, key, "arguments") || json_is(j, key, "input") || json_is(j, key, "args");

@@ -74,7 +74,7 @@ bool writing_same_part(struct writer *w, const struct message *m, const struct p
 
 static void lose(struct writer *w, const struct message *m, struct str field, const char *why)
 {
-        /* What was made here cannot be lost. */
+        /* A message that was made here has nothing that could be lost. */
         if (w->on_loss && m->origin)
                 w->on_loss(w->loss_ctx, m->seq, field, why);
 }

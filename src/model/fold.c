@@ -110,7 +110,7 @@ int fold_push(struct fold *f, const struct message *m, struct steno_error *err)
                 return error_nomem(err);
         struct pairing_match *matches =
             arena_alloc(&f->scratch, (about.answer_count + 1) * sizeof *matches);
-        /* Answers are tried on a copy, because a refused message must leave no trace. */
+        /* The answers are tried on a copy, so that a refused message changes nothing. */
         struct pairing *next = about.answer_count ? pairing_clone(f->pairing) : f->pairing;
         uint64_t seq = f->h.count + 1;
         int rc = 0;

@@ -26,7 +26,7 @@ static struct message *find_first(struct history *out, const struct message *m)
         return NULL;
 }
 
-/* The block that `p` is written again for; NULL: it is new. */
+/* The earlier block that `p` repeats; NULL: `p` is new. */
 static struct part *find_same(struct message *m, const struct part *p)
 {
         for (size_t i = 0; i < m->count; i++) {

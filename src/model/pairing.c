@@ -395,7 +395,7 @@ static uint64_t find_place(const struct pairing *p, struct str id)
         return 0;
 }
 
-/* A call that lost its result: the first that came too late for it takes over. */
+/* A call has lost its result: the first result that came too late for it takes over. */
 static void reopen(struct pairing *p, struct call *c)
 {
         struct note *first = NULL;
@@ -410,7 +410,7 @@ static void reopen(struct pairing *p, struct call *c)
                 first->kind = NOTE_ANSWER;
 }
 
-/* What a message called and answered, it does no longer. */
+/* The calls and the answers of a message are taken back. */
 static void take_away(struct pairing *p, uint64_t place)
 {
         for (uint32_t i = p->first_note; i < p->note_count; i++)
@@ -433,7 +433,7 @@ static bool had_answer(const struct pairing *p, uint64_t place, struct str id)
         return false;
 }
 
-/* The calls that were added last go where those of `place` stand. */
+/* Moves the calls that were added last to the place of those of `place`. */
 static void move_calls(struct pairing *p, uint64_t place, uint32_t count)
 {
         uint32_t old = p->count - count;

@@ -111,7 +111,7 @@ static int link_message(struct link *l, struct message *m)
                 if (result->kind != PART_RESULT)
                         continue;
                 const struct pairing_match *match = &l->matches[k++];
-                /* Until it is looked at, a result without a peer remembers why. */
+                /* Until a result without a peer is handled, this remembers why it has none. */
                 result->stray = match->verdict;
                 result->seq = m->seq;
                 if (match->verdict != PAIRING_OK)
@@ -314,8 +314,9 @@ static int put_results(struct repair *r)
         return 0;
 }
 
-/* Arguments that end in the middle of a value were cut off: nobody could run such a call (F4). What
- * is no JSON for another reason came whole, and whether somebody ran it is not known. */
+/* Arguments that end in the middle of a value were cut off, so nobody can have run the call (F4).
+ * Arguments that are invalid JSON for another reason came whole, and whether somebody ran the call
+ * is not known. */
 static bool is_cut(struct repair *r, const struct part *call)
 {
         if (!call->arguments_text || call->call == CALL_CUSTOM)
@@ -351,7 +352,7 @@ static struct str text_of(struct repair *r, enum repair_class class, const struc
         return str_span(longer, (size_t)len);
 }
 
-/* A page shows the call as it is. */
+/* In a history for a page, the call itself says its state. */
 static void tell_state(struct repair *r, const struct message *m, struct part *call)
 {
         struct repair_facts f;
@@ -474,7 +475,7 @@ static int put_rest(struct repair *r, const struct message *m)
         return put_some(r, m, m->role, false, keep, kept);
 }
 
-/* An assistant's own results stay with it, but for strays. */
+/* Results inside an assistant's message stay there, except those without a call. */
 static int put_caller(struct repair *r, const struct message *m)
 {
         if (!message_has(m, PART_RESULT))

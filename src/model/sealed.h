@@ -35,9 +35,9 @@ bool sealed_check(struct str line);
 /* What the seal adds to a line, without the line feed. */
 #define SEALED_BYTES 18
 
-/* Each takes what must come next, or answers false. Here, and inlined whatever the compiler
- * thinks of it, because every record that is read passes through them: a comparison with a literal
- * of known length is a few instructions, and a call of memcmp is not. */
+/* Each of these takes what must come next, or returns false. They are inlined always, because every
+ * record that is read passes through them: comparing with a literal of known length takes a few
+ * instructions, a call of memcmp many more. */
 #define SEALED_INLINE static inline __attribute__((always_inline))
 
 SEALED_INLINE bool sealed_take(struct sealed *s, struct str literal)
@@ -65,7 +65,7 @@ SEALED_INLINE bool sealed_take_string(struct sealed *s, struct str *v)
         bool is_short = at;
         if (!at)
                 at = memchr(s->p, '"', (size_t)(s->end - s->p));
-        /* Hardly any of these strings has an escape in it; where one has, step by step. */
+        /* Hardly any of these strings has an escape; one that has is read step by step. */
         if (at && !is_short && memchr(s->p, '\\', (size_t)(at - s->p))) {
                 at = s->p;
                 while (at < s->end && *at != '"')

@@ -25,7 +25,8 @@ static inline struct str via_model(struct str via)
         return url.n < via.n ? str_span(via.p + url.n + 1, via.n - url.n - 1) : STR("");
 }
 
-/* Was it made by another endpoint than the one that will read it? Not where one is not known. */
+/* Was the reply made by another endpoint than the one that will read it? False where one of the two
+ * is not known. */
 static inline bool via_is_foreign(struct str made, struct str reader)
 {
         return made.n && reader.n && !str_eq(via_endpoint(made), via_endpoint(reader));
