@@ -5,7 +5,7 @@
  * has one message id, by which views join them. A conversation is a file. Lines of a side chain
  * inside of it are a conversation of their own.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <string.h>

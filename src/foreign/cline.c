@@ -3,7 +3,7 @@
  * (api_conversation_history.json). All are documents that are written anew at every turn.
  */
 #include "foreign/said.h"
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 
 #include <string.h>
 

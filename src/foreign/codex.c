@@ -7,7 +7,7 @@
  * tool was killed. So these events are held until their result comes; what is still held at the end
  * of the file is handed out as a result, and read again next time.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * continue.c - Continue: a document for each session, without ids and times. The state of a call
  * stands beside the message that makes it, and holds its result.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 static const struct foreign_place PLACES[] = {

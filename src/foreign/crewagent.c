@@ -2,7 +2,7 @@
  * crewagent.c - CrewAgent: messages.json of a conversation, in the form of OpenAI's messages with
  * members of its own. Large results are files below the project's state folder.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <string.h>

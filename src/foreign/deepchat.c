@@ -1,7 +1,7 @@
 /*
  * deepchat.c - DeepChat: a database of messages, and its JSON export, which has no ids of calls.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 #include "foreign/rows.h"
 

@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 
 /* The first that says yes is taken: those that look closely stand before those that take any list
  * of messages. */

@@ -3,7 +3,7 @@
  * session.
  */
 #include "foreign/said.h"
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/rows.h"
 
 #include "base/env.h"

@@ -5,7 +5,7 @@
  * None of them says which session it is: the file is. Its name and a hash of its path are the id.
  */
 #include "foreign/said.h"
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 
 #include <stdio.h>
 #include <string.h>

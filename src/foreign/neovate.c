@@ -2,7 +2,7 @@
  * neovate.c - neovate: lines; the first one is rewritten in place.
  */
 #include "foreign/said.h"
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * step is handed out as one message. Rows change in place while a session runs: the same ids come
  * again with other bytes.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 #include "foreign/rows.h"
 

@@ -8,7 +8,7 @@
  * Ids sort by time. What belongs to a session is put together as `opencode export` would write it,
  * and read as that.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * pi.c - Pi: lines of a session, each with an id and its parent.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <stdio.h>

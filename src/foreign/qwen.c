@@ -4,7 +4,7 @@
  * The `message` of a line is Gemini's, kept as it stands. A result comes with what the tool knows
  * beside it (exit code, files with the whole output), so that it is put together anew.
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  * away from each other; the rows they would write are the same anyway. An index in memory leaves
  * `recent` to those that can keep what it says, and looks at everything.
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <errno.h>
 #include <stdio.h>

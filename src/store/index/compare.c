@@ -1,7 +1,7 @@
 /*
  * compare.c - does the index say what the folders say? (index.h)
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * purge left in the place of an amendment is still one; in the place of a message it is known by
  * the amendment that names it, which is younger and comes first.
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * away. Where it cannot be written - a full disk, a store that belongs to someone else - an empty
  * one in memory takes its place, so that whoever can read a store can list it.
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * list.c - what is asked of the index: lists, totals, and where a run is (index.h).
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>

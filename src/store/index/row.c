@@ -1,7 +1,7 @@
 /*
  * row.c - one conversation's row, and the runs that are in its folder (work.h).
  */
-#include "store/index/work.h"
+#include "store/index/index_work.h"
 
 #include <fcntl.h>
 #include <stdio.h>

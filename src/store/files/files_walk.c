@@ -1,5 +1,5 @@
 /*
- * walk.c - walks over a store by the names of its folders (files.h).
+ * files_walk.c - walks over a store by the names of its folders (files.h).
  */
 #include "store/files/conv.h"
 

@@ -1,6 +1,6 @@
-/* kinds.h - the rows of the table in foreign.c. */
-#ifndef FOREIGN_KINDS_H
-#define FOREIGN_KINDS_H
+/* foreign_kinds.h - the rows of the table in foreign.c. */
+#ifndef FOREIGN_FOREIGN_KINDS_H
+#define FOREIGN_FOREIGN_KINDS_H
 
 #include "foreign/foreign.h"
 

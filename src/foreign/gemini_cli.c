@@ -1,12 +1,12 @@
 /*
- * gemini.c - Gemini CLI: lines, each a message or an edit of the list of messages; before that, one
- * JSON document.
+ * gemini_cli.c - Gemini CLI: lines, each a message or an edit of the list of messages; before that,
+ * one JSON document.
  *
  * A message comes twice under its id, the second time with its calls and their results. Results
  * come again as a message of the user, and after a resume all of it comes a third time with other
  * times and the calls moved: what is known by its id stays as it was first (weak).
  */
-#include "foreign/kinds.h"
+#include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
 
 #include <string.h>

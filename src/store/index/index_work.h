@@ -1,8 +1,8 @@
 /*
- * work.h - what the files of this folder share. Nobody else includes it.
+ * index_work.h - what the files of this folder share. Nobody else includes it.
  */
-#ifndef STORE_INDEX_WORK_H
-#define STORE_INDEX_WORK_H
+#ifndef STORE_INDEX_INDEX_WORK_H
+#define STORE_INDEX_INDEX_WORK_H
 
 #include <pthread.h>
 #include <sqlite3.h>
