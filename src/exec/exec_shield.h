@@ -39,9 +39,6 @@ enum exec_shield {
         EXEC_SHIELD_NAMESPACE,
 };
 
-/* "none", "landlock", "namespace" */
-const char *exec_shield_name(enum exec_shield shield);
-
 /* What a shield does not hold off. */
 enum exec_gap {
         EXEC_GAP_FILES = 1,     /* guarded directories: only file modes protect them */

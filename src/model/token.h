@@ -28,9 +28,4 @@ struct str token_make(struct str text, struct arena *arena);
 /* The strings one behind the other. */
 struct str token_join(struct str a, struct str b, struct arena *arena);
 
-static inline bool token_absent(struct str string)
-{
-        return !string.p;
-}
-
 #endif

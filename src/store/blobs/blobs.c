@@ -476,15 +476,6 @@ static void release(struct blobs_request *q)
         buf_release(&q->answer);
 }
 
-int blobs_check(struct blobs *b, struct steno_error *err)
-{
-        struct blobs_request q = {.method = "GET", .key = "", .query = "list-type=2&max-keys=1"};
-        buf_init(&q.answer, ANSWER_MAX);
-        int rc = blobs_ask(b, &q, "bucket", err);
-        release(&q);
-        return rc;
-}
-
 int blobs_key(struct blobs *b, const char *name, char out[BLOBS_KEY], struct steno_error *err)
 {
         unsigned char nonce[8];

@@ -50,8 +50,6 @@ struct blobs_upload;
 int blobs_open(const struct env *env, const char *url, struct blobs **out, struct steno_error *err);
 /* NULL does nothing. */
 void blobs_close(struct blobs *b);
-/* Does the server take these keys, and is the bucket there? */
-int blobs_check(struct blobs *b, struct steno_error *err);
 
 /* A new key for the bytes of `name`, which is of letters, digits, _ and -. */
 int blobs_key(struct blobs *b, const char *name, char out[BLOBS_KEY], struct steno_error *err);

@@ -23,11 +23,6 @@ const char *files_conv_project(const struct files_conv *c)
         return c->project_id;
 }
 
-const char *files_conv_folder(const struct files_conv *c)
-{
-        return c->folder;
-}
-
 struct files_store *files_conv_store(const struct files_conv *c)
 {
         return c->store;

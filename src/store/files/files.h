@@ -102,7 +102,6 @@ void files_conv_release(struct files_conv *conv);
 
 const char *files_conv_id(const struct files_conv *conv);
 const char *files_conv_project(const struct files_conv *conv);
-const char *files_conv_folder(const struct files_conv *conv);
 struct files_store *files_conv_store(const struct files_conv *conv);
 /* The folder's descriptor, for artifact.c and run.c. */
 int files_conv_dir(const struct files_conv *conv);
