@@ -43,7 +43,7 @@ static int run_copy(struct cli *c, const void *opts, int argc, char **argv)
 
         (void)argc, (void)argv;
         if (o->to == NULL)
-                return cli_refuse(c, EXIT_USAGE, "--to must be given");
+                return cli_usage(c, "--to is missing: the store to copy to");
         if (url == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         if (strcmp(url, o->to) == 0)

@@ -70,9 +70,10 @@ static int source_open(struct cli *c, struct source *s, const char *path)
         *s = (struct source){.path = path, .fd = STDIN_FILENO};
         if (strcmp(path, "-") != 0)
                 s->fd = named_file_open(path);
+        if (s->fd == -ENOENT)
+                return cli_refuse(c, EXIT_USAGE, "%s: no such file", path);
         if (s->fd < 0)
-                return cli_refuse(c, s->fd == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
-                    "cannot open %s: %s", path, strerror(-s->fd));
+                return cli_refuse(c, EXIT_IO, "cannot open %s: %s", path, strerror(-s->fd));
         s->head = malloc(HEAD_MAX);
         if (s->head == NULL)
                 return cli_refuse(c, EXIT_IO, "out of memory");

@@ -191,7 +191,8 @@ static int wait_for_program(pid_t pid)
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static int run_program(struct cli *c, int argc, char **argv, const char *base)
+/* *started: it ran, however it ended. */
+static int run_program(struct cli *c, int argc, char **argv, const char *base, bool *started)
 {
         char *option = NULL;
         char **list = with_codex_option(argv, argc, base, &option);
@@ -204,9 +205,13 @@ static int run_program(struct cli *c, int argc, char **argv, const char *base)
         } else {
                 interrupt_patience(1000);
                 int failed = posix_spawnp(&pid, list[0], NULL, NULL, list, v.list);
-                rc = failed ? cli_refuse(c, failed == EACCES ? 126 : 127, "%s: %s", list[0],
-                                  strerror(failed))
-                            : wait_for_program(pid);
+                *started = failed == 0;
+                if (failed)
+                        rc = cli_refuse(c, failed == EACCES ? 126 : 127, "cannot run \"%s\": %s",
+                            list[0],
+                            failed == ENOENT ? "no such program in PATH" : strerror(failed));
+                else
+                        rc = wait_for_program(pid);
         }
         release_variables(&v);
         free(list);
@@ -236,6 +241,7 @@ static int run_record(struct cli *c, const void *opts, int argc, char **argv)
         struct buf upstreams;
         char token[2 * TOKEN_BYTES + 8];
         char base[120];
+        bool started = false;
         (void)opts;
         argv[argc] = NULL;
         int rc = cli_open_store(c, CLI_CREATE);
@@ -256,9 +262,10 @@ static int run_record(struct cli *c, const void *opts, int argc, char **argv)
                 rc = cli_fail(c, &err);
         if (rc == 0) {
                 snprintf(base, sizeof base, "http://127.0.0.1:%d/~%s", server_port(s), token);
-                rc = run_program(c, argc, argv, base);
+                rc = run_program(c, argc, argv, base, &started);
                 server_stop(s);
-                report(c, &tally);
+                if (started)
+                        report(c, &tally);
         }
         buf_release(&upstreams);
         return rc;

@@ -35,12 +35,15 @@ static void say_done(
 static int remove_one(struct cli *c, const char *id)
 {
         struct steno_error err = {0};
+        struct buf remark;
         char *trash_id = NULL;
 
         if (steno_remove(c->store, c->project, id, &trash_id, &err) < 0)
                 return cli_fail(c, &err);
-        say_done(
-            c, "removed", id, trash_id, "is in the trash; steno trash --restore brings it back");
+        buf_init(&remark, 0);
+        buf_printf(&remark, "is in the trash; steno trash --restore %s brings it back", id);
+        say_done(c, "removed", id, trash_id, buf_cstr(&remark) ? remark.p : "is in the trash");
+        buf_release(&remark);
         steno_free(trash_id);
         return EXIT_DONE;
 }

@@ -134,6 +134,13 @@ extern const char help_exit_codes[];
 bool man_page(struct out *o, const char *name);
 /* The command whose name comes closest to a misspelt one, or NULL. */
 const char *help_nearest(const char *word);
+/* The same among the commands of two words that begin with `family`. */
+const char *help_nearest_of_family(const char *family, const char *word);
+/* "list, read, tail, grep": the second words of such commands. */
+void help_put_family(struct buf *b, const char *family);
+/* The option whose name comes closest to a misspelt one, without its dashes, or NULL. */
+const char *help_nearest_option(
+    const struct opt *opts, const struct opt *globals, const char *word);
 
 /* ---- reporting; all to standard error ---- */
 

@@ -196,22 +196,122 @@ static const char *habit(const char *word)
         return NULL;
 }
 
+/* Are the letters of a word all in a name, in their order? */
+static bool abbreviates(const char *word, const char *name)
+{
+        for (; *word != 0; word++) {
+                name = strchr(name, *word);
+                if (name++ == NULL)
+                        return false;
+        }
+        return true;
+}
+
+/* Lower is nearer; MEANT_NOT and more is something else. What only left letters out is nearer than
+ * what has others. */
+#define MEANT_NOT 6
+static unsigned apart(const char *word, const char *name)
+{
+        return 2 * distance(word, name) + !abbreviates(word, name);
+}
+
 const char *help_nearest(const char *word)
 {
         size_t n;
         const struct command *const *all = commands_all(&n);
         const char *nearest = habit(word);
-        unsigned least = 3;
+        unsigned least = MEANT_NOT;
 
         if (nearest != NULL)
                 return nearest;
 
         for (size_t i = 0; i < n; i++) {
-                unsigned d = distance(word, all[i]->name);
+                unsigned d = apart(word, all[i]->name);
                 if (d < least) {
                         least = d;
                         nearest = all[i]->name;
                 }
         }
         return nearest;
+}
+
+const char *help_nearest_of_family(const char *family, const char *word)
+{
+        size_t n, len = strlen(family);
+        const struct command *const *all = commands_all(&n);
+        const char *nearest = NULL;
+        unsigned least = MEANT_NOT;
+
+        for (size_t i = 0; i < n; i++) {
+                if (strncmp(all[i]->name, family, len) != 0 || all[i]->name[len] != ' ')
+                        continue;
+                unsigned d = apart(word, all[i]->name + len + 1);
+                if (d < least) {
+                        least = d;
+                        nearest = all[i]->name;
+                }
+        }
+        return nearest;
+}
+
+void help_put_family(struct buf *b, const char *family)
+{
+        size_t n, len = strlen(family);
+        const struct command *const *all = commands_all(&n);
+        const char *between = "";
+
+        for (size_t i = 0; i < n; i++) {
+                if (strncmp(all[i]->name, family, len) != 0 || all[i]->name[len] != ' ')
+                        continue;
+                buf_printf(b, "%s%s", between, all[i]->name + len + 1);
+                between = ", ";
+        }
+}
+
+/* What people type who know other programs; several, as not every command has each. */
+static const char *const option_habits[][2] = {{"timeout", "seconds"}, {"time-out", "seconds"},
+    {"cwd", "dir"}, {"directory", "dir"}, {"chdir", "dir"}, {"count", "limit"}, {"max", "limit"},
+    {"num", "limit"}, {"head", "limit"}, {"name", "title"}, {"out", "output"}, {"file", "output"},
+    {"to-file", "output"}, {"output-format", "format"}, {"port", "listen"}, {"host", "listen"},
+    {"bind", "listen"}, {"address", "listen"}, {"url", "base-url"}, {"endpoint", "base-url"},
+    {"api-base", "base-url"}, {"message", "prompt"}, {"force", "yes"}, {"db", "store"},
+    {"database", "store"}, {"path", "store"}, {"colour", "color"}, {"silent", "quiet"},
+    {"tokens", "budget"}, {"max-tokens", "budget"}};
+
+static const struct opt *option_named(const struct opt *table, const char *name)
+{
+        for (; table != NULL && table->name != NULL; table++)
+                if (table->help != NULL && strcmp(table->name, name) == 0)
+                        return table;
+        return NULL;
+}
+
+static const char *nearest_in(const struct opt *table, const char *word, unsigned *least)
+{
+        const char *nearest = NULL;
+
+        for (; table != NULL && table->name != NULL; table++) {
+                bool prefix = strncmp(table->name, word, strlen(word)) == 0 && word[0] && word[1];
+                unsigned d = prefix ? 1 : apart(word, table->name);
+                if (table->help == NULL || d >= *least)
+                        continue;
+                *least = d;
+                nearest = table->name;
+        }
+        return nearest;
+}
+
+const char *help_nearest_option(const struct opt *opts, const struct opt *globals, const char *word)
+{
+        unsigned least = strlen(word) < 4 ? 3 : 5;
+
+        for (size_t i = 0; i < sizeof(option_habits) / sizeof(option_habits[0]); i++) {
+                const char *meant = option_habits[i][1];
+                if (strcmp(word, option_habits[i][0]) == 0 &&
+                    (option_named(opts, meant) || option_named(globals, meant)))
+                        return meant;
+        }
+        const char *own = nearest_in(opts, word, &least);
+        const char *global = nearest_in(globals, word, &least);
+        return global != NULL ? global : own;
 }

@@ -82,16 +82,36 @@ static int run_command(struct cli *c, int argc, char **argv)
         return rc;
 }
 
+/* A first word that only has commands behind it. */
+static int unknown_in_family(struct cli *c, int argc, char **argv)
+{
+        const char *nearest = argc > 1 ? help_nearest_of_family(argv[0], argv[1]) : NULL;
+        struct buf all;
+        int rc;
+
+        buf_init(&all, 0);
+        help_put_family(&all, argv[0]);
+        if (nearest != NULL)
+                rc = cli_usage(
+                    c, "%s has no command \"%s\"; did you mean %s?", argv[0], argv[1], nearest);
+        else if (argc > 1)
+                rc = cli_usage(c, "%s has no command \"%s\"; it has %s", argv[0], argv[1],
+                    buf_cstr(&all) ? all.p : "others");
+        else
+                rc = cli_usage(c, "%s needs a command behind it: %s", argv[0],
+                    buf_cstr(&all) ? all.p : "one of its own");
+        buf_release(&all);
+        return rc;
+}
+
 static int unknown_command(struct cli *c, int argc, char **argv)
 {
         const char *nearest = help_nearest(argv[0]);
 
         if (c->help && help_family(&c->out, argv[0]))
                 return EXIT_DONE;
-        if (argc > 1 && help_family(NULL, argv[0]))
-                return cli_usage(c, "%s has no command \"%s\"", argv[0], argv[1]);
         if (help_family(NULL, argv[0]))
-                return cli_usage(c, "%s needs a command behind it", argv[0]);
+                return unknown_in_family(c, argc, argv);
         if (nearest != NULL)
                 return cli_usage(c, "no command \"%s\"; did you mean %s?", argv[0], nearest);
         return cli_usage(c, "no command \"%s\"", argv[0]);

@@ -5,10 +5,13 @@
  * "--" are understood; options may stand before, between and behind the arguments.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
+
+#define OPTION_NAME_MAX 32 /* longer ones are nobody's mistake */
 
 const struct opt cli_globals[] = {
     {"store", 0, OPT_TEXT, "URL", offsetof(struct cli, store_url),
@@ -98,6 +101,22 @@ static int store_value(struct cli *c, const struct found *f, const char *value)
         return 0;
 }
 
+/* `n`: how much of the word is the option, without its value. */
+static int unknown_option(
+    struct cli *c, const struct opt *globals, const struct opt *opts, const char *word, size_t n)
+{
+        char name[OPTION_NAME_MAX];
+        const char *nearest = NULL;
+
+        if (n > 2 && n - 2 < sizeof(name)) {
+                snprintf(name, sizeof(name), "%.*s", (int)(n - 2), word + 2);
+                nearest = help_nearest_option(opts, globals, name);
+        }
+        if (nearest != NULL)
+                return cli_usage(c, "no option %.*s; did you mean --%s?", (int)n, word, nearest);
+        return cli_usage(c, "no option %.*s", (int)n, word);
+}
+
 /* Which option a word is. 0 or an exit code. */
 static int identify(struct cli *c, const struct opt *globals, const struct opt *opts, void *into,
     const char *word, struct found *f)
@@ -124,7 +143,7 @@ static int identify(struct cli *c, const struct opt *globals, const struct opt *
                 f->opt = find(globals, name, letter);
         }
         if (f->opt == NULL)
-                return cli_usage(c, "no option %.*s", (int)(letter ? 2 : name.n + 2), word);
+                return unknown_option(c, globals, opts, word, letter ? 2 : name.n + 2);
         if (f->opt->type == OPT_FLAG && f->value != NULL)
                 return cli_usage(c, "--%s takes no value", f->opt->name);
         return 0;
