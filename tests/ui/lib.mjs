@@ -289,7 +289,7 @@ let browser;
 export async function openBrowser() {
   if (browser) return browser;
   const { chromium } = require("playwright-core");
-  browser = await chromium.launch({ executablePath: chromiumPath, headless: true,
+  browser = await chromium.launch({ executablePath: chromiumPath, headless: true, timeout: PATIENCE,
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync", "--disable-default-apps", "--js-flags=--expose-gc", "--enable-precise-memory-info"] });
   atEnd(() => browser.close());
