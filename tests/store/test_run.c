@@ -403,7 +403,7 @@ static void waiting_ends_with_the_next_event(void **state)
         assert_int_equal(steno_run_wait(w->store, NULL, "r1", 0, 0, NULL), 1);
         assert_int_equal(steno_run_wait(w->store, NULL, "r1", seq, 20, NULL), 0);
         assert_int_equal(pthread_create(&t, NULL, write_later, run), 0);
-        assert_int_equal(steno_run_wait(w->store, NULL, "r1", seq, 10000, NULL), 1);
+        assert_int_equal(steno_run_wait(w->store, NULL, "r1", seq, 300000, NULL), 1);
         pthread_join(t, NULL);
         steno_run_close(run);
 }
