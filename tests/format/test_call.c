@@ -194,6 +194,44 @@ static void calls_without_a_signature_are_marked_for_gemini_3_in_the_current_tur
         }
 }
 
+/* Thinking is signed or encrypted for the endpoint that made it; another one would refuse it. */
+static void thinking_of_either_kind_goes_back_only_to_the_endpoint_that_made_it(void **state)
+{
+        (void)state;
+        static const char *const texts[] = {"{\"role\":\"user\",\"content\":\"go\"}",
+            "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\","
+            "\"signature\":\"c2ln\"},{\"type\":\"redacted_thinking\",\"data\":\"ZW5j\"},"
+            "{\"type\":\"text\",\"text\":\"said\"}]}"};
+        static const struct {
+                const char *made, *reader;
+                bool kept;
+        } cases[] = {{"https://a m", "https://a m", true}, {"https://a m", "https://a n", true},
+            {"https://a m", "https://b m", false}, {"https://a m", NULL, true},
+            {NULL, "https://b m", true}};
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                struct message list[2];
+                struct buf b;
+                struct steno_error err = {0};
+                arena_reset(&arena);
+                for (size_t k = 0; k < 2; k++) {
+                        list[k] = read_as("anthropic", texts[k]);
+                        list[k].seq = k + 1;
+                }
+                list[1].via = str_of(cases[i].made);
+                struct history h = {list, 2};
+                buf_init(&b, 0);
+                struct writer w = {
+                    .out = &b, .arena = &arena, .valid = true, .via = str_of(cases[i].reader)};
+                assert_int_equal(repair_link(&h, &arena), 0);
+                assert_int_equal(format_write_history(&format_anthropic, &w, &h, &err), 0);
+                struct str out = buf_str(&b);
+                if (holds(out, "\"hm\"") != cases[i].kept ||
+                    holds(out, "\"ZW5j\"") != cases[i].kept || !holds(out, "\"said\""))
+                        fail_msg("%zu: %s", i, buf_cstr(&b));
+                buf_release(&b);
+        }
+}
+
 static void each_block_is_written_once_whether_valid_or_not(void **state)
 {
         (void)state;
@@ -332,6 +370,9 @@ int main(void)
                 each_block_is_written_once_whether_valid_or_not, setup, teardown),
             cmocka_unit_test_setup_teardown(
                 calls_without_a_signature_are_marked_for_gemini_3_in_the_current_turn, setup,
+                teardown),
+            cmocka_unit_test_setup_teardown(
+                thinking_of_either_kind_goes_back_only_to_the_endpoint_that_made_it, setup,
                 teardown),
             cmocka_unit_test_setup_teardown(
                 an_id_that_nobody_gave_is_made_of_the_seq_of_its_record, setup, teardown),
