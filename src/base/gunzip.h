@@ -7,6 +7,10 @@
 #include "base/buf.h"
 #include "base/str.h"
 
+/* How many bytes gunzip() would append, found without keeping them: whoever has a budget charges it
+ * before it allocates. The same errors. */
+int gunzip_size(struct str packed, size_t max, size_t *size, struct steno_error *err);
+
 /* Appends what a gzip stream holds, at most `max` bytes: STENO_ELIMIT beyond that, STENO_EINVAL
  * when it is no gzip or ends too early. */
 int gunzip(struct str packed, size_t max, struct buf *out, struct steno_error *err);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/percent.h"
+#include "http/http_limits.h"
 #include "http/server_core.h"
 #include "http/libmhd.h"
 
@@ -447,6 +448,17 @@ void request_reply_made(struct request *r, int rc, char *json, const struct sten
         buf_puts(&r->reply, json);
         steno_free(json);
         request_reply_json(r, 200);
+}
+
+bool request_charge(struct request *r, size_t size)
+{
+        unsigned long long held = atomic_fetch_add(&r->server->body_bytes, size);
+        r->body_counted += size;
+        if (held + size <= SERVER_BODIES_MAX)
+                return true;
+        request_header_out(r, "Retry-After", "1");
+        request_error(r, 503, "busy", "too much is being sent at once");
+        return false;
 }
 
 /* ---- conversations ---- */

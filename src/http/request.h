@@ -143,6 +143,9 @@ void request_error_in(struct request *r, const char *param, int status, const ch
     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same for what the library answered. */
 void request_failed(struct request *r, int rc, const struct steno_error *err);
+/* Counts `size` more bytes as held for this request, until it ends. False, and answered with 503:
+ * the requests under way hold too much already. */
+bool request_charge(struct request *r, size_t size);
 
 /* Answers with the JSON that a call of the library has made, which is freed, or with its failure.
  */

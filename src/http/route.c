@@ -89,6 +89,7 @@ void route_put_table(struct buf *out)
                 jsonw_field_cstr(&w, "method", r->method);
                 jsonw_field_cstr(&w, "path", r->pattern);
                 jsonw_field_cstr(&w, "scope", SCOPES[r->scope]);
+                jsonw_field_u64(&w, "bodyMax", r->body_max);
                 jsonw_field_cstr(&w, "words", r->words);
                 jsonw_object_end(&w);
         }

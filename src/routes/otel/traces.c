@@ -23,8 +23,16 @@ static bool unpack(struct request *r)
                 request_error(r, 415, "unsupported_media_type", "Content-Encoding must be gzip");
                 return false;
         }
+        size_t size = 0;
+        int rc = gunzip_size(buf_str(&r->body), SERVER_BODY_MAX, &size, &err);
+        if (rc) {
+                request_failed(r, rc, &err);
+                return false;
+        }
+        if (!request_charge(r, size)) /* a small body may unpack to a large one */
+                return false;
         buf_init(&plain, 0);
-        int rc = gunzip(buf_str(&r->body), SERVER_BODY_MAX, &plain, &err);
+        rc = gunzip(buf_str(&r->body), size, &plain, &err);
         if (rc) {
                 buf_release(&plain);
                 request_failed(r, rc, &err);
