@@ -188,8 +188,12 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
         connections_answered(connection);
         if (r->status)
                 log_request(r);
-        http_request_free(r);
         *req_cls = NULL;
+        /* To give back a hundred megabytes takes the kernel milliseconds, in which this thread
+         * would serve nobody. */
+        r->over = r->reply.cap > SERVER_HEAVY_BYTES;
+        if (!r->over || !workers_run(r->server->workers, r))
+                http_request_free(r);
 }
 
 /* ---- answering ---- */
@@ -240,6 +244,10 @@ static enum MHD_Result answer(struct request *r)
         } else if (r->file) {
                 response = stream_file_response(r->file);
                 r->file = NULL;
+        } else if (r->reply.n > SERVER_HEAVY_BYTES) {
+                /* It stays the request's, which outlives the response; see on_completed. */
+                response = libmhd.create_response_from_buffer(
+                    r->reply.n, r->reply.p, MHD_RESPMEM_PERSISTENT);
         } else {
                 size_t n = r->reply.n;
                 char *p = buf_take(&r->reply, NULL);
@@ -466,11 +474,16 @@ static enum MHD_Result check(struct request *r, const char *method)
 
 /* ---- the callback ---- */
 
-static struct workers *lane(struct server *s, const struct route *route)
+/* A handler that answers later does not work meanwhile, and is not to be held up by those that do.
+ */
+static struct workers *lane(struct server *s, const struct request *r)
 {
-        return route->flags & ROUTE_TURN     ? s->turns
-               : route->flags & ROUTE_URGENT ? s->urgent
-                                             : s->workers;
+        unsigned flags = r->route->flags;
+        bool heavy = r->body.n > SERVER_HEAVY_BYTES && !(flags & ROUTE_LATER);
+        return flags & ROUTE_TURN     ? s->turns
+               : flags & ROUTE_URGENT ? s->urgent
+               : heavy                ? s->heavy
+                                      : s->workers;
 }
 
 /* A worker writes what is in memory; the bytes at hand come again after that. */
@@ -556,7 +569,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         r->handed_over = true;
         connections_settled(connection);
         libmhd.suspend_connection(connection);
-        if (!workers_run(lane(s, r->route), r)) {
+        if (!workers_run(lane(s, r), r)) {
                 request_error(r, 503, "busy", "too many requests at once");
                 http_finish(r);
         }

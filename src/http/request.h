@@ -68,6 +68,7 @@ struct request {
         enum error_style errors;
         bool checked;
         bool handed_over;
+        bool over; /* answered; a worker frees it, because it is large */
         bool done;
         bool answered; /* the library has its stream */
         bool refused;

@@ -219,6 +219,12 @@ static int prepare_store(
         return rc ? rc : open_otel(s, opt, err);
 }
 
+static unsigned half_of_processors(void)
+{
+        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        return n > 3 ? (unsigned)n / 2 : 1;
+}
+
 static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         s->fixtures = opt->fixtures;
@@ -231,6 +237,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->workers = workers_new(SERVER_WORKERS, SERVER_QUEUE_MAX);
         s->turns = workers_new(SERVER_TURNS_MAX, 0);
         s->urgent = workers_new(SERVER_URGENT_WORKERS, SERVER_QUEUE_MAX);
+        s->heavy = workers_new(half_of_processors(), SERVER_QUEUE_MAX);
         s->streams = streams_new(s);
         s->follow = follow_new(s);
         s->tails = tails_new();
@@ -246,7 +253,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
                 s->script = strdup(opt->script);
-        if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->streams ||
+        if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->heavy || !s->streams ||
             !s->follow || !s->tails || !s->watches || !s->digests || !s->waiting || !s->replies ||
             !s->buckets || !s->visitor_reads || (opt->public_project && !s->public_project) ||
             (opt->session && !s->chat) || (opt->script && !s->script))
@@ -358,10 +365,16 @@ void server_stop(struct server *s)
                 streams_drain(s->streams);
         if (s->daemon)
                 wait_for_requests(s);
+        /* The daemon ends when no request is with a worker, and may still ask for one till then. */
+        workers_stop(s->workers);
+        workers_stop(s->turns);
+        workers_stop(s->urgent);
+        workers_stop(s->heavy);
+        http_stop(s);
         workers_free(s->workers);
         workers_free(s->turns);
         workers_free(s->urgent);
-        http_stop(s);
+        workers_free(s->heavy);
         gateway_free(s->gateway, s->tally ? &s->tally->recorded : NULL,
             s->tally ? &s->tally->unrecorded : NULL);
         follow_free(s->follow);

@@ -34,6 +34,7 @@ struct server {
         struct workers *workers;
         struct workers *turns;  /* of routes with ROUTE_TURN */
         struct workers *urgent; /* of routes with ROUTE_URGENT */
+        struct workers *heavy;  /* of large bodies */
         struct streams *streams;
         struct follow *follow; /* runs and their readers */
         struct tails *tails;   /* outputs and theirs */

@@ -28,6 +28,10 @@ struct workers {
 
 static void serve(struct request *r)
 {
+        if (r->over) {
+                http_request_free(r);
+                return;
+        }
         if (r->spooling) {
                 http_spool(r); /* it may be gone after this */
                 return;
@@ -46,6 +50,7 @@ static void serve(struct request *r)
                 r->route->handle(r);
                 replies_keep(r->server->replies, r);
         }
+        buf_release(&r->body); /* no thread of the daemon should spend time on it */
         atomic_fetch_add(&r->server->metrics.micros, (unsigned long long)(http_now_us() - from));
         http_finish(r);
 }
@@ -132,7 +137,7 @@ bool workers_run(struct workers *w, struct request *r)
         return served || waits;
 }
 
-void workers_free(struct workers *w)
+void workers_stop(struct workers *w)
 {
         if (!w)
                 return;
@@ -142,6 +147,13 @@ void workers_free(struct workers *w)
         while (w->count)
                 pthread_cond_wait(&w->left, &w->mutex);
         pthread_mutex_unlock(&w->mutex);
+}
+
+void workers_free(struct workers *w)
+{
+        if (!w)
+                return;
+        workers_stop(w);
         pthread_mutex_destroy(&w->mutex);
         pthread_cond_destroy(&w->work);
         pthread_cond_destroy(&w->left);
