@@ -23,6 +23,7 @@
 #define ATTR_RDONLY 1u
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
+#define TERMINALS "/dev/pts"
 #define QUIET (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 /* ---- guarded directories (1) ---- */
@@ -108,7 +109,7 @@ static const struct device {
     {"/dev/random", false},
     {"/dev/urandom", false},
     {"/dev/tty", false},
-    {"/dev/pts", true},
+    {TERMINALS, true},
     {"/dev/shm", true},
 };
 
@@ -129,6 +130,14 @@ static void fd_path(int fd, char out[32])
         out[sizeof(head) - 1 + n] = '\0';
 }
 
+/* Terminals of the command's own. In the shared folder it could write to the one on which Steno
+ * asks for permission, over the question. */
+static bool mount_terminals(void)
+{
+        return mount("devpts", TERMINALS, "devpts", MS_NOSUID | MS_NOEXEC,
+                   "newinstance,ptmxmode=0666,mode=0620") == 0;
+}
+
 static bool bring(const struct device *d, int fd)
 {
         char source[32];
@@ -136,6 +145,8 @@ static bool bring(const struct device *d, int fd)
         if (d->is_directory) {
                 if (mkdir(d->path, 0755) < 0)
                         return false;
+                if (strcmp(d->path, TERMINALS) == 0 && mount_terminals())
+                        return true;
         } else {
                 int made = open(d->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
                 if (made < 0)
@@ -182,8 +193,10 @@ bool exec_mounts_enter(const struct exec_shield_plan *plan, bool root)
         /* In a user namespace inside a container /proc may not be mounted anew. The old one shows
          * processes that nothing can be done to. */
         bool proc = mount("proc", "/proc", "proc", QUIET, NULL) == 0;
-        if (!root)
+        if (!root) {
+                (void)mount_terminals(); /* docs/security.md: not promised */
                 return true;
+        }
         if (!proc)
                 return false;
         limit_processes(plan);
