@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/title.h"
 
 #define FLUSH_AT (64 * KIB)
 
@@ -99,7 +100,7 @@ static char *title_of(struct steno_conv *conv)
         json_init(&j);
         if (steno_conv_meta(conv, &meta, NULL) == 0 &&
             json_parse(&j, meta, strlen(meta), NULL, NULL) == 0)
-                title = json_dup_string(&j, json_get(&j, 0, "title"));
+                title = title_dup(&j, 0);
         json_release(&j);
         steno_free(meta);
         return title && *title ? title : (free(title), strdup(steno_conv_id(conv)));

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/title.h"
 #include "format/format.h"
 
 #define BLOOM_BITS ((size_t)1 << 26) /* 8 MiB: 64 bits an entry for a million of them */
@@ -411,6 +412,8 @@ static void guess_title(struct import_target *t, const struct foreign_item *item
         }
         size_t n = 0, chars = 0;
         while (n < text.n && chars < TITLE_CHARS && text.p[n] != '\n') {
+                if (text.p[n] == '\0')
+                        text.p[n] = ' ';
                 n++;
                 while (n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80)
                         n++;
@@ -492,7 +495,7 @@ static int recall(struct import_target *t, char **next)
                 json_u64(&j, json_get(&j, import, "seq"), &t->before.seq);
                 snprintf(t->before.sha256, sizeof t->before.sha256, "%.*s",
                     (int)(sha.n < 64 ? sha.n : 64), sha.p ? sha.p : "");
-                t->title = json_dup_string(&j, json_get(&j, 0, "title"));
+                t->title = title_dup(&j, 0);
                 t->titled = t->title != NULL;
                 *next = json_dup_string(&j, json_get(&j, 0, "importedNext"));
         }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/title.h"
 #include "store/files/run.h"
 
 /* What a row says of the log, so that what did not change is not counted again. */
@@ -235,7 +236,7 @@ static int read_meta(struct files_conv *conv, struct facts *f, struct steno_erro
         if (rc == 0 && json_parse(&j, meta, n, NULL, NULL) == STENO_ENOMEM)
                 rc = error_nomem(err);
         if (rc == 0) {
-                f->title = json_dup_string(&j, json_get(&j, 0, "title"));
+                f->title = title_dup(&j, 0);
                 f->created = json_dup_string(&j, json_get(&j, 0, "createdAt"));
         }
         json_release(&j);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/title.h"
 
 static struct pg_conv *of(const struct backend_conv *conv)
 {
@@ -107,7 +108,7 @@ int pg_facts_read(struct str meta, struct pg_facts *out, struct steno_error *err
         json_init(&j);
         *out = (struct pg_facts){0};
         if (json_parse(&j, meta.p, meta.n, NULL, NULL) == 0) {
-                out->title = json_dup_string(&j, json_get(&j, 0, "title"));
+                out->title = title_dup(&j, 0);
                 out->created = json_dup_string(&j, json_get(&j, 0, "createdAt"));
         }
         json_release(&j);
