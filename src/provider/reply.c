@@ -155,27 +155,28 @@ static bool is_context_fault(const struct json *j, json_ref error, json_ref mess
                mentions(j, message, "context window") || mentions(j, message, "prompt is too long");
 }
 
-static void by_status(struct reply_fault *f, long status, const char *words)
+/* `http`: it is the status of the answer. One that an event of a stream stands for is not told. */
+static void by_status(struct reply_fault *f, long status, bool http, const char *words)
 {
         bool told = words[0] != '\0';
         const char *sep = told ? ": " : "";
+        char in[24] = "";
+        if (http)
+                snprintf(in, sizeof in, " (HTTP %ld)", status);
         if (status == 401 || status == 403)
-                reply_fault_set(f, "LLM_AUTH", false, "the endpoint refused the key (HTTP %ld)%s%s",
-                    status, sep, words);
+                reply_fault_set(
+                    f, "LLM_AUTH", false, "the endpoint refused the key%s%s%s", in, sep, words);
         else if (status == 408 || status == 504)
-                reply_fault_set(f, "LLM_TIMEOUT", true, "the endpoint timed out (HTTP %ld)%s%s",
-                    status, sep, words);
+                reply_fault_set(
+                    f, "LLM_TIMEOUT", true, "the endpoint timed out%s%s%s", in, sep, words);
         else if (status == 429)
                 reply_fault_set(
-                    f, "LLM_RATE_LIMIT", true, "too many requests (HTTP 429)%s%s", sep, words);
+                    f, "LLM_RATE_LIMIT", true, "too many requests%s%s%s", in, sep, words);
         else if (status >= 500)
-                reply_fault_set(f, "LLM_SERVER", true, "the endpoint failed (HTTP %ld)%s%s", status,
-                    sep, words);
+                reply_fault_set(f, "LLM_SERVER", true, "the endpoint failed%s%s%s", in, sep, words);
         else if (status)
-                reply_fault_set(f, "LLM_ERROR", false,
-                    "the endpoint refused the request (HTTP %ld)"
-                    "%s%s",
-                    status, sep, words);
+                reply_fault_set(f, "LLM_ERROR", false, "the endpoint refused the request%s%s%s", in,
+                    sep, words);
         else
                 reply_fault_set(
                     f, "LLM_ERROR", true, "the endpoint reported an error%s%s", sep, words);
@@ -214,6 +215,7 @@ bool reply_fault_json(struct reply_fault *f, long status, struct str text)
                 goto out;
         found = true;
         json_ref message = error;
+        bool http = status != 0;
         if (json_type(&j, error) == JSON_OBJECT) {
                 message = json_get(&j, error, "message");
                 if (!status)
@@ -222,7 +224,7 @@ bool reply_fault_json(struct reply_fault *f, long status, struct str text)
         if (!json_string(&j, message, &words, NULL))
                 buf_put_str(&words, json_raw(&j, error));
         const char *z = buf_cstr(&words);
-        by_status(f, status, z ? z : "");
+        by_status(f, status, http, z ? z : "");
         if (is_context_fault(&j, error, message))
                 reply_fault_set(f, "LLM_CONTEXT", false,
                     "the history is too long for the model: %s", z ? z : "");
@@ -244,5 +246,5 @@ void reply_fault_http(struct reply_fault *f, long status, struct str body)
         for (size_t i = 0; i < n; i++)
                 if ((unsigned char)words[i] < 0x20)
                         words[i] = ' ';
-        by_status(f, status, words);
+        by_status(f, status, status != 0, words);
 }
