@@ -115,12 +115,12 @@ int gateway_request_check(
                     "a token belongs before the prefix (/~TOKEN%s/...) and nowhere else in a path",
                     up->prefix);
         if (r->own_credentials && !up->key && !gateway_request_has_key(r))
-                return error_set(err, STENO_EINVAL,
+                return error_set(err, STENO_EUNSUPPORTED,
                     "the key of this request is a Steno token, which goes to no endpoint: give the "
                     "client the key of %s, or set \"upstreams\"",
                     r->upstream);
         if (!r->own_credentials && !up->key)
-                return error_set(err, STENO_EINVAL,
+                return error_set(err, STENO_EUNSUPPORTED,
                     "no key is configured for %s: set \"upstreams\", or put the token into the "
                     "path (/~TOKEN%s/...) so that your own key is passed on",
                     r->upstream, up->prefix);

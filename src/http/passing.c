@@ -172,8 +172,12 @@ static bool is_token(void *ctx, struct str text)
 
 static void refuse(struct request *r, int rc, const struct steno_error *err)
 {
-        if (rc == STENO_EINVAL) {
+        if (rc == STENO_EUNSUPPORTED) {
                 request_error(r, 400, "no_upstream_key", "%s", err->msg);
+                return;
+        }
+        if (rc == STENO_EINVAL) {
+                request_error(r, 400, "bad_headers", "%s", err->msg);
                 return;
         }
         if (rc == STENO_EPROTO) {

@@ -102,6 +102,21 @@ test("a token as the key is refused where the server has no key for the endpoint
   w.end();
 });
 
+test("a header that names no possible conversation is refused as such, and the words behind a NUL stay in a title", async () => {
+  const w = await world((c) => json(c, chat("fine")));
+  for (const name of ["x".repeat(257), "a\tb"]) {
+    const r = await ask(w, undefined, { headers: { "x-steno-conversation": name } });
+    same([r.status, r.json.error.code, w.seen.length], [400, "bad_headers", 0], r.text);
+    ok(/x-steno-conversation/.test(r.text), "the words", r.text);
+  }
+  same((await ask(w, undefined, { body: { messages: [{ role: "user", content: "one\0two" }] } })).status, 200, "asked");
+  await w.s.must("POST", "/api/chat-sessions", { body: { id: "mine", title: "three\0four" } });
+  const titles = () => w.s.must("GET", "/api/chat-sessions").then((l) => l.items.map((c) => c.title).sort());
+  await until("both titles", async () => (await titles()).length === 2);
+  same(await titles(), ["one two", "three four"], "titles");
+  w.end();
+});
+
 test("no log has a token, wherever it stands in the path", async () => {
   const w = await world((c) => json(c));
   for (const path of ["/~T/openai/v1/x", "/~T/~T/openai/v1/x", "/%7eT/openai/v1/x", "//~T/openai/v1/x", "/openai/v1/~T/x", "/%7ET"])
