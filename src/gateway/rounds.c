@@ -228,7 +228,9 @@ static int work(struct rounds *r, struct exchange *x, const struct wire_answer *
         r->count++;
         if (rc == 0 && on)
                 rc = splice_go_on(&r->prompt, buf_str(&h.messages), err);
-        else if (rc == 0)
+        if (rc == 0 && on && r->count >= OWNCALLS_ROUNDS_MAX)
+                rc = splice_withdraw(&r->prompt, r->wire, err);
+        if (rc == 0 && !on)
                 rc = finish(r, reply, &h, out, err);
         *again = on;
         owncalls_release(&h);

@@ -456,3 +456,55 @@ int splice_go_on(struct splice *p, struct str messages, struct steno_error *err)
         p->empty = false;
         return 0;
 }
+
+/* ---- the last round ---- */
+
+static bool is_own_tool(const struct json *j, json_ref tool)
+{
+        return owncalls_is_name(j, json_get(j, tool, "name")) ||
+               owncalls_is_name(j, json_get(j, json_get(j, tool, "function"), "name"));
+}
+
+/* Ours stand behind the client's, which has at least one: everything from the first of ours to the
+ * bracket goes, with the comma before it. */
+static void remove_own(const struct json *j, json_ref tools, struct json_edits *edits)
+{
+        struct str all = json_raw(j, tools), before = {0};
+        for (json_ref t = json_child(j, tools); t != JSON_NONE; t = json_next(j, tools, t)) {
+                if (before.n && is_own_tool(j, t)) {
+                        size_t from = (size_t)(before.p + before.n - j->text);
+                        size_t to = (size_t)(all.p + all.n - 1 - j->text);
+                        json_edit_span(edits, from, to - from, STR(""));
+                        return;
+                }
+                before = json_raw(j, t);
+        }
+}
+
+int splice_withdraw(struct splice *p, const struct wire *wire, struct steno_error *err)
+{
+        struct json j;
+        struct json_edits edits;
+        struct buf next;
+        json_init(&j);
+        json_edits_init(&edits);
+        buf_init(&next, 0);
+        int rc = json_parse(&j, p->body.p, p->body.n, NULL, err);
+        json_ref tools = rc ? JSON_NONE : json_get(&j, 0, "tools");
+        if (rc == 0)
+                remove_own(&j, tools, &edits);
+        for (json_ref t = rc ? JSON_NONE : json_child(&j, tools); t != JSON_NONE;
+             t = json_next(&j, tools, t))
+                remove_own(&j, json_get(&j, t, "functionDeclarations"), &edits);
+        if (rc == 0 && (rc = json_edits_apply(&edits, &j, 0, &next)) != 0)
+                error_set(err, rc, "the request could not be edited");
+        json_edits_release(&edits);
+        json_release(&j);
+        if (rc) {
+                buf_release(&next);
+                return rc;
+        }
+        buf_release(&p->body);
+        p->body = next;
+        return find_end(p, wire, err);
+}

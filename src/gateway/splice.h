@@ -44,5 +44,7 @@ int splice_make(struct splice *p, const struct splice_options *opt, struct str r
     struct steno_error *err);
 /* The next round's: with further messages (JSON with commas between) behind the others. */
 int splice_go_on(struct splice *p, struct str messages, struct steno_error *err);
+/* Takes the context tools out again: the next round is the last, and must end in an answer. */
+int splice_withdraw(struct splice *p, const struct wire *wire, struct steno_error *err);
 
 #endif

@@ -181,16 +181,22 @@ for (const [provider, app] of Object.entries(apps)) {
     }
   });
 
-  test(`${provider}: a model that never stops looking is stopped after eight rounds`, async () => {
+  test(`${provider}: a model that never stops looking has to answer after eight rounds`, async () => {
     const w = await shared(provider);
-    w.e.script = (body) => (lastOf(provider, body).user === "go on" ? { text: "fine" } : { text: "", calls: [{ name: "context_list", args: {} }] });
-    for (const stream of [false, true]) {
-      const before = w.e.requests.length;
-      const history = app.user(`${w.talk} look ${stream}`);
-      const reply = await w.ask(history, stream);
-      same(w.e.requests.length - before, 9, "requests");
-      same(reply.calls, [], "no call");
-      ok(ends(reply.finish), "it ended", reply.finish);
+    for (const stubborn of [false, true]) { // one that calls what it was not offered gets no further either
+      w.e.script = (body) => (lastOf(provider, body).user === "go on" ? { text: "fine" }
+        : stubborn || offered(body).includes("context_list") ? { text: "", calls: [{ name: "context_list", args: {} }] } : { text: "enough" });
+      for (const stream of [false, true]) {
+        const before = w.e.requests.length;
+        const history = app.user(`${w.talk} look ${stream} ${stubborn}`);
+        const reply = await w.ask(history, stream);
+        same(w.e.requests.length - before, 9, "requests");
+        for (const [i, r] of w.e.requests.slice(before).entries())
+          same([offered(r).includes("context_list"), offered(r).length > 0], [i < 8, true], `tools of request ${i}`);
+        same(reply.calls, [], "no call");
+        same(reply.text, stubborn ? "" : "enough", "the answer");
+        ok(ends(reply.finish), "it ended", reply.finish);
+      }
     }
     same(w.e.refusals, [], "refused");
   });
