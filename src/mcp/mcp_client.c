@@ -179,18 +179,18 @@ static int64_t earlier(int64_t a, int64_t b)
         return a < b ? a : b;
 }
 
-/* 0: modern. STENO_EUNSUPPORTED: the older era. Else: the server cannot be used. */
+/* 0: modern. STENO_EUNSUPPORTED: the older era; `silent` says whether only because there was no
+ * answer in time. Else: the server cannot be used. */
 static int discover(struct mcp_client *c, struct mcp_transport *t, int64_t deadline,
-    const struct steno_stop *stop, struct steno_error *err)
+    const struct steno_stop *stop, bool *silent, struct steno_error *err)
 {
-        struct request r = {.method = "server/discover",
-            .deadline = earlier(deadline, time_monotonic_ms() + PROBE_MS),
-            .stop = stop};
+        struct request r = {.method = "server/discover", .deadline = deadline, .stop = stop};
         struct json j;
         char *text;
 
         settle(c, t, MODERN, true);
         int rc = ask(c, t, &r, &text, &j, err);
+        *silent = rc == STENO_ETIMEOUT;
         if (rc == 0) {
                 json_ref result = json_get(&j, 0, "result");
                 bool ours = lists_modern(&j, json_get(&j, result, "supportedVersions"));
@@ -254,12 +254,14 @@ static int connect_server(struct mcp_client *c, const struct steno_stop *stop,
     struct mcp_transport **out, struct steno_error *err)
 {
         int64_t deadline = time_monotonic_ms() + (int64_t)c->start_ms;
+        int64_t probe = earlier(deadline, time_monotonic_ms() + PROBE_MS);
         struct mcp_transport *t = NULL;
+        bool silent;
         int rc = open_transport(c, &t, err);
 
         if (rc < 0)
                 return rc;
-        rc = discover(c, t, deadline, stop, err);
+        rc = discover(c, t, probe, stop, &silent, err);
         /* Some old servers exit when they get a method that they do not know. */
         if (rc == STENO_EIO && c->server->command) {
                 t->ops->close(t);
@@ -273,6 +275,9 @@ static int connect_server(struct mcp_client *c, const struct steno_stop *stop,
         }
         if (rc == STENO_EUNSUPPORTED)
                 rc = initialize(c, t, deadline, stop, err);
+        /* It was slow, and not old: one of the modern era refuses the older handshake. */
+        if (rc == STENO_EPROTO && silent && discover(c, t, deadline, stop, &silent, NULL) == 0)
+                rc = 0;
         if (rc == 0)
                 *out = t;
         else if (t)
