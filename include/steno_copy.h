@@ -23,9 +23,11 @@ struct steno_copy_options {
  * after it has arrived. What the target has already is left alone; one that has only gone on at the
  * source is replaced, and the older goes to the trash; one that differs otherwise is left as it is.
  * Without a project, tokens and the settings of projects are copied too, where the target has none.
- * Disks, the trash and the log of seals stay behind. Stopped, it is done again and goes on. *report
- * (may be NULL): {"copied","replaced","unchanged","conflicts":[{"project","id"}],"records",
- * "bytes"}.
+ * Disks are copied file by file, with new times; of two versions of a file that of the source
+ * stays. The trash and the log of seals stay behind. Stopped, it is done again and goes on. *report
+ * (may be NULL):
+ * {"copied","replaced","unchanged","conflicts":[{"project","id"}],"records","bytes","files"}, the
+ * last of which counts files of disks.
  */
 STENO_API int steno_copy(struct steno_store *from, struct steno_store *to,
     const struct steno_copy_options *opt, char **report, struct steno_error *err);

@@ -2,8 +2,8 @@
  * api_copy.c - the conversations of one store into another, of whatever kinds the two are; and a
  * store of an earlier version.
  *
- * A conversation goes as the files of a bundle, and is there whole or not at all. Whoever is
- * stopped does it again: what is there already is compared and left alone.
+ * A conversation goes as the files of a bundle, and is there whole or not at all; so is a file of a
+ * disk. Whoever is stopped does it again: what is there already is compared and left alone.
  */
 #include "steno_copy.h"
 
@@ -36,8 +36,34 @@ struct copying {
         uint64_t records;
         uint64_t bytes;
         struct buf conflicts; /* a JSON array, without its end */
+        char **projects;      /* that were met, each once */
+        size_t project_count;
+        uint64_t files; /* of disks */
         struct steno_error *err;
 };
+
+/* ---- projects ---- */
+
+/* Conversations come project by project, so that the last one is nearly always the one. */
+static int note_project(struct copying *x, struct str project)
+{
+        for (size_t i = x->project_count; i-- > 0;)
+                if (str_is(project, x->projects[i]))
+                        return 0;
+        char **more = realloc(x->projects, (x->project_count + 1) * sizeof *more);
+        if (!more)
+                return error_nomem(x->err);
+        x->projects = more;
+        more[x->project_count] = strndup(project.p, project.n);
+        return more[x->project_count++] ? 0 : error_nomem(x->err);
+}
+
+static void forget_projects(struct copying *x)
+{
+        for (size_t i = 0; i < x->project_count; i++)
+                free(x->projects[i]);
+        free(x->projects);
+}
 
 /* ---- is it there? ---- */
 
@@ -250,7 +276,10 @@ static int copy_each(void *ctx, const char *project, const char *id)
         struct backend_conv *conv;
         if (x->progress && x->progress(x->progress_ctx, "copy", x->done++, x->total))
                 return error_set(x->err, STENO_EINTERRUPTED, "stopped by the caller");
-        int rc = backend_conv_open(x->from->backend, str_of(project), str_of(id), &conv, x->err);
+        int rc = note_project(x, str_of(project));
+        if (rc == 0)
+                rc =
+                    backend_conv_open(x->from->backend, str_of(project), str_of(id), &conv, x->err);
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
         rc = copy_conv(x, conv);
@@ -269,6 +298,26 @@ static int put_if_missing(void *ctx, struct str old, struct buf *out, struct ste
         return 0;
 }
 
+/* The projects that a document names: the members of projects.json, and those of tokens. */
+static int note_projects_of(struct copying *x, struct str document)
+{
+        struct json j;
+        json_init(&j);
+        int rc = 0;
+        bool is_json = json_parse(&j, document.p, document.n, NULL, NULL) == 0;
+        json_ref tokens = is_json ? json_get(&j, 0, "tokens") : JSON_NONE;
+        json_ref first = !is_json ? JSON_NONE : json_child(&j, tokens == JSON_NONE ? 0 : tokens);
+        for (json_ref i = first; rc == 0 && i != JSON_NONE;
+             i = tokens == JSON_NONE ? json_next_key(&j, 0, i) : json_next(&j, tokens, i)) {
+                json_ref name = tokens == JSON_NONE ? i : json_get(&j, i, "project");
+                char *project = json_dup_string(&j, name);
+                rc = project ? note_project(x, str_of(project)) : 0;
+                free(project);
+        }
+        json_release(&j);
+        return rc;
+}
+
 /* Documents that the target already has stay unchanged. */
 static int copy_documents(struct copying *x)
 {
@@ -280,10 +329,115 @@ static int copy_documents(struct copying *x)
                     x->from->backend, DOCUMENTS[i], DOCUMENT_MAX, &text, &n, NULL, x->err);
                 struct str whole = str_span(text, n);
                 if (rc == 0)
+                        rc = note_projects_of(x, whole);
+                if (rc == 0)
                         rc = backend_document_change(x->to->backend, DOCUMENTS[i], DOCUMENT_MAX,
                             PATIENCE_MS, put_if_missing, &whole, x->err);
                 rc = rc == STENO_ENOTFOUND ? 0 : rc;
                 free(text);
+        }
+        return rc;
+}
+
+/* ---- disks ---- */
+
+struct copying_disk {
+        struct copying *x;
+        struct backend_disk from;
+        struct backend_disk to;
+};
+
+static bool has_file(const struct copying_disk *d, struct str path, const struct json *j)
+{
+        struct buf text;
+        struct json other;
+        buf_init(&text, META_MAX);
+        json_init(&other);
+        bool same = d->to.store->ops->disks->file(&d->to, path, &text, NULL) == 0 &&
+                    json_parse(&other, text.p, text.n, NULL, NULL) == 0 &&
+                    str_eq(json_raw(&other, json_get(&other, 0, "sha256")),
+                        json_raw(j, json_get(j, 0, "sha256"))) &&
+                    str_eq(json_raw(&other, json_get(&other, 0, "meta")),
+                        json_raw(j, json_get(j, 0, "meta")));
+        json_release(&other);
+        buf_release(&text);
+        return same;
+}
+
+static int copy_file(void *ctx, struct str text)
+{
+        struct copying_disk *d = ctx;
+        struct steno_error *err = d->x->err;
+        struct json j;
+        char *path = NULL, *mime = NULL, *bytes = NULL;
+        size_t n = 0;
+        json_init(&j);
+        int rc = json_parse(&j, text.p, text.n, NULL, err);
+        if (rc == 0) {
+                path = json_dup_string(&j, json_get(&j, 0, "path"));
+                mime = json_dup_string(&j, json_get(&j, 0, "mime"));
+                rc = path && mime ? 0 : error_nomem(err);
+        }
+        if (rc == 0 && !has_file(d, str_of(path), &j)) {
+                rc = d->from.store->ops->disks->read(&d->from, str_of(path), &bytes, &n, err);
+                struct backend_disk_file file = {.path = str_of(path),
+                    .mime = str_of(mime),
+                    .meta = json_raw(&j, json_get(&j, 0, "meta")),
+                    .bytes = str_span(bytes, n)};
+                struct buf made;
+                buf_init(&made, META_MAX);
+                if (rc == 0)
+                        rc = d->to.store->ops->disks->put(&d->to, &file, &made, err);
+                buf_release(&made);
+                if (rc == 0)
+                        d->x->files++;
+                rc = rc == STENO_ENOTFOUND ? 0 : rc; /* removed meanwhile */
+        }
+        free(path);
+        free(mime);
+        free(bytes);
+        json_release(&j);
+        return rc;
+}
+
+/* Files that the target has and the source has not stay. */
+static int copy_disk(void *ctx, struct str text)
+{
+        struct copying_disk *d = ctx;
+        struct steno_error *err = d->x->err;
+        struct json j;
+        json_init(&j);
+        int rc = json_parse(&j, text.p, text.n, NULL, err);
+        char *id = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "id"));
+        json_release(&j);
+        if (rc == 0 && !id)
+                rc = error_nomem(err);
+        if (rc == 0) {
+                d->from.id = d->to.id = str_of(id);
+                struct buf made;
+                buf_init(&made, META_MAX);
+                rc = d->to.store->ops->disks->create(&d->to, &made, err);
+                rc = rc == STENO_ECONFLICT ? 0 : rc; /* it is there */
+                buf_release(&made);
+        }
+        if (rc == 0)
+                rc = d->from.store->ops->disks->each_file(&d->from, copy_file, d, err);
+        free(id);
+        return rc == STENO_ENOTFOUND ? 0 : rc;
+}
+
+static int copy_disks(struct copying *x)
+{
+        struct backend_store *from = x->from->backend, *to = x->to->backend;
+        int rc = 0;
+        if (!from->ops->disks || !to->ops->disks)
+                return 0;
+        for (size_t i = 0; rc == 0 && i < x->project_count; i++) {
+                struct str project = str_of(x->projects[i]);
+                struct copying_disk d = {.x = x,
+                    .from = {.store = from, .project = project},
+                    .to = {.store = to, .project = project}};
+                rc = from->ops->disks->each(from, project, copy_disk, &d, x->err);
         }
         return rc;
 }
@@ -302,6 +456,7 @@ static int report_copy(struct copying *x, char **report)
         jsonw_field_raw(&w, FATES[CONFLICT], buf_str(&x->conflicts));
         jsonw_field_u64(&w, "records", x->records);
         jsonw_field_u64(&w, "bytes", x->bytes);
+        jsonw_field_u64(&w, "files", x->files);
         jsonw_object_end(&w);
         *report = x->conflicts.failed ? NULL : buf_take(&b, NULL);
         buf_release(&b);
@@ -327,11 +482,16 @@ int steno_copy(struct steno_store *from, struct steno_store *to,
                 x.total = totals.conversations;
         buf_init(&x.conflicts, 0);
         rc = backend_each_conv(from->backend, project, copy_each, &x, x.err);
+        if (rc == 0)
+                rc = note_project(&x, project ? legal : STR("default"));
         if (rc == 0 && !project)
                 rc = copy_documents(&x);
+        if (rc == 0)
+                rc = copy_disks(&x);
         if (rc == 0 && report)
                 rc = report_copy(&x, report);
         buf_release(&x.conflicts);
+        forget_projects(&x);
         return rc;
 }
 

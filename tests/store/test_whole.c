@@ -544,6 +544,56 @@ static void a_store_is_copied_into_another_kind(void **state)
         buf_release(&there);
 }
 
+static int put_tokens(void *ctx, struct str old, struct buf *out, struct steno_error *e)
+{
+        (void)ctx, (void)old, (void)e;
+        buf_puts(out, "{\"tokens\":[{\"id\":\"t\",\"project\":\"tokens-only\"}]}");
+        return 0;
+}
+
+/* In a project with conversations, and in one that only a token knows. */
+static void disks_are_copied_too(void **state)
+{
+        static const char BYTES[] = "one\0two\xff";
+        static const char *const PROJECTS[] = {"default", "p", "tokens-only"};
+        struct fixture *f = *state;
+        struct scratch place;
+        struct steno_store *files = NULL;
+        struct steno_conv *conv = NULL;
+        char *bytes = NULL, *json = NULL;
+        size_t n = 0;
+        OK(steno_conv_create(f->store, "p", "c", NULL, &conv, &err));
+        steno_conv_close(conv);
+        OK(backend_document_change(
+            f->store->backend, "tokens.json", 1 << 20, 1000, put_tokens, NULL, &err));
+        for (size_t i = 0; i < 3; i++) {
+                OK(steno_disk_create(f->store, PROJECTS[i], "d", NULL, &err));
+                OK(steno_disk_put(f->store, PROJECTS[i], "d", "/a/b.bin", "x/y",
+                    "{\"k\":12345678901234567890}", BYTES, sizeof BYTES, NULL, &err));
+                OK(steno_disk_put(
+                    f->store, PROJECTS[i], "d", "/empty", NULL, NULL, "", 0, NULL, &err));
+        }
+        assert_int_equal(scratch_make(&place), 0);
+        OK(steno_open(place.path, NULL, &files, &err));
+        wanted(f->store, files, "\"files\":6}");
+        wanted(f->store, files, "\"files\":0}");
+        for (size_t i = 0; i < 3; i++) {
+                OK(steno_disk_read(files, PROJECTS[i], "d", "/a/b.bin", &bytes, &n, &err));
+                assert_int_equal(n, sizeof BYTES);
+                assert_memory_equal(bytes, BYTES, n);
+                steno_free(bytes);
+                OK(steno_disk_file(files, PROJECTS[i], "d", "/a/b.bin", &json, &err));
+                assert_non_null(strstr(json, "\"meta\":{\"k\":12345678901234567890}"));
+                assert_non_null(strstr(json, "\"mime\":\"x/y\""));
+                steno_free(json);
+                OK(steno_disk_read(files, PROJECTS[i], "d", "/empty", &bytes, &n, &err));
+                assert_int_equal(n, 0);
+                steno_free(bytes);
+        }
+        steno_close(files);
+        scratch_remove(&place);
+}
+
 /* ---- who is connected ---- */
 
 static void who_is_connected_is_known_everywhere(void **state)
@@ -654,6 +704,7 @@ int main(void)
             TEST(what_was_sealed_is_proved_and_verified),
             TEST(a_seal_goes_with_its_bundle),
             TEST(a_store_is_copied_into_another_kind),
+            TEST(disks_are_copied_too),
             TEST(who_is_connected_is_known_everywhere),
             TEST(a_disk_keeps_files),
             TEST(a_quota_ends_an_output_and_not_the_history),
