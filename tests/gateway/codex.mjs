@@ -168,7 +168,7 @@ test("through a server that is killed in the middle and started again: the same 
   await server.start();
   const s = await session(`${server.url}/openai/v1`, [], { OPENAI_API_KEY: server.token });
   same(killed, 1, "kills");
-  await until("the recorder", () => readdirSync(join(server.store, "gateway")).every((n) => !n.startsWith("ex_")));
+  await until("the recorder", () => readdirSync(server.gatewayFolder()).every((n) => !n.startsWith("ex_")));
   holds("serve", s, e, read(server.store, s.env));
   e.end();
 });

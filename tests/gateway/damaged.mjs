@@ -129,7 +129,7 @@ async function post(k, body, headers = {}) {
     return "cut";
   }
 }
-const settled = () => until("the recorder", () => readdirSync(join(s.store, "gateway")).every((n) => !n.startsWith("ex_")));
+const settled = () => until("the recorder", () => readdirSync(s.gatewayFolder()).every((n) => !n.startsWith("ex_")));
 const stored = async (id) => (await s.must("GET", `/api/chat-sessions/${id}/messages?format=stored&limit=1000`)).messages.map((m) => m.m);
 const kept = (m) => (m.raw !== undefined ? Buffer.from(m.raw) : m.base64 !== undefined ? Buffer.from(m.base64, "base64") : null);
 const shown = (m) => m.includeInContext !== false;
@@ -353,7 +353,7 @@ test("what a stream sends in pieces is put together: objects, and lists of parts
 test("a request that cannot be read is passed on, and kept with a word about it", async () => {
   const bodies = [Buffer.from("\ufeff{\"messages\":[]}"), Buffer.from("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", "latin1"), "{\"messages\":[],\"t\":NaN}", "{\"messages\":[],}",
     `{"messages":${"[".repeat(600)}${"]".repeat(600)}}`, "", "x"];
-  const files = () => readdirSync(join(s.store, "gateway")).filter((n) => n.startsWith("kept_"));
+  const files = () => readdirSync(s.gatewayFolder()).filter((n) => n.startsWith("kept_"));
   for (const k of EACH.filter((e) => !e.stream))
     for (const body of bodies) {
       const before = files().length;

@@ -207,7 +207,7 @@ test("a reply that was delivered stays, however often the same is asked after a 
   let n = 0;
   const w = await world((c) => (++n === 1 ? c.destroy() : json(c, chat(`reply ${n}`))));
   for (let i = 0; i < 5; i++) await ask(w);
-  await until("the recorder", () => readdirSync(join(w.s.store, "gateway")).every((f) => !f.startsWith("ex_")));
+  await until("the recorder", () => readdirSync(w.s.gatewayFolder()).every((f) => !f.startsWith("ex_")));
   const views = [];
   for (const c of (await w.s.must("GET", "/api/chat-sessions")).items)
     views.push(...(await w.s.must("GET", `/api/chat-sessions/${c.id}/messages`)).messages.filter((m) => m.role === "assistant" && m.content).map((m) => m.content));
@@ -218,8 +218,8 @@ test("a reply that was delivered stays, however often the same is asked after a 
 test("the gateway's files are for their owner alone", async () => {
   const w = await world((c) => json(c, chat("x")));
   await ask(w);
-  for (const name of readdirSync(join(w.s.store, "gateway")))
-    same(statSync(join(w.s.store, "gateway", name)).mode & 0o077, 0, name);
+  for (const name of readdirSync(w.s.gatewayFolder()))
+    same(statSync(join(w.s.gatewayFolder(), name)).mode & 0o077, 0, name);
   w.end();
 });
 
@@ -325,7 +325,7 @@ test("an answer that came encoded is passed on, and recorded with its bytes", as
 test("a request that cannot be recorded is kept whole, and steno check names it", async () => {
   const w = await world((c) => json(c, chat("x")));
   same((await ask(w, undefined, { body: { messages: [{ role: "robot", content: "hi" }] } })).status, 200, "it is passed on");
-  const name = await until("the file", () => readdirSync(join(w.s.store, "gateway")).find((n) => n.startsWith("kept_")));
+  const name = await until("the file", () => readdirSync(w.s.gatewayFolder()).find((n) => n.startsWith("kept_")));
   await until("the server's line", () => w.s.logged.includes(name));
   const said = JSON.stringify(w.s.cli("check"));
   ok(said.includes(`gateway/${name}`), "and so does the check", said);

@@ -263,7 +263,7 @@ test("kill -9 in the middle of an answer loses nothing that the client saw", asy
   const kept = c.messages.find((m) => m.partType === "error").content;
   ok(kept.startsWith(text), "what was seen is recorded", text, kept);
   same(c.messages.filter((m) => m.role === "user").length, 1, "the question, once");
-  ok(existsSync(join(w.s.store, "gateway")), "folder");
+  ok(existsSync(w.s.gatewayFolder()), "folder");
   w.end();
 });
 

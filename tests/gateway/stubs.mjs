@@ -125,7 +125,7 @@ for (const [provider, app] of Object.entries(apps))
         }
         const view = await w.s.must("GET", `/api/chat-sessions/${list[0].id}/messages?format=${provider}&limit=1000`);
         ok(view.messages.length > 4, "a view");
-        same(readdirSync(join(w.s.store, "gateway")).filter((n) => /^(ex|ro|kept)_/.test(n)), [], "nothing is left over");
+        same(readdirSync(w.s.gatewayFolder()).filter((n) => /^(ex|ro|kept)_/.test(n)), [], "nothing is left over");
       });
     }
 

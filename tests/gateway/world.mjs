@@ -24,7 +24,7 @@ export const stored = async (s, id, format = "stored") =>
   (await s.must("GET", `/api/chat-sessions/${id}/messages?format=${format}&limit=1000${format === "stored" ? "" : "&strict=1"}`)).messages.map((m) => (format === "stored" ? m.m : m));
 // All that was recorded, once nothing is under way any more.
 export async function recorded(w, wanted = () => true) {
-  await until("the recorder", () => readdirSync(join(w.s.store, "gateway")).every((n) => !n.startsWith("ex_")));
+  await until("the recorder", () => readdirSync(w.s.gatewayFolder()).every((n) => !n.startsWith("ex_")));
   const list = [];
   for (const c of (await conversations(w.s)).filter(wanted)) list.push({ id: c.id, meta: c, messages: await stored(w.s, c.id) });
   return list;

@@ -3,7 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import { mkdirSync, mkdtempSync, writeFileSync, readFileSync, existsSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync, readFileSync, readdirSync, existsSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -109,10 +109,16 @@ export class Server {
     started.push(this);
   }
   environment() {
-    const env = { ...process.env, XDG_CONFIG_HOME: this.config, OPENAI_API_KEY: "none",
+    const env = { ...process.env, XDG_CONFIG_HOME: this.config, XDG_STATE_HOME: join(this.config, "state"), OPENAI_API_KEY: "none",
       ...this.options.env };
     for (const name of ["OPENAI_BASE_URL", "STENO_STORE", "http_proxy", "https_proxy"]) delete env[name];
     return env;
+  }
+  // Where the gateway keeps what it derives: in the store, or beside the user's other state where the
+  // store has no folder.
+  gatewayFolder() {
+    const own = join(this.store, "gateway"), state = join(this.config, "state/steno");
+    return existsSync(own) || !existsSync(state) ? own : join(state, readdirSync(state)[0], "gateway");
   }
   configure(config) {
     writeFileSync(join(this.config, "steno/config.json"), JSON.stringify(config));
