@@ -108,6 +108,18 @@ scenario("reach everything outside the transcript in twelve stops of the Tab key
   note(`${stops.length} stops: ${stops.join(", ")}`);
   assert(stops.length <= 12, `${stops.length}: ${stops.join(", ")}`);
 });
+scenario("walk the timeline with the keyboard alone: the focus goes along, far beyond what is in the document", async (page) => {
+  const turns = Array.from({ length: 60 }, (_, i) => [asks("", call(`w${i}`, "t")), gives(`w${i}`, "ok")]).flat();
+  const id = await server.conversation("Walked timeline", [{ role: "user", content: "x" }, ...turns]);
+  await to(`/c/${id}/timeline`);
+  await until("all rows", async () => Number(await page.getAttribute(".timeline.wide [role=treegrid]", "aria-rowcount").catch(() => 0)) === 121);
+  await page.focus(".time-row[aria-selected=true]");
+  const at = () => page.evaluate(() => `${document.activeElement.dataset.index} of ${document.querySelectorAll(".time-row[tabindex='0']").length}`);
+  for (const [key, there] of [["ArrowDown", 1], ["ArrowDown", 2], ["PageDown", 22], ["ArrowUp", 21], ["End", 120], ["Home", 0]]) {
+    await page.keyboard.press(key);
+    await until(`${key} brings the focus to row ${there}, and it alone is a stop`, async () => (await at()) === `${there} of 1`);
+  }
+});
 scenario("walk the list, its buttons and its links with the arrows", async (page) => {
   for (const title of ["First", "Second"]) await server.conversation(title, [{ role: "user", content: "x" }]);
   await to("/");

@@ -282,7 +282,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
       <div class="timeline-space" role="presentation" style={{ height: `${list.length * ROW}px` }}>
         {list.slice(from, to).map((r, k) => {
           const i = from + k, b = bars.get(r), status = b?.status ?? "done";
-          return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} style={{ top: `${i * ROW}px` }}
+          return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" tabIndex={focus.value === i ? 0 : -1} aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} style={{ top: `${i * ROW}px` }}
             onClick={() => { focus.value = i; goTo(c, r); }}>
             <span class="time-name" role="gridcell">{r.k === "user" ? <Glyph name="person" /> : r.k === "reply" ? <Glyph name="model" /> : <StateIcon status={status} word />}
               <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
