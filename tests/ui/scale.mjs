@@ -18,19 +18,30 @@ const begin = () => (started ??= server.start("--no-tools", "--model", "none", "
 const rowsOf = (w) => w.page.evaluate(() => document.querySelectorAll("#transcript [data-row]").length);
 const took = async (f) => { const from = performance.now(); await f(); return Math.round(performance.now() - from); };
 
-// The 95th of a hundred frames while something scrolls, in milliseconds.
-const frames = (w, selector, by) => w.page.evaluate(async ([s, step]) => {
-  const el = document.querySelector(s), all = [];
-  let last = performance.now();
-  for (let k = 0; k < 120; k++) {
-    el.scrollTop += step;
-    await new Promise((r) => requestAnimationFrame(r));
-    const now = performance.now();
-    all.push(now - last);
-    last = now;
-  }
-  return all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)].toFixed(1);
-}, [selector, by]);
+// Frames while something scrolls: the 95th of a hundred, as a clock sees it, and what one takes of the
+// processor, which does not depend on what else the machine does.
+const FRAMES = 120;
+const frames = async (w, selector, by) => {
+  const tools = await w.page.context().newCDPSession(w.page);
+  const worked = async () => (await tools.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration").value * 1000;
+  await tools.send("Performance.enable", { timeDomain: "threadTicks" });
+  const before = await worked();
+  const p95 = await w.page.evaluate(async ([s, step, n]) => {
+    const el = document.querySelector(s), all = [];
+    let last = performance.now();
+    for (let k = 0; k < n; k++) {
+      el.scrollTop += step;
+      await new Promise((r) => requestAnimationFrame(r));
+      const now = performance.now();
+      all.push(now - last);
+      last = now;
+    }
+    return all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)].toFixed(1);
+  }, [selector, by, FRAMES]);
+  const each = ((await worked()) - before) / FRAMES;
+  await tools.detach();
+  return `${p95} ms, ${each.toFixed(1)} ms of the processor each`;
+};
 
 test(`a conversation of ${MANY} messages opens at its end, with few rows and a small heap`, async () => {
   await begin();
@@ -66,7 +77,7 @@ test(`a conversation of ${MANY} messages opens at its end, with few rows and a s
   const after = await heapMb(w.page);
   note(`scrolled: at most ${most} rows, to the start ${start} ms, to the end ${end} ms, heap ${after.toFixed(1)} MB`);
   assert(after < HEAP_MOST, `${after} MB`);
-  note(`a frame (p95) while the transcript scrolls: ${await frames(w, "#transcript", -120)} ms`);
+  note(`a frame (p95) while the transcript scrolls: ${await frames(w, "#transcript", -120)}`);
 
   // All of it on the timeline, and every failure known.
   const failures = Math.ceil(MESSAGES / 4 / 97);
@@ -76,7 +87,7 @@ test(`a conversation of ${MANY} messages opens at its end, with few rows and a s
   assert(bars <= 60, `${bars} rows of the timeline`);
   const slow = await frames(w, ".timeline-rows", 500);
   const all = await heapMb(w.page);
-  note(`timeline: all rows in ${whole} ms, ${bars} in the document, a frame (p95) ${slow} ms, heap ${all.toFixed(1)} MB`);
+  note(`timeline: all rows in ${whole} ms, ${bars} in the document, a frame (p95) ${slow}, heap ${all.toFixed(1)} MB`);
   assert(all < HEAP_MOST, `${all} MB`);
   equal(w.complaints.join(), "");
   await w.close();
@@ -98,7 +109,7 @@ test(`${CONVERSATIONS.toLocaleString("en-US")} conversations: the list is there 
   const narrow = await took(async () => { await w.page.fill("#filter", `Conversation #${CONVERSATIONS - 7} of`); await until("one", async () => (await w.page.$$(".list li")).length === 1); });
   const rare = await took(async () => { await w.page.fill("#filter", "tool:rare"); await until("few", async () => (await w.page.$$(".list li")).length === Math.min(60, Math.ceil(CONVERSATIONS / 500))); });
   const heap = await heapMb(w.page);
-  note(`${CONVERSATIONS} conversations: list ${first} ms, home ${home} ms later, ${rows} rows, a frame (p95) ${slow} ms, by title ${narrow} ms, by tool ${rare} ms, heap ${heap.toFixed(1)} MB`);
+  note(`${CONVERSATIONS} conversations: list ${first} ms, home ${home} ms later, ${rows} rows, a frame (p95) ${slow}, by title ${narrow} ms, by tool ${rare} ms, heap ${heap.toFixed(1)} MB`);
   assert(heap < HEAP_MOST, `${heap} MB`);
   equal(w.complaints.join(), "");
   await w.close();
@@ -159,7 +170,7 @@ test(`an output of ${LINES.toLocaleString("en-US")} lines opens, and any place i
   await w.page.click("[data-act=start]");
   const search = await took(async () => { await w.page.fill("#find", "NEEDLE"); await w.page.press("#find", "Enter"); await until("the needle", async () => (await content(LINES - 1234)).includes("NEEDLE")); });
   const heap = await heapMb(w.page), rows = await w.page.$$eval(".line-row", (a) => a.length);
-  note(`a frame (p95) while the lines scroll: ${await frames(w, "#lines", 400)} ms`);
+  note(`a frame (p95) while the lines scroll: ${await frames(w, "#lines", 400)}`);
   note(`${(size / 1e6).toFixed(0)} MB, ${LINES} lines: first page ${first} ms, jumps ${jumps.join(", ")} ms, search ${search} ms, ${rows} rows, heap ${heap.toFixed(1)} MB`);
   assert(rows <= ROWS_MOST, `${rows} rows`);
   assert(heap < HEAP_MOST, `${heap} MB`);
