@@ -184,6 +184,7 @@ static void read_own_output(struct reading *r, json_ref msg, const struct kinds_
         struct part *p = reading_part(r, PART_RESULT, msg);
         bool failed;
         json_ref v = kinds_output(r->j, msg, k, &failed);
+        p->with_call = true;
         p->call = k->kind;
         p->provider_run = true;
         p->id = call.id;

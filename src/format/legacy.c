@@ -161,6 +161,7 @@ static void read_record(struct reading *r, const struct json *j, struct str json
         if (is_answered(j)) {
                 struct part *result = reading_part(r, PART_RESULT, JSON_NONE);
                 result->raw = json;
+                result->with_call = true;
                 result->id = p.id;
                 result->name = p.name;
                 result->error = failed;

@@ -300,6 +300,7 @@ void reading_entry(struct reading *r, json_ref entry, bool derived)
         if (!answered)
                 return;
         struct part *p = reading_part(r, PART_RESULT, JSON_NONE);
+        p->with_call = true;
         p->id = call.id;
         p->name = call.name;
         p->error = failed;

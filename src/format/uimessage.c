@@ -88,6 +88,7 @@ static void read_result(struct reading *r, const struct part *call, json_ref par
 {
         json_ref state = json_get(r->j, part, "state");
         struct part *p = reading_part(r, PART_RESULT, part);
+        p->with_call = true;
         p->id = call->id;
         p->name = call->name;
         p->provider_run = call->provider_run;

@@ -67,11 +67,14 @@ struct about {
         struct str *answers; /* ids of the calls it answers, in order; a call that carries its own
                                 result stands in both lists */
         size_t answer_count;
-        struct str mode;    /* chat, agent, run, or "" */
-        struct str run;     /* run id, or "" */
-        struct str ref;     /* artifact that holds the whole output, or "" */
-        struct str ref_sha; /* sha256 hex of its bytes, where they were whole by then */
-        struct str *refs;   /* of more outputs, where calls and responses stand in the text */
+        const uint32_t *answer_calls; /* or NULL: of each answer, 1 and the place among `calls` of
+                                         the call that carries it; 0: its id says which. It is not
+                                         in the log. */
+        struct str mode;              /* chat, agent, run, or "" */
+        struct str run;               /* run id, or "" */
+        struct str ref;               /* artifact that holds the whole output, or "" */
+        struct str ref_sha;           /* sha256 hex of its bytes, where they were whole by then */
+        struct str *refs; /* of more outputs, where calls and responses stand in the text */
         size_t ref_count;
         struct str *ref_shas; /* sha256 hex of each of `refs`, "" where it was not whole; or NULL */
         struct about_out *outs; /* outputs that were taken out, in order of `at` */

@@ -58,17 +58,10 @@ static bool reserve(struct fold *f)
 static bool collect_ids(struct fold *f, const struct message *m, struct about *about)
 {
         struct str *ids = arena_alloc(&f->scratch, (m->count + 1) * sizeof *ids);
-        if (!ids)
+        uint32_t *calls = arena_alloc(&f->scratch, (m->count + 1) * sizeof *calls);
+        if (!ids || !calls)
                 return false;
-        about->calls = ids;
-        for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].kind == PART_CALL)
-                        ids[about->call_count++] = repair_id(&m->parts[i], &f->scratch);
-        about->answers = ids + about->call_count;
-        for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].kind == PART_RESULT)
-                        about->answers[about->answer_count++] =
-                            repair_id(&m->parts[i], &f->scratch);
+        repair_describe(m, ids, calls, &f->scratch, about);
         return !f->scratch.failed;
 }
 

@@ -109,6 +109,8 @@ struct part {
         struct str id;        /* the call's id; absent or empty: there is none */
         bool given_id;        /* the message has no id here: it was given (message_give_ids) */
         bool by_name;         /* a call without one, of a format that goes by the name */
+        bool with_call;       /* a result that stands in the entry of the call before it, and is
+                                 of that one whatever ids say */
         enum call_kind call;  /* of calls, and of results that are of a kind of their own */
         bool provider_run;    /* the provider ran the tool itself: nobody else is asked for it */
         struct str name;      /* the tool's */

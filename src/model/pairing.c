@@ -287,13 +287,30 @@ static struct call *find_of(
         return best;
 }
 
-/* `of` is 0, or the seq of the message that made the call. */
-static struct pairing_match match(struct pairing *p, uint64_t seq, struct str id, uint64_t of)
+/* The call at `place` among those that the message at `seq` has just made. */
+static struct call *find_own(struct pairing *p, uint64_t seq, uint32_t place)
 {
-        struct call *answered;
-        bool gone;
-        struct call *open =
-            of ? find_of(p, of, id, &answered, &gone) : find_open(p, seq, id, &answered, &gone);
+        for (uint32_t i = p->count; i-- > p->first && p->calls[i].seq >= seq;) {
+                struct call *c = &p->calls[i];
+                if (c->seq == seq && c->index == place && !c->gone)
+                        return c->answered ? NULL : c;
+        }
+        return NULL;
+}
+
+/* Answer `i` of the message at `seq`, which has calls and answers of `about`. */
+static struct pairing_match match(
+    struct pairing *p, uint64_t seq, const struct about *about, size_t i)
+{
+        struct str id = about->answers[i];
+        uint64_t of = about->of;
+        uint32_t own = about->answer_calls ? about->answer_calls[i] : 0;
+        struct call *answered = NULL;
+        bool gone = false;
+        struct call *open = own ? find_own(p, seq, own - 1) : NULL;
+        if (!open)
+                open = of ? find_of(p, of, id, &answered, &gone)
+                          : find_open(p, seq, id, &answered, &gone);
         if (!open && !answered && !of)
                 open = find_derived(p, seq, id, &answered, &gone);
         struct call *c = open ? open : answered;
@@ -338,7 +355,7 @@ int pairing_add(
         for (size_t i = 0; i < about->call_count; i++)
                 add_call(p, seq, (uint32_t)i, about->calls[i]);
         for (size_t i = 0; i < about->answer_count; i++)
-                matches[i] = match(p, seq, about->answers[i], about->of);
+                matches[i] = match(p, seq, about, i);
         if (about->answer_count)
                 p->answered = true;
         return 0;
@@ -466,7 +483,7 @@ static void replace(
                 add_call(p, place, (uint32_t)i, about->calls[i]);
         move_calls(p, place, (uint32_t)about->call_count);
         for (size_t i = 0; i < about->answer_count; i++) {
-                struct pairing_match m = match(p, place, about->answers[i], about->of);
+                struct pairing_match m = match(p, place, about, i);
                 /* The call that the old one answered may have left the window, or gone. */
                 bool kept = m.verdict == PAIRING_ORPHAN && matches[i].verdict == PAIRING_OK;
                 matches[i] = kept ? (struct pairing_match){.verdict = PAIRING_OK} : m;

@@ -4,10 +4,11 @@
  *
  * A block is a run of consecutive messages with calls and the results among them. A result
  * belongs to the latest block, within PAIRING_WINDOW records, in which its id is still
- * unanswered; inside a block to the earliest such call. A result that a run wrote names the message
- * with its call (about.of), and belongs to that one or to none. Ids are never matched globally,
- * because providers reuse them (`call_0` every turn). Memory is bounded by the window. A call
- * without an id goes by the name of its tool, and also by its derived id (message.h).
+ * unanswered; inside a block to the earliest such call, but a result that its call carries belongs
+ * to that one (about.answer_calls). A result that a run wrote names the message with its call
+ * (about.of), and belongs to that one or to none. Ids are never matched globally, because providers
+ * reuse them (`call_0` every turn). Memory is bounded by the window. A call without an id goes by
+ * the name of its tool, and also by its derived id (message.h).
  *
  * Amendments: what is deleted makes no calls and answers none from then on. Its results are
  * orphans, and the call that it answered is open again, unless a second result was waiting. What

@@ -59,13 +59,33 @@ struct str repair_id(const struct part *p, struct arena *arena)
         return token_decode(p->id.n ? p->id : p->name, arena, NULL);
 }
 
+void repair_describe(const struct message *m, struct str *ids, uint32_t *calls, struct arena *arena,
+    struct about *out)
+{
+        *out = (struct about){.calls = ids, .answer_calls = calls};
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == PART_CALL)
+                        ids[out->call_count++] = repair_id(&m->parts[i], arena);
+        out->answers = ids + out->call_count;
+        uint32_t before = 0; /* calls that stand before the part */
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                before += p->kind == PART_CALL;
+                if (p->kind != PART_RESULT)
+                        continue;
+                calls[out->answer_count] = p->with_call ? before : 0;
+                out->answers[out->answer_count++] = repair_id(p, arena);
+        }
+}
+
 /* ---- linking ---- */
 
 struct link {
         struct history *h;
         struct pairing *pairing;
         struct arena *arena;
-        struct str *ids; /* room for the largest message */
+        struct str *ids; /* these three: room for the largest message */
+        uint32_t *calls;
         struct pairing_match *matches;
 };
 
@@ -92,14 +112,8 @@ static struct part *nth_call(const struct message *m, uint32_t n)
 
 static int link_message(struct link *l, struct message *m)
 {
-        struct about a = {.calls = l->ids};
-        for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].kind == PART_CALL)
-                        l->ids[a.call_count++] = repair_id(&m->parts[i], l->arena);
-        a.answers = l->ids + a.call_count;
-        for (size_t i = 0; i < m->count; i++)
-                if (m->parts[i].kind == PART_RESULT)
-                        a.answers[a.answer_count++] = repair_id(&m->parts[i], l->arena);
+        struct about a;
+        repair_describe(m, l->ids, l->calls, l->arena, &a);
         a.of = m->of;
         if (m->after_result)
                 pairing_pass_result(l->pairing);
@@ -136,9 +150,10 @@ int repair_link(struct history *h, struct arena *arena)
         }
         struct link l = {.h = h, .arena = arena};
         l.ids = arena_alloc(arena, most * sizeof *l.ids);
+        l.calls = arena_alloc(arena, most * sizeof *l.calls);
         l.matches = arena_alloc(arena, most * sizeof *l.matches);
         l.pairing = pairing_new();
-        int rc = l.ids && l.matches && l.pairing ? 0 : STENO_ENOMEM;
+        int rc = l.ids && l.calls && l.matches && l.pairing ? 0 : STENO_ENOMEM;
         for (size_t i = 0; i < h->count && !rc; i++)
                 rc = link_message(&l, &h->list[i]);
         pairing_free(l.pairing);

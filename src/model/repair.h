@@ -18,6 +18,7 @@
 #define MODEL_REPAIR_H
 
 #include "base/arena.h"
+#include "model/about.h"
 #include "model/message.h"
 #include "steno.h"
 
@@ -93,5 +94,9 @@ int repair_history(
 
 /* The ids that pairing sees: a call's id as text, the tool's name where it has none. */
 struct str repair_id(const struct part *p, struct arena *arena);
+/* The calls and answers of a message, for pairing.h. `ids` and `calls` have room for one entry for
+ * each of its parts, and are borrowed. */
+void repair_describe(const struct message *m, struct str *ids, uint32_t *calls, struct arena *arena,
+    struct about *out);
 
 #endif
