@@ -104,8 +104,9 @@ static void object(const struct work *w, struct slot *s)
         if (s->call->state == CALL_CUT) {
                 s->ending = ENDING_CUT;
                 buf_puts(out,
-                    "Not run: the arguments were cut off, because the reply reached its length "
-                    "limit. Call the tool again with shorter arguments, or in several calls.");
+                    "Not run: the reply reached its length limit in this call, so that its "
+                    "arguments are cut off or may be. Call the tool again with shorter arguments, "
+                    "or in several calls.");
         } else if (s->call->state == CALL_FILTERED) {
                 buf_puts(out,
                     "Not run: the endpoint's content filter ended the reply in which this "

@@ -532,6 +532,7 @@ int assemble_finish(struct assemble *a, struct reply *r, struct steno_error *err
         for (size_t i = 0; i < a->count; i++)
                 if (finish_call(a, &a->calls[i], r) != 0)
                         return error_nomem(err);
+        reply_doubt_last(r);
         a->reader.skipped += a->message.replaced;
         put_message(a, &r->message);
         if (put_text(a, &r->text) != 0 || read_usage(a, r) != 0)

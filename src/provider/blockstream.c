@@ -351,9 +351,14 @@ static void read_usage(const struct blockstream *b, struct reply *r)
 int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_error *err)
 {
         r->finish = provider_reader_finish_of(&b->reader, FINISHES);
-        for (size_t i = 0; i < b->count; i++)
+        size_t before = 0; /* calls before the last block */
+        for (size_t i = 0; i < b->count; i++) {
+                before = r->count;
                 if (finish_block(b, &b->list[i], r) != 0)
                         return error_nomem(err);
+        }
+        if (r->count > before)
+                reply_doubt_last(r);
         put_message(b, &r->message);
         put_decoded(b, "text", &r->text);
         put_decoded(b, "thinking", &r->thinking);

@@ -209,6 +209,10 @@ static int finish_call(
                                                             : STR("\"\""));
                 jsonw_object_end(w);
                 jsonw_object_end(w);
+                /* An item that is completed says itself that it is whole. */
+                if (raw == &s->calls[s->count - 1].raw &&
+                    !json_is(&j, json_get(&j, 0, "status"), "completed"))
+                        reply_doubt_last(r);
         }
         free(id);
         free(name);

@@ -114,6 +114,12 @@ const char *reply_add_call(struct reply *r, const struct reply_hooks *hooks, con
         return NULL;
 }
 
+void reply_doubt_last(struct reply *r)
+{
+        if (r->finish == FINISH_LENGTH && r->count && r->calls[r->count - 1].state == CALL_OK)
+                r->calls[r->count - 1].state = CALL_CUT;
+}
+
 /* ---- faults ---- */
 
 void reply_fault_set(struct reply_fault *f, const char *code, bool retryable, const char *fmt, ...)

@@ -29,7 +29,7 @@ bool reply_fault_json(struct reply_fault *f, long status, struct str json);
 
 enum call_state {
         CALL_OK,       /* arguments are a JSON object, or nothing at all */
-        CALL_CUT,      /* the reply's length ran out inside the arguments: must not be run */
+        CALL_CUT,      /* the reply's length ran out in it, or may have: must not be run */
         CALL_INVALID,  /* arguments are not a JSON object: must not be run */
         CALL_FILTERED, /* a content filter ended the reply: must not be run, whole as it may look */
 };
@@ -103,5 +103,11 @@ struct reply_hooks {
  */
 const char *reply_add_call(struct reply *r, const struct reply_hooks *hooks, const char *id,
     const char *name, struct str args);
+/*
+ * The call that was added last is the last thing of the reply, and nothing behind it says that it
+ * is whole: where the reply ended by its length, it must not be run, complete as its arguments may
+ * look.
+ */
+void reply_doubt_last(struct reply *r);
 
 #endif
