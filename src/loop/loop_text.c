@@ -12,6 +12,8 @@
  * format `legacy`, in which calls and results stand in the assistant's text again.
  *
  * A record that has a response is one that the model was shown before and says again: it is text.
+ * So is what stands in a code block, in a span of code or in <think>, because a model that explains
+ * or considers a call does not make it, and a tag that is not closed.
  */
 #include "loop/loop.h"
 
@@ -22,9 +24,8 @@
 
 static const char OPEN[] = "<function_call>";
 static const char CLOSE[] = "</function_call>";
-static const char FENCE[] = "```";
-#define FENCE_WORD 16 /* bytes between a fence and what it is around: "json" and a line feed */
-/* Objects that do not end, each of which is read to the end of the text to find that out. */
+/* Objects and spans of code that do not end, each of which is read to the end of the text to find
+ * that out. What comes behind so many is text. */
 #define OPEN_MOST 16
 
 /* ---- the request ---- */
@@ -39,7 +40,7 @@ int loop_text_system(const struct loop *c, const char *require, struct buf *out)
             "You can use tools. To call one, write exactly this, and end your reply behind it:\n"
             "<function_call>{\"name\":\"NAME\",\"arguments\":{...}}</function_call>\n"
             "The result is then put into your call as \"response\". Never write a response "
-            "yourself.\n");
+            "yourself. A call in a code block, between backticks or in <think> is not run.\n");
         if (require && strcmp(require, "any") == 0)
                 buf_puts(out, "Your next reply must call a tool.\n");
         else if (require)
@@ -62,7 +63,8 @@ struct found {
         size_t from;
         size_t to;
         struct str object;
-        bool open; /* it has not ended */
+        bool open;     /* the object has not ended */
+        bool unclosed; /* it has, and its tag has not */
 };
 
 /* The bytes of the JSON object at the start of `s`; 0: it does not end. */
@@ -93,13 +95,16 @@ static size_t skip_white(struct str s, size_t at)
         return at;
 }
 
-/* A tag at `at`: the closing one may be missing, where a stop word took it away. */
+static bool has_at(struct str s, size_t at, const char *word)
+{
+        return str_starts(str_span(s.p + at, s.n - at), word);
+}
+
 static bool at_tag(struct str s, size_t at, struct found *out)
 {
-        size_t n = sizeof OPEN - 1;
-        if (s.n - at < n || memcmp(s.p + at, OPEN, n) != 0)
+        if (!has_at(s, at, OPEN))
                 return false;
-        size_t begin = skip_white(s, at + n);
+        size_t begin = skip_white(s, at + sizeof OPEN - 1);
         struct str rest = str_span(s.p + begin, s.n - begin);
         if (rest.n == 0 || rest.p[0] != '{')
                 return false;
@@ -109,13 +114,12 @@ static bool at_tag(struct str s, size_t at, struct found *out)
                 return true;
         out->object.n = size;
         size_t behind = skip_white(s, begin + size);
-        n = sizeof CLOSE - 1;
-        bool closed = s.n - behind >= n && memcmp(s.p + behind, CLOSE, n) == 0;
-        out->to = closed ? behind + n : begin + size;
+        out->unclosed = !has_at(s, behind, CLOSE);
+        out->to = out->unclosed ? begin + size : behind + sizeof CLOSE - 1;
         return true;
 }
 
-/* {"function_call_record":{...}} or {"function_call":{...}}, with a fence around it or without. */
+/* {"function_call_record":{...}} or {"function_call":{...}} */
 static bool at_record(struct str s, size_t at, struct found *out)
 {
         size_t key = skip_white(s, at + 1);
@@ -128,19 +132,95 @@ static bool at_record(struct str s, size_t at, struct found *out)
                 return true;
         out->object.n = size;
         out->to = at + size;
-        size_t behind = skip_white(s, out->to);
-        size_t line = at;
-        while (line > 0 && at - line < FENCE_WORD && s.p[line - 1] != '`')
-                line--;
-        bool fenced = line >= 3 && memcmp(s.p + line - 3, FENCE, 3) == 0 &&
-                      !memchr(s.p + line, ' ', at - line) && s.n - behind >= 3 &&
-                      memcmp(s.p + behind, FENCE, 3) == 0;
-        if (fenced) {
-                out->from = line - 3;
-                out->to = behind + 3;
-        }
         return true;
 }
+
+/* ---- what is quoted ---- */
+
+static size_t run_of(struct str s, size_t at, char ch)
+{
+        size_t n = 0;
+        while (at + n < s.n && s.p[at + n] == ch)
+                n++;
+        return n;
+}
+
+/* Is it the beginning of a line, but for three blanks at most? */
+static bool begins_line(struct str s, size_t at)
+{
+        size_t blanks = 0;
+        while (blanks < at && blanks < 4 && s.p[at - 1 - blanks] == ' ')
+                blanks++;
+        return blanks < 4 && (blanks == at || s.p[at - 1 - blanks] == '\n');
+}
+
+/* Behind the line that closes the code block whose fence is `n` times `ch`, or the end. */
+static size_t behind_block(struct str s, size_t at, char ch, size_t n)
+{
+        for (at += n; at < s.n; at++) {
+                if (s.p[at] != ch || !begins_line(s, at))
+                        continue;
+                size_t have = run_of(s, at, ch);
+                at += have;
+                if (have < n)
+                        continue;
+                while (at < s.n && (s.p[at] == ' ' || s.p[at] == '\t' || s.p[at] == '\r'))
+                        at++;
+                if (at == s.n || s.p[at] == '\n')
+                        return at;
+        }
+        return s.n;
+}
+
+/* Behind the span of code that `n` backticks open; 0: none close it. It ends with its paragraph. */
+static size_t behind_span(struct str s, size_t at, size_t n)
+{
+        for (at += n; at < s.n; at++) {
+                if (s.p[at] == '\n' && at + 1 < s.n && s.p[at + 1] == '\n')
+                        return 0;
+                size_t have = run_of(s, at, '`');
+                if (have == n)
+                        return at + n;
+                at += have ? have - 1 : 0;
+        }
+        return 0;
+}
+
+static size_t behind_word(struct str s, size_t at, const char *word)
+{
+        const char *end = memmem(s.p + at, s.n - at, word, strlen(word));
+        return end ? (size_t)(end - s.p) + strlen(word) : s.n;
+}
+
+/* Where the text goes on behind what is quoted at `at`; `at`: nothing is. */
+static size_t skip_quoted(struct str s, size_t at, unsigned *opened)
+{
+        static const char *const THINK[][2] = {
+            {"<think>", "</think>"}, {"<thinking>", "</thinking>"}};
+        char ch = s.p[at];
+        for (size_t i = 0; ch == '<' && i < 2; i++)
+                if (has_at(s, at, THINK[i][0]))
+                        return behind_word(s, at, THINK[i][1]);
+        if (ch != '`' && ch != '~')
+                return at;
+        size_t n = run_of(s, at, ch);
+        if (n >= 3 && begins_line(s, at))
+                return behind_block(s, at, ch, n);
+        size_t end = ch == '`' ? behind_span(s, at, n) : at + n;
+        *opened += end == 0;
+        return end ? end : at + n;
+}
+
+/* Some models begin in the middle of their thinking: only its end is in the text. */
+static size_t skip_thinking(struct str s)
+{
+        static const char BEGIN[] = "<think>", END[] = "</think>";
+        const char *end = s.n ? memmem(s.p, s.n, END, sizeof END - 1) : NULL;
+        const char *begin = s.n ? memmem(s.p, s.n, BEGIN, sizeof BEGIN - 1) : NULL;
+        return end && (!begin || begin > end) ? (size_t)(end - s.p) + sizeof END - 1 : 0;
+}
+
+/* ---- taking them ---- */
 
 /* The call in an object; JSON_NONE: it is none, or it has been answered. */
 static json_ref call_in(const struct json *j)
@@ -214,7 +294,7 @@ static int take_object(struct taking *t, struct str object)
         return rc;
 }
 
-/* A call whose arguments the end of the reply cut off: it is told of, and not run. */
+/* A call that the end of the reply cut off: it is told of, and not run. */
 static int take_cut(struct taking *t, struct str object)
 {
         static const char KEY[] = "\"name\"";
@@ -233,31 +313,37 @@ static int take_cut(struct taking *t, struct str object)
         if (t->reply->finish != FINISH_LENGTH || !name[0])
                 return 0;
         int rc = add_call(t, "", name, object);
-        return rc ? rc : 1;
+        if (rc)
+                return rc;
+        t->reply->calls[t->reply->count - 1].state = CALL_CUT;
+        return 1;
 }
 
 static int take_all(struct taking *t, struct str s)
 {
         unsigned opened = 0;
-        for (size_t i = 0, kept = 0; i <= s.n; i++) {
+        size_t kept = 0;
+        for (size_t i = skip_thinking(s); i < s.n && opened < OPEN_MOST; i++) {
+                size_t behind = skip_quoted(s, i, &opened);
                 struct found f = {0};
-                bool found =
-                    i < s.n && opened < OPEN_MOST &&
-                    (s.p[i] == '<' ? at_tag(s, i, &f) : s.p[i] == '{' && at_record(s, i, &f));
-                opened += found && f.open;
-                int rc = !found ? 0 : f.open ? take_cut(t, f.object) : take_object(t, f.object);
+                if (behind > i) {
+                        i = behind - 1;
+                        continue;
+                }
+                if (!(s.p[i] == '<' ? at_tag(s, i, &f) : s.p[i] == '{' && at_record(s, i, &f)))
+                        continue;
+                opened += f.open;
+                int rc = f.open || f.unclosed ? take_cut(t, f.object) : take_object(t, f.object);
                 if (rc < 0)
                         return rc;
-                if (rc == 1 && f.from >= kept) {
+                if (rc == 1) {
                         buf_put(&t->text, s.p + kept, f.from - kept);
                         kept = f.to;
-                        i = f.to - 1;
-                } else if (found && !f.open) {
-                        i = f.to - 1; /* text, and nothing in it is a call */
                 }
-                if (i >= s.n)
-                        buf_put(&t->text, s.p + kept, s.n - kept);
+                if (rc == 1 || !f.open)
+                        i = f.to - 1; /* nothing in it is another call */
         }
+        buf_put(&t->text, s.p + kept, s.n - kept);
         while (t->text.n && skip_white(buf_str(&t->text), t->text.n - 1) == t->text.n)
                 t->text.n--;
         return t->text.failed;

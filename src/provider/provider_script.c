@@ -34,11 +34,26 @@ struct playing {
         struct buf chunk;
 };
 
+/* Where calls are text, an assistant's text has them, and each has its response by now. */
+static bool has_text_call(const struct json *j, json_ref m)
+{
+        static const char OPEN[] = "<function_call>", RESPONSE[] = "\"response\":";
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        json_string(j, json_get(j, m, "content"), &text, NULL);
+        const char *call = text.n ? memmem(text.p, text.n, OPEN, sizeof OPEN - 1) : NULL;
+        size_t rest = call ? text.n - (size_t)(call - text.p) : 0;
+        bool has = rest && memmem(call, rest, RESPONSE, sizeof RESPONSE - 1);
+        buf_release(&text);
+        return has;
+}
+
 /* Did this message move the script on? */
 static bool counts(const struct json *j, json_ref m)
 {
-        return json_is(j, json_get(j, m, "role"), "user") ||
-               json_count(j, json_get(j, m, "tool_calls")) > 0;
+        json_ref role = json_get(j, m, "role");
+        return json_is(j, role, "user") || json_count(j, json_get(j, m, "tool_calls")) > 0 ||
+               (json_is(j, role, "assistant") && has_text_call(j, m));
 }
 
 static uint32_t due(const struct script *s, struct str history)
