@@ -208,7 +208,8 @@ struct steno_loop_options {
 /*
  * Runs the loop. 0 when the run came to an end of its own and that end is stored, also when that
  * is a failed model call or a limit: *result says which ({"runId","reason","messageId"?,"text"?,
- * "error"?:{...},"turns","usage"}). Negative when the options are wrong (nothing was written) or
+ * "error"?:{...},"turns","usage","toolCalls"?}; toolCalls where there was no final_message with
+ * them). Negative when the options are wrong (nothing was written) or
  * the store failed. *result may be NULL.
  *
  * STENO_ECONFLICT: a live run holds this conversation; the message names it, and nothing is

@@ -294,7 +294,18 @@ static int finish(struct loop *c, int rc, struct steno_error *err)
         return rc ? rc : journal_check(&c->journal, err);
 }
 
-static int put_result(const struct loop *c, char **result, struct steno_error *err)
+/* The calls of a run that ended without its final_message. */
+static void put_calls(struct jsonw *w, struct loop *c)
+{
+        struct steno_error ignored;
+        struct buf calls;
+        buf_init(&calls, MESSAGE_MAX);
+        if (loop_put_calls(c, &calls, &ignored) == 0 && !calls.failed)
+                jsonw_field_raw(w, "toolCalls", buf_str(&calls));
+        buf_release(&calls);
+}
+
+static int put_result(struct loop *c, char **result, struct steno_error *err)
 {
         struct buf json;
         buf_init(&json, 0);
@@ -316,6 +327,8 @@ static int put_result(const struct loop *c, char **result, struct steno_error *e
                 jsonw_field_bool(&w, "retryable", c->fault.retryable);
                 jsonw_object_end(&w);
         }
+        if (!c->told_final && c->callers.n)
+                put_calls(&w, c);
         jsonw_object_end(&w);
         int rc = buf_check(&json, err);
         if (rc == 0)

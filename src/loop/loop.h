@@ -66,6 +66,7 @@ struct loop {
         uint64_t last_stored;     /* seq of the message that it stored last */
         uint64_t caller;          /* seq of the reply whose calls are carried out */
         uint64_t before;          /* last seq of the log before the run wrote anything */
+        bool told_final;          /* final_message was told */
         struct buf callers;       /* ids of its replies with calls, each with its NUL */
 
         const char *reason; /* why the run ended; NULL while it goes on */
@@ -145,6 +146,8 @@ int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error
 
 /* The reply c->message_id, which is stored, makes calls. */
 void loop_note_caller(struct loop *c);
+/* The list of the run's calls, as the view chat has them. */
+int loop_put_calls(struct loop *c, struct buf *out, struct steno_error *err);
 /* The event final_message, with the whole of each call. */
 int loop_tell_final(struct loop *c, struct str text, struct steno_error *err);
 

@@ -63,15 +63,21 @@ static int put_all_calls(struct loop *c, struct jsonw *w, struct steno_error *er
         return rc;
 }
 
+int loop_put_calls(struct loop *c, struct buf *out, struct steno_error *err)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_array(&w);
+        int rc = put_all_calls(c, &w, err);
+        jsonw_array_end(&w);
+        return rc;
+}
+
 int loop_tell_final(struct loop *c, struct str text, struct steno_error *err)
 {
         struct event e;
         struct buf calls;
         buf_init(&calls, MESSAGE_MAX);
-        struct jsonw w = jsonw_to(&calls);
-        jsonw_array(&w);
-        int rc = put_all_calls(c, &w, err);
-        jsonw_array_end(&w);
+        int rc = loop_put_calls(c, &calls, err);
         if (rc == 0) {
                 journal_event_begin(&e, &c->journal, STENO_EVENT_FINAL_MESSAGE, c->message_id);
                 jsonw_field_str(&e.w, "text", text);
@@ -80,6 +86,7 @@ int loop_tell_final(struct loop *c, struct str text, struct steno_error *err)
                 jsonw_field_raw(&e.w, "toolCalls", calls.failed ? STR("[]") : buf_str(&calls));
                 journal_event_end(&e, &c->journal);
                 rc = journal_check(&c->journal, err);
+                c->told_final = true;
         }
         buf_release(&calls);
         return rc;

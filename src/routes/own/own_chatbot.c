@@ -190,8 +190,10 @@ static void put_result(
                 if (strcmp(MEMBERS[i], "text") == 0)
                         jsonw_field_copy(&w, "message", in, v);
         }
-        json_ref calls = ended ? json_get(&f, 0, "toolCalls") : JSON_NONE;
-        jsonw_field_raw(&w, "toolCalls", calls == JSON_NONE ? STR("[]") : json_raw(&f, calls));
+        /* A run that failed or was stopped has no final message, and calls all the same. */
+        const struct json *from = ended ? &f : &j;
+        json_ref calls = ended || told ? json_get(from, 0, "toolCalls") : JSON_NONE;
+        jsonw_field_raw(&w, "toolCalls", calls == JSON_NONE ? STR("[]") : json_raw(from, calls));
         json_release(&j);
         json_release(&f);
         jsonw_object_end(&w);
