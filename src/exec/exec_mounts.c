@@ -191,7 +191,8 @@ bool exec_mounts_enter(const struct exec_shield_plan *plan, bool root)
             !guard(plan))
                 return false;
         /* In a user namespace inside a container /proc may not be mounted anew. The old one shows
-         * processes that nothing can be done to. */
+         * the processes outside, whose memory only Landlock keeps from being read: docs/security.md
+         * names this. */
         bool proc = mount("proc", "/proc", "proc", QUIET, NULL) == 0;
         if (!root) {
                 (void)mount_terminals(); /* docs/security.md: not promised */
