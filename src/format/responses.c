@@ -506,6 +506,21 @@ static bool is_changed(const struct writer *w, const struct message *m)
         return false;
 }
 
+/* An item with nothing but blanks, beside others of the same message that say something: the parts
+ * between them are not written. */
+static bool is_blank_item(const struct writer *w, const struct message *m, size_t i)
+{
+        bool says = false;
+        if (!w->valid || m->role != ROLE_ASSISTANT)
+                return false;
+        for (; i < m->count && is_content(w, m, &m->parts[i]); i++)
+                if (m->parts[i].kind != PART_TEXT || !turns_is_blank(m->parts[i].text))
+                        return false;
+        for (i = 0; i < m->count; i++)
+                says = says || (m->parts[i].kind == PART_TEXT && !turns_is_blank(m->parts[i].text));
+        return says;
+}
+
 static void write_items(struct writer *w, const struct message *m)
 {
         bool spoken = false;
@@ -519,7 +534,8 @@ static void write_items(struct writer *w, const struct message *m)
                         /* "" beside calls is what other formats write for nothing */
                         bool blank =
                             w->valid ? turns_is_blank(p->text) : !p->text.n && !writing_own(w, m);
-                        bool nothing = p->kind == PART_TEXT && blank && message_has(m, PART_CALL);
+                        bool nothing = p->kind == PART_TEXT && blank &&
+                                       (message_has(m, PART_CALL) || is_blank_item(w, m, i));
                         if (nothing) {
                                 if (p->text.n)
                                         writing_lose(w, m, "content",
