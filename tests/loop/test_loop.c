@@ -241,8 +241,8 @@ static void parallel(void **state)
 {
         (void)state;
         struct world w;
-        world_init(&w, SCRIPT(ONE(CALL("slow", "nap", "{\"ms\":300}") "," CALL("quick", "nap",
-                           "{\"ms\":1}") "," CALL("mid", "nap", "{\"ms\":100}")) "," SAY("ok")));
+        world_init(&w, SCRIPT(ONE(CALL("slow", "nap", "{\"ms\":4000}") "," CALL("quick", "nap",
+                           "{\"ms\":1}") "," CALL("mid", "nap", "{\"ms\":1500}")) "," SAY("ok")));
         fake_trace_without("event");
         assert_int_equal(world_run(&w), 0);
         assert_true(has(fake_trace_text(), "tool quick\noutcome 1 quick\ntool mid\n"
