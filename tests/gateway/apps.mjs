@@ -8,7 +8,11 @@ const { GoogleGenAI } = await load("@google/genai");
 
 const schema = { type: "object", properties: { n: { type: "integer" } } };
 const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const inHalves = (text) => [text.slice(0, text.length >> 1), text.slice(text.length >> 1)];
+function inHalves(text) {
+  const middle = text.length >> 1;
+  const at = text.codePointAt(middle - 1) > 0xffff ? middle + 1 : middle; // not within a character
+  return [text.slice(0, at), text.slice(at)];
+}
 
 // Each app: `user` and `results` make messages, `ask` sends the history and answers what the app saw:
 // {text, calls: [{id, name, args}], usage, finish, back}, where `back` is what the client sends back.
