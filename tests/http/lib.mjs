@@ -79,7 +79,7 @@ export async function main() {
     } catch (e) {
       failed++;
       console.log(`not ok ${i + 1} - ${t.sentence}`);
-      console.log(String(e?.stack ?? e).replace(/^/gm, "#   "));
+      for (let cause = e; cause; cause = cause.cause) console.log(String(cause.stack ?? cause).replace(/^/gm, "#   "));
     }
     if (only) console.log(`# ${Date.now() - from} ms`);
   }
