@@ -27,9 +27,8 @@ enum owes {
 struct connection {
         struct connection *next, *prev;
         int fd;
-        atomic_int owes;
-        atomic_llong deadline; /* time_monotonic_ms() */
-        atomic_llong pause;    /* of OWES_REST: when the client seems to wait for its answer */
+        atomic_llong due;   /* what it owes and until when: see owe() */
+        atomic_llong pause; /* of OWES_REST: when the client seems to wait for its answer */
         /* By the mutex. */
         char *answer;
         size_t answer_n;
@@ -57,12 +56,27 @@ void connections_free(struct connections *all)
         free(all);
 }
 
+/* Both in one word: read one after the other, the debt of one request could meet the deadline of
+ * another, and a connection would be ended in the middle of its request. */
+enum { OWES_VALUES = 4 };
+
 static void owe(struct connection *c, enum owes what, int64_t deadline)
 {
         if (!c)
                 return;
-        atomic_store(&c->deadline, deadline);
-        atomic_store(&c->owes, what);
+        if (deadline > INT64_MAX / OWES_VALUES - 1)
+                deadline = INT64_MAX / OWES_VALUES - 1;
+        atomic_store(&c->due, deadline * OWES_VALUES + what);
+}
+
+static enum owes owed(long long due)
+{
+        return (enum owes)(due % OWES_VALUES);
+}
+
+static int64_t deadline_of(long long due)
+{
+        return due / OWES_VALUES;
 }
 
 static void add(struct connections *all, struct MHD_Connection *connection, void **socket_context)
@@ -130,7 +144,7 @@ void connections_begun(struct MHD_Connection *connection)
 {
         struct connection *c = of(connection);
         int64_t soon = time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000;
-        if (c && atomic_load(&c->deadline) > soon)
+        if (c && deadline_of(atomic_load(&c->due)) > soon)
                 owe(c, OWES_HEADERS, soon);
 }
 
@@ -204,13 +218,17 @@ void connections_reap(struct connections *all)
         int64_t now = time_monotonic_ms();
         pthread_mutex_lock(&all->mutex);
         for (struct connection *c = all->first; c; c = c->next) {
-                enum owes owes = atomic_load(&c->owes);
-                bool late = owes != OWES_NOTHING && now > atomic_load(&c->deadline);
+                long long due = atomic_load(&c->due);
+                enum owes owes = owed(due);
+                bool late = owes != OWES_NOTHING && now > deadline_of(due);
                 if (owes == OWES_REST && (late || now > atomic_load(&c->pause)))
                         tell(c);
-                /* The library notices, and gives the connection back. */
-                if (late || (owes >= OWES_BODY && has_left(c)))
-                        shutdown(c->fd, owes == OWES_REST ? SHUT_RD : SHUT_RDWR);
+                /* The library notices, and gives the connection back. One that has left may have
+                 * sent all, and wait for an answer that is being written by now. */
+                if (late && owes != OWES_REST)
+                        shutdown(c->fd, SHUT_RDWR);
+                else if (late || (owes >= OWES_BODY && has_left(c)))
+                        shutdown(c->fd, SHUT_RD);
         }
         pthread_mutex_unlock(&all->mutex);
 }
