@@ -261,22 +261,29 @@ static size_t count_lines(const char *path)
 static void a_server_that_hangs_is_left_after_its_limit_and_told(void **state)
 {
         (void)state;
-        struct rig r;
-        struct fake_call f;
-        char path[100];
+        bool asked = false;
 
-        rig_fake(&r, "legacy");
-        fake_init(&f);
-        int64_t start = time_monotonic_ms();
-        f.call.deadline = start + 1000;
-        assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_ETIMEOUT);
-        int64_t took = time_monotonic_ms() - start;
-        assert_true(took >= 1000 && took < PATIENCE_MS);
-        fake_release(&f);
-        expect(&r, "mcp__fake__echo", "{}", "{}");
-        snprintf(path, sizeof(path), "%s/cancelled", r.marks);
-        assert_int_equal(count_lines(path), 1);
-        rig_release(&r);
+        /* On a busy machine the time may be over before the server was asked. */
+        for (int limit = 1000; !asked; limit *= 2) {
+                struct rig r;
+                struct fake_call f;
+                char path[100];
+                assert_true(limit < PATIENCE_MS);
+                rig_fake(&r, "legacy");
+                fake_init(&f);
+                int64_t start = time_monotonic_ms();
+                f.call.deadline = start + limit;
+                assert_int_equal(fake_run(&f, &r.set, "mcp__fake__hang", "{}"), STENO_ETIMEOUT);
+                int64_t took = time_monotonic_ms() - start;
+                assert_true(took >= limit && took < PATIENCE_MS);
+                fake_release(&f);
+                expect(&r, "mcp__fake__echo", "{}", "{}");
+                snprintf(path, sizeof(path), "%s/cancelled.asked", r.marks);
+                asked = count_lines(path) == 1;
+                snprintf(path, sizeof(path), "%s/cancelled", r.marks);
+                assert_int_equal(count_lines(path), asked ? 1 : 0);
+                rig_release(&r);
+        }
 }
 
 static void *stop_soon(void *arg)
@@ -467,6 +474,29 @@ static void http_servers_of_both_eras_are_spoken_to(void **state)
         }
 }
 
+/* Nobody waits until the server has read that a call was cancelled, so it may know it later than
+ * the next question, and on a busy machine only of the next call that is left. */
+static void leave_until_told(const struct rig *r)
+{
+        int64_t start = time_monotonic_ms();
+        int left = 0, told = 0;
+
+        while (told == 0) {
+                struct fake_call f;
+                assert_true(time_monotonic_ms() - start < PATIENCE_MS);
+                fake_init(&f);
+                f.call.deadline = time_monotonic_ms() + 1000;
+                assert_int_equal(fake_run(&f, &r->set, "mcp__web__slow", "{}"), STENO_ETIMEOUT);
+                fake_release(&f);
+                left++;
+                fake_init(&f);
+                assert_int_equal(fake_run(&f, &r->set, "mcp__web__state", "{}"), 0);
+                assert_int_equal(sscanf(fake_text(&f), "{\"cancelled\": %d}", &told), 1);
+                fake_release(&f);
+        }
+        assert_in_range(told, 1, left);
+}
+
 static void http_trouble_gives_error_results(void **state)
 {
         (void)state;
@@ -477,11 +507,7 @@ static void http_trouble_gives_error_results(void **state)
         rig_web(&r, &w, "legacy");
         expect(&r, "mcp__web__lose", "{}", "found again in session-2");
 
-        fake_init(&f);
-        f.call.deadline = time_monotonic_ms() + 1000;
-        assert_int_equal(fake_run(&f, &r.set, "mcp__web__slow", "{}"), STENO_ETIMEOUT);
-        fake_release(&f);
-        expect(&r, "mcp__web__state", "{}", "{\"cancelled\": 1}");
+        leave_until_told(&r);
 
         fake_init(&f);
         pthread_t thread;

@@ -290,15 +290,23 @@ static void refused(void **state)
 static void idle(void **state)
 {
         (void)state;
-        struct server s;
-        struct ask a = {0};
         const struct answer answers[] = {{SSE_HEAD TEXT("par"), FOREVER_MS, false, false}};
-        ask_answers(&a, &s, answers, 1, 2000, 3);
-        assert_string_equal(a.reply.fault.code, "LLM_TIMEOUT");
-        assert_string_equal(buf_cstr(&a.reply.text), "par");
-        assert_true(a.took >= 1000 && a.took < PATIENCE_MS);
-        assert_int_equal(s.served, 1);
-        ask_end(&a);
+        /* On a busy machine the time may be over before the server has said anything. */
+        bool in_time = false;
+        for (uint32_t ms = 1000; !in_time; ms *= 2) {
+                struct server s;
+                struct ask a = {0};
+                assert_true(ms < PATIENCE_MS);
+                ask_answers(&a, &s, answers, 1, ms, 3);
+                in_time = strcmp(buf_cstr(&a.reply.text), "par") == 0;
+                if (in_time) {
+                        assert_string_equal(a.reply.fault.code, "LLM_TIMEOUT");
+                        assert_true(a.took >= ms && a.took < PATIENCE_MS);
+                        assert_int_equal(s.served, 1);
+                        assert_int_equal(a.retries_told, 0);
+                }
+                ask_end(&a);
+        }
 }
 
 static void unauthorized(void **state)
