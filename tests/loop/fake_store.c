@@ -120,6 +120,14 @@ const char *fake_trace_text(void)
         return fake.trace.n ? buf_cstr(&fake.trace) : "";
 }
 
+bool fake_traced(const char *text)
+{
+        pthread_mutex_lock(&fake.lock);
+        bool found = strstr(fake_trace_text(), text) != NULL;
+        pthread_mutex_unlock(&fake.lock);
+        return found;
+}
+
 void fake_fail_after(unsigned n)
 {
         fake.fail_at = n ? fake.writes + n : 0;

@@ -22,6 +22,8 @@ int fake_conv_holds(void);
 /* The trace, one line an entry; anyone may add to it. Safe for threads. */
 void fake_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *fake_trace_text(void);
+/* Whether the trace holds this text, asked while others add to it. */
+bool fake_traced(const char *text);
 /* Leaves entries with this prefix out of the trace. */
 void fake_trace_without(const char *prefix);
 

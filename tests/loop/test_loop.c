@@ -64,6 +64,25 @@ static int nap(void *ctx, struct steno_tool_call *call, struct steno_error *err)
         return 0;
 }
 
+/* Waits until the call {"call":"ID"} has its outcome. */
+static int after(void *ctx, struct steno_tool_call *call, struct steno_error *err)
+{
+        (void)ctx;
+        (void)err;
+        size_t n;
+        const char *args = steno_tool_call_args(call, &n);
+        char id[16], line[32];
+        assert_int_equal(sscanf(args, "{\"call\":\"%15[a-z]", id), 1);
+        snprintf(line, sizeof(line), "outcome 1 %s\n", id);
+        while (!fake_traced(line)) {
+                if (steno_tool_call_stopped(call))
+                        return STENO_ETIMEOUT;
+                usleep(1000);
+        }
+        fake_trace("tool %s", steno_tool_call_id(call));
+        return 0;
+}
+
 /* Which of them the tool `deaf` has come to. */
 enum deaf_state { DEAF_NOT_CALLED, DEAF_ASLEEP, DEAF_WAKE, DEAF_GONE };
 static _Atomic enum deaf_state deaf_state;
@@ -241,8 +260,13 @@ static void parallel(void **state)
 {
         (void)state;
         struct world w;
-        world_init(&w, SCRIPT(ONE(CALL("slow", "nap", "{\"ms\":4000}") "," CALL("quick", "nap",
-                           "{\"ms\":1}") "," CALL("mid", "nap", "{\"ms\":1500}")) "," SAY("ok")));
+        world_init(
+            &w, SCRIPT(ONE(CALL("slow", "after", "{\"call\":\"mid\"}") "," CALL("quick", "nap",
+                    "{\"ms\":1}") "," CALL("mid", "after", "{\"call\":\"quick\"}")) "," SAY("ok")));
+        assert_int_equal(
+            steno_tools_add(w.tools, "after", NULL, NULL, STENO_TOOL_PARALLEL, after, NULL, NULL),
+            0);
+        w.opt.tool_ms = PATIENCE_MS;
         fake_trace_without("event");
         assert_int_equal(world_run(&w), 0);
         assert_true(has(fake_trace_text(), "tool quick\noutcome 1 quick\ntool mid\n"
