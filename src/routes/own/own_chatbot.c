@@ -17,6 +17,7 @@
 #include "http/server_core.h"
 #include "http/follow.h"
 #include "http/http_limits.h"
+#include "loop/toldcalls.h"
 #include "model/event.h"
 #include "routes/own/own_visitor.h"
 
@@ -200,56 +201,139 @@ static void put_result(
         request_reply_json(r, 200);
 }
 
-/* The last event of a kind, for a repeated request that wants one JSON. */
-struct last_events {
-        char *final;
+/* ---- answering again ---- */
+
+/* What the journal of a run tells of its end. */
+struct ending {
+        uint64_t seen; /* the last event that was read */
+        char *final;   /* the data of these events, or NULL */
+        char *error;
         char *finished;
+        char *last_id;   /* of the message that was asked for or told last */
+        struct buf ids;  /* of those that were asked for; each ends with a zero byte */
+        uint64_t before; /* all of these stand behind this place in the log */
 };
 
-static int keep_last(
+static void ending_release(struct ending *e)
+{
+        free(e->final);
+        free(e->error);
+        free(e->finished);
+        free(e->last_id);
+        buf_release(&e->ids);
+}
+
+static void keep_text(char **to, char *text)
+{
+        free(*to);
+        *to = text;
+}
+
+static void keep_message(struct ending *e, const char *data, size_t n, bool asked)
+{
+        struct json j;
+        json_init(&j);
+        char *id = json_parse(&j, data, n, NULL, NULL)
+                       ? NULL
+                       : json_dup_string(&j, json_get(&j, 0, "messageId"));
+        if (id && asked) {
+                if (e->ids.n == 0)
+                        json_u64(&j, json_get(&j, 0, "after"), &e->before);
+                buf_put(&e->ids, id, strlen(id) + 1);
+        }
+        if (id)
+                keep_text(&e->last_id, id);
+        json_release(&j);
+}
+
+static int keep_ending(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
 {
-        struct last_events *e = ctx;
+        struct ending *e = ctx;
         enum steno_event kind = event_find(type);
-        char **to = kind == STENO_EVENT_FINAL_MESSAGE  ? &e->final
-                    : kind == STENO_EVENT_RUN_FINISHED ? &e->finished
-                                                       : NULL;
-        (void)seq;
         (void)at;
-        if (to) {
-                free(*to);
-                *to = strndup(data, n);
-        }
+        e->seen = seq;
+        if (kind == STENO_EVENT_REQUEST || kind == STENO_EVENT_RUN_ERROR)
+                keep_message(e, data, n, kind == STENO_EVENT_REQUEST);
+        if (kind == STENO_EVENT_FINAL_MESSAGE)
+                keep_text(&e->final, strndup(data, n));
+        else if (kind == STENO_EVENT_RUN_ERROR)
+                keep_text(&e->error, strndup(data, n));
+        else if (kind == STENO_EVENT_RUN_FINISHED)
+                keep_text(&e->finished, strndup(data, n));
         return 0;
+}
+
+static void copy_members(struct jsonw *w, const char *text, const char *const *names)
+{
+        struct json j;
+        json_init(&j);
+        bool read = text && json_parse(&j, text, strlen(text), NULL, NULL) == 0;
+        for (; read && *names; names++) {
+                json_ref v = json_get(&j, 0, *names);
+                if (v != JSON_NONE)
+                        jsonw_field_copy(w, *names, &j, v);
+        }
+        json_release(&j);
+}
+
+/* What the loop had said of a run that has ended. */
+static int put_ending(struct request *r, const struct turn *t, const struct ending *e,
+    struct buf *out, struct steno_error *err)
+{
+        static const char *const FINISHED[] = {"reason", "turns", "usage", NULL};
+        static const char *const FAULT[] = {"code", "message", "retryable", NULL};
+        struct steno_conv *conv = NULL;
+        struct buf calls;
+        int rc = 0;
+        buf_init(&calls, MESSAGE_MAX);
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        copy_members(&w, e->finished, FINISHED);
+        if (e->last_id)
+                jsonw_field_cstr(&w, "messageId", e->last_id);
+        if (e->error) {
+                jsonw_key(&w, "error");
+                jsonw_object(&w);
+                copy_members(&w, e->error, FAULT);
+                jsonw_object_end(&w);
+        }
+        if (!e->final) {
+                rc = steno_conv_open(r->store, r->who.project, t->chat.conversation, &conv, err);
+                if (rc == 0)
+                        rc = toldcalls_put(conv, e->before, &e->ids, &calls, err);
+                if (rc == 0 && !calls.failed)
+                        jsonw_field_raw(&w, "toolCalls", buf_str(&calls));
+                steno_conv_close(conv);
+        }
+        jsonw_object_end(&w);
+        buf_release(&calls);
+        return rc ? rc : buf_check(out, err);
 }
 
 static void answer_again(struct request *r, struct turn *t)
 {
         struct steno_error err = {0};
-        struct last_events e = {0};
-        struct json j;
-        char *info = NULL;
-        json_init(&j);
-        int rc = 0;
-        while (
-            (rc = steno_run_read(r->store, r->who.project, t->run, 0, keep_last, &e, &err)) == 0 &&
-            !e.finished) {
-                if (steno_run_wait(r->store, r->who.project, t->run, UINT64_MAX >> 1, 200, &err) <
-                    0)
+        struct ending e = {0};
+        struct buf result;
+        buf_init(&e.ids, 0);
+        buf_init(&result, 0);
+        int rc;
+        while ((rc = steno_run_read(
+                    r->store, r->who.project, t->run, e.seen, keep_ending, &e, &err)) == 0 &&
+               !e.finished) {
+                rc = steno_run_wait(r->store, r->who.project, t->run, e.seen, 200, &err);
+                if (rc < 0)
                         break;
         }
         if (rc == 0)
-                rc = steno_run_info(r->store, r->who.project, t->run, &info, &err);
-        if (rc == 0 && json_parse(&j, info, strlen(info), NULL, NULL) == 0) {
-                t->chat.conversation = request_member(r, &j, 0, "conversation");
-                put_result(r, t, e.finished, e.final);
-        } else {
+                rc = put_ending(r, t, &e, &result, &err);
+        if (rc == 0)
+                put_result(r, t, buf_cstr(&result), e.final);
+        else
                 request_failed(r, rc, &err);
-        }
-        json_release(&j);
-        steno_free(info);
-        free(e.final);
-        free(e.finished);
+        buf_release(&result);
+        ending_release(&e);
 }
 
 /* Answers from the run that is there. */
