@@ -115,9 +115,12 @@ int gateway_send(
 /* Forgets a turn that was not sent, with its record. */
 void gateway_drop(struct gateway_turn *t);
 
-/* 0: the endpoint could not be reached; gateway_why() says why. */
+/* 0: there is no answer of the endpoint's to pass on; gateway_why() says why, and gateway_code() in
+ * a word: "upstream_unreachable"; "upstream_failed", while the gateway used context tools;
+ * "no_answer", the model calls such tools without end. */
 int gateway_status(const struct gateway_turn *t);
 const char *gateway_why(const struct gateway_turn *t);
+const char *gateway_code(const struct gateway_turn *t);
 /* Each header that the client is to get; hop-by-hop ones and Content-Length are left out. */
 void gateway_headers(const struct gateway_turn *t,
     void (*each)(void *ctx, const char *name, const char *value), void *ctx);

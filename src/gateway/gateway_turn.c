@@ -206,6 +206,13 @@ static int on_data(void *ctx, const char *p, size_t n)
         return rc;
 }
 
+const char *gateway_code(const struct gateway_turn *t)
+{
+        if (!t->veiled || !rounds_again(t->rounds))
+                return "upstream_unreachable";
+        return rounds_is_unanswered(t->rounds) ? "no_answer" : "upstream_failed";
+}
+
 /* The turn is over. */
 static void finish(struct gateway_turn *t, int rc, const char *why)
 {
@@ -216,13 +223,14 @@ static void finish(struct gateway_turn *t, int rc, const char *why)
         if (rc)
                 snprintf(
                     t->fate.why, sizeof t->fate.why, "%.100s", t->problem[0] ? t->problem : why);
+        t->fate.known = t->problem[0] != 0;
         /* A client that has a part of a stream is told why there is no more, in a way that its
          * API has; what the file holds stays as it is. */
         if (t->unrecorded && t->stream && t->wire)
                 wire_put_error(
                     t->wire, "record_failed", "the answer could not be recorded", &t->tail);
         else if (rc && t->told && t->stream && t->veiled && rounds_again(t->rounds))
-                wire_put_error(t->wire, "upstream_failed", t->fate.why, &t->tail);
+                wire_put_error(t->wire, gateway_code(t), t->fate.why, &t->tail);
         bool told = t->told;
         if (!told)
                 t->status = 0;
@@ -276,8 +284,11 @@ static void do_round(void *ctx)
         else if (rc == 0)
                 rc = t->told ? put_piece(t, buf_str(&out)) : tell_whole(t, buf_str(&out));
         buf_release(&out);
+        if (rc)
+                snprintf(t->problem, sizeof t->problem, "%.99s",
+                    err.msg[0] ? err.msg : steno_code_name(rc));
         if (rc || !again)
-                finish(t, rc, err.msg[0] ? err.msg : steno_code_name(rc));
+                finish(t, rc, "");
 }
 
 static bool send_errand(struct gateway_turn *t)

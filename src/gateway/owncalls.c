@@ -108,6 +108,13 @@ static int answer_one(struct answering *a, const struct json *j, json_ref call, 
 
 /* ---- the four APIs ---- */
 
+/* Is there a text, or a list of something? */
+static bool holds(const struct json *j, json_ref content)
+{
+        return json_type(j, content) == JSON_ARRAY ? json_child(j, content) != JSON_NONE
+                                                   : json_inner(j, content).n > 0;
+}
+
 static void put_chat(struct jsonw *w, const struct json *j, json_ref call, json_ref name,
     struct str text, bool is_error)
 {
@@ -123,6 +130,7 @@ static int answer_chat(struct answering *a, const struct json *j, json_ref m)
 {
         json_ref calls = json_get(j, m, "tool_calls");
         int rc = 0;
+        a->out->shown += holds(j, json_get(j, m, "content")) || holds(j, json_get(j, m, "refusal"));
         for (json_ref c = json_child(j, calls); c != JSON_NONE && rc == 0;
              c = json_next(j, calls, c)) {
                 json_ref f = json_get(j, c, "function");
@@ -152,6 +160,7 @@ static int answer_item(struct answering *a, const struct json *j, json_ref item)
         if (json_is(j, json_get(j, item, "type"), "function_call") && owncalls_is_name(j, name))
                 return answer_one(a, j, item, name, json_get(j, item, "arguments"), put_item);
         a->out->others += owncalls_is_call_item(j, item);
+        a->out->shown += !json_is(j, json_get(j, item, "type"), "reasoning");
         return 0;
 }
 
@@ -168,14 +177,24 @@ static void put_block(struct jsonw *w, const struct json *j, json_ref call, json
         jsonw_object_end(w);
 }
 
+static bool is_shown_block(const struct json *j, json_ref block)
+{
+        json_ref type = json_get(j, block, "type");
+        if (json_is(j, type, "text"))
+                return holds(j, json_get(j, block, "text"));
+        return !json_is(j, type, "thinking") && !json_is(j, type, "redacted_thinking");
+}
+
 static int answer_blocks(struct answering *a, const struct json *j, json_ref m)
 {
         json_ref content = json_get(j, m, "content");
         int rc = 0;
         for (json_ref b = json_child(j, content); b != JSON_NONE && rc == 0;
              b = json_next(j, content, b)) {
-                if (!json_is(j, json_get(j, b, "type"), "tool_use"))
+                if (!json_is(j, json_get(j, b, "type"), "tool_use")) {
+                        a->out->shown += is_shown_block(j, b);
                         continue;
+                }
                 json_ref name = json_get(j, b, "name");
                 if (owncalls_is_name(j, name))
                         rc = answer_one(a, j, b, name, json_get(j, b, "input"), put_block);
@@ -203,6 +222,13 @@ static void put_part(struct jsonw *w, const struct json *j, json_ref call, json_
         jsonw_object_end(w);
 }
 
+static bool is_shown_part(const struct json *j, json_ref part)
+{
+        json_ref text = json_get(j, part, "text");
+        return !json_bool(j, json_get(j, part, "thought"), false) &&
+               (text == JSON_NONE || holds(j, text));
+}
+
 static int answer_parts(struct answering *a, const struct json *j, json_ref m)
 {
         json_ref parts = json_get(j, m, "parts");
@@ -211,8 +237,10 @@ static int answer_parts(struct answering *a, const struct json *j, json_ref m)
              p = json_next(j, parts, p)) {
                 json_ref call = json_get(j, p, "functionCall");
                 json_ref name = json_get(j, call, "name");
-                if (json_type(j, call) != JSON_OBJECT)
+                if (json_type(j, call) != JSON_OBJECT) {
+                        a->out->shown += is_shown_part(j, p);
                         continue;
+                }
                 if (owncalls_is_name(j, name))
                         rc = answer_one(a, j, call, name, json_get(j, call, "args"), put_part);
                 else

@@ -25,6 +25,7 @@ struct owncalls {
         struct buf results; /* all of them, with commas between */
         size_t own;         /* calls of context tools */
         size_t others;      /* calls that are the app's */
+        size_t shown;       /* what else the app can use: words, pictures, work of the endpoint's */
 };
 
 void owncalls_init(struct owncalls *h);

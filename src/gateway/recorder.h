@@ -29,6 +29,7 @@ struct recorder_fate {
         bool gone;          /* the client left before it had all of it */
         uint64_t delivered; /* bytes of the answer's body that went to the client */
         char why[120];      /* what ended it, where that was not its end */
+        bool known;         /* by the gateway: what came of the answer does not say it */
 };
 
 /* Takes the exchange over and closes it. */

@@ -102,16 +102,19 @@ static const char *code_of(const struct recording *k)
         if (k->encoded)
                 return "ENCODED";
         if (status == 0)
-                return "UPSTREAM_UNREACHABLE";
+                return k->fate->known ? "INCOMPLETE" : "UPSTREAM_UNREACHABLE";
         if (status / 100 != 2)
                 return "UPSTREAM_ERROR";
         bool all = !k->fate->cut && !recording_is_broken_off(k) && !k->stream;
         return all ? "UNREADABLE" : "INCOMPLETE";
 }
 
-/* Why it did not: the endpoint's words, then what is wrong with it, then what ended it. */
+/* Why it did not: what the gateway knows, the endpoint's words, what is wrong with it, and last
+ * what ended it. */
 static struct str words_of(const struct recording *k)
 {
+        if (k->fate->known)
+                return str_of(k->fate->why);
         if (k->reply.problem.n)
                 return buf_str(&k->reply.problem);
         if (k->reply.odd.n && !recording_is_broken_off(k))

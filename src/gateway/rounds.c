@@ -17,6 +17,7 @@ struct rounds {
         struct veil *veil;
         bool stream;
         unsigned count;      /* requests that were answered */
+        bool unanswered;     /* the model was asked for the last time and had nothing to say */
         struct buf messages; /* of the rounds so far, with commas between */
         struct buf shown;    /* of a stream: what the client got, to know what it will send back */
         struct buf first_id;
@@ -73,6 +74,11 @@ bool rounds_offered(const struct rounds *r)
 bool rounds_again(const struct rounds *r)
 {
         return r->count > 0;
+}
+
+bool rounds_is_unanswered(const struct rounds *r)
+{
+        return r->unanswered;
 }
 
 /* ---- an answer ---- */
@@ -223,13 +229,18 @@ static int work(struct rounds *r, struct exchange *x, const struct wire_answer *
                 buf_putc(&r->messages, ',');
         if (rc == 0)
                 buf_put_str(&r->messages, buf_str(&h.messages));
+        r->unanswered = rc == 0 && veil_is_called_in_vain(r->veil) && h.shown == 0;
         if (rc == 0 && veil_is_whole(r->veil))
-                rc = note_round(r, x, reply, &h, !on, err);
+                rc = note_round(r, x, reply, &h, !on && !r->unanswered, err);
         r->count++;
         if (rc == 0 && on)
                 rc = splice_go_on(&r->prompt, buf_str(&h.messages), err);
         if (rc == 0 && on && r->count >= OWNCALLS_ROUNDS_MAX)
                 rc = splice_withdraw(&r->prompt, r->wire, err);
+        if (rc == 0 && r->unanswered) /* else an app would take nothing for an answer */
+                rc = error_set(err, STENO_EPROTO,
+                    "the model called context tools in more than %d rounds and gave no answer",
+                    OWNCALLS_ROUNDS_MAX);
         if (rc == 0 && !on)
                 rc = finish(r, reply, &h, out, err);
         *again = on;

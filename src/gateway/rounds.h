@@ -27,6 +27,10 @@ bool rounds_offered(const struct rounds *r);
 /* Of the turn: this is not its first request. */
 bool rounds_again(const struct rounds *r);
 
+/* Did rounds_work() fail because the model went on calling tools that were no longer offered, and
+ * said nothing? */
+bool rounds_is_unanswered(const struct rounds *r);
+
 /* The answer of a round; `out` gets what the client may have by now. */
 void rounds_begin(struct rounds *r, bool stream);
 int rounds_feed(struct rounds *r, const char *p, size_t n, struct buf *out);

@@ -188,9 +188,19 @@ bool veil_hides(const struct veil *v)
         return v->any_hidden;
 }
 
+static bool calls_ours_alone(const struct veil *v)
+{
+        return v->ended && v->whole && v->hidden && !v->calls;
+}
+
 bool veil_goes_on(const struct veil *v)
 {
-        return v->ended && v->whole && v->hidden && !v->calls && !v->last && !v->raw.failed;
+        return calls_ours_alone(v) && !v->last && !v->raw.failed;
+}
+
+bool veil_is_called_in_vain(const struct veil *v)
+{
+        return calls_ours_alone(v) && v->last;
 }
 
 bool veil_is_whole(const struct veil *v)

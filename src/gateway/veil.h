@@ -37,6 +37,8 @@ int veil_end(struct veil *v, struct buf *out);
 bool veil_hides(const struct veil *v);
 /* The round is whole, and calls context tools and nothing else. */
 bool veil_goes_on(const struct veil *v);
+/* The round is whole and calls context tools and nothing else, but the turn ends with it. */
+bool veil_is_called_in_vain(const struct veil *v);
 /* The round came to its end. */
 bool veil_is_whole(const struct veil *v);
 /* The round's answer as it came. */

@@ -38,14 +38,21 @@ static void on_more(void *ctx)
         libmhd.resume_connection(p->connection);
 }
 
+static void fail(struct request *r, const char *code, const char *why)
+{
+        bool reached = strcmp(code, "upstream_unreachable") != 0;
+        if (strcmp(code, "no_answer") == 0) /* each try asks the model nine times */
+                request_header_out(r, "x-should-retry", "false");
+        request_error(r, 502, code, "%s%s", reached ? "" : "the upstream did not answer: ", why);
+}
+
 static void on_ready(void *ctx)
 {
         struct passing *p = ctx;
         struct request *r = p->r;
         r->status = gateway_status(p->turn);
         if (r->status == 0)
-                request_error(r, 502, "upstream_unreachable", "the upstream did not answer: %s",
-                    gateway_why(p->turn));
+                fail(r, gateway_code(p->turn), gateway_why(p->turn));
         else
                 r->passing = p;
         if (!r->passing)

@@ -183,23 +183,55 @@ for (const [provider, app] of Object.entries(apps)) {
 
   test(`${provider}: a model that never stops looking has to answer after eight rounds`, async () => {
     const w = await shared(provider);
-    for (const stubborn of [false, true]) { // one that calls what it was not offered gets no further either
-      w.e.script = (body) => (lastOf(provider, body).user === "go on" ? { text: "fine" }
-        : stubborn || offered(body).includes("context_list") ? { text: "", calls: [{ name: "context_list", args: {} }] } : { text: "enough" });
-      for (const stream of [false, true]) {
-        const before = w.e.requests.length;
-        const history = app.user(`${w.talk} look ${stream} ${stubborn}`);
-        const reply = await w.ask(history, stream);
-        same(w.e.requests.length - before, 9, "requests");
-        for (const [i, r] of w.e.requests.slice(before).entries())
-          same([offered(r).includes("context_list"), offered(r).length > 0], [i < 8, true], `tools of request ${i}`);
-        same(reply.calls, [], "no call");
-        same(reply.text, stubborn ? "" : "enough", "the answer");
-        ok(ends(reply.finish), "it ended", reply.finish);
-      }
+    w.e.script = (body) => (offered(body).includes("context_list") ? { text: "", calls: [{ name: "context_list", args: {} }] } : { text: "enough" });
+    for (const stream of [false, true]) {
+      const before = w.e.requests.length;
+      const reply = await w.ask(app.user(`${w.talk} look ${stream}`), stream);
+      same(w.e.requests.length - before, 9, "requests");
+      for (const [i, r] of w.e.requests.slice(before).entries())
+        same([offered(r).includes("context_list"), offered(r).length > 0], [i < 8, true], `tools of request ${i}`);
+      same([reply.calls, reply.text], [[], "enough"], "the answer");
+      ok(ends(reply.finish), "it ended", reply.finish);
     }
     same(w.e.refusals, [], "refused");
   });
+
+  // A model that calls tools which it is no longer offered: what it says beside them is the answer, and
+  // where it says nothing there is none, which an app must not take for an empty one.
+  const dump = { name: "dump", args: { n: 1 } }, list = { name: "context_list", args: {} };
+  for (const [name, last, answered] of [
+    ["nothing else", { text: "", calls: [list] }, false],
+    ["two of them", { text: "", calls: [list, { name: "context_tail", args: { ref: "x" } }] }, false],
+    ["thoughts", { text: "", thinking: "hm", calls: [list] }, false],
+    ["words", { text: "enough", calls: [list] }, true],
+    ["a call of the app's", { text: "", calls: [list, dump] }, true],
+    ["a call of the app's first", { text: "", calls: [dump, list] }, true]])
+    for (const before of long ? ["", "let me look, "] : [pick(["", "let me look, "])])
+      test(`${provider}: tools that are no longer offered are called with ${name}${before && ", after words"}: ${answered ? "the app has its answer" : "the app is told that there is none"}`, async () => {
+        const w = await shared(provider);
+        for (const stream of [false, true]) {
+          w.e.script = (body) => (lastOf(provider, body).user?.startsWith("go on") ? { text: "fine" } : offered(body).includes("context_list") ? { text: before, calls: [list] } : last);
+          const from = w.e.requests.length;
+          const history = app.user(`${w.talk} look ${stream}`);
+          const reply = await w.ask(history, stream).catch((error) => ({ error }));
+          same(w.e.requests.length - from, 9, "requests, and none again");
+          if (answered) {
+            same([reply.error, reply.text, reply.calls.map((c) => c.name)], [undefined, before.repeat(8) + last.text, last.text ? [] : ["dump"]], "the answer");
+          } else {
+            ok(reply.error, "a failure", reply);
+            if (!stream) ok(reply.error.status === 502 && /called context tools in more than 8 rounds and gave no answer/.test(reply.error.message), "its words", String(reply.error));
+            else ok(/gave no answer|terminated|Connection|network|error/i.test(String(reply.error)), "the failure", String(reply.error));
+          }
+        }
+        if (!answered) {
+          const histories = (await ofTalk(w)).map((c) => c.messages);
+          same(histories.map((m) => m.filter((x) => x.partType === "error").map((x) => [x.error.code, x.error.message])),
+            Array(2).fill([["INCOMPLETE", "the model called context tools in more than 8 rounds and gave no answer"]]), "the record says why");
+          ok(histories.every((m) => JSON.stringify(m.filter(shown)).split('"context_list"').length > 8), "and has every round", histories);
+        }
+        same((await w.ask(app.user("go on"), true)).text, "fine", "the next turn");
+        same(w.e.refusals, [], "refused");
+      });
 
   test(`${provider}: an edited reply loses its hidden calls, and nothing else`, async () => {
     const w = await shared(provider);
