@@ -144,6 +144,14 @@ class Standby(Postgres):
         self.start()
         return self
 
+    def start(self):
+        """Ends when the primary waits for this standby, and not as soon as it can be asked."""
+        begun = self.primary.sql("SELECT clock_timestamp()")
+        super().start()
+        while self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+                               " AND backend_start > '%s'" % begun) == "0":
+            time.sleep(0.02)
+
     def promote(self):
         self.run("pg_ctl", "-D", self.data, "-s", "-w", "promote")
 
