@@ -96,6 +96,20 @@ static void topics_free(struct topic *list)
         }
 }
 
+/* False: it is not in the list. */
+static bool topics_drop(struct topic **list, const char *name)
+{
+        for (struct topic **at = list; *at; at = &(*at)->next) {
+                struct topic *t = *at;
+                if (strcmp(t->name, name) == 0) {
+                        *at = t->next;
+                        topic_free(t);
+                        return true;
+                }
+        }
+        return false;
+}
+
 /* A percent-encoded piece, decoded; NULL: it is not one, or memory is out. */
 static char *decoded(struct str s)
 {
@@ -415,18 +429,6 @@ static void look(struct looking *l)
 
 /* ---- the thread of a watch ---- */
 
-static void drop_topic(struct watch *w, const char *name)
-{
-        for (struct topic **at = &w->topics; *at; at = &(*at)->next) {
-                struct topic *t = *at;
-                if (strcmp(t->name, name) == 0) {
-                        *at = t->next;
-                        topic_free(t);
-                        return;
-                }
-        }
-}
-
 /* Takes what was changed from outside. */
 static void take_changes(struct watch *w)
 {
@@ -440,13 +442,13 @@ static void take_changes(struct watch *w)
         w->poked = false;
         pthread_mutex_unlock(&w->all->mutex);
         for (size_t i = 0; i < n; i++) {
-                drop_topic(w, removing[i]);
+                topics_drop(&w->topics, removing[i]);
                 free(removing[i]);
         }
         free(removing);
         for (struct topic *next; adding; adding = next) {
                 next = adding->next;
-                drop_topic(w, adding->name);
+                topics_drop(&w->topics, adding->name);
                 adding->next = w->topics;
                 w->topics = adding;
         }
@@ -638,7 +640,8 @@ int watches_add(struct watches *all, const char *project, const struct json *j, 
         return rc;
 }
 
-/* Puts the names behind those that are to be removed. Under the mutex. */
+/* Puts the names behind those that are to be removed. One that was added a moment ago, and that the
+ * thread has not taken yet, is never begun. Under the mutex. */
 static int remove_topics(
     struct watch *w, const struct json *j, json_ref names, struct steno_error *err)
 {
@@ -653,6 +656,7 @@ static int remove_topics(
                                      : error_nomem(err);
                 }
                 w->removing[w->remove_count++] = name;
+                w->count -= topics_drop(&w->adding, name);
         }
         return 0;
 }
@@ -688,6 +692,7 @@ int watches_change(struct watches *all, const char *project, const char *id, con
                 struct topic **end = &list;
                 while (*end) {
                         w->asks = w->asks || (*end)->kind == TOPIC_APPROVALS;
+                        w->count -= topics_drop(&w->adding, (*end)->name);
                         end = &(*end)->next;
                 }
                 *end = w->adding;
