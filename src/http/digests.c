@@ -46,6 +46,7 @@ struct entry {
         uint64_t unnamed;       /* hash of the last reply's id, when its model is not known */
         size_t model;           /* that spoke last, behind the models: none */
         char last_run[80];      /* whose journal was read */
+        bool run_open;          /* the next was not over, and its journal is still to be read */
         bool failed;            /* out of memory on the way */
         size_t bytes;           /* about; under the table's mutex */
 };
@@ -552,6 +553,7 @@ static void read_runs(struct entry *e, struct steno_store *store, struct steno_c
         while (fresh < count && !json_is(&j, json_get(&j, json_at(&j, items, fresh), "id"),
                                     e->last_run[0] ? e->last_run : " "))
                 fresh++;
+        e->run_open = false;
         for (uint32_t i = fresh; i > 0; i--) {
                 json_ref run = json_at(&j, items, i - 1);
                 char *id = json_dup_string(&j, json_get(&j, run, "id"));
@@ -561,8 +563,10 @@ static void read_runs(struct entry *e, struct steno_store *store, struct steno_c
                         memcpy(e->last_run, id, strlen(id) + 1);
                 }
                 free(id);
-                if (!over)
+                if (!over) {
+                        e->run_open = true;
                         break;
+                }
         }
         json_release(&j);
         steno_free(text);
@@ -597,6 +601,7 @@ static void forget(struct entry *e)
         e->before_at = e->reply_at = e->worked_to = 0;
         e->reply = e->reply_message = e->unnamed = 0;
         e->last_run[0] = '\0';
+        e->run_open = false;
         e->model = COUNTS_MAX;
         e->failed = false;
 }
@@ -621,7 +626,8 @@ static int catch_up(struct entry *e, struct steno_store *store, struct steno_con
                         break;
         }
         e->d.whole = e->d.seq >= last;
-        if (rc == 0 && grown && e->d.whole)
+        /* A run ends a moment behind its last message. */
+        if (rc == 0 && (grown || e->run_open) && e->d.whole)
                 read_runs(e, store, conv);
         if (e->failed) {
                 forget(e);
@@ -794,7 +800,7 @@ const struct digest *digests_known(
         if (e)
                 e->users++;
         pthread_mutex_unlock(&all->mutex);
-        if (!e || (e->d.whole && e->d.seq == seq))
+        if (!e || (e->d.whole && e->d.seq == seq && !e->run_open))
                 return e ? &e->d : NULL;
         digests_close(all, &e->d);
         return NULL;
