@@ -347,15 +347,12 @@ static struct gateway_turn *new_turn(
         return t;
 }
 
-/* Made for the first request, because it loads libcurl. */
+/* Made for the first request, because it loads libcurl. Under the gateway's mutex. */
 static int need_relay(struct gateway *g, struct steno_error *err)
 {
-        pthread_mutex_lock(&g->mutex);
-        int rc = g->stopped ? error_set(err, STENO_EINTERRUPTED, "the server is stopping")
-                 : g->relay ? 0
-                            : relay_new(&g->relay, err);
-        pthread_mutex_unlock(&g->mutex);
-        return rc;
+        return g->stopped ? error_set(err, STENO_EINTERRUPTED, "the server is stopping")
+               : g->relay ? 0
+                          : relay_new(&g->relay, err);
 }
 
 /* Sends what the turn has to send now. */
@@ -368,6 +365,8 @@ static int start_job(struct gateway_turn *t, struct steno_error *err)
             .headers = (const char *const *)t->sending.headers,
             .body = t->rounds ? rounds_body(t->rounds) : str_span(t->body, t->body_size),
             .connect_ms = CONNECT_MS};
+        /* The relay goes with the gateway's end, and gets no job behind it. */
+        pthread_mutex_lock(&g->mutex);
         int rc = need_relay(g, err);
         pthread_mutex_lock(&t->mutex);
         if (rc == 0)
@@ -376,6 +375,7 @@ static int start_job(struct gateway_turn *t, struct steno_error *err)
         if (rc == 0 && (t->left || t->gone || t->revoked))
                 relay_limit(g->relay, t->job, t->cancel_when_gone || t->revoked ? 0 : GONE_MS);
         pthread_mutex_unlock(&t->mutex);
+        pthread_mutex_unlock(&g->mutex);
         return rc;
 }
 

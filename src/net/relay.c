@@ -17,8 +17,9 @@
 #define POLL_MS 1000
 #define CONNECTIONS_KEPT 256L
 /* Servers close idle connections, Node's after five seconds. One that is about to be closed must
- * not get a request, because a request with a body is not sent twice. */
-#define IDLE_SECONDS 4L
+ * not get a request, because a request with a body is not sent twice. Whole seconds are counted, so
+ * that one of 2.9 s is still used: two seconds are left for a machine that is slow. */
+#define IDLE_SECONDS 2L
 
 struct relay_job {
         struct relay *relay;

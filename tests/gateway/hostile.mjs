@@ -5,14 +5,16 @@ import { spawnSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
 import { createServer as createTcp, connect } from "node:net";
 import { join } from "node:path";
-import { Server, main, ok, same, test, until } from "../http/lib.mjs";
+import { Server, main, ok, same, sleep, test, until } from "../http/lib.mjs";
 
 // An endpoint that answers with the bytes that a test chooses, and keeps what it got.
 async function world(answer, settings = {}) {
   const seen = [];
   const sockets = new Set();
+  let connections = 0;
   const up = createTcp((c) => {
     sockets.add(c);
+    connections++;
     c.on("error", () => {});
     c.on("close", () => sockets.delete(c));
     let text = "";
@@ -31,7 +33,7 @@ async function world(answer, settings = {}) {
   const s = new Server({ args: ["--no-tools", "--log", "access.log"] });
   s.configure({ upstreams: { openai: { url: `${url}/v1`, key: "real", ...settings }, gemini: { url, key: "real" }, anthropic: { url, key: "real" } } });
   await s.start();
-  return { s, seen, log: () => readFileSync(join(s.work, "access.log"), "utf8"), end: () => { s.kill(); for (const c of sockets) c.destroy(); up.close(); } };
+  return { s, seen, connections: () => connections, log: () => readFileSync(join(s.work, "access.log"), "utf8"), end: () => { s.kill(); for (const c of sockets) c.destroy(); up.close(); } };
 }
 const json = (c, body = "{}") => c.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
 const chat = (text) => JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }] });
@@ -193,6 +195,15 @@ test("when a token is revoked, its answers under way end", async () => {
   w.s.cli("-y", "token", "rm", id);
   ok((await stream).includes("data: x"), "the stream was cut");
   ok(/^HTTP\/1.1 502/.test(await waiting), "who waited was told");
+  w.end();
+});
+
+test("a connection that has been idle for seconds gets no request: its endpoint may close it at any moment", async () => {
+  const w = await world((c) => json(c, chat("x")));
+  same((await ask(w)).status, 200, "one");
+  await sleep(3200);
+  same((await ask(w)).status, 200, "another");
+  same([w.seen.length, w.connections()], [2, 2], "each on its own connection");
   w.end();
 });
 

@@ -267,6 +267,33 @@ test("kill -9 in the middle of an answer loses nothing that the client saw", asy
   w.end();
 });
 
+test("SIGTERM while requests come: who is answered is answered whole, and the server ends well", async () => {
+  const up = createServer((req, res) => {
+    req.resume();
+    req.on("end", () => res.setHeader("content-type", "application/json").end('{"choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}'));
+  });
+  await new Promise((r) => up.listen(0, "127.0.0.1", r));
+  const s = new Server();
+  s.configure({ upstreams: { openai: { url: `http://127.0.0.1:${up.address().port}`, key: "k" } } });
+  await s.start();
+  let answered = 0, over = false;
+  const client = async () => {
+    while (!over) {
+      const r = await s.ask("POST", "/openai/v1/chat/completions", { body: { messages: [{ role: "user", content: "q" }] } }).catch(() => null);
+      if (!r) return;
+      if (r.status === 200) same(r.json?.choices?.[0]?.message?.content, "whole", "an answer");
+      answered += r.status === 200;
+    }
+  };
+  const clients = Array.from({ length: 20 }, client);
+  await until("some answers", () => answered > 40);
+  same((await s.stop()).code, 0, "how it ended");
+  over = true;
+  await Promise.all(clients);
+  up.closeAllConnections();
+  up.close();
+});
+
 test("a client that leaves is noted, and the answer is recorded whole", async () => {
   const w = await world("openai", () => ({ text: "a long answer ".repeat(50) }));
   const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "go" }], stream: true });
