@@ -47,14 +47,16 @@ void loop_mail_end(struct loop *c)
 int loop_mail_expect(
     struct loop *c, struct steno_permission_request *request, struct steno_error *err)
 {
-        int rc = steno_stop_new_below(c->opt.stop, &c->mail.asked, err);
+        struct steno_stop *asked;
+        int rc = steno_stop_new_below(c->opt.stop, &asked, err);
         if (rc)
                 return rc;
         pthread_mutex_lock(&c->mail.lock);
+        c->mail.asked = asked;
         memcpy(c->mail.approval, request->approval, sizeof(c->mail.approval));
         c->mail.answer = STENO_ASK;
         pthread_mutex_unlock(&c->mail.lock);
-        request->stop = c->mail.asked;
+        request->stop = asked;
         return 0;
 }
 
