@@ -58,6 +58,7 @@ struct runner {
         pthread_mutex_t mutex;
         pthread_cond_t changed;
         struct live *list;
+        unsigned threads; /* of runs, until they have let go of everything */
 };
 
 struct runner *runner_new(struct server *server, struct session *session)
@@ -72,7 +73,7 @@ struct runner *runner_new(struct server *server, struct session *session)
         return chat;
 }
 
-void runner_free(struct runner *chat)
+void runner_end(struct runner *chat)
 {
         if (!chat)
                 return;
@@ -80,9 +81,16 @@ void runner_free(struct runner *chat)
         pthread_mutex_lock(&chat->mutex);
         for (struct live *l = chat->list; l; l = l->next)
                 steno_stop_request(l->stop);
-        while (chat->list)
+        while (chat->list || chat->threads)
                 pthread_cond_wait(&chat->changed, &chat->mutex);
         pthread_mutex_unlock(&chat->mutex);
+}
+
+void runner_free(struct runner *chat)
+{
+        if (!chat)
+                return;
+        runner_end(chat);
         pthread_mutex_destroy(&chat->mutex);
         pthread_cond_destroy(&chat->changed);
         free(chat);
@@ -271,6 +279,10 @@ static void *run(void *arg)
         pthread_mutex_unlock(&chat->mutex);
         if (!waited)
                 live_free(l);
+        pthread_mutex_lock(&chat->mutex);
+        chat->threads--;
+        pthread_cond_broadcast(&chat->changed);
+        pthread_mutex_unlock(&chat->mutex);
         return NULL;
 }
 
@@ -353,6 +365,8 @@ static int begin(struct live *l, struct steno_error *err)
                 rc = error_set(err, STENO_EUNSUPPORTED, "the server is stopping");
         else if (pthread_create(&thread, &attr, run, l))
                 rc = error_nomem(err);
+        else
+                chat->threads++;
         pthread_attr_destroy(&attr);
         while (rc == 0 && !l->begun && !l->over)
                 pthread_cond_wait(&chat->changed, &chat->mutex);

@@ -17,7 +17,10 @@ struct runner;
 
 /* `session` is borrowed: the model, the tools, the rules. */
 struct runner *runner_new(struct server *server, struct session *session);
-/* Asks every run to stop and waits for them. */
+/* Asks every run to stop and waits for them. The server is stopping, so that none begins any more;
+ * all other questions are still answered. */
+void runner_end(struct runner *chat);
+/* Once nobody asks any more. */
 void runner_free(struct runner *chat);
 
 struct runner_turn {

@@ -351,9 +351,9 @@ void server_stop(struct server *s)
         if (s->recovering)
                 pthread_join(s->recoverer, NULL);
         indexer_stop(s->indexer);
-        /* Runs are ended first, so that readers still get their last events. */
-        runner_free(s->chat);
-        s->chat = NULL;
+        /* Runs are ended first, so that readers still get their last events. Requests and watches
+         * that are under way ask for them until they end themselves. */
+        runner_end(s->chat);
         otel_free(s->otel, OTEL_LAST_MS);
         s->otel = NULL;
         gateway_stop(s->gateway);
@@ -375,6 +375,7 @@ void server_stop(struct server *s)
         workers_free(s->turns);
         workers_free(s->urgent);
         workers_free(s->heavy);
+        runner_free(s->chat);
         gateway_free(s->gateway, s->tally ? &s->tally->recorded : NULL,
             s->tally ? &s->tally->unrecorded : NULL);
         follow_free(s->follow);
