@@ -628,7 +628,9 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
                                 return STENO_ENOMEM;
                         continue;
                 }
-                if (name_results(&a, &m) || name_calls(&a, &m) || move_media(&a, &m) ||
+                /* Calls first: a result that its call carries gets the id that its call gets here.
+                 */
+                if (name_calls(&a, &m) || name_results(&a, &m) || move_media(&a, &m) ||
                     !put(&a, &m))
                         return STENO_ENOMEM;
         }
