@@ -49,7 +49,8 @@ struct live {
         char asked_call[1100];
         char *asked_json; /* what is told of it */
         char asked_hash[72];
-        int answer; /* enum steno_permission; STENO_ASK while there is none */
+        int answer;             /* enum steno_permission; STENO_ASK while there is none */
+        char answered_hash[72]; /* of the question that was answered here last */
 };
 
 struct runner {
@@ -456,6 +457,12 @@ int runner_stop(
         return l ? 0 : error_set(err, STENO_ENOTFOUND, "no such run is going on");
 }
 
+/* Was this question answered here, however long the run takes to go on? Under the mutex. */
+static bool is_answered(const struct live *l, const char *approval)
+{
+        return approval && strcmp(l->answered_hash, approval) == 0;
+}
+
 /* Does this call wait for an answer? Under the mutex. */
 static bool is_asked(const struct live *l, const char *call)
 {
@@ -463,7 +470,7 @@ static bool is_asked(const struct live *l, const char *call)
 }
 
 int runner_approve(struct runner *chat, const char *project, const char *run_id, const char *call,
-    const char *approval, bool allow, struct steno_error *err)
+    const char *approval, bool allow, bool *over, struct steno_error *err)
 {
         int rc = 0;
         int64_t until = http_now_ms() + ASKED_SOON_MS;
@@ -471,6 +478,7 @@ int runner_approve(struct runner *chat, const char *project, const char *run_id,
         pthread_mutex_lock(&chat->mutex);
         while ((l = find(chat, project, run_id)) && !is_asked(l, call) && http_now_ms() < until)
                 wait_a_moment(chat);
+        *over = l && is_answered(l, approval);
         if (!l || !is_asked(l, call)) {
                 rc = error_set(err, STENO_ENOTFOUND, "no such call waits for permission");
         } else if (allow && !approval) {
@@ -480,6 +488,7 @@ int runner_approve(struct runner *chat, const char *project, const char *run_id,
                 rc = error_set(err, STENO_ECONFLICT, "the approval is for another call");
         } else {
                 l->answer = allow ? STENO_ALLOW : STENO_DENY;
+                memcpy(l->answered_hash, l->asked_hash, sizeof l->answered_hash);
                 pthread_cond_broadcast(&chat->changed);
         }
         pthread_mutex_unlock(&chat->mutex);

@@ -49,9 +49,10 @@ int runner_run(struct runner *chat, const struct runner_turn *turn, char run[64]
 
 /* STENO_ENOTFOUND: no live run of that project here. */
 int runner_stop(struct runner *chat, const char *project, const char *run, struct steno_error *err);
-/* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. */
+/* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. STENO_ENOTFOUND:
+ * no such call waits here, or (*over) somebody was first: then it waits nowhere else either. */
 int runner_approve(struct runner *chat, const char *project, const char *run, const char *call,
-    const char *approval, bool allow, struct steno_error *err);
+    const char *approval, bool allow, bool *over, struct steno_error *err);
 /*
  * The calls of this server's runs in a project that wait for permission, newest run first: the
  * items of waiting.h, with commas between them. `chat` may be NULL.

@@ -109,12 +109,13 @@ void own_run_approve(struct request *r)
                 request_error(r, 400, "bad_request", "approved must be true or false");
         } else {
                 const char *approval = request_member(r, &j, 0, "approval");
+                bool over = false;
                 int rc = r->server->chat
                              ? runner_approve(r->server->chat, r->who.project, r->params[0].p,
-                                   r->params[1].p, approval, allow, &err)
+                                   r->params[1].p, approval, allow, &over, &err)
                              : STENO_ENOTFOUND;
                 /* Another server, or a terminal, may hold the run. */
-                if (rc == STENO_ENOTFOUND && approval)
+                if (rc == STENO_ENOTFOUND && approval && !over)
                         rc = steno_run_answer(r->store, r->who.project, r->params[0].p,
                             r->params[1].p, approval, allow, &err);
                 if (rc < 0)
