@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/wait.h"
 #include "cli/command.h"
 #include "cli/events.h"
 #include "cli/interrupt.h"
@@ -12,6 +13,8 @@
 #include "model/event.h"
 
 #define WAIT_MS 500 /* how long Ctrl-C may have to wait */
+#define TRIES 20
+#define TRY_MS 5
 
 struct watch_opts {
         struct opt_number after;
@@ -61,6 +64,19 @@ static int end_if_dead(struct cli *c, const char *run, struct steno_error *err)
         return rc;
 }
 
+/* Whoever watches can answer with `steno approve`. Somebody who looks at this very moment who is
+ * connected keeps us out: then again, now and in the next round. It is no matter when the store
+ * cannot be told for another reason: then a call waits no longer for us. */
+static void say_here(struct cli *c, struct steno_watcher **here)
+{
+        for (int i = 0; !*here && i < TRIES; i++) {
+                if (i)
+                        wait_sleep(TRY_MS);
+                if (steno_watch_begin(c->store, c->project, here, NULL) != STENO_ETIMEOUT)
+                        return;
+        }
+}
+
 static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct watch_opts *o = opts;
@@ -76,10 +92,8 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
-        /* Whoever watches can answer with `steno approve`. It is no matter when the store cannot be
-         * told: then a call waits no longer for us. */
-        steno_watch_begin(c->store, c->project, &here, NULL);
         while (!interrupt_pending()) {
+                say_here(c, &here);
                 rc = steno_run_read(c->store, c->project, argv[0], w.seen, show, &w, &err);
                 if (rc < 0 || w.finished)
                         break;
