@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -23,6 +24,7 @@
 #define NOTES_MAX (64 * MIB)
 #define NOTES_NAME (EXCHANGE_ID + 4)
 #define MEMORY_MAX (64 * MIB)
+#define CREATE_TRIES 10
 
 struct exchange {
         struct exchanges *all;
@@ -331,17 +333,31 @@ static int put(struct exchange *x, const void *p, size_t n)
         return 0;
 }
 
+/* A file that no other process takes up meanwhile. One that looks for what a killed server left may
+ * have found it before it was locked: that one is theirs, and empty. */
+static int create_file(struct exchanges *all, char id[EXCHANGE_ID])
+{
+        const struct fs *fs = all->env->fs;
+        int rc = -EWOULDBLOCK;
+        for (int i = 0; rc == -EWOULDBLOCK && i < CREATE_TRIES; i++) {
+                id_make(all->env, "ex_", id);
+                int fd = fs->open(fs, all->dir, id, O_RDWR | O_CREAT | O_EXCL, 0600);
+                rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX | LOCK_NB);
+                if (rc != -EWOULDBLOCK)
+                        return fd; /* where there are no locks nobody else can have it */
+                fs->close(fs, fd);
+        }
+        return rc;
+}
+
 int exchange_create(struct exchanges *all, struct str head, struct str body, bool best_effort,
     struct exchange **out, struct steno_error *err)
 {
         const struct fs *fs = all->env->fs;
         char id[EXCHANGE_ID], line[80];
-        id_make(all->env, "ex_", id);
-        int fd = fs->open(fs, all->dir, id, O_RDWR | O_CREAT | O_EXCL, 0600);
+        int fd = create_file(all, id);
         if (fd < 0 && !best_effort)
                 return error_sys(err, -fd, "making a file for a request");
-        if (fd >= 0)
-                fs->flock(fs, fd, LOCK_EX | LOCK_NB); /* no other process takes it up meanwhile */
         struct exchange *x = new_exchange(all, fd < 0 ? -1 : fd, id);
         if (!x) {
                 if (fd >= 0)
@@ -372,7 +388,10 @@ int exchange_open(
         int fd = fs->open(fs, all->dir, id, O_RDWR, 0);
         if (fd < 0)
                 return error_sys(err, -fd, "opening a recorded request");
-        if (fs->flock(fs, fd, LOCK_EX | LOCK_NB) < 0) {
+        /* It may be over since it was opened: recorded, and removed. */
+        struct stat st = {0};
+        if (fs->flock(fs, fd, LOCK_EX | LOCK_NB) < 0 || fs->fstat(fs, fd, &st) < 0 ||
+            st.st_nlink == 0) {
                 fs->close(fs, fd);
                 return error_set(err, STENO_ECONFLICT, "another process has this request");
         }
