@@ -263,6 +263,12 @@ static enum MHD_Result answer(struct request *r)
                 libmhd.add_response_header(response, "Cache-Control", "no-store");
         if (r->refused)
                 libmhd.add_response_header(response, "Connection", "close");
+        /* The library writes the end of the chunks where a HEAD has an answer of unknown length,
+         * and a client takes that for the next answer. Without chunks the end is that of the
+         * connection. */
+        if ((r->stream || r->passing) && strcmp(r->method, "HEAD") == 0)
+                libmhd.set_response_options(
+                    response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
         unsigned class = (unsigned)r->status / 100;
         atomic_fetch_add(&r->server->metrics.requests[class < 6 ? class : 5], 1);
         enum MHD_Result ok = libmhd.queue_response(r->connection, (unsigned)r->status, response);

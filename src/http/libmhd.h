@@ -24,6 +24,7 @@
         X(queue_response)                                                                          \
         X(quiesce_daemon)                                                                          \
         X(resume_connection)                                                                       \
+        X(set_response_options)                                                                    \
         X(start_daemon)                                                                            \
         X(stop_daemon)                                                                             \
         X(suspend_connection)

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
 import { createServer as createTcp, connect } from "node:net";
 import { join } from "node:path";
-import { Server, main, ok, same, sleep, test, until } from "../http/lib.mjs";
+import { Model, Server, main, ok, same, sleep, test, until } from "../http/lib.mjs";
 
 // An endpoint that answers with the bytes that a test chooses, and keeps what it got.
 async function world(answer, settings = {}) {
@@ -19,7 +19,7 @@ async function world(answer, settings = {}) {
     c.on("close", () => sockets.delete(c));
     let text = "";
     c.on("data", (d) => {
-      text += d;
+      text += d.toString("latin1"); // as many characters as bytes
       const end = text.indexOf("\r\n\r\n");
       const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
       if (end < 0 || text.length < end + 4 + length) return;
@@ -35,7 +35,7 @@ async function world(answer, settings = {}) {
   await s.start();
   return { s, seen, connections: () => connections, log: () => readFileSync(join(s.work, "access.log"), "utf8"), end: () => { s.kill(); for (const c of sockets) c.destroy(); up.close(); } };
 }
-const json = (c, body = "{}") => c.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+const json = (c, body = "{}") => c.write(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 const chat = (text) => JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }] });
 const ask = (w, path = "/openai/v1/chat/completions", more = {}) =>
   w.s.ask("POST", path, { body: { messages: [{ role: "user", content: "hi" }] }, ...more });
@@ -341,6 +341,42 @@ test("a request that cannot be recorded is kept whole, and steno check names it"
   const said = JSON.stringify(w.s.cli("check"));
   ok(said.includes(`gateway/${name}`), "and so does the check", said);
   w.end();
+});
+
+test("a HEAD has an answer without a body, so that nobody takes the rest for the next answer", async () => {
+  const model = await new Model(() => ({ text: "x" })).start(); // it says no length
+  const s = new Server({ args: ["--no-tools", "--base-url", model.url, "--model", "m"] });
+  s.configure({ upstreams: { openai: { url: model.url, key: "k" } } });
+  await s.start();
+  const { runId, sessionId } = await s.must("POST", "/api/chatbot", { body: { message: "hi", stream: false } });
+  for (const path of ["/openai/v1/models", `/~${s.token}/openai/v1/x`, `/api/runs/${runId}/events`, `/api/chat-sessions/${sessionId}/messages`, "/healthz"]) {
+    const { text } = await s.raw(`HEAD ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${s.token}\r\nConnection: close\r\n\r\n`);
+    ok(/^HTTP\/1.1 200 /.test(text) && text.indexOf("\r\n\r\n") === text.length - 4, path, text);
+    for (let i = 0; i < 3; i++) same((await s.ask("HEAD", path)).status, 200, `${path}: a client that keeps its connection`);
+  }
+  s.kill();
+  model.stop();
+});
+
+// What a model may say in a hidden round or after it, of all that endpoints were seen to say.
+test("words in parts, no reason for the end and no choice at all pass through hidden rounds as they would without them", async () => {
+  const call = { id: "a", type: "function", function: { name: "context_list", arguments: "{}" } };
+  const parts = [{ type: "thinking", thinking: [] }, { type: "text", text: "one " }, { type: "text", text: "\u00e9 \"two\"" }];
+  const hidden = (message, finish_reason = "tool_calls") => ({ index: 0, finish_reason, message: { role: "assistant", content: null, tool_calls: [call], ...message } });
+  const end = (message, finish_reason = "stop") => ({ index: 0, finish_reason, message: { role: "assistant", ...message } });
+  for (const [name, first, second, want] of [
+    ["parts before", hidden({ content: parts }), end({ content: "fin" }), ['one \u00e9 "two"fin', "stop"]],
+    ["parts behind", hidden({ content: "look, " }), end({ content: parts }), ['look, one \u00e9 "two"', "stop"]],
+    ["no reason before", hidden({}, null), end({ content: "fin" }), ["fin", "stop"]],
+    ["no reason behind", hidden({}), end({ content: "fin" }, null), ["fin", "stop"]],
+    ["no choice behind", hidden({}), null, null]]) {
+    const w = await world((c, text) => json(c, JSON.stringify({ id: "x", object: "chat.completion", choices: [text.includes('"role":"tool"') ? second : first].filter(Boolean) })), { contextTools: true });
+    const r = await ask(w, undefined, { body: { messages: [{ role: "user", content: "hi" }], tools: [{ type: "function", function: { name: "f" } }] } });
+    same([r.status, w.seen.length], [200, 2], `${name}: ${r.text}`);
+    const [choice] = r.json.choices;
+    same(choice ? [choice.message.content, choice.finish_reason] : null, want, name);
+    w.end();
+  }
 });
 
 await main();
