@@ -251,6 +251,16 @@ static void chat_event(struct veil *v, struct str name, struct str data, bool is
 
 /* ---- a whole answer ---- */
 
+/* A text, or the texts of a list of parts, as some endpoints say it. */
+static void keep_words(struct veil *v, const struct json *j, json_ref content)
+{
+        buf_put_str(&v->words, json_inner(j, content));
+        if (json_type(j, content) != JSON_ARRAY)
+                return;
+        for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p))
+                buf_put_str(&v->words, json_inner(j, json_get(j, p, "text")));
+}
+
 static void look_at_body(struct veil *v)
 {
         const struct json *j = &v->j;
@@ -267,9 +277,11 @@ static void look_at_body(struct veil *v)
                         veil_see(v, json_raw(j, c));
         }
         v->any_hidden = v->any_hidden || v->hidden;
-        if (json_type(j, json_get(j, choice, "finish_reason")) == JSON_STRING)
-                veil_ended(v, is_normal(j, json_get(j, choice, "finish_reason")));
-        buf_put_str(&v->words, json_inner(j, json_get(j, message, "content")));
+        /* An answer that is no stream is over, whether it says why or not. */
+        json_ref reason = json_get(j, choice, "finish_reason");
+        if (message != JSON_NONE)
+                veil_ended(v, json_type(j, reason) != JSON_STRING || is_normal(j, reason));
+        keep_words(v, j, json_get(j, message, "content"));
 }
 
 static void put_body(struct veil *v, struct buf *out)
@@ -300,7 +312,8 @@ static void put_body(struct veil *v, struct buf *out)
         buf_put_str(&c.choices, buf_str(&c.choice));
         buf_putc(&c.choices, ']');
         size_t n = veil_first(v, swaps);
-        swaps[n++] = (struct veil_swap){"choices", buf_str(&c.choices)};
+        if (choice != JSON_NONE)
+                swaps[n++] = (struct veil_swap){"choices", buf_str(&c.choices)};
         if (v->usage.n)
                 swaps[n++] = (struct veil_swap){"usage", veil_usage(v, &usage)};
         veil_put_object(out, j, 0, swaps, n);

@@ -11,14 +11,15 @@ import { apps, lastOf, offered } from "./apps.mjs";
 needTypes();
 const CONTEXT = ["context_list", "context_read", "context_tail", "context_grep"];
 
-// Text of about n bytes with a needle in its middle, and all that strings can hold.
+// Text of about n bytes with a needle in its first half (a result in two parts is cut in the middle), and
+// all that strings can hold.
 function haystack(n, needle) {
   const lines = [];
   for (let size = 0, i = 0; size < n; i++) {
     lines.push(pick([`line ${i} of the log, nothing to see`, `"quoted" \\ back\tslash ${i}`, `Grüße ${i} 🙂 \u2028 \u0001`, `{"json": [${i}]}`]));
     size += Buffer.byteLength(lines.at(-1)) + 1;
   }
-  lines[lines.length >> 1] = `here is the ${needle}`;
+  lines[Math.floor(lines.length / 3)] = `here is the ${needle}`;
   return lines.join("\n");
 }
 
