@@ -13,7 +13,9 @@
  *
  * A record that has a response is one that the model was shown before and says again: it is text.
  * So is what stands in a code block, in a span of code or in <think>, because a model that explains
- * or considers a call does not make it, and a tag that is not closed.
+ * or considers a call does not make it, and a tag that is not closed. Between tags that are, what
+ * cannot be read as a call is taken for one all the same, with its text as the arguments: it is
+ * refused like any call with bad arguments, and the model learns why nothing happened.
  */
 #include "loop/loop.h"
 
@@ -63,8 +65,10 @@ struct found {
         size_t from;
         size_t to;
         struct str object;
-        bool open;     /* the object has not ended */
-        bool unclosed; /* it has, and its tag has not */
+        bool endless;  /* the object does not end, for which all of the text was read */
+        bool open;     /* and no tag ends it */
+        bool unclosed; /* it has ended, and its tag has not */
+        bool tagged;   /* it stands between two tags */
 };
 
 /* The bytes of the JSON object at the start of `s`; 0: it does not end. */
@@ -100,6 +104,15 @@ static bool has_at(struct str s, size_t at, const char *word)
         return str_starts(str_span(s.p + at, s.n - at), word);
 }
 
+/* The bytes before the closing tag, when it comes before another opening one; or s.n. */
+static size_t before_close(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++)
+                if (s.p[i] == '<' && (has_at(s, i, CLOSE) || has_at(s, i, OPEN)))
+                        return has_at(s, i, CLOSE) ? i : s.n;
+        return s.n;
+}
+
 static bool at_tag(struct str s, size_t at, struct found *out)
 {
         if (!has_at(s, at, OPEN))
@@ -109,13 +122,21 @@ static bool at_tag(struct str s, size_t at, struct found *out)
         if (rest.n == 0 || rest.p[0] != '{')
                 return false;
         size_t size = object_size(rest);
-        *out = (struct found){.from = at, .to = s.n, .object = rest, .open = size == 0};
-        if (size == 0)
-                return true;
-        out->object.n = size;
-        size_t behind = skip_white(s, begin + size);
-        out->unclosed = !has_at(s, behind, CLOSE);
-        out->to = out->unclosed ? begin + size : behind + sizeof CLOSE - 1;
+        *out =
+            (struct found){.from = at, .to = s.n, .object = rest, .endless = !size, .open = !size};
+        /* A tag in a string of the object is not its end. */
+        size_t close = size + before_close(str_span(rest.p + size, rest.n - size));
+        if (close < rest.n) {
+                bool whole = size && skip_white(rest, size) == close;
+                out->object.n = whole ? size : close;
+                out->to = begin + close + sizeof CLOSE - 1;
+                out->open = false;
+                out->tagged = true;
+        } else if (size) {
+                out->object.n = size;
+                out->to = begin + size;
+                out->unclosed = true;
+        }
         return true;
 }
 
@@ -127,7 +148,8 @@ static bool at_record(struct str s, size_t at, struct found *out)
                 return false;
         struct str rest = str_span(s.p + at, s.n - at);
         size_t size = object_size(rest);
-        *out = (struct found){.from = at, .to = s.n, .object = rest, .open = size == 0};
+        *out =
+            (struct found){.from = at, .to = s.n, .object = rest, .endless = !size, .open = !size};
         if (size == 0)
                 return true;
         out->object.n = size;
@@ -222,19 +244,29 @@ static size_t skip_thinking(struct str s)
 
 /* ---- taking them ---- */
 
-/* The call in an object; JSON_NONE: it is none, or it has been answered. */
-static json_ref call_in(const struct json *j)
+/* The object that has the name and the arguments: itself, or the one in it. */
+static json_ref inner_call(const struct json *j)
 {
         static const char *const WRAPPED[] = {"function_call_record", "function_call"};
         json_ref call = 0;
         for (size_t i = 0; i < 2; i++)
                 if (json_type(j, json_get(j, 0, WRAPPED[i])) == JSON_OBJECT)
                         call = json_get(j, 0, WRAPPED[i]);
-        json_ref response = json_get(j, call, "response");
-        if (json_type(j, json_get(j, call, "name")) != JSON_STRING ||
-            (response != JSON_NONE && json_type(j, response) != JSON_NULL))
-                return JSON_NONE;
         return call;
+}
+
+static bool is_answered(const struct json *j)
+{
+        json_ref response = json_get(j, inner_call(j), "response");
+        return response != JSON_NONE && json_type(j, response) != JSON_NULL;
+}
+
+/* The call in an object; JSON_NONE: it is none, or it has been answered. */
+static json_ref call_in(const struct json *j)
+{
+        json_ref call = inner_call(j);
+        bool named = json_type(j, json_get(j, call, "name")) == JSON_STRING;
+        return named && !is_answered(j) ? call : JSON_NONE;
 }
 
 struct taking {
@@ -294,22 +326,30 @@ static int take_object(struct taking *t, struct str object)
         return rc;
 }
 
+/* The name in an object that cannot be read. */
+static void guess_name(struct str object, char name[80])
+{
+        static const char KEY[] = "\"name\"";
+        const char *at = memmem(object.p, object.n, KEY, sizeof KEY - 1);
+        name[0] = '\0';
+        if (!at)
+                return;
+        struct str rest = str_span(at + 6, object.n - (size_t)(at + 6 - object.p));
+        const char *from = memchr(rest.p, '"', rest.n);
+        size_t n = 0;
+        while (from && from + 1 + n < rest.p + rest.n && from[1 + n] != '"' && n + 1 < 80)
+                n++;
+        if (from) {
+                memcpy(name, from + 1, n);
+                name[n] = '\0';
+        }
+}
+
 /* A call that the end of the reply cut off: it is told of, and not run. */
 static int take_cut(struct taking *t, struct str object)
 {
-        static const char KEY[] = "\"name\"";
-        char name[80] = "";
-        const char *at = memmem(object.p, object.n, KEY, sizeof KEY - 1);
-        if (at) {
-                struct str rest = str_span(at + 6, object.n - (size_t)(at + 6 - object.p));
-                const char *from = memchr(rest.p, '"', rest.n);
-                size_t n = 0;
-                while (from && from + 1 + n < rest.p + rest.n && from[1 + n] != '"' &&
-                       n + 1 < sizeof name)
-                        n++;
-                if (from)
-                        memcpy(name, from + 1, n);
-        }
+        char name[80];
+        guess_name(object, name);
         if (t->reply->finish != FINISH_LENGTH || !name[0])
                 return 0;
         int rc = add_call(t, "", name, object);
@@ -317,6 +357,32 @@ static int take_cut(struct taking *t, struct str object)
                 return rc;
         t->reply->calls[t->reply->count - 1].state = CALL_CUT;
         return 1;
+}
+
+/* What stands between two tags and is no call, unless it has been answered. It cannot be run: what
+ * is JSON gets no name, and what is not is no arguments. */
+static int take_unreadable(struct taking *t, struct str object)
+{
+        struct json j;
+        char name[80] = "";
+        json_init(&j);
+        bool read = json_parse(&j, object.p, object.n, NULL, NULL) == 0;
+        bool answered = read && is_answered(&j);
+        json_release(&j);
+        if (answered)
+                return 0;
+        if (!read)
+                guess_name(object, name);
+        int rc = add_call(t, "", name, object);
+        return rc ? rc : 1;
+}
+
+static int take_found(struct taking *t, const struct found *f)
+{
+        if (f->open || f->unclosed)
+                return take_cut(t, f->object);
+        int rc = take_object(t, f->object);
+        return rc == 0 && f->tagged ? take_unreadable(t, f->object) : rc;
 }
 
 static int take_all(struct taking *t, struct str s)
@@ -332,8 +398,8 @@ static int take_all(struct taking *t, struct str s)
                 }
                 if (!(s.p[i] == '<' ? at_tag(s, i, &f) : s.p[i] == '{' && at_record(s, i, &f)))
                         continue;
-                opened += f.open;
-                int rc = f.open || f.unclosed ? take_cut(t, f.object) : take_object(t, f.object);
+                opened += f.endless;
+                int rc = take_found(t, &f);
                 if (rc < 0)
                         return rc;
                 if (rc == 1) {
