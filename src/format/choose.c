@@ -114,19 +114,31 @@ const struct format *format_choose(
     const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size)
 {
         struct history first = {0}, h;
+        struct arena kept, spare; /* a history may be large: at most two readings at once */
         const struct format *f, *found = NULL;
-        bool same = true;
+        bool same = true, failed = false;
         candidates[0] = '\0';
+        arena_init(&kept);
+        arena_init(&spare);
         for (size_t i = 0; (f = format_at(i)); i++) {
-                if (!read_as(f, j, list, arena, &h))
-                        continue;
-                add_name(candidates, size, f->name);
-                same = same && (!found || same_history(&first, &h, arena));
-                if (!found) {
+                bool reads = read_as(f, j, list, &spare, &h);
+                if (reads)
+                        add_name(candidates, size, f->name);
+                if (reads && found)
+                        same = same && same_history(&first, &h, &spare);
+                failed = failed || spare.failed;
+                if (reads && !found) {
                         found = f;
                         first = h;
+                        kept = spare;
+                        arena_init(&spare);
                 }
+                arena_reset(&spare);
         }
+        if (failed)
+                arena->failed = STENO_ENOMEM;
+        arena_release(&kept);
+        arena_release(&spare);
         return same ? found : NULL;
 }
 
