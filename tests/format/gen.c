@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../support/seed.h"
+
 uint64_t gen_seed(void)
 {
         const char *given = getenv("STENO_TEST_SEED");
@@ -19,8 +21,7 @@ uint64_t gen_seed(void)
 
 unsigned gen_count(unsigned share)
 {
-        const char *full = getenv("STENO_TEST_LONG");
-        return (full && *full == '1' ? 100000 : 5000) / share;
+        return (unsigned)seed_rounds(100000) / share;
 }
 
 uint64_t gen_next(struct gen *g)

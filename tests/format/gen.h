@@ -29,7 +29,7 @@ struct gen {
 
 /* STENO_TEST_SEED or a new one; printed. */
 uint64_t gen_seed(void);
-/* 5,000 or 100,000 with STENO_TEST_LONG=1, over `share`. */
+/* How many of 100,000 rounds to run (support/seed.h), over `share`. */
 unsigned gen_count(unsigned share);
 
 uint64_t gen_next(struct gen *g);

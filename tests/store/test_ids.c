@@ -111,6 +111,8 @@ static void anything(void **state)
 static void while_it_grows(void **state)
 {
         struct fixture *f = *state;
+        /* A sanitizer looks at the same code each time. */
+        const int step = getenv("STENO_TEST_SANITIZER") ? 7 : 1;
         for (int at = 256; at < 1 << 16; at = at * 2 + 256) {
                 fixture_close(f);
                 scratch_remove(&f->scratch);
@@ -126,7 +128,7 @@ static void while_it_grows(void **state)
                 fill(f, MANY);
                 for (int i = 0; i < MANY; i += 97)
                         is_found(f, i);
-                for (int i = 0; i < MANY; i++)
+                for (int i = 0; i < MANY; i += step)
                         is_replayed(f, i);
         }
 }
