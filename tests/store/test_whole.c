@@ -8,6 +8,7 @@
 #include "fixture.h"
 #include "steno_copy.h"
 #include "steno_disk.h"
+#include "support/patience.h"
 
 /* ---- help ---- */
 
@@ -119,21 +120,38 @@ static void check(struct steno_store *store)
         assert_int_equal(steno_check(store, NULL, stop_at_finding, NULL, NULL), 0);
 }
 
-/* How many places; -1: fails. */
+/* Adds to *n what one page has; `cursor`: where the next one begins, "" behind the last. */
+static int page(struct steno_store *store, struct steno_search_options *opt, char cursor[128],
+    int *n, struct steno_error *why)
+{
+        char *json = NULL;
+        int rc = steno_search(store, opt, &json, why);
+        if (rc)
+                return rc;
+        for (const char *p = json; (p = strstr(p, "\"seq\":")); p++)
+                ++*n;
+        const char *next = strstr(json, "\"next_cursor\":\"");
+        if (!next || sscanf(next + 15, "%127[^\"]", cursor) != 1)
+                cursor[0] = '\0';
+        steno_free(json);
+        opt->cursor = cursor;
+        return 0;
+}
+
+/* How many places; -1: fails. A page with an expression ends early when it takes long. */
 static int places(struct steno_store *store, const char *query)
 {
         struct steno_search_options opt = {
-            .size = sizeof opt, .query = query, .catch_up_ms = 20000, .limit = 200};
-        char *json = NULL;
-        int n = 0;
+            .size = sizeof opt, .query = query, .catch_up_ms = PATIENCE_MS, .limit = 200};
         struct steno_error why = {0};
-        if (steno_search(store, &opt, &json, &why)) {
-                print_message("# %s: %s\n", query, why.msg);
-                return -1;
-        }
-        for (const char *p = json; (p = strstr(p, "\"seq\":")); p++)
-                n++;
-        steno_free(json);
+        char cursor[128];
+        int n = 0;
+        do {
+                if (page(store, &opt, cursor, &n, &why)) {
+                        print_message("# %s: %s\n", query, why.msg);
+                        return -1;
+                }
+        } while (cursor[0]);
         return n;
 }
 
@@ -355,27 +373,18 @@ static void many_places_come_page_by_page(void **state)
 {
         struct fixture *f = *state;
         struct steno_search_options opt = {
-            .size = sizeof opt, .query = "berry", .catch_up_ms = 20000, .limit = 100};
+            .size = sizeof opt, .query = "berry", .catch_up_ms = PATIENCE_MS, .limit = 100};
         struct buf b;
-        char *json = NULL, cursor[128] = "";
-        int n = 0;
+        char cursor[128];
+        int n = 0, pages = 0;
         buf_init(&b, 0);
         for (int i = 0; i < 450; i++)
                 buf_printf(&b, "%c{\"role\":\"user\",\"content\":\"berry %d\"}", i ? ',' : '[', i);
         buf_putc(&b, ']');
         OK(steno_append(f->conv, b.p, b.n, NULL, NULL, &err));
-        for (int page = 0; page < 9; page++) {
-                OK(steno_search(f->store, &opt, &json, &err));
-                for (const char *p = json; (p = strstr(p, "\"seq\":")); p++)
-                        n++;
-                const char *next = strstr(json, "\"next_cursor\":\"");
-                if (next)
-                        sscanf(next + 15, "%127[^\"]", cursor);
-                steno_free(json);
-                opt.cursor = cursor;
-                if (!next)
-                        break;
-        }
+        do {
+                OK(page(f->store, &opt, cursor, &n, &err));
+        } while (cursor[0] && ++pages < 9);
         assert_int_equal(n, 450);
         buf_release(&b);
 }
