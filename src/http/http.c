@@ -547,6 +547,14 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         return MHD_YES;
 }
 
+/* A body may take long, and its sender's token may have been revoked meanwhile. */
+static bool is_revoked(const struct request *r)
+{
+        struct identities *ids = r->server->identities;
+        return r->who.known && !r->who.lent && identities_version(ids) != r->who.version &&
+               !identities_valid(ids, r->who.token_id);
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_size, void **req_cls)
 {
@@ -572,8 +580,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                 return answer(r);
         if (r->handed_over)
                 return MHD_YES;
-        r->handed_over = true;
         connections_settled(connection);
+        if (is_revoked(r))
+                return refuse(r, 401, "unauthorized", "the token was revoked");
+        r->handed_over = true;
         libmhd.suspend_connection(connection);
         if (!workers_run(lane(s, r), r)) {
                 request_error(r, 503, "busy", "too many requests at once");
