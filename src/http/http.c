@@ -7,7 +7,8 @@
  * nobody, and many appends share a sync.
  *
  *   H1  Identity, host, origin and lengths are checked once, before routing to a handler and
- *       before a byte of the body is taken.
+ *       before a byte of the body is taken. Whether the token still counts is asked again at the
+ *       end of the body.
  *   H2  A connection that has not sent its headers in time is cut off.
  */
 #include <arpa/inet.h>
