@@ -511,7 +511,9 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
 
         setsid();
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        prctl(PR_SET_NAME, "steno-exec");
+        /* Not by prctl(): a sanitizer's takes a lock for it that another thread of ours may have
+         * held when this process was made, and that nobody gives back here. */
+        syscall(SYS_prctl, PR_SET_NAME, "steno-exec", 0L, 0L, 0L);
         close_all_but(first, sizeof(first) / sizeof(*first));
         fill_standard();
         if (!exec_shield_enter(l->plan, l->way)) {
