@@ -240,13 +240,20 @@ export class Events {
         body: body && JSON.stringify(body) });
       this.status = r.status;
       this.headers = r.headers;
-      let rest = "";
+      // Pieces are joined when an event ends: one of megabytes comes in thousands of them.
+      let pieces = [], last = "";
       const decode = new TextDecoder();
       for await (const chunk of r.body) {
         const piece = decode.decode(chunk, { stream: true });
+        if (!piece) continue;
         this.text += piece;
-        rest += piece;
-        for (let at; (at = rest.indexOf("\n\n")) >= 0; rest = rest.slice(at + 2)) this.#take(rest.slice(0, at));
+        pieces.push(piece);
+        const ends = piece.includes("\n\n") || (last === "\n" && piece[0] === "\n");
+        last = piece.at(-1);
+        if (!ends) continue;
+        const blocks = pieces.join("").split("\n\n");
+        pieces = [blocks.pop()];
+        blocks.forEach((block) => this.#take(block));
       }
       this.clean = true;
     } catch (e) {
