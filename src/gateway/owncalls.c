@@ -24,14 +24,29 @@ void owncalls_release(struct owncalls *h)
         buf_release(&h->results);
 }
 
+bool owncalls_is_own(struct str name)
+{
+        char z[32];
+        if (name.n == 0 || name.n >= sizeof z)
+                return false;
+        snprintf(z, sizeof z, "%.*s", (int)name.n, name.p);
+        return steno_is_context_tool(z);
+}
+
 bool owncalls_is_name(const struct json *j, json_ref name)
 {
-        struct str s = json_inner(j, name);
-        char z[32];
-        if (s.n == 0 || s.n >= sizeof z)
-                return false;
-        snprintf(z, sizeof z, "%.*s", (int)s.n, s.p);
-        return steno_is_context_tool(z);
+        return owncalls_is_own(json_inner(j, name));
+}
+
+bool owncalls_may_become_own(struct str begun)
+{
+        static const char *const heads[] = {"context_", "context."};
+        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+                size_t n = strlen(heads[i]);
+                if (memcmp(begun.p, heads[i], begun.n < n ? begun.n : n) == 0)
+                        return true;
+        }
+        return false;
 }
 
 /* Items that the endpoint has done itself. */

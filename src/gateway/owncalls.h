@@ -40,6 +40,9 @@ int owncalls_answer(const struct wire *w, struct str reply, struct steno_stubs *
 
 /* Is this a context tool's name? */
 bool owncalls_is_name(const struct json *j, json_ref name);
+bool owncalls_is_own(struct str name);
+/* Could it be the beginning of one? `begun` is not empty. */
+bool owncalls_may_become_own(struct str begun);
 /* Does an item of Responses wait for the app? */
 bool owncalls_is_call_item(const struct json *j, json_ref item);
 

@@ -47,8 +47,13 @@ struct veil *veil_new(const struct wire *wire)
 
 static void drop_slots(struct veil *v)
 {
-        for (size_t i = 0; i < v->slot_count; i++)
-                buf_release(&v->slots[i].held);
+        for (size_t i = 0; i < v->slot_count; i++) {
+                struct veil_slot *s = &v->slots[i];
+                buf_release(&s->held);
+                buf_release(&s->id);
+                buf_release(&s->name);
+                buf_release(&s->arguments);
+        }
         v->slot_count = 0;
 }
 
@@ -290,6 +295,9 @@ struct veil_slot *veil_slot(struct veil *v, int64_t index, bool *fresh)
         struct veil_slot *s = &v->slots[v->slot_count++];
         *s = (struct veil_slot){.index = index, .to = -1};
         buf_init(&s->held, MESSAGE_MAX);
+        buf_init(&s->id, MESSAGE_MAX);
+        buf_init(&s->name, MESSAGE_MAX);
+        buf_init(&s->arguments, MESSAGE_MAX);
         *fresh = true;
         return s;
 }

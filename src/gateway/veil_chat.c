@@ -9,28 +9,72 @@
 
 /* ---- calls ---- */
 
-/* As endpoints number them, and as those do that give no number, or the same to all. */
-static struct veil_slot *slot_of(struct veil *v, const struct json *j, json_ref entry)
+static bool is_whole(const struct veil_slot *s)
+{
+        struct buf text;
+        buf_init(&text, MESSAGE_MAX);
+        json_unescape(buf_str(&s->arguments), &text, NULL);
+        bool whole = s->is_done || (text.n && !text.failed && json_valid(text.p, text.n, NULL));
+        buf_release(&text);
+        return whole;
+}
+
+/* The call that a fragment is of; NULL: a new one. This follows assemble.c, so that the app and the
+ * record see the same calls. */
+static struct veil_slot *find_slot(struct veil *v, int64_t index, struct str id, struct str name)
+{
+        struct veil_slot *last = v->slot_count ? &v->slots[v->slot_count - 1] : NULL, *found = NULL;
+        for (size_t i = v->slot_count; i > 0 && !found; i--) {
+                struct veil_slot *s = &v->slots[i - 1];
+                if (index >= 0 ? s->index == index : id.n && str_eq(buf_str(&s->id), id))
+                        found = s;
+        }
+        if (index >= 0 && found && id.n && found->id.n && !str_eq(buf_str(&found->id), id))
+                return NULL; /* another call under the same number */
+        /* Some endpoints repeat the name while arguments come. */
+        if (index < 0 && !id.n && last &&
+            (!name.n ||
+                (str_eq(buf_str(&last->name), name) && last->arguments.n && !is_whole(last))))
+                found = last;
+        return found && name.n && !id.n && is_whole(found) ? NULL : found;
+}
+
+static struct veil_slot *slot_of(struct veil *v, const struct json *j, json_ref entry, bool *fresh)
 {
         struct str id = json_inner(j, json_get(j, entry, "id"));
-        json_ref name = json_get(j, json_get(j, entry, "function"), "name");
+        struct str name = json_inner(j, json_get(j, json_get(j, entry, "function"), "name"));
         int64_t index = -1;
-        bool fresh;
-        struct veil_slot *last = v->slot_count ? &v->slots[v->slot_count - 1] : NULL;
-        bool numbered = json_i64(j, json_get(j, entry, "index"), &index);
-        if (!numbered)
-                index = last && !id.n && !json_inner(j, name).n ? last->index
-                                                                : -2 - (int64_t)v->slot_count;
-        struct veil_slot *s = veil_slot(v, index, &fresh);
-        if (s && !fresh && id.n && s->has_id && !str_is(id, s->id)) {
-                s->index = INT64_MIN; /* another call under the same number */
-                s = veil_slot(v, index, &fresh);
+        if (!json_i64(j, json_get(j, entry, "index"), &index) || index < 0)
+                index = -1;
+        struct veil_slot *s = find_slot(v, index, id, name);
+        *fresh = s == NULL;
+        if (!s) {
+                /* Its number is taken, or it has none. */
+                for (size_t i = 0; i < v->slot_count; i++)
+                        if (v->slots[i].index == index)
+                                v->slots[i].index = INT64_MIN;
+                s = veil_slot(v, index, fresh);
         }
-        if (s && id.n && !s->has_id) {
-                snprintf(s->id, sizeof s->id, "%.*s", (int)(id.n < 79 ? id.n : 79), id.p);
-                s->has_id = true;
-        }
+        if (s && s->id.n == 0)
+                buf_put_str(&s->id, id);
         return s;
+}
+
+/* Keeps what the fragment says of name and arguments. Is the name over with it? */
+static bool take_words(struct veil_slot *s, const struct json *j, json_ref entry)
+{
+        json_ref function = json_get(j, entry, "function");
+        struct str name = json_inner(j, json_get(j, function, "name"));
+        json_ref arguments = json_get(j, function, "arguments");
+        enum json_type type = json_type(j, arguments);
+        if (!str_eq(buf_str(&s->name), name)) /* some repeat it with every fragment */
+                buf_put_str(&s->name, name);
+        if (type == JSON_OBJECT || type == JSON_ARRAY)
+                s->is_done = true;
+        else
+                buf_put_str(&s->arguments, json_inner(j, arguments));
+        return s->is_done || s->arguments.n ||
+               json_type(j, json_get(j, entry, "custom")) == JSON_OBJECT;
 }
 
 static void put_entry(struct buf *out, const struct json *j, json_ref entry, int64_t index)
@@ -71,35 +115,58 @@ static void put_held(struct buf *out, struct veil_slot *s)
         json_release(&j);
 }
 
+/* The call is Steno's or the app's, and the app gets what was held of its own. */
+static void settle(struct veil *v, struct veil_slot *s, struct buf *out)
+{
+        s->known = true;
+        s->hidden = owncalls_is_own(buf_str(&s->name));
+        v->hidden += s->hidden;
+        v->any_hidden = v->any_hidden || s->hidden;
+        v->calls += !s->hidden;
+        if (s->hidden) {
+                buf_clear(&s->held);
+                return;
+        }
+        s->to = v->calls_told++;
+        put_held(out, s);
+}
+
+/* Nothing more comes of the names of these calls. */
+static void settle_all(struct veil *v, size_t count, struct buf *out)
+{
+        for (size_t i = 0; i < count; i++)
+                if (!v->slots[i].known && v->slots[i].name.n)
+                        settle(v, &v->slots[i], out);
+}
+
 /* `touched` is set where the app gets something else than came. */
 static void take_entry(
     struct veil *v, const struct json *j, json_ref entry, struct buf *out, bool *touched)
 {
-        struct veil_slot *s = slot_of(v, j, entry);
-        json_ref name = json_get(j, json_get(j, entry, "function"), "name");
+        bool fresh;
+        struct veil_slot *s = slot_of(v, j, entry, &fresh);
         if (!s)
                 return;
-        bool custom = json_type(j, json_get(j, entry, "custom")) == JSON_OBJECT;
-        if (!s->known && (json_inner(j, name).n || custom)) {
-                s->known = true;
-                s->hidden = owncalls_is_name(j, name);
-                v->hidden += s->hidden;
-                v->any_hidden = v->any_hidden || s->hidden;
-                v->calls += !s->hidden;
-                if (s->hidden)
-                        buf_clear(&s->held);
-                else
-                        s->to = v->calls_told++;
+        size_t before = out->n;
+        if (fresh)
+                settle_all(v, v->slot_count - 1, out);
+        *touched = *touched || out->n > before;
+        if (s->known) {
+                take_words(s, j, entry);
+                *touched = *touched || s->hidden;
+                if (!s->hidden)
+                        put_entry(out, j, entry, s->to);
+                return;
         }
-        *touched = *touched || !s->known || s->hidden || s->held.n;
-        if (!s->known) {
-                if (s->held.n)
-                        buf_putc(&s->held, ',');
-                buf_put_str(&s->held, json_raw(j, entry));
-        } else if (!s->hidden) {
-                put_held(out, s);
-                put_entry(out, j, entry, s->to);
-        }
+        bool held = s->held.n;
+        if (held)
+                buf_putc(&s->held, ',');
+        buf_put_str(&s->held, json_raw(j, entry));
+        bool over = take_words(s, j, entry);
+        if (over ? s->name.n || json_get(j, entry, "custom") != JSON_NONE
+                 : s->name.n && !owncalls_may_become_own(buf_str(&s->name)))
+                settle(v, s, out);
+        *touched = *touched || held || !s->known || s->hidden;
 }
 
 /* ---- a chunk ---- */
@@ -111,7 +178,20 @@ struct chunk {
         struct buf delta, choice, choices, usage;
 };
 
-static void look_at_delta(struct veil *v, const struct json *j, json_ref delta, struct chunk *c)
+/* To an object that was written and has no such member; nothing where there is no value. */
+static void add_member(struct buf *object, const char *key, struct str value)
+{
+        if (value.n == 0 || object->n < 2)
+                return;
+        object->n--;
+        struct jsonw w = object->n > 1 ? jsonw_behind(object) : jsonw_to(object);
+        jsonw_field_raw(&w, key, value);
+        buf_putc(object, '}');
+}
+
+/* `end`: the round ends with it. */
+static void look_at_delta(
+    struct veil *v, const struct json *j, json_ref delta, bool end, struct chunk *c)
 {
         struct veil_swap swaps[2];
         size_t n = 0;
@@ -127,24 +207,30 @@ static void look_at_delta(struct veil *v, const struct json *j, json_ref delta, 
                 swaps[n++] = (struct veil_swap){"role", {0}};
                 c->touched = true;
         }
-        if (json_type(j, calls) == JSON_ARRAY) {
-                for (json_ref e = json_child(j, calls); e != JSON_NONE; e = json_next(j, calls, e))
-                        take_entry(v, j, e, &c->calls, &c->touched);
+        for (json_ref e = json_child(j, calls); e != JSON_NONE; e = json_next(j, calls, e))
+                take_entry(v, j, e, &c->calls, &c->touched);
+        size_t before = c->calls.n;
+        if (end)
+                settle_all(v, v->slot_count, &c->calls);
+        c->touched = c->touched || c->calls.n > before;
+        if (c->calls.n) {
+                c->any = true;
+                struct buf list;
+                buf_init(&list, 0);
+                buf_putc(&list, '[');
+                buf_put_str(&list, buf_str(&c->calls));
+                buf_putc(&list, ']');
+                buf_clear(&c->calls);
+                buf_put_str(&c->calls, buf_str(&list));
+                buf_release(&list);
+        }
+        if (c->calls.n || json_type(j, calls) == JSON_ARRAY) {
                 c->touched = c->touched || v->any_hidden;
-                c->any = c->any || c->calls.n;
-                if (c->calls.n) {
-                        struct buf list;
-                        buf_init(&list, 0);
-                        buf_putc(&list, '[');
-                        buf_put_str(&list, buf_str(&c->calls));
-                        buf_putc(&list, ']');
-                        buf_clear(&c->calls);
-                        buf_put_str(&c->calls, buf_str(&list));
-                        buf_release(&list);
-                }
                 swaps[n++] = (struct veil_swap){"tool_calls", buf_str(&c->calls)};
         }
         veil_put_object(&c->delta, j, delta, swaps, n);
+        if (calls == JSON_NONE)
+                add_member(&c->delta, "tool_calls", buf_str(&c->calls));
 }
 
 static bool is_normal(const struct json *j, json_ref reason)
@@ -159,11 +245,12 @@ static void look_at_choice(struct veil *v, const struct json *j, json_ref choice
                  reason = json_get(j, choice, "finish_reason");
         struct veil_swap swaps[2];
         size_t n = 0;
-        if (json_type(j, delta) == JSON_OBJECT) {
-                look_at_delta(v, j, delta, c);
+        bool end = json_type(j, reason) == JSON_STRING;
+        if (end || json_type(j, delta) == JSON_OBJECT) {
+                look_at_delta(v, j, delta, end, c);
                 swaps[n++] = (struct veil_swap){"delta", buf_str(&c->delta)};
         }
-        if (json_type(j, reason) == JSON_STRING) {
+        if (end) {
                 veil_ended(v, is_normal(j, reason));
                 c->any = c->any || !veil_goes_on(v);
                 if (veil_goes_on(v))
@@ -173,6 +260,8 @@ static void look_at_choice(struct veil *v, const struct json *j, json_ref choice
                 c->touched = c->touched || v->any_hidden;
         }
         veil_put_object(&c->choice, j, choice, swaps, n);
+        if (delta == JSON_NONE && c->calls.n)
+                add_member(&c->choice, "delta", buf_str(&c->delta));
         buf_putc(&c->choices, '[');
         buf_put_str(&c->choices, buf_str(&c->choice));
         buf_putc(&c->choices, ']');

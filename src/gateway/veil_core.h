@@ -13,10 +13,11 @@ struct veil_slot {
         int64_t index;
         bool known; /* its name is */
         bool hidden;
-        bool has_id;
-        char id[80];
         int64_t to;      /* its number for the app */
-        struct buf held; /* what came of it before its name */
+        struct buf held; /* what came of it before its name was known */
+        /* Of calls in chat completions, as far as they came; raw inside of their quotes. */
+        struct buf id, name, arguments;
+        bool is_done; /* its arguments came as an object, which is whole */
 };
 
 #define VEIL_FIRST 3 /* members that the app gets from the first answer: id, time, model */
