@@ -191,6 +191,10 @@ static void refuse(struct request *r, int rc, const struct steno_error *err)
                 request_error(r, 400, "token_in_path", "%s", err->msg);
                 return;
         }
+        if (rc == STENO_EINTERRUPTED) {
+                request_error(r, 503, "stopping", "%s", err->msg);
+                return;
+        }
         /* Sent again, it would fail again: the client must not try. */
         request_header_out(r, "x-should-retry", "false");
         request_error(r, 507, "record_failed", "%s", err->msg);

@@ -319,6 +319,30 @@ test("with bestEffort an app does not notice a full disk, and the record says wh
   }
 });
 
+test("a request whose body ends while the server stops is told so, and may be sent again", async () => {
+  const w = await world((c) => c.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\ndata: {"choices":[]}\n\n'));
+  const talk = (head, body) => new Promise((begun) => {
+    const t = { text: "" };
+    t.closed = new Promise((closed) => {
+      t.socket = connect(w.s.port, "127.0.0.1", () => t.socket.write(`POST /openai/v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${w.s.token}\r\nContent-Type: application/json\r\n${head}\r\n${body}`));
+      t.socket.on("data", (d) => { t.text += d; begun(t); });
+      t.socket.on("error", () => {});
+      t.socket.on("close", closed);
+    });
+  });
+  const streamed = await talk("Content-Length: 15\r\n", '{"messages":[]}');
+  const late = await talk("Content-Length: 15\r\nExpect: 100-continue\r\n", '{"mess');
+  ok(/^HTTP\/1.1 200 /.test(streamed.text) && /^HTTP\/1.1 100 /.test(late.text), "both are under way", streamed.text, late.text);
+  w.s.child.kill("SIGTERM");
+  await streamed.closed; // the gateway has stopped
+  late.socket.write('ages":[]}');
+  await late.closed;
+  // A server that was held up for longer than it waits for requests has closed the connection.
+  const [, status] = /HTTP\/1.1 (?!100)(\d+)/.exec(late.text) ?? [];
+  ok(status === undefined || (status === "503" && late.text.includes('"stopping"') && !/x-should-retry: false/i.test(late.text)), "its words", late.text);
+  w.end();
+});
+
 test("an answer that came encoded is passed on, and recorded with its bytes", async () => {
   const packed = gzipSync(chat("squeezed"));
   const w = await world((c) => c.write(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${packed.length}\r\n\r\n`), packed])));
