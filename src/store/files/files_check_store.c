@@ -11,6 +11,7 @@
 #include "store/files/files_backend.h"
 #include "store/files/incoming.h"
 #include "store/index/index.h"
+#include "store/set_aside.h"
 
 struct checking {
         struct files_store *store;
@@ -252,46 +253,9 @@ static int check_incoming(struct checking *c)
                          "an import or fork that was cut off left a folder behind");
 }
 
-/* Folders in which recorders set aside what they could not record. */
-static const struct recorder {
-        const char *folder;
-        const char *what;
-} RECORDERS[] = {
-    {"gateway", "a request that could not become part of a conversation; the file has it whole"},
-    {"acp", "a session of which something could not be recorded; the file has what was said"},
-};
-
-struct kept {
-        struct checking *c;
-        const struct recorder *by;
-};
-
-static int tell_of_kept(void *ctx, const char *name, unsigned char type)
+static int tell_of_kept(void *ctx, const char *what)
 {
-        const struct kept *k = ctx;
-        char what[240];
-        (void)type;
-        if (strncmp(name, "kept_", 5) != 0)
-                return 0;
-        snprintf(what, sizeof what, "%s/%.100s: %s", k->by->folder, name, k->by->what);
-        return tell(k->c, NULL, NULL, &(struct check_finding){.what = what, .note = true});
-}
-
-/* What recorders had to set aside. */
-static int check_kept(struct checking *c)
-{
-        const struct fs *fs = c->store->env->fs;
-        int rc = 0;
-        for (size_t i = 0; i < sizeof RECORDERS / sizeof *RECORDERS && rc == 0; i++) {
-                struct kept k = {c, &RECORDERS[i]};
-                int dir = fs_open_dir(fs, c->store->root, RECORDERS[i].folder, false);
-                if (dir < 0)
-                        continue;
-                int sys; /* ignored: a folder that cannot be read hides notes, and no damage */
-                rc = fs_each(fs, dir, tell_of_kept, &k, &sys);
-                fs->close(fs, dir);
-        }
-        return rc;
+        return tell(ctx, NULL, NULL, &(struct check_finding){.what = what, .note = true});
 }
 
 static int check_all(struct checking *c, struct str project)
@@ -304,7 +268,7 @@ static int check_all(struct checking *c, struct str project)
         if (rc == 0 && !c->only_project)
                 rc = check_incoming(c);
         if (rc == 0 && !c->only_project)
-                rc = check_kept(c);
+                rc = set_aside_each(files->env->fs, files->root, tell_of_kept, c);
         if (rc == 0 && !c->only_folder && c->trash)
                 rc = trash_list_read(files, false, &list, c->err);
         c->total = list.count;

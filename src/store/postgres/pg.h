@@ -64,6 +64,7 @@ struct pg_store {
         struct backend_store base;
         const struct env *env;
         char *url;              /* as libpq knows it */
+        char *name;             /* as the user wrote it */
         char schema[PG_SCHEMA]; /* the tables are there */
         int owner;              /* the process that opened it */
         pthread_mutex_t mutex;  /* the pool and the table below */

@@ -11,7 +11,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/state_folder.h"
 #include "model/about.h"
+#include "store/set_aside.h"
 
 struct checking {
         struct backend_store *store;
@@ -180,6 +182,26 @@ static int check_conv(void *ctx, const char *project, const char *id)
         return rc == STENO_ENOTFOUND ? 0 : rc;
 }
 
+static int tell_of_kept(void *ctx, const char *what)
+{
+        struct backend_check *check = ctx;
+        return check->each(check->ctx, &(struct check_finding){.what = what, .note = true});
+}
+
+/* What the recorders of this machine had to set aside. */
+static int check_kept(struct pg_store *s, struct backend_check *check)
+{
+        const struct fs *fs = s->env->fs;
+        char *path = NULL;
+        int folder = state_folder(s->name, &path, NULL) ? -1 : fs->open_root(fs, path, false);
+        free(path);
+        if (folder < 0)
+                return 0;
+        int rc = set_aside_each(fs, folder, tell_of_kept, check);
+        fs->close(fs, folder);
+        return rc;
+}
+
 int pg_check(struct backend_store *store, struct backend_check *check, struct steno_error *err)
 {
         struct checking c = {.store = store, .asked = check, .err = err};
@@ -192,7 +214,9 @@ int pg_check(struct backend_store *store, struct backend_check *check, struct st
                 pg_conv_release(conv);
         }
         arena_init(&c.arena);
-        rc = pg_each_conv(store, NULL, check_conv, &c, err);
+        rc = check->project.n ? 0 : check_kept((struct pg_store *)store, check);
+        if (rc == 0)
+                rc = pg_each_conv(store, NULL, check_conv, &c, err);
         arena_release(&c.arena);
         return rc;
 }

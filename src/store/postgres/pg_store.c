@@ -74,8 +74,9 @@ static int read_url(struct pg_store *s, const char *url, struct steno_error *err
         bool there;
         long size = PG_POOL;
         s->url = strdup(url);
+        s->name = strdup(url);
         snprintf(s->schema, sizeof s->schema, "steno");
-        if (!s->url)
+        if (!s->url || !s->name)
                 return error_nomem(err);
         take_parameter(s->url, "schema", s->schema, sizeof s->schema, &there);
         size_t n = strlen(s->schema);
@@ -165,6 +166,7 @@ void pg_close(struct backend_store *store)
         pthread_mutex_destroy(&s->locking);
         pthread_cond_destroy(&s->given);
         free(s->url);
+        free(s->name);
         free(s);
 }
 
