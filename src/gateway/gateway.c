@@ -57,7 +57,7 @@ static int prepare_stubs(
                 stubs = stubs || g->upstreams.list[i].stubs;
                 tools = tools || g->upstreams.list[i].tools;
         }
-        int rc = stubs ? seams_open(opt->path, &g->seams, err) : 0;
+        int rc = stubs ? seams_open(opt->store, opt->path, &g->seams, err) : 0;
         return rc == 0 && tools ? errands_new(ERRAND_THREADS, &g->errands, err) : rc;
 }
 

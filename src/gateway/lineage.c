@@ -3,19 +3,22 @@
  */
 #include "gateway/lineage.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "gateway/tables.h"
+
+#define AT_ONCE 32 /* beginnings of a history that one statement asks for */
 
 struct lineage {
-        sqlite3 *db;
-        sqlite3_stmt *add; /* of lineage_add(), which a long history calls for each message */
+        struct tables *tables;
+        bool lost; /* a question has no answer */
 };
 
+/* Of the file; PostgreSQL has the same in its own types (store/postgres/pg_schema.c). */
 static const char SCHEMA[] =
-    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
     "CREATE TABLE IF NOT EXISTS node(rank INTEGER PRIMARY KEY, owner TEXT, grp TEXT, system TEXT,"
     " chain TEXT, conv TEXT, seq INT, replied INT, tip INT, open INT);"
     "CREATE INDEX IF NOT EXISTS node_chain ON node(owner, chain);"
@@ -25,92 +28,113 @@ static const char SCHEMA[] =
     " PRIMARY KEY(owner, id)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS beside(conv TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;";
 
-static int failed(struct lineage *l, struct steno_error *err)
+int lineage_open(
+    struct steno_store *store, const char *path, struct lineage **out, struct steno_error *err)
 {
-        return error_set(err, STENO_EIO, "the gateway's index: %s", sqlite3_errmsg(l->db));
-}
-
-static int run(struct lineage *l, const char *sql, struct steno_error *err)
-{
-        return sqlite3_exec(l->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(l, err);
-}
-
-int lineage_open(const char *path, struct lineage **out, struct steno_error *err)
-{
-        char *name = NULL;
+        struct tables_options opt = {
+            .store = store, .path = path, .name = "lineage.db", .schema = SCHEMA};
         struct lineage *l = calloc(1, sizeof *l);
-        if (!l || asprintf(&name, "%s/gateway/lineage.db", path) < 0) {
-                free(l);
+        if (!l)
                 return error_nomem(err);
-        }
-        int rc =
-            sqlite3_open_v2(name, &l->db,
-                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
-                ? 0
-                : failed(l, err);
-        free(name);
-        if (rc == 0) {
-                sqlite3_busy_timeout(l->db, 10000);
-                rc = run(l, SCHEMA, err);
-        }
-        if (rc) {
-                lineage_close(l);
-                return rc;
-        }
-        *out = l;
-        return 0;
+        int rc = tables_open(&opt, &l->tables, err);
+        if (rc)
+                free(l);
+        else
+                *out = l;
+        return rc;
 }
 
 void lineage_close(struct lineage *l)
 {
         if (!l)
                 return;
-        sqlite3_finalize(l->add);
-        sqlite3_close(l->db);
+        tables_close(l->tables);
         free(l);
 }
 
-int lineage_begin(struct lineage *l, struct steno_error *err)
+int lineage_begin(struct lineage *l, const char *owner, struct steno_error *err)
 {
-        return run(l, "BEGIN IMMEDIATE", err);
+        return tables_begin(l->tables, owner, err);
 }
 
 int lineage_commit(struct lineage *l, struct steno_error *err)
 {
-        return run(l, "COMMIT", err);
+        return tables_commit(l->tables, err);
 }
 
 void lineage_rollback(struct lineage *l)
 {
-        run(l, "ROLLBACK", NULL);
+        tables_rollback(l->tables);
+}
+
+void lineage_trust(struct lineage *l)
+{
+        l->lost = false;
+}
+
+int lineage_check(const struct lineage *l, struct steno_error *err)
+{
+        return l->lost ? error_set(err, STENO_EIO, "the gateway's index could not be read") : 0;
 }
 
 /* ---- statements ---- */
 
-static void bind_str(sqlite3_stmt *s, int at, struct str v)
+static struct steno_value key(const char *z)
 {
-        sqlite3_bind_text(s, at, v.p ? v.p : "", (int)v.n, SQLITE_TRANSIENT);
+        return tables_key(str_of(z));
 }
 
-static void bind(sqlite3_stmt *s, int at, const char *z)
+static struct steno_value text(const char *z)
 {
-        bind_str(s, at, str_of(z));
-}
-
-static sqlite3_stmt *prepare(struct lineage *l, const char *sql)
-{
-        sqlite3_stmt *s = NULL;
-        sqlite3_prepare_v2(l->db, sql, -1, &s, NULL);
-        return s;
+        return tables_text(str_of(z));
 }
 
 /* Runs a statement that gives no rows. */
-static int finish(struct lineage *l, sqlite3_stmt *s, struct steno_error *err)
+static int change(struct lineage *l, const char *sql, const struct steno_value *values,
+    size_t count, struct steno_error *err)
 {
-        int step = s ? sqlite3_step(s) : SQLITE_ERROR;
-        int rc = step == SQLITE_DONE ? 0 : failed(l, err);
-        sqlite3_finalize(s);
-        return rc;
+        struct steno_statement st = {.sql = sql, .values = values, .count = count};
+        return tables_run(l->tables, &st, err);
+}
+
+/* The first row of an answer: a text of at most LINEAGE_CONV characters, and up to two others. */
+struct answer {
+        bool found;
+        char columns[3][LINEAGE_CONV];
+};
+
+static int take_row(void *ctx, const struct steno_value *columns, size_t count)
+{
+        struct answer *a = ctx;
+        for (size_t i = 0; !a->found && i < count && i < 3; i++)
+                snprintf(a->columns[i], sizeof a->columns[i], "%.*s", (int)columns[i].n,
+                    columns[i].text);
+        a->found = true;
+        return 0;
+}
+
+static int ask(struct lineage *l, const char *sql, const struct steno_value *values, size_t count,
+    struct answer *out, struct steno_error *err)
+{
+        struct steno_statement st = {
+            .sql = sql, .values = values, .count = count, .each = take_row, .ctx = out};
+        *out = (struct answer){0};
+        return tables_run(l->tables, &st, err);
+}
+
+/* The same, where the caller is told by lineage_check() that there is no answer. */
+static bool find(struct lineage *l, const char *sql, const struct steno_value *values, size_t count,
+    struct answer *out)
+{
+        if (ask(l, sql, values, count, out, NULL) == 0)
+                return out->found;
+        l->lost = true;
+        return false;
+}
+
+static uint64_t number(const char *column)
+{
+        return strtoull(column, NULL, 10);
 }
 
 /* ---- finding ---- */
@@ -122,11 +146,24 @@ enum want {
         WANT_SHARED, /* any node behind a reply */
 };
 
-static const char *const conditions[] = {
-    [WANT_TIP] = " AND tip=1 AND grp=?3 AND (grp='' OR system=?4)",
-    [WANT_OPEN] = " AND open=1 AND grp=?3 AND (grp='' OR system=?4)",
-    [WANT_SHARED_GROUP] = " AND replied=1 AND grp=?3 AND (grp='' OR system=?4)",
-    [WANT_SHARED] = " AND replied=1",
+#define FIND                                                                                       \
+        "SELECT CAST(rank AS TEXT), conv, CAST(seq AS TEXT) FROM node WHERE owner=$1 AND chain=$2"
+#define OF_SESSION " AND grp=$3 AND (grp='' OR system=$4)"
+#define FIRST " ORDER BY node.rank LIMIT 1"
+
+static const char *const finders[] = {
+    [WANT_TIP] = FIND " AND tip=1" OF_SESSION FIRST,
+    [WANT_OPEN] = FIND " AND open=1" OF_SESSION FIRST,
+    [WANT_SHARED_GROUP] = FIND " AND replied=1" OF_SESSION FIRST,
+    [WANT_SHARED] = FIND " AND replied=1" FIRST,
+};
+
+/* The same of one conversation, which the request names. */
+static const char *const named_finders[] = {
+    [WANT_TIP] = FIND " AND conv=$5 AND tip=1" FIRST,
+    [WANT_OPEN] = FIND " AND conv=$5 AND open=1" FIRST,
+    [WANT_SHARED_GROUP] = FIND " AND conv=$5" FIRST,
+    [WANT_SHARED] = FIND " AND conv=$5" FIRST,
 };
 
 /* A request whose place is looked for. */
@@ -141,35 +178,16 @@ struct sought {
 static int find_node(struct lineage *l, const struct sought *k, const char *chain, enum want want,
     struct lineage_place *out, bool *found, struct steno_error *err)
 {
-        const char *only = k->only;
-        char sql[400];
-        snprintf(sql, sizeof sql,
-            "SELECT rank, conv, seq FROM node WHERE owner=?1 AND chain=?2%s%s ORDER BY rank LIMIT "
-            "1",
-            only ? " AND conv=?5" : conditions[want],
-            only && want == WANT_TIP    ? " AND tip=1"
-            : only && want == WANT_OPEN ? " AND open=1"
-                                        : "");
-        sqlite3_stmt *s = prepare(l, sql);
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, k->who->owner);
-        bind(s, 2, chain);
-        if (only) {
-                bind(s, 5, only);
-        } else if (want != WANT_SHARED) {
-                bind(s, 3, k->who->group);
-                bind(s, 4, k->who->system);
-        }
-        int step = sqlite3_step(s);
-        *found = step == SQLITE_ROW;
+        const struct steno_value values[] = {key(k->who->owner), key(chain), key(k->who->group),
+            text(k->who->system), text(k->only ? k->only : "")};
+        struct answer a;
+        int rc = ask(l, (k->only ? named_finders : finders)[want], values, 5, &a, err);
+        *found = rc == 0 && a.found;
         if (*found) {
-                out->node = sqlite3_column_int64(s, 0);
-                snprintf(out->conv, sizeof out->conv, "%s", sqlite3_column_text(s, 1));
-                out->seq = (uint64_t)sqlite3_column_int64(s, 2);
+                out->node = (int64_t)number(a.columns[0]);
+                memcpy(out->conv, a.columns[1], sizeof out->conv);
+                out->seq = number(a.columns[2]);
         }
-        int rc = step == SQLITE_ROW || step == SQLITE_DONE ? 0 : failed(l, err);
-        sqlite3_finalize(s);
         return rc;
 }
 
@@ -203,50 +221,67 @@ static int find_longest(struct lineage *l, const struct sought *k, enum want wan
         return 0;
 }
 
-/* Which beginnings of the request anybody has seen. Most are new, so one statement asks for all of
- * them before the finer questions are put. NULL: it failed. */
-static bool *find_known(struct lineage *l, const struct sought *k, struct steno_error *err)
+/* Which beginnings of the request anybody has seen. Most are new, so one statement asks for many of
+ * them before the finer questions are put. */
+static int mark_known(void *ctx, const struct steno_value *columns, size_t count)
 {
-        const struct elements_link *links = k->links;
-        bool *known = calloc(k->count + 1, sizeof *known);
-        sqlite3_stmt *s = prepare(l, "SELECT 1 FROM node WHERE owner=?1 AND chain=?2 LIMIT 1");
-        if (!known || !s) {
-                if (known)
-                        failed(l, err);
-                else
-                        error_nomem(err);
-                sqlite3_finalize(s);
-                free(known);
-                return NULL;
+        const struct sought *k = ctx;
+        (void)count;
+        for (size_t i = 0; i < k->count; i++)
+                if (strlen(k->links[i].chain) == columns[0].n && columns[0].n &&
+                    memcmp(k->links[i].chain, columns[0].text, columns[0].n) == 0)
+                        k->known[i] = true;
+        return 0;
+}
+
+static int find_known(struct lineage *l, const struct sought *k, struct steno_error *err)
+{
+        struct steno_value values[1 + AT_ONCE] = {key(k->who->owner)};
+        struct steno_statement st = {
+            .sql = "SELECT DISTINCT chain FROM node WHERE owner=$1 AND chain IN ($2,$3,$4,$5,$6,$7,"
+                   "$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,$24,$25,$26,$27,"
+                   "$28,$29,$30,$31,$32,$33)",
+            .values = values,
+            .count = 1 + AT_ONCE,
+            .each = mark_known};
+        int rc = 0;
+        for (size_t at = 0; rc == 0 && at < k->count; at += AT_ONCE) {
+                struct sought part = *k;
+                part.links += at;
+                part.known += at;
+                part.count = k->count - at < AT_ONCE ? k->count - at : AT_ONCE;
+                for (size_t i = 0; i < AT_ONCE; i++)
+                        values[1 + i] = key(i < part.count ? part.links[i].chain : "");
+                st.ctx = &part;
+                rc = tables_run(l->tables, &st, err);
         }
-        bind(s, 1, k->who->owner);
-        for (size_t i = 0; i < k->count; i++) {
-                sqlite3_bind_text(s, 2, links[i].chain, -1, SQLITE_STATIC);
-                known[i] = links[i].chain[0] && sqlite3_step(s) == SQLITE_ROW;
-                sqlite3_reset(s);
-        }
-        sqlite3_finalize(s);
-        return known;
+        return rc;
 }
 
 /* The conversation that a session has so far: of the same prompt, since a request for a title has
  * another one; after a request for a compaction, which stands beside the session (gateway.c), the
  * prompt is a new one too. */
-static int find_compacted(struct lineage *l, const struct lineage_who *who, char conv[LINEAGE_CONV])
+static int find_compacted(struct lineage *l, const struct lineage_who *who, char conv[LINEAGE_CONV],
+    struct steno_error *err)
 {
-        sqlite3_stmt *s = prepare(l,
-            "SELECT conv FROM node WHERE owner=?1 AND grp=?2 AND replied=1 AND (system=?3 OR "
-            "EXISTS(SELECT 1 FROM node WHERE owner=?1 AND grp='side/'||?2)) "
-            "ORDER BY rank DESC LIMIT 1");
-        if (!s)
-                return STENO_EIO;
-        bind(s, 1, who->owner);
-        bind(s, 2, who->group);
-        bind(s, 3, who->system);
-        if (sqlite3_step(s) == SQLITE_ROW)
-                snprintf(conv, LINEAGE_CONV, "%s", sqlite3_column_text(s, 0));
-        sqlite3_finalize(s);
-        return 0;
+        struct buf side;
+        struct answer a;
+        buf_init(&side, 0);
+        buf_puts(&side, "side/");
+        buf_puts(&side, who->group);
+        const struct steno_value values[] = {
+            key(who->owner), key(who->group), text(who->system), tables_key(buf_str(&side))};
+        int rc = buf_check(&side, err);
+        if (rc == 0)
+                rc = ask(l,
+                    "SELECT conv FROM node WHERE owner=$1 AND grp=$2 AND replied=1 AND (system=$3"
+                    " OR EXISTS(SELECT 1 FROM node WHERE owner=$1 AND grp=$4))"
+                    " ORDER BY node.rank DESC LIMIT 1",
+                    values, 4, &a, err);
+        if (rc == 0 && a.found)
+                memcpy(conv, a.columns[0], LINEAGE_CONV);
+        buf_release(&side);
+        return rc;
 }
 
 int lineage_find(struct lineage *l, const struct lineage_who *who, const char *only,
@@ -260,8 +295,8 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
             {WANT_SHARED_GROUP, LINEAGE_FORK}, {WANT_SHARED, LINEAGE_FORK}};
         struct lineage_place best = {.kind = LINEAGE_NEW};
         struct sought k = {.who = who, .only = only, .links = links, .count = count};
-        k.known = find_known(l, &k, err);
-        int rc = k.known ? 0 : STENO_EIO;
+        k.known = calloc(count + 1, sizeof *k.known);
+        int rc = k.known ? find_known(l, &k, err) : error_nomem(err);
         for (size_t i = 0; i < sizeof order / sizeof *order && rc == 0; i++) {
                 struct lineage_place p = {.kind = order[i].kind};
                 bool found = false;
@@ -281,7 +316,7 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 return rc;
         *out = best;
         if (best.kind == LINEAGE_NEW && who->group[0])
-                return find_compacted(l, who, out->compacted_from) ? failed(l, err) : 0;
+                return find_compacted(l, who, out->compacted_from, err);
         return 0;
 }
 
@@ -290,152 +325,101 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
 int lineage_add(struct lineage *l, const struct lineage_who *who, const struct lineage_node *node,
     struct steno_error *err)
 {
-        if (!l->add)
-                l->add =
-                    prepare(l, "INSERT INTO node(owner,grp,system,chain,conv,seq,replied,tip,open)"
-                               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
-        sqlite3_stmt *s = l->add;
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, who->owner);
-        bind(s, 2, who->group);
-        bind(s, 3, who->system);
-        bind(s, 4, node->chain);
-        bind(s, 5, node->conv);
-        sqlite3_bind_int64(s, 6, (sqlite3_int64)node->seq);
-        sqlite3_bind_int(s, 7, node->replied);
-        sqlite3_bind_int(s, 8, node->tip);
-        sqlite3_bind_int(s, 9, node->open);
-        int rc = sqlite3_step(s) == SQLITE_DONE ? 0 : failed(l, err);
-        sqlite3_reset(s);
-        return rc;
-}
-
-static int forget_in(struct lineage *l, const char *sql, const char *owner, const char *conv,
-    struct steno_error *err)
-{
-        sqlite3_stmt *s = prepare(l, sql);
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, conv);
-        if (owner)
-                bind(s, 2, owner);
-        return finish(l, s, err);
+        const struct steno_value values[] = {key(who->owner), key(who->group), text(who->system),
+            key(node->chain), text(node->conv), tables_number(node->seq),
+            tables_number(node->replied), tables_number(node->tip), tables_number(node->open)};
+        return change(l,
+            "INSERT INTO node(owner,grp,system,chain,conv,seq,replied,tip,open)"
+            " VALUES($1,$2,$3,$4,$5,$6,$7,$8,$9)",
+            values, 9, err);
 }
 
 int lineage_forget(struct lineage *l, const char *owner, const char *conv, struct steno_error *err)
 {
-        int rc = forget_in(l, "DELETE FROM beside WHERE conv=?1", NULL, conv, err);
+        const struct steno_value values[] = {text(conv), key(owner)};
+        struct steno_statement st = {
+            .sql = "DELETE FROM node WHERE conv=$1 AND owner=$2", .values = values, .count = 2};
+        int rc = change(l, "DELETE FROM beside WHERE conv=$1", values, 1, err);
         if (rc == 0)
-                rc = forget_in(l, "DELETE FROM node WHERE conv=?1 AND owner=?2", owner, conv, err);
+                rc = tables_run(l->tables, &st, err);
         /* Names have no index by conversation, so they are searched only where one was there. */
-        if (rc == 0 && sqlite3_changes(l->db) > 0)
-                rc = forget_in(l, "DELETE FROM name WHERE conv=?1 AND owner=?2", owner, conv, err);
+        if (rc == 0 && st.changed > 0)
+                rc = change(l, "DELETE FROM name WHERE conv=$1 AND owner=$2", values, 2, err);
         return rc;
 }
 
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err)
 {
-        sqlite3_stmt *s =
-            prepare(l, "UPDATE node SET tip=0, open=0 WHERE conv=?1 AND (tip=1 OR open=1)");
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, conv);
-        return finish(l, s, err);
+        const struct steno_value values[] = {text(conv)};
+        return change(
+            l, "UPDATE node SET tip=0, open=0 WHERE conv=$1 AND (tip=1 OR open=1)", values, 1, err);
 }
 
 int lineage_set_open(struct lineage *l, int64_t node, bool open, struct steno_error *err)
 {
-        sqlite3_stmt *s = prepare(l, "UPDATE node SET open=?2 WHERE rank=?1");
-        if (!s)
-                return failed(l, err);
-        sqlite3_bind_int64(s, 1, node);
-        sqlite3_bind_int(s, 2, open);
-        return finish(l, s, err);
+        const struct steno_value values[] = {tables_number((uint64_t)node), tables_number(open)};
+        return change(l, "UPDATE node SET open=$2 WHERE rank=$1", values, 2, err);
 }
 
 int lineage_add_id(struct lineage *l, const char *owner, struct str id, const char *digest,
     const char *conv, uint64_t seq, struct steno_error *err)
 {
-        sqlite3_stmt *s = prepare(l, "REPLACE INTO name(owner,id,digest,conv,seq)"
-                                     " VALUES(?1,?2,?3,?4,?5)");
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, owner);
-        bind_str(s, 2, id);
-        bind(s, 3, digest);
-        bind(s, 4, conv);
-        sqlite3_bind_int64(s, 5, (sqlite3_int64)seq);
-        return finish(l, s, err);
+        const struct steno_value values[] = {
+            key(owner), tables_key(id), text(digest), text(conv), tables_number(seq)};
+        return change(l,
+            "INSERT INTO name(owner,id,digest,conv,seq) VALUES($1,$2,$3,$4,$5) ON "
+            "CONFLICT(owner,id)"
+            " DO UPDATE SET digest=excluded.digest, conv=excluded.conv, seq=excluded.seq",
+            values, 5, err);
 }
 
 bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
     char digest[ELEMENTS_CHAIN], char conv[LINEAGE_CONV], uint64_t *seq)
 {
-        sqlite3_stmt *s = prepare(l, "SELECT digest, conv, seq FROM name WHERE owner=?1 AND id=?2");
-        if (!s)
+        const struct steno_value values[] = {key(owner), tables_key(id)};
+        struct answer a;
+        if (!find(l, "SELECT digest, conv, CAST(seq AS TEXT) FROM name WHERE owner=$1 AND id=$2",
+                values, 2, &a))
                 return false;
-        bind(s, 1, owner);
-        bind_str(s, 2, id);
-        bool found = sqlite3_step(s) == SQLITE_ROW;
-        if (found) {
-                snprintf(digest, ELEMENTS_CHAIN, "%s", sqlite3_column_text(s, 0));
-                if (conv)
-                        snprintf(conv, LINEAGE_CONV, "%s", sqlite3_column_text(s, 1));
-                if (seq)
-                        *seq = (uint64_t)sqlite3_column_int64(s, 2);
-        }
-        sqlite3_finalize(s);
-        return found;
+        snprintf(digest, ELEMENTS_CHAIN, "%.*s", ELEMENTS_CHAIN - 1, a.columns[0]);
+        if (conv)
+                memcpy(conv, a.columns[1], LINEAGE_CONV);
+        if (seq)
+                *seq = number(a.columns[2]);
+        return true;
 }
 
 bool lineage_is_tip(struct lineage *l, const char *conv, const char *chain)
 {
-        sqlite3_stmt *s =
-            prepare(l, "SELECT 1 FROM node WHERE conv=?1 AND chain=?2 AND tip=1 LIMIT 1");
-        if (!s)
-                return false;
-        bind(s, 1, conv);
-        bind(s, 2, chain);
-        bool is = sqlite3_step(s) == SQLITE_ROW;
-        sqlite3_finalize(s);
-        return is;
+        const struct steno_value values[] = {text(conv), key(chain)};
+        struct answer a;
+        return find(
+            l, "SELECT conv FROM node WHERE conv=$1 AND chain=$2 AND tip=1 LIMIT 1", values, 2, &a);
 }
 
 bool lineage_find_chain(
     struct lineage *l, const char *owner, const char *chain, char conv[LINEAGE_CONV], uint64_t *seq)
 {
-        sqlite3_stmt *s = prepare(
-            l, "SELECT conv, seq FROM node WHERE owner=?1 AND chain=?2 ORDER BY rank LIMIT 1");
-        if (!s)
+        const struct steno_value values[] = {key(owner), key(chain)};
+        struct answer a;
+        if (!find(l, FIND FIRST, values, 2, &a))
                 return false;
-        bind(s, 1, owner);
-        bind(s, 2, chain);
-        bool found = sqlite3_step(s) == SQLITE_ROW;
-        if (found) {
-                snprintf(conv, LINEAGE_CONV, "%s", sqlite3_column_text(s, 0));
-                *seq = (uint64_t)sqlite3_column_int64(s, 1);
-        }
-        sqlite3_finalize(s);
-        return found;
+        memcpy(conv, a.columns[1], LINEAGE_CONV);
+        *seq = number(a.columns[2]);
+        return true;
 }
 
 int lineage_changed(
     struct lineage *l, const char *conv, const char *digest, bool *is, struct steno_error *err)
 {
-        sqlite3_stmt *s = prepare(l, "SELECT digest FROM beside WHERE conv=?1");
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, conv);
-        *is = sqlite3_step(s) != SQLITE_ROW ||
-              strcmp((const char *)sqlite3_column_text(s, 0), digest) != 0;
-        sqlite3_finalize(s);
-        if (!*is)
-                return 0;
-        s = prepare(l, "REPLACE INTO beside(conv,digest) VALUES(?1,?2)");
-        if (!s)
-                return failed(l, err);
-        bind(s, 1, conv);
-        bind(s, 2, digest);
-        return finish(l, s, err);
+        const struct steno_value values[] = {text(conv), text(digest)};
+        struct answer a;
+        int rc = ask(l, "SELECT digest FROM beside WHERE conv=$1", values, 1, &a, err);
+        *is = !a.found || strcmp(a.columns[0], digest) != 0;
+        if (rc || !*is)
+                return rc;
+        return change(l,
+            "INSERT INTO beside(conv,digest) VALUES($1,$2) ON CONFLICT(conv) DO UPDATE SET"
+            " digest=excluded.digest",
+            values, 2, err);
 }

@@ -5,8 +5,7 @@
  * the gateway stored has a node here: who sent it, the chain after it (elements.h), and where it
  * stands. A request continues the conversation whose whole history it begins with; it is another
  * attempt where the last one failed; it is a fork where it shares at least one reply; else it is
- * new. SQLite, in the gateway's folder; it can be deleted, and then running conversations are begun
- * anew.
+ * new. The tables (tables.h) can be deleted, and then running conversations are begun anew.
  */
 #ifndef GATEWAY_LINEAGE_H
 #define GATEWAY_LINEAGE_H
@@ -21,14 +20,20 @@
 
 struct lineage;
 
-/* `path` is the store's folder. */
-int lineage_open(const char *path, struct lineage **out, struct steno_error *err);
+/* `path` is the store's folder, or the server's own. */
+int lineage_open(
+    struct steno_store *store, const char *path, struct lineage **out, struct steno_error *err);
 void lineage_close(struct lineage *l);
 
-/* All changes of one exchange are one transaction. */
-int lineage_begin(struct lineage *l, struct steno_error *err);
+/* All changes of one exchange are one transaction, and one at a time of an owner. */
+int lineage_begin(struct lineage *l, const char *owner, struct steno_error *err);
 int lineage_commit(struct lineage *l, struct steno_error *err);
 void lineage_rollback(struct lineage *l);
+
+/* The questions below that are answered with a bool cannot tell that there was no answer: STENO_EIO
+ * where there was none since lineage_trust(). */
+int lineage_check(const struct lineage *l, struct steno_error *err);
+void lineage_trust(struct lineage *l);
 
 /* Whose request it is. */
 struct lineage_who {

@@ -12,6 +12,10 @@
 #include "gateway/gaps.h"
 #include "gateway/lineage.h"
 #include "gateway/recording.h"
+#include "steno_tables.h"
+
+#define TRIES 4 /* more, of a recording in a database that was away */
+#define PAUSE_MS 100
 
 struct task {
         struct task *next;
@@ -32,11 +36,27 @@ struct recorder {
         uint64_t failed;
 };
 
+/* A database that fails over is away for some seconds, and what was stored of an exchange until
+ * then is found again by its keys. */
+static int store(
+    struct recorder *r, struct task *t, struct recording_outcome *outcome, struct steno_error *err)
+{
+        int rc = recording_store(&r->to, t->x, &t->fate, outcome, err);
+        for (int i = 0; i < TRIES && steno_tables_exist(r->to.store) &&
+                        (rc == STENO_EIO || rc == STENO_EINDOUBT || rc == STENO_ETIMEOUT);
+             i++) {
+                wait_sleep(PAUSE_MS << i);
+                *outcome = (struct recording_outcome){0};
+                rc = recording_store(&r->to, t->x, &t->fate, outcome, err);
+        }
+        return rc;
+}
+
 static void work(struct recorder *r, struct task *t)
 {
         struct steno_error err = {0};
         struct recording_outcome outcome = {0};
-        int rc = recording_store(&r->to, t->x, &t->fate, &outcome, &err);
+        int rc = store(r, t, &outcome, &err);
         bool done = rc == 0 || outcome.torn;
         /* What is wrong with it will not be right at the next start. */
         bool never = rc == STENO_ELIMIT || rc == STENO_EPROTO || rc == STENO_EINVAL;
@@ -90,7 +110,7 @@ int recorder_new(struct steno_store *store, struct exchanges *all, const char *p
         r->end = &r->first;
         pthread_mutex_init(&r->mutex, NULL);
         wait_init(&r->work);
-        int rc = lineage_open(path, &r->to.lineage, err);
+        int rc = lineage_open(store, path, &r->to.lineage, err);
         if (rc == 0 && pthread_create(&r->thread, NULL, run, r) != 0)
                 rc = error_nomem(err);
         if (rc) {

@@ -102,7 +102,10 @@ static int store(struct recording *k, struct steno_error *err)
 {
         struct recording_brought brought = {0};
         int rc = recording_find_place(k, err);
-        if (rc == 0 && recording_came_late(k, &brought)) {
+        bool late = rc == 0 && recording_came_late(k, &brought);
+        if (rc == 0)
+                rc = lineage_check(k->to->lineage, err);
+        if (rc == 0 && late) {
                 rc = recording_store_facts(k, brought.id, true, err);
                 return rc ? rc : recording_note_reply(k, err);
         }
@@ -134,7 +137,7 @@ static int transact(struct recording *k, struct steno_error *err)
         struct lineage *l = k->to->lineage;
         if (lineage_find_id(l, k->owner, str_of(k->exchange), digest, NULL, NULL))
                 return 0; /* all of it was stored, and then the process was killed */
-        int rc = lineage_begin(l, err);
+        int rc = lineage_begin(l, k->owner, err);
         if (rc)
                 return rc;
         rc = store(k, err);
@@ -168,6 +171,7 @@ int recording_store(struct recording_target *to, struct exchange *x,
         json_init(&k.list);
         buf_init(&k.list_text, 0);
         wire_answer_init(&k.reply);
+        lineage_trust(to->lineage);
         int rc = exchange_load(x, &k.parts, err);
         out->torn = rc == STENO_ECORRUPT;
         if (rc == 0)

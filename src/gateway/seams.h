@@ -7,8 +7,8 @@
  * history after it, as the client sees both (elements.h), and by the answer's id for clients that
  * name that. Also kept: the limits that a group of requests began with.
  *
- * SQLite, in the gateway's folder. It can be deleted; then old hidden calls are left out of
- * prompts. Any thread may ask; one at a time is served.
+ * The tables (tables.h) can be deleted; then old hidden calls are left out of prompts. Any thread
+ * may ask.
  */
 #ifndef GATEWAY_SEAMS_H
 #define GATEWAY_SEAMS_H
@@ -22,8 +22,9 @@
 
 struct seams;
 
-/* `path` is the store's folder. */
-int seams_open(const char *path, struct seams **out, struct steno_error *err);
+/* `path` is the store's folder, or the server's own. */
+int seams_open(
+    struct steno_store *store, const char *path, struct seams **out, struct steno_error *err);
 void seams_close(struct seams *s);
 
 struct seam {

@@ -41,6 +41,7 @@
 #include "store/backend_removal.h"
 #include "store/backend_runs.h"
 #include "store/backend_seals.h"
+#include "store/backend_tables.h"
 
 struct steno_backend;
 
@@ -78,7 +79,8 @@ struct backend_watcher {
 
 struct steno_backend {
         const char *name;
-        const struct backend_disks *disks; /* optional */
+        const struct backend_disks *disks;   /* optional */
+        const struct backend_tables *tables; /* likewise */
 
         /* `where` is a path or a URL that backend_find has given to this kind; `flags` are enum
          * steno_open_flags. A store is made only where those allow it. */

@@ -28,6 +28,7 @@
         X(getResult)                                                                               \
         X(getvalue)                                                                                \
         X(isBusy)                                                                                  \
+        X(nfields)                                                                                 \
         X(notifies)                                                                                \
         X(ntuples)                                                                                 \
         X(resultErrorField)                                                                        \

@@ -565,4 +565,7 @@ bool pg_watched(struct backend_store *store, struct str project);
 /* pg_disk.c */
 extern const struct backend_disks pg_disks;
 
+/* pg_tables.c */
+extern const struct backend_tables pg_tables;
+
 #endif

@@ -9,6 +9,7 @@ const struct steno_backend postgres_backend = {
     .open = pg_open,
     .migrate = pg_migrate,
     .disks = &pg_disks,
+    .tables = &pg_tables,
     .watch = pg_watch,
     .watch_end = pg_watch_end,
     .watched = pg_watched,

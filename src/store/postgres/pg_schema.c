@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define VERSION 3
+#define VERSION 4
 
 /* One text a version. bytea, because jsonb drops duplicate keys and refuses \u0000; EXTERNAL,
  * because lengths and pieces are asked for and messages compress badly twice. */
@@ -101,6 +101,23 @@ static const char *const STEPS[VERSION] = {
     "CREATE TABLE stray (project text COLLATE \"C\" NOT NULL, uid text COLLATE \"C\" NOT NULL,"
     " blob text COLLATE \"C\" NOT NULL, upload text NOT NULL, lease timestamptz NOT NULL,"
     " PRIMARY KEY (project, uid, blob));",
+    /* 4: what the gateways of all servers derive (gateway/lineage.h, gateway/seams.h). Names that
+     * clients choose are bytes, because they need not be UTF-8. */
+    "UPDATE version SET version = 4;"
+    "CREATE TABLE node (rank bigint GENERATED ALWAYS AS IDENTITY, owner bytea NOT NULL,"
+    " grp bytea NOT NULL, system bytea NOT NULL, chain bytea NOT NULL, conv bytea NOT NULL,"
+    " seq bigint NOT NULL, replied bigint NOT NULL, tip bigint NOT NULL, open bigint NOT NULL,"
+    " PRIMARY KEY (owner, rank));"
+    "CREATE INDEX node_chain ON node (owner, chain);"
+    "CREATE INDEX node_conv ON node (conv);"
+    "CREATE INDEX node_group ON node (owner, grp) WHERE grp <> '';"
+    "CREATE TABLE name (owner bytea NOT NULL, id bytea NOT NULL, digest bytea NOT NULL,"
+    " conv bytea NOT NULL, seq bigint NOT NULL, PRIMARY KEY (owner, id));"
+    "CREATE TABLE beside (conv bytea PRIMARY KEY, digest bytea NOT NULL);"
+    "CREATE TABLE seam (owner bytea NOT NULL, after bytea NOT NULL, before bytea NOT NULL,"
+    " messages bytea NOT NULL, lead bytea NOT NULL, PRIMARY KEY (owner, after));"
+    "CREATE TABLE pin (owner bytea NOT NULL, grp bytea NOT NULL, chars bigint NOT NULL,"
+    " bytes bigint NOT NULL, PRIMARY KEY (owner, grp));",
 };
 
 /* 0: there is no schema of ours. */

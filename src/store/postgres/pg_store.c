@@ -89,7 +89,8 @@ static int read_url(struct pg_store *s, const char *url, struct steno_error *err
         if ((there && (!text[0] || *end)) || size < 1 || size > PG_POOL_MAX)
                 return error_set(
                     err, STENO_EINVAL, "pool= is a number of connections, 1 to %d", PG_POOL_MAX);
-        return pg_pool_open(s, (int)size, err);
+        /* A transaction of the gateway stays open while others' statements run (pg_tables.c). */
+        return pg_pool_open(s, size < 2 ? 2 : (int)size, err);
 }
 
 /* A handle that is connected to nothing yet; pg_close releases it. */
