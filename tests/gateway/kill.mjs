@@ -95,7 +95,7 @@ for (const [provider, app] of Object.entries(apps))
       for (const c of list) views.push(texts(await stored(w.s, c.id, "openai")));
       ok(views.some((v) => JSON.stringify(v.slice(0, story.length)) === JSON.stringify(story)), "the app's history", story, views);
       // What another attempt took the place of is no longer shown, and stays in the log.
-      const all = list.map((c) => w.s.file("projects/default/conversations", c.id, "messages.jsonl")).join("");
+      const all = list.map((c) => w.s.log(c.id)).join("");
       for (const s of seen) ok(all.includes(JSON.stringify(s).slice(1, -1)), "what was seen", s, all.slice(-3000));
       ok(list.length <= 1 + seen.length, "no conversation without a cause", list.length, seen.length);
     };

@@ -216,6 +216,12 @@ export class Server {
   raw(bytes, options) {
     return exchange(this.port, bytes, options);
   }
+  // All records of a conversation as they were stored, also those that no view shows.
+  log(id) {
+    const run = spawnSync(steno, ["--store", this.store, "--json", "log", id], { cwd: this.work, env: this.environment(), maxBuffer: 1 << 30 });
+    if (run.status) throw new Error(`steno log ${id}: ${run.stderr}`);
+    return run.stdout.toString();
+  }
   file(...path) {
     const p = join(this.store, ...path);
     return existsSync(p) ? readFileSync(p) : null;
