@@ -150,6 +150,28 @@ int backend_read_amendments(
         return conv->ops->read_amendments(conv, each, ctx, err);
 }
 
+int backend_lookup_open(
+    struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err)
+{
+        if (!conv->ops->lookup_open)
+                return backend_lacks(err, conv->ops, "lookup_open");
+        return conv->ops->lookup_open(conv, out, err);
+}
+
+int backend_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err)
+{
+        if (!l->ops->lookup_record)
+                return backend_lacks(err, l->ops, "lookup_record");
+        return l->ops->lookup_record(l, seq, each, ctx, err);
+}
+
+void backend_lookup_close(struct backend_lookup *l)
+{
+        if (l)
+                l->ops->lookup_close(l);
+}
+
 int backend_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
         if (!conv->ops->last)

@@ -64,6 +64,9 @@ struct backend_artifact {
 struct backend_reader {
         const struct steno_backend *ops;
 };
+struct backend_lookup {
+        const struct steno_backend *ops;
+};
 struct backend_bundle {
         const struct steno_backend *ops;
 };
@@ -129,6 +132,11 @@ struct steno_backend {
             struct steno_error *err);
         int (*read_amendments)(
             struct backend_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
+        int (*lookup_open)(
+            struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err);
+        int (*lookup_record)(struct backend_lookup *l, uint64_t seq, backend_record_fn each,
+            void *ctx, struct steno_error *err);
+        void (*lookup_close)(struct backend_lookup *l);
         int (*last)(
             struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
         uint64_t (*generation)(struct backend_conv *conv);

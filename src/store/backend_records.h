@@ -17,6 +17,7 @@
 
 struct backend_store;
 struct backend_conv;
+struct backend_lookup;
 
 /* ---- the store ---- */
 
@@ -132,6 +133,18 @@ int backend_read_id(struct backend_conv *conv, struct str id, backend_record_fn 
 /* Amendments, newest first, without reading what is between them. */
 int backend_read_amendments(
     struct backend_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
+/*
+ * Single records by their seqs, without opening the conversation for each. It shows the
+ * conversation at the time when it was opened, or later, and has one user at a time. The
+ * conversation stays open until it is closed.
+ */
+int backend_lookup_open(
+    struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err);
+/* Calls `each` with the record of this seq and returns what that returns. 0 without a call: there
+ * is none, or it cannot be read. */
+int backend_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+void backend_lookup_close(struct backend_lookup *l);
 /* Last seq, and how many bytes the records have; either may be NULL. */
 int backend_last(
     struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);

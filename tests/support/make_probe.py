@@ -7,8 +7,8 @@ come, and hands it on to the kind below. Handles that come back get the probe's 
 import re
 import sys
 
-HANDLES = ("store", "conv", "claim", "run", "artifact", "reader", "bundle", "incoming", "lock",
-           "watcher")
+HANDLES = ("store", "conv", "claim", "run", "artifact", "reader", "lookup", "bundle", "incoming",
+           "lock", "watcher")
 
 text = re.sub(r"/\*.*?\*/", "", open(sys.argv[1], encoding="utf-8").read(), flags=re.S)
 table = re.search(r"struct steno_backend \{\n(.*?)\n\};", text, re.S).group(1)

@@ -37,6 +37,7 @@
 
 struct files_store;
 struct files_conv;
+struct files_lookup;
 
 /* ---- the store ---- */
 
@@ -160,6 +161,12 @@ int files_read_id(struct files_conv *conv, struct str id, backend_record_fn each
 /* Amendments, newest first, without reading the log between them. */
 int files_read_amendments(
     struct files_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
+/* Records of this conversation by their seqs, as it is now. Not thread-safe. */
+int files_lookup_open(struct files_conv *conv, struct files_lookup **out, struct steno_error *err);
+/* Calls `each` with the record of this seq, unless it is not there. Returns what `each` does. */
+int files_lookup_record(struct files_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+void files_lookup_close(struct files_lookup *l);
 /* Last seq and size of the visible log. */
 int files_last(struct files_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 /* Bytes of its outputs and large tokens, as they are on the disk; and a time that changes when one

@@ -130,6 +130,23 @@ static int do_read_amendments(
         return files_read_amendments((struct files_conv *)conv, each, ctx, err);
 }
 
+static int do_lookup_open(
+    struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err)
+{
+        return files_lookup_open((struct files_conv *)conv, (struct files_lookup **)out, err);
+}
+
+static int do_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each,
+    void *ctx, struct steno_error *err)
+{
+        return files_lookup_record((struct files_lookup *)l, seq, each, ctx, err);
+}
+
+static void do_lookup_close(struct backend_lookup *l)
+{
+        files_lookup_close((struct files_lookup *)l);
+}
+
 static int do_last(
     struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
@@ -802,6 +819,9 @@ const struct steno_backend files_backend = {
     .read_last = do_read_last,
     .read_id = do_read_id,
     .read_amendments = do_read_amendments,
+    .lookup_open = do_lookup_open,
+    .lookup_record = do_lookup_record,
+    .lookup_close = do_lookup_close,
     .last = do_last,
     .generation = do_generation,
     .wait = do_wait,

@@ -52,26 +52,58 @@ int log_read_at(const struct fs *fs, int fd, uint64_t end, uint64_t at, struct b
             err, STENO_ECORRUPT, "no readable record at byte %llu", (unsigned long long)at);
 }
 
+#define LUCKY_LOOKS 8 /* most records are found before that */
+
+/* A part of a log that a search has come down to: see log_seek_after. */
+struct narrowed {
+        uint64_t lo;
+        uint64_t hi;
+        uint64_t lo_seq; /* of the record before lo; 0: lo is the beginning */
+        uint64_t hi_seq; /* of the record at hi; 0: not known */
+};
+
+/*
+ * Where to look next for the first record behind `seq`: where it would be if all records were of
+ * one length, and one record before that, because what lies before it is soon passed over. Lengths
+ * differ: where that did not find it soon, every other look is at the middle, so that their number
+ * stays a logarithm.
+ */
+static uint64_t look_at(const struct narrowed *w, uint64_t seq, unsigned looks)
+{
+        uint64_t size = w->hi - w->lo, before = seq - w->lo_seq;
+        uint64_t records = w->hi_seq > w->lo_seq + 1 ? w->hi_seq - w->lo_seq - 1 : 0;
+        double each = records     ? (double)size / (double)records
+                      : w->lo_seq ? (double)w->lo / (double)w->lo_seq
+                                  : 0;
+        double ahead = ((double)before - 1) * each;
+        if (each <= 0 || (looks >= LUCKY_LOOKS && looks % 2))
+                return w->lo + size / 2;
+        if (ahead <= 0)
+                return w->lo;
+        return ahead < (double)size ? w->lo + (uint64_t)ahead : w->hi - 1;
+}
+
 int log_seek_after(
     const struct fs *fs, int fd, uint64_t end, uint64_t seq, uint64_t *at, struct steno_error *err)
 {
         /* Invariant: every record before lo has a seq <= seq; one at or behind hi has a greater
          * one, or hi == end. Both are line starts. */
-        uint64_t lo = 0, hi = end;
+        struct narrowed w = {.hi = end};
         struct buf line;
         buf_init(&line, LINE_READ_MAX * 2);
         int rc = 0;
         if (seq == 0)
-                hi = 0;
-        while (lo < hi) {
-                uint64_t mid = lo + (hi - lo) / 2;
-                uint64_t start = lo;
-                if (mid > lo) {
-                        rc = line_reader_feed_after(fs, fd, mid - 1, hi, &start, err);
+                w.hi = 0;
+        for (unsigned looks = 0; w.lo < w.hi; looks++) {
+                uint64_t mid = look_at(&w, seq, looks);
+                uint64_t start = w.lo;
+                if (mid > w.lo) {
+                        rc = line_reader_feed_after(fs, fd, mid - 1, w.hi, &start, err);
+                        if (rc == 0 && start >= w.hi) /* the last line before hi began earlier */
+                                rc = line_reader_feed_before(fs, fd, mid, 1, &start, err);
                         if (rc)
                                 goto out;
-                        if (start >= hi)
-                                start = lo;
+                        start = start > w.lo ? start : w.lo;
                 }
                 /* Damaged lines say nothing: step on to one that can be read. */
                 struct record rec;
@@ -80,25 +112,28 @@ int log_seek_after(
                         rc = log_read_at(fs, fd, end, probe, &line, &rec, err);
                         if (rc != STENO_ECORRUPT)
                                 break;
-                        rc = line_reader_feed_after(fs, fd, probe, hi, &probe, err);
-                        if (rc || probe >= hi)
+                        rc = line_reader_feed_after(fs, fd, probe, w.hi, &probe, err);
+                        if (rc || probe >= w.hi)
                                 break;
                 }
                 if (rc)
                         goto out;
-                if (probe >= hi) {
-                        if (start == lo)
+                if (probe >= w.hi) {
+                        if (start == w.lo)
                                 break;
-                        hi = start;
+                        w.hi = start;
+                        w.hi_seq = 0;
                 } else if (rec.seq <= seq) {
-                        lo = probe + rec.line.n + 1;
+                        w.lo = probe + rec.line.n + 1;
+                        w.lo_seq = rec.seq;
                 } else {
-                        hi = start == probe ? probe : start;
-                        if (start == lo)
+                        w.hi = start;
+                        w.hi_seq = rec.seq;
+                        if (start == w.lo)
                                 break;
                 }
         }
-        *at = lo;
+        *at = w.lo;
 out:
         buf_release(&line);
         return rc;

@@ -215,6 +215,81 @@ int files_read_id(
         return rc;
 }
 
+/* ---- by seq ---- */
+
+/* The record of this seq, which is in `line` then. 1: it was found; 0: it is not there, or cannot
+ * be read. */
+static int find_seq(
+    struct reader *r, uint64_t seq, struct buf *line, struct record *out, struct steno_error *err)
+{
+        struct log_cursor cursor;
+        struct log_line found;
+        uint64_t at;
+        int rc = log_seek_after(r->fs, r->fd, r->at.end, seq - 1, &at, err);
+        if (rc || at >= r->at.end)
+                return rc;
+        rc = log_read_at(r->fs, r->fd, r->at.end, at, line, out, err);
+        if (rc == 0 && out->seq == seq)
+                return 1;
+        if (rc && rc != STENO_ECORRUPT)
+                return rc;
+        /* Something is damaged there. The record may stand behind it. */
+        log_cursor_init(&cursor, r->fs, r->fd, at, r->at.end);
+        rc = log_next_seq(&cursor, seq, &found, err);
+        if (rc == 1) {
+                buf_clear(line);
+                buf_put_str(line, found.rec.line);
+                if (line->failed || !record_peek(buf_str(line), out))
+                        rc = error_nomem(err);
+        }
+        log_cursor_release(&cursor);
+        return rc;
+}
+
+struct files_lookup {
+        struct backend_lookup base;
+        struct reader r;
+        struct buf line;
+};
+
+int files_lookup_open(struct files_conv *c, struct files_lookup **out, struct steno_error *err)
+{
+        struct files_lookup *l = calloc(1, sizeof *l);
+        if (!l)
+                return error_nomem(err);
+        int rc = reader_open_log(c, &l->r, err);
+        if (rc) {
+                free(l);
+                return rc;
+        }
+        l->base.ops = &files_backend;
+        buf_init(&l->line, 0);
+        *out = l;
+        return 0;
+}
+
+int files_lookup_record(struct files_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err)
+{
+        struct backend_record rec = {.first_seq = seq, .last_seq = seq};
+        if (seq == 0 || seq > l->r.at.last_seq)
+                return 0;
+        int rc = find_seq(&l->r, seq, &l->line, &rec.rec, err);
+        if (rc <= 0)
+                return rc;
+        rec.damaged = about_is_lost(rec.rec.x);
+        return each(ctx, &rec);
+}
+
+void files_lookup_close(struct files_lookup *l)
+{
+        if (!l)
+                return;
+        buf_release(&l->line);
+        reader_close(&l->r);
+        free(l);
+}
+
 /* ---- amendments ---- */
 
 struct amendments {
@@ -256,32 +331,24 @@ static int find_amendments(struct reader *r, uint64_t from, uint64_t below, stru
 
 /* Hands out the amendment at `seq`; *prev is the one before it. *lost: it cannot be read, which
  * whoever walks the log reports. */
-static int amendment_at(struct reader *r, uint64_t seq, backend_record_fn each, void *ctx,
-    uint64_t *prev, bool *lost, struct steno_error *err)
+static int amendment_at(struct reader *r, uint64_t seq, struct buf *line, backend_record_fn each,
+    void *ctx, uint64_t *prev, bool *lost, struct steno_error *err)
 {
-        uint64_t at;
-        struct log_cursor cursor;
-        struct log_line line;
+        struct backend_record out = {.first_seq = seq, .last_seq = seq};
         struct about about;
         struct arena arena;
         *prev = 0;
-        int rc = log_seek_after(r->fs, r->fd, r->at.end, seq - 1, &at, err);
-        if (rc)
-                return rc;
-        log_cursor_init(&cursor, r->fs, r->fd, at, r->at.end);
-        rc = log_next_seq(&cursor, seq, &line, err);
+        int rc = find_seq(r, seq, line, &out.rec, err);
         *lost = rc == 0;
-        if (rc == 1) {
-                arena_init(&arena);
-                rc = about_read(line.rec.x, &arena, &about, err);
-                arena_release(&arena);
-                struct backend_record out = {.rec = line.rec, .first_seq = seq, .last_seq = seq};
-                if (rc == 0) {
-                        *prev = about.prev < seq ? about.prev : 0;
-                        rc = each(ctx, &out);
-                }
+        if (rc != 1)
+                return rc;
+        arena_init(&arena);
+        rc = about_read(out.rec.x, &arena, &about, err);
+        arena_release(&arena);
+        if (rc == 0) {
+                *prev = about.prev < seq ? about.prev : 0;
+                rc = each(ctx, &out);
         }
-        log_cursor_release(&cursor);
         return rc;
 }
 
@@ -294,9 +361,11 @@ int files_read_amendments(
 {
         struct reader r;
         struct amendments found = {0};
+        struct buf line;
         int rc = reader_open_log(c, &r, err);
         if (rc)
                 return rc;
+        buf_init(&line, 0);
         uint64_t covered = ids_covered(&r.ids);
         uint64_t next = r.ids.last_amend <= r.at.last_seq ? r.ids.last_amend : 0;
         bool chained = true;
@@ -307,7 +376,7 @@ int files_read_amendments(
                 bool lost;
                 uint64_t seq = found.count ? found.seqs[--found.count] : next;
                 bool follow = chained && found.count == 0;
-                rc = amendment_at(&r, seq, each, ctx, &prev, &lost, err);
+                rc = amendment_at(&r, seq, &line, each, ctx, &prev, &lost, err);
                 if (rc == 0 && lost && follow) {
                         rc = find_amendments(&r, 0, seq, &found, err);
                         chained = false;
@@ -318,6 +387,7 @@ int files_read_amendments(
                 }
         }
         free(found.seqs);
+        buf_release(&line);
         reader_close(&r);
         return rc;
 }

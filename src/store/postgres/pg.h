@@ -339,6 +339,10 @@ int pg_read_id(struct backend_conv *conv, struct str id, backend_record_fn each,
     struct steno_error *err);
 int pg_read_amendments(
     struct backend_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err);
+int pg_lookup_open(struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err);
+int pg_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err);
+void pg_lookup_close(struct backend_lookup *l);
 int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 uint64_t pg_generation(struct backend_conv *conv);
 int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);

@@ -178,6 +178,44 @@ int pg_read_id(struct backend_conv *conv, struct str id, backend_record_fn each,
         return rc;
 }
 
+struct pg_lookup {
+        struct backend_lookup base;
+        struct pg_conv *conv;
+};
+
+int pg_lookup_open(struct backend_conv *conv, struct backend_lookup **out, struct steno_error *err)
+{
+        struct pg_lookup *l = calloc(1, sizeof *l);
+        if (!l)
+                return error_nomem(err);
+        *l = (struct pg_lookup){{&postgres_backend}, of(conv)};
+        *out = &l->base;
+        return 0;
+}
+
+int pg_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
+    struct steno_error *err)
+{
+        struct pg_conv *c = ((struct pg_lookup *)l)->conv;
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(
+            &q, "SELECT seq, line FROM record WHERE project = $1 AND uid = $2 AND seq = $3");
+        pg_key(&q, c);
+        pg_u64(&q, seq);
+        int rc = pg_run(c->store, &q, &r, err);
+        if (rc)
+                return rc;
+        rc = libpq.ntuples(r) ? hand_out(r, 0, each, ctx) : 0;
+        libpq.clear(r);
+        return rc;
+}
+
+void pg_lookup_close(struct backend_lookup *l)
+{
+        free(l);
+}
+
 int pg_read_amendments(
     struct backend_conv *conv, backend_record_fn each, void *ctx, struct steno_error *err)
 {
