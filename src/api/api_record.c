@@ -231,6 +231,14 @@ int steno_read_id(struct steno_conv *conv, const char *id, steno_record_fn each,
         return walk_end(&w, backend_read_id(conv->backend, str_of(id), hand_out, &w, err));
 }
 
+int api_record_lookup(struct steno_conv *conv, struct backend_lookup *lookup, uint64_t seq,
+    steno_record_fn each, void *ctx, struct steno_error *err)
+{
+        struct walk w = {.conv = conv, .each = each, .ctx = ctx, .err = err};
+        arena_init(&w.arena);
+        return walk_end(&w, backend_lookup_record(lookup, seq, hand_out, &w, err));
+}
+
 int steno_read_amendments(
     struct steno_conv *conv, steno_record_fn each, void *ctx, struct steno_error *err)
 {

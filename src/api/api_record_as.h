@@ -19,6 +19,11 @@ struct api_record_source {
         const struct about *about;
 };
 
+/* As steno_read, of the record with this seq alone, and without completing dead runs first. */
+struct backend_lookup;
+int api_record_lookup(struct steno_conv *conv, struct backend_lookup *lookup, uint64_t seq,
+    steno_record_fn each, void *ctx, struct steno_error *err);
+
 struct api_record_source api_record_source(const struct steno_record *r);
 
 /* Gives the calls and results of a message that came without ids those that stand in its record.

@@ -6,6 +6,7 @@
  * decided here, and so are the place and the snippet.
  */
 #include "api/api_search.h"
+#include "api/api_search_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,7 +321,7 @@ struct answer {
         struct query *q;
         struct split split;
         struct api_search_text text;
-        struct steno_conv *conv; /* of the last hit */
+        struct api_search_source source; /* the conversation of the last hit */
         struct item *items;
         size_t count;
         uint32_t limit;
@@ -334,16 +335,6 @@ struct answer {
         char last_ref[48];
         struct steno_error *err;
 };
-
-static int open_conv(struct answer *a, const struct search_hit *h)
-{
-        if (a->conv && strcmp(steno_conv_id(a->conv), h->id) == 0 &&
-            strcmp(steno_conv_project(a->conv), h->project) == 0)
-                return 0;
-        steno_conv_close(a->conv);
-        a->conv = NULL;
-        return steno_conv_open(a->store, h->project, h->id, &a->conv, NULL);
-}
 
 /* The record of a hit. */
 struct looked {
@@ -364,43 +355,14 @@ static int look_at(void *ctx, const struct steno_record *r)
         return rc ? rc : 1;
 }
 
-struct hiding {
-        const char *id;
-        uint64_t seq;
-        bool hidden;
-};
-
-/* Newest first: the first that is about the message decides. */
-static int look_at_amendment(void *ctx, const struct steno_record *r)
-{
-        struct hiding *h = ctx;
-        if (strcmp(steno_record_target(r), h->id) != 0)
-                return 0;
-        const char *kind = steno_record_kind(r);
-        if (strcmp(kind, "delete") == 0)
-                h->hidden = true;
-        else if (strcmp(kind, "supersede") == 0)
-                h->hidden = steno_record_seq(r) != h->seq;
-        else
-                return 0;
-        return 1;
-}
-
-static bool is_hidden(struct answer *a, const char *id, uint64_t seq)
-{
-        struct hiding h = {.id = id, .seq = seq};
-        int rc = steno_read_amendments(a->conv, look_at_amendment, &h, NULL);
-        return rc < 0 || h.hidden;
-}
-
 /* The text that the block was made from. 1: it is in a->text.text; 0: it is no longer there. */
 static int read_block(struct answer *a, const struct search_hit *h, struct looked *l)
 {
         struct buf *b = &a->text.text;
-        int rc = steno_read(a->conv, h->seq - 1, 1, look_at, l, NULL);
+        int rc = api_search_source_record(&a->source, h->seq, look_at, l, NULL);
         if (rc < 0)
                 return rc == STENO_ENOMEM ? error_nomem(a->err) : 0;
-        if (!l->found || is_hidden(a, l->id, h->seq))
+        if (!l->found || api_search_source_hides(&a->source, l->id, h->seq))
                 return 0;
         if (!*h->ref) {
                 if (h->at >= b->n)
@@ -409,49 +371,16 @@ static int read_block(struct answer *a, const struct search_hit *h, struct looke
                 b->n = b->n < h->len ? b->n : (size_t)h->len;
                 return 1;
         }
-        struct artifact_info info;
-        uint64_t size;
-        struct backend_reader *reader;
-        if (backend_artifact_find(a->conv->backend, str_of(h->ref), &info, NULL) ||
-            info.state != ARTIFACT_CLOSED ||
-            backend_artifact_open(a->conv->backend, &info, &reader, &size, NULL))
+        if (api_search_source_output(&a->source, h->ref))
                 return 0;
         buf_clear(b);
         char *p = buf_reserve(b, (size_t)h->len + 1);
-        ssize_t got = p ? backend_reader_read(reader, h->at, p, (size_t)h->len, NULL) : -1;
-        backend_reader_close(reader);
+        ssize_t got =
+            p ? backend_reader_read(a->source.reader, h->at, p, (size_t)h->len, NULL) : -1;
         if (got <= 0)
                 return 0;
         b->n = (size_t)got;
         return 1;
-}
-
-static int read_opened(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
-{
-        ssize_t got = backend_reader_read(ctx, at, p, n, err);
-        return got == (ssize_t)n ? 0 : got < 0 ? (int)got : error_set(err, STENO_EIO, "it is cut");
-}
-
-/* Line feeds before byte `at` of an output; its index of lines saves reading all of it. */
-static uint64_t feeds_before(struct answer *a, const char *ref, uint64_t at)
-{
-        struct artifact_info info;
-        struct backend_reader *reader;
-        struct lines_index x;
-        char *index = NULL;
-        size_t n = 0;
-        uint64_t size, line = 1;
-        if (backend_artifact_find(a->conv->backend, str_of(ref), &info, NULL) ||
-            backend_artifact_open(a->conv->backend, &info, &reader, &size, NULL))
-                return 0;
-        struct lines_file file = {read_opened, reader, size};
-        if (backend_artifact_lines(a->conv->backend, &info, &index, &n, NULL))
-                n = 0;
-        bool known = n && lines_index_open(&x, index, n, size);
-        lines_at(&file, known ? &x : NULL, at < size ? at : size, &line, NULL);
-        backend_reader_close(reader);
-        free(index);
-        return line - 1;
 }
 
 /* The line, from 1, of byte `at` of what the hit is about. */
@@ -459,12 +388,12 @@ static uint64_t line_of(struct answer *a, const struct search_hit *h, size_t in_
 {
         uint64_t before = 0;
         if (*h->ref && h->at)
-                before = feeds_before(a, h->ref, h->at);
+                before = api_search_source_feeds(&a->source, h->at);
         else if (h->at) { /* a long message: read it again */
                 struct api_search_text block = a->text;
                 struct looked l = {.a = a};
                 buf_init(&a->text.text, 0);
-                steno_read(a->conv, h->seq - 1, 1, look_at, &l, NULL);
+                api_search_source_record(&a->source, h->seq, look_at, &l, NULL);
                 size_t n = a->text.text.n < h->at ? a->text.text.n : (size_t)h->at;
                 before = lines_count(a->text.text.p, n);
                 buf_release(&a->text.text);
@@ -573,7 +502,7 @@ static int take_hit(void *ctx, const struct search_hit *h)
         bool same = a->last_seq == h->seq && strcmp(a->last_conv, h->id) == 0 &&
                     strcmp(a->last_ref, h->ref) == 0;
         a->last_place = h->place;
-        if (same || open_conv(a, h))
+        if (same || api_search_source_open(&a->source, h->project, h->id))
                 return 0;
         int rc = read_block(a, h, &l);
         if (rc == 1)
@@ -668,7 +597,7 @@ static void release(struct query *q, struct answer *a)
         free(a->items);
         free(a->split.list);
         buf_release(&a->text.text);
-        steno_conv_close(a->conv);
+        api_search_source_release(&a->source);
         buf_release(&q->match);
         grep_pcre2()->free(q->expression);
         free(q->project);
@@ -682,7 +611,7 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
 {
         struct steno_error why = {0};
         struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
-        struct answer a = {.store = store, .q = &q, .err = &why};
+        struct answer a = {.store = store, .q = &q, .source.store = store, .err = &why};
         uint64_t below = UINT64_MAX, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
         bool outputs = false;
         int rc = optstruct_check(opt, sizeof *opt, err);

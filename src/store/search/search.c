@@ -41,6 +41,9 @@ struct shard {
         unsigned number;
         sqlite3 *db;
         ino_t ino;
+        /* The last question, ready to be asked again: to prepare one takes longer than a page. */
+        sqlite3_stmt *asked;
+        char *asked_sql;
 };
 
 struct search {
@@ -102,10 +105,17 @@ static int64_t number_of(sqlite3 *db, const char *sql)
         return n;
 }
 
+static void close_shard(struct shard *x)
+{
+        sqlite3_finalize(x->asked);
+        free(x->asked_sql);
+        sqlite3_close_v2(x->db);
+}
+
 static void close_shards(struct search *s)
 {
         for (size_t i = 0; i < s->count; i++)
-                sqlite3_close_v2(s->shards[i].db);
+                close_shard(&s->shards[i]);
         s->count = 0;
 }
 
@@ -652,7 +662,7 @@ int search_forget(
                         i++;
                         continue;
                 }
-                sqlite3_close_v2(s->shards[i].db);
+                close_shard(&s->shards[i]);
                 unlink_shard(s, s->shards[i].number);
                 memmove(&s->shards[i], &s->shards[i + 1], (s->count - i - 1) * sizeof *s->shards);
                 s->count--;
@@ -667,7 +677,7 @@ int search_discard(struct search *s, struct steno_error *err)
         if (rc)
                 return rc;
         for (size_t i = 0; i < s->count; i++) {
-                sqlite3_close_v2(s->shards[i].db);
+                close_shard(&s->shards[i]);
                 unlink_shard(s, s->shards[i].number);
         }
         s->count = 0;
@@ -755,20 +765,37 @@ static struct search_hit hit_of(const struct shard *x, sqlite3_stmt *q)
             .time = sqlite3_column_int64(q, 10)};
 }
 
-static int ask_shard(const struct shard *x, const struct search_ask *ask, search_hit_fn each,
-    void *ctx, struct steno_error *err)
+/* The statement for what is asked, which stays the shard's. */
+static int question(
+    struct shard *x, const struct search_ask *ask, sqlite3_stmt **out, struct steno_error *err)
 {
-        struct rows rows;
         struct buf sql;
-        sqlite3_stmt *q = NULL;
-        int step = SQLITE_DONE;
-        if (!find_rows(x, ask, &rows))
-                return 0;
         buf_init(&sql, 0);
         put_sql(ask, &sql);
         const char *text = buf_cstr(&sql);
-        int rc = text ? prepare(x->db, text, &q, err) : error_nomem(err);
+        int rc = text ? 0 : error_nomem(err);
+        if (rc == 0 && !(x->asked && strcmp(x->asked_sql, text) == 0)) {
+                sqlite3_finalize(x->asked);
+                free(x->asked_sql);
+                x->asked = NULL;
+                x->asked_sql = strdup(text);
+                rc = x->asked_sql ? prepare(x->db, text, &x->asked, err) : error_nomem(err);
+        }
         buf_release(&sql);
+        if (rc == 0)
+                *out = x->asked;
+        return rc;
+}
+
+static int ask_shard(struct shard *x, const struct search_ask *ask, search_hit_fn each, void *ctx,
+    struct steno_error *err)
+{
+        struct rows rows;
+        sqlite3_stmt *q;
+        int step = SQLITE_DONE;
+        if (!find_rows(x, ask, &rows))
+                return 0;
+        int rc = question(x, ask, &q, err);
         if (rc)
                 return rc;
         bind_ask(q, ask, &rows);
@@ -778,7 +805,8 @@ static int ask_shard(const struct shard *x, const struct search_ask *ask, search
         }
         if (rc == 0 && step != SQLITE_DONE && step != SQLITE_ROW)
                 rc = failed(x->db, err);
-        sqlite3_finalize(q);
+        sqlite3_reset(q); /* what it reads may be changed and removed again */
+        sqlite3_clear_bindings(q);
         return rc;
 }
 
