@@ -1,31 +1,33 @@
 /*
  * interrupt.c - see interrupt.h. Flags are the one thing a signal handler can reach, which is why
- * they are statics of this file.
+ * they are statics of this file. They are atomic because the kernel gives a signal to any thread of
+ * a server, while another thread looks at the flag.
  */
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "steno_loop.h"
 
-static volatile sig_atomic_t pending; /* the signal */
-static volatile sig_atomic_t count;
-static volatile sig_atomic_t enough = 2;
-static volatile sig_atomic_t terminal_changed;
-static struct steno_stop *volatile stop_too;
+static atomic_int pending; /* the signal */
+static atomic_int count;
+static atomic_int enough = 2;
+static atomic_int terminal_changed;
+static _Atomic(struct steno_stop *) stop_too;
 
 static void on_signal(int sig)
 {
-        count = count + 1;
-        if (count >= enough)
+        struct steno_stop *stop = stop_too;
+        if (atomic_fetch_add(&count, 1) + 1 >= enough)
                 _exit(128 + sig);
         if (pending == 0 || sig != SIGINT)
                 pending = sig;
-        if (stop_too)
-                steno_stop_request(stop_too);
+        if (stop)
+                steno_stop_request(stop);
 }
 
 void interrupt_install(void)
@@ -113,7 +115,5 @@ void interrupt_watch_terminal(bool on)
 
 bool interrupt_terminal_changed(void)
 {
-        bool changed = terminal_changed != 0;
-        terminal_changed = 0;
-        return changed;
+        return atomic_exchange(&terminal_changed, 0) != 0;
 }
