@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/api_store.h"
+#include "base/env.h"
 #include "bench.h"
 #include "steno.h"
 
@@ -32,6 +34,14 @@ static double best(const double *v)
         for (int i = 1; i < ROUNDS; i++)
                 least = v[i] < least ? v[i] : least;
         return least;
+}
+
+static double worst(const double *v)
+{
+        double most = v[0];
+        for (int i = 1; i < ROUNDS; i++)
+                most = v[i] > most ? v[i] : most;
+        return most;
 }
 
 static double ratio(const double *a, const double *b)
@@ -258,6 +268,40 @@ static double list(const char *root)
         return now() - start;
 }
 
+/* The same after a boot: the first page, and until everything was looked at. */
+static int boots;
+
+static void another_boot(const struct env *env, char out[40])
+{
+        (void)env;
+        snprintf(out, 40, "boot %d", boots);
+}
+
+static double list_after_boot(const char *root, double *complete)
+{
+        struct env env = *env_real();
+        struct steno_store *store;
+        struct steno_error err = {0};
+        struct steno_list_options opt = {.size = sizeof opt, .complete = 1};
+        char *json;
+        env.boot = another_boot;
+        boots++;
+        double start = now();
+        if (api_store_open_in(&env, root, NULL, &store, &err) ||
+            steno_list(store, NULL, NULL, &json, &err))
+                die(root, err.msg);
+        double first = now() - start;
+        steno_free(json);
+        if (complete) {
+                if (steno_list(store, NULL, &opt, &json, &err))
+                        die(root, err.msg);
+                steno_free(json);
+                *complete = now() - start;
+        }
+        steno_close(store);
+        return first;
+}
+
 int main(int argc, char **argv)
 {
         const char *given = getenv("STENO_BENCH_CONVERSATIONS");
@@ -317,9 +361,18 @@ int main(int argc, char **argv)
             best(end_long) * 1e6, ratio(end_long, end_short), peak_small, peak_large,
             best(whole_tools) * 1e3, ratio(whole_tools, raw_tools), best(program) * 1e3,
             best(cat) * 1e3, ratio(program, cat));
+        double boot_many[ROUNDS], boot_few[ROUNDS], complete = 0;
+        for (int r = 0; r < ROUNDS; r++) {
+                boot_few[r] = list_after_boot(few_root, NULL);
+                boot_many[r] = list_after_boot(many_root, r + 1 < ROUNDS ? NULL : &complete);
+        }
         printf("\"conversations\":%d,\"first_scan_s\":%.2f,\"ls_100_ms\":%.2f,\"ls_many_ms\":%.2f,"
-               "\"ls_many_to_100\":%.2f}\n",
+               "\"ls_many_to_100\":%.2f,",
             many, scan, best(ls_few) * 1e3, best(ls_many) * 1e3, ratio(ls_many, ls_few));
+        printf(
+            "\"after_boot_100_ms\":%.2f,\"after_boot_many_ms\":%.2f,\"after_boot_worst_ms\":%.2f,"
+            "\"after_boot_complete_s\":%.2f}\n",
+            best(boot_few) * 1e3, best(boot_many) * 1e3, worst(boot_many) * 1e3, complete);
         remove_folder(dir);
         return 0;
 }

@@ -252,15 +252,19 @@ struct steno_list_options {
         uint32_t limit;     /* 20 when 0, 1000 at most */
         const char *cursor; /* next_cursor of the page before */
         const char *query;  /* words that the title or id must contain; may be NULL */
+        int complete;       /* 1: waits after a boot until every conversation was looked at */
 };
 
 /*
  * Conversations of a project (NULL: of all), newest activity first:
  * {"items":[{"id","project","title","createdAt","updatedAt","messages","lastSeq","bytes"}],
- *  "next_cursor"?}
+ *  "next_cursor"?,"catching_up"?}
  * `messages` counts what can be seen: neither amendments nor what was deleted. `bytes` counts the
  * log, outputs and large tokens. Conversations that
  * cannot be read are left out, with a warning. Needs no room and no right to write.
+ * After a boot every conversation is looked at once, in the background until steno_close(). The
+ * list answers meanwhile from what was known before, with "catching_up":true; `complete` waits
+ * instead.
  */
 STENO_API int steno_list(struct steno_store *store, const char *project,
     const struct steno_list_options *opt, char **json, struct steno_error *err);

@@ -250,6 +250,14 @@ int steno_conv_set_meta(struct steno_conv *conv, const char *patch_json, struct 
  * them. */
 #define LISTED_RUNS 256
 
+static int catch_up_to_list(
+    struct steno_store *store, bool complete, bool *behind, struct steno_error *err)
+{
+        *behind = false;
+        return complete ? api_store_catch_up(store, err)
+                        : api_store_catch_up_at_once(store, behind, err);
+}
+
 int steno_list(struct steno_store *store, const char *project, const struct steno_list_options *opt,
     char **json, struct steno_error *err)
 {
@@ -259,17 +267,18 @@ int steno_list(struct steno_store *store, const char *project, const struct sten
             .cursor = OPTION(opt, struct steno_list_options, cursor, NULL),
             .words = OPTION(opt, struct steno_list_options, query, NULL),
         };
+        bool complete = OPTION(opt, struct steno_list_options, complete, 0);
         struct str legal;
         int rc = optstruct_check(opt, sizeof *opt, err);
         if (rc == 0 && project)
                 rc = api_store_project(project, &legal, err);
         if (rc == 0)
-                rc = api_store_catch_up(store, err);
+                rc = catch_up_to_list(store, complete, &q.behind, err);
         if (rc == 0 && api_recover_listed(store, project, LISTED_RUNS))
-                rc = api_store_catch_up(store, err);
+                rc = catch_up_to_list(store, complete, &q.behind, err);
         if (rc == 0)
                 rc = backend_list(store->backend, &q, json, err);
-        if (rc == STENO_ECORRUPT && (rc = api_store_catch_up(store, err)) == 0)
+        if (rc == STENO_ECORRUPT && (rc = catch_up_to_list(store, complete, &q.behind, err)) == 0)
                 rc = backend_list(store->backend, &q, json, err); /* it was made anew */
         return rc;
 }

@@ -351,12 +351,17 @@ void api_store_warn(struct steno_store *store, const char *fmt, ...)
         warning(store->warning_ctx, what);
 }
 
-int api_store_catch_up(struct steno_store *store, struct steno_error *err)
+static int catch_up(struct steno_store *store, bool at_once, bool *behind, struct steno_error *err)
 {
-        uint64_t unreadable = 0;
+        struct backend_caught_up up = {0};
         pthread_mutex_lock(&store->mutex);
-        int rc = backend_catch_up(
-            store->backend, store->progress, store->progress_ctx, &unreadable, err);
+        steno_progress progress = store->progress;
+        void *progress_ctx = store->progress_ctx;
+        pthread_mutex_unlock(&store->mutex);
+        int rc = backend_catch_up(store->backend, at_once, progress, progress_ctx, &up, err);
+        uint64_t unreadable = up.unreadable;
+        *behind = up.behind;
+        pthread_mutex_lock(&store->mutex);
         bool more = rc == 0 && unreadable > store->unreadable;
         if (rc == 0)
                 store->unreadable = unreadable;
@@ -365,6 +370,17 @@ int api_store_catch_up(struct steno_store *store, struct steno_error *err)
                 api_store_warn(store, "%llu conversation%s cannot be read; steno check says why",
                     (unsigned long long)unreadable, unreadable == 1 ? "" : "s");
         return rc;
+}
+
+int api_store_catch_up(struct steno_store *store, struct steno_error *err)
+{
+        bool behind;
+        return catch_up(store, false, &behind, err);
+}
+
+int api_store_catch_up_at_once(struct steno_store *store, bool *behind, struct steno_error *err)
+{
+        return catch_up(store, true, behind, err);
 }
 
 int api_store_project(const char *project, struct str *out, struct steno_error *err)

@@ -75,6 +75,8 @@ void api_store_warn(struct steno_store *store, const char *fmt, ...)
 
 /* Brings the list up to date, and warns of what cannot be read. */
 int api_store_catch_up(struct steno_store *store, struct steno_error *err);
+/* The same, but what takes its time after a boot goes on in the background; *behind says so. */
+int api_store_catch_up_at_once(struct steno_store *store, bool *behind, struct steno_error *err);
 
 /* "default" for NULL; refused when it is not legal. */
 int api_store_project(const char *project, struct str *out, struct steno_error *err);

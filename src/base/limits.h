@@ -106,4 +106,7 @@
 #define RESULT_MEDIA_MAX (5 * 1000 * 1000)
 #define VIEW_MEDIA_MAX (20 * 1000 * 1000)
 
+/* Threads that read folders for the index, besides the one that writes it */
+#define INDEX_THREADS_MAX 15
+
 #endif

@@ -20,6 +20,7 @@ struct ls_opts {
         struct opt_number n;
         const char *query;
         bool all;
+        bool wait;
 };
 
 struct listing {
@@ -27,6 +28,7 @@ struct listing {
         struct buf json; /* the items of all pages, comma-separated */
         uint64_t left;
         char *cursor;
+        bool behind; /* a page says that it may be of before the machine booted */
 };
 
 /* One page into l->json. 1 when another follows, 0 at the end, or a negative code. */
@@ -41,6 +43,7 @@ static int take_page(struct listing *l, const struct ls_opts *o, struct steno_er
         opt.limit = (uint32_t)(l->left < PAGE_MAX ? l->left : PAGE_MAX);
         opt.cursor = l->cursor;
         opt.query = o->query;
+        opt.complete = o->wait;
         rc = steno_list(l->c->store, o->all ? NULL : l->c->project, &opt, &page, err);
         if (rc == 0)
                 rc = json_parse(&j, page, strlen(page), NULL, err);
@@ -57,6 +60,7 @@ static int take_page(struct listing *l, const struct ls_opts *o, struct steno_er
         l->left -= count < l->left ? count : l->left;
         free(l->cursor);
         l->cursor = json_dup_string(&j, json_get(&j, 0, "next_cursor"));
+        l->behind = l->behind || json_bool(&j, json_get(&j, 0, "catching_up"), false);
         rc = l->cursor != NULL && l->left > 0 && count > 0;
 out:
         json_release(&j);
@@ -200,6 +204,8 @@ static int put_listing(struct cli *c, struct listing *l, const struct ls_opts *o
                 buf_puts(&doc, ",\"next_cursor\":");
                 json_put_string(&doc, str_of(l->cursor));
         }
+        if (l->behind)
+                buf_puts(&doc, ",\"catching_up\":true");
         buf_puts(&doc, "}");
         rc = buf_check(&doc, &err);
         if (rc == 0 && c->json) {
@@ -217,10 +223,48 @@ static int put_listing(struct cli *c, struct listing *l, const struct ls_opts *o
         return o->query != NULL && l->json.n == 0 ? EXIT_NOT_FOUND : EXIT_DONE;
 }
 
+static int take_all(struct listing *l, const struct ls_opts *o, struct steno_error *err)
+{
+        int rc = l->left > 0;
+        while (rc == 1)
+                rc = take_page(l, o, err);
+        return rc;
+}
+
+/* The list is shown as it was before the machine booted. Somebody has to look at what changed, and
+ * nobody waits for the answer any more; Ctrl-C costs nothing. */
+static int catch_up(struct cli *c, const struct listing *shown, const struct ls_opts *o)
+{
+        struct ls_opts again = *o;
+        struct listing l = {.c = c, .left = o->n.set ? o->n.v : LS_DEFAULT};
+        struct steno_error err = {0};
+
+        again.wait = true;
+        buf_init(&l.json, 0);
+        if (out_flush(&c->out) == 0)
+                cli_say(c, "the machine was started anew: this list may be out of date, and is "
+                           "being caught up");
+        int rc = take_all(&l, &again, &err);
+        if (rc == 0)
+                cli_say(c, "%s",
+                    str_eq(buf_str(&l.json), buf_str(&shown->json))
+                        ? "the list is complete, and was right"
+                        : "the list is complete now, and says something else; call steno ls again");
+        buf_release(&l.json);
+        free(l.cursor);
+        return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
+}
+
+/* Into a pipe or quietly, a list that may be out of date would look like any other. */
+static bool is_marked(const struct cli *c)
+{
+        return c->json || (c->out.tty && !c->quiet);
+}
+
 static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
 {
-        const struct ls_opts *o = opts;
-        struct listing l = {.c = c, .left = o->n.set ? o->n.v : LS_DEFAULT};
+        struct ls_opts o = *(const struct ls_opts *)opts;
+        struct listing l = {.c = c, .left = o.n.set ? o.n.v : LS_DEFAULT};
         struct steno_error err = {0};
         int rc = cli_open_store(c, CLI_MUST_EXIST);
 
@@ -228,10 +272,19 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         buf_init(&l.json, 0);
-        rc = l.left > 0;
-        while (rc == 1)
-                rc = take_page(&l, o, &err);
-        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l, o);
+        o.wait = o.wait || !is_marked(c);
+        rc = take_all(&l, &o, &err);
+        /* That no conversation has the words is an exit code, which cannot be taken back. */
+        if (rc == 0 && l.behind && l.json.n == 0 && o.query) {
+                o.wait = true;
+                l.behind = false;
+                rc = take_all(&l, &o, &err);
+        }
+        rc = rc < 0 ? cli_fail(c, &err) : put_listing(c, &l, &o);
+        if (l.behind && (rc == EXIT_DONE || rc == EXIT_NOT_FOUND)) {
+                int caught_up = catch_up(c, &l, &o);
+                rc = caught_up == EXIT_DONE ? rc : caught_up;
+        }
         buf_release(&l.json);
         free(l.cursor);
         return rc;
@@ -243,6 +296,8 @@ static const struct opt ls_table[] = {
     {"query", 'q', OPT_TEXT, "WORDS", offsetof(struct ls_opts, query),
         "only where title or id contain these words"},
     {"all", 'a', OPT_FLAG, NULL, offsetof(struct ls_opts, all), "of every project"},
+    {"wait", 0, OPT_FLAG, NULL, offsetof(struct ls_opts, wait),
+        "after a start of the machine, until every conversation was looked at"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -251,7 +306,10 @@ const struct command cmd_ls = {
     .group = GROUP_READ,
     .usage = "",
     .summary = "lists conversations, newest activity first",
-    .detail = "Exit code 1 when none has the words of --query.",
+    .detail =
+        "Exit code 1 when none has the words of --query. The first list after the machine was "
+        "started is the one of before, says so (\"catching_up\" with --json), and is caught up "
+        "after it is printed; --wait, --quiet and a pipe without --json wait until it is complete.",
     .example = "steno ls -n 5\n"
                "steno ls -q build --json | jq -r '.items[].id'",
     .opts = ls_table,

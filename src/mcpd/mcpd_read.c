@@ -375,7 +375,7 @@ int mcpd_search(const struct mcpd_scope *scope, struct steno_conv *conv, const s
 int mcpd_list(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
     struct buf *out, struct steno_error *err)
 {
-        struct steno_list_options opt = {.size = sizeof opt};
+        struct steno_list_options opt = {.size = sizeof opt, .complete = 1};
         struct asked a;
         char *json = NULL;
         (void)conv;

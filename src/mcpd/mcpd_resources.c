@@ -189,7 +189,7 @@ static int list_project(
     struct mcpd_call *c, const char *cursor, struct buf *next, struct steno_error *err)
 {
         struct steno_list_options opt = {
-            .size = sizeof opt, .limit = LIST_CONVERSATIONS, .cursor = cursor};
+            .size = sizeof opt, .limit = LIST_CONVERSATIONS, .cursor = cursor, .complete = 1};
         struct json j;
         struct buf id, last;
         char *json = NULL;

@@ -526,12 +526,12 @@ void backend_figures_get(struct backend_store *store, struct figures *out)
 
 /* ---- which conversations there are, and which words are in them ---- */
 
-int backend_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err)
+int backend_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err)
 {
         if (!store->ops->catch_up)
                 return backend_lacks(err, store->ops, "catch_up");
-        return store->ops->catch_up(store, progress, progress_ctx, unreadable, err);
+        return store->ops->catch_up(store, at_once, progress, progress_ctx, out, err);
 }
 
 int backend_list(struct backend_store *store, const struct backend_query *q, char **json,

@@ -224,8 +224,8 @@ struct steno_backend {
         void (*figures_get)(struct backend_store *store, struct figures *out);
 
         /* backend_catalogue.h */
-        int (*catch_up)(struct backend_store *store, steno_progress progress, void *progress_ctx,
-            uint64_t *unreadable, struct steno_error *err);
+        int (*catch_up)(struct backend_store *store, bool at_once, steno_progress progress,
+            void *progress_ctx, struct backend_caught_up *out, struct steno_error *err);
         int (*list)(struct backend_store *store, const struct backend_query *q, char **json,
             struct steno_error *err);
         int (*list_each)(struct backend_store *store,

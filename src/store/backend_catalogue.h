@@ -15,20 +15,28 @@
 
 /* ---- the list ---- */
 
-/* Looks at what changed. *unreadable: how many conversations and projects could not be looked
- * into; they are left out. `progress` may be NULL. Several threads may call it at once. */
-int backend_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err);
+struct backend_caught_up {
+        uint64_t unreadable; /* conversations and projects that could not be looked into; they are
+                                left out */
+        bool behind;         /* what changed before the machine booted may not be seen yet */
+};
+
+/* Looks at what changed. With `at_once` what takes its time, after a boot, goes on in the
+ * background, and out->behind says so. `progress` may be NULL. Several threads may call it at once.
+ */
+int backend_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err);
 struct backend_query {
         const char *project; /* NULL: all */
         uint32_t limit;      /* 20 when 0 */
         const char *cursor;  /* NULL: from the newest */
         const char *words;   /* all must occur in the title or id; NULL: any */
+        bool behind;         /* to be said in the answer */
 };
 
-/* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours.
- * STENO_ECORRUPT, here and below: what is derived is damaged; the next backend_catch_up makes it
- * anew. */
+/* {"items":[...],"next_cursor"?,"catching_up"?} as in steno_list. STENO_EINVAL: not a cursor of
+ * ours. STENO_ECORRUPT, here and below: what is derived is damaged; the next backend_catch_up makes
+ * it anew. */
 int backend_list(struct backend_store *store, const struct backend_query *q, char **json,
     struct steno_error *err);
 struct backend_listed {

@@ -55,6 +55,24 @@ scenario("choose a theme, rows and keys once, and find them after a reload", asy
   await holds(async () => equal(await ground(), "rgb(251, 250, 248)", "as the system has it"));
   equal(await page.evaluate(() => Object.keys(localStorage).filter((k) => /theme|density|letters/.test(k)).join()), "", "what is usual is not stored");
 });
+scenario("after a start of the machine the list says that it may be out of date, until it is complete", async (page) => {
+  await server.conversation("known before", [{ role: "user", content: "hello" }]);
+  await to("/");
+  let behind = true;
+  const lists = "**/api/chat-sessions?**";
+  await page.route(lists, async (r) => {
+    const answer = await r.fetch();
+    const list = await answer.json();
+    await r.fulfill({ response: answer, json: behind ? { ...list, items: [], catching_up: true } : list });
+  });
+  await page.reload();
+  await page.waitForSelector(".list [role=status]:has-text('Catching up')");
+  assert(!(await texts(page, ".list")).join().includes("No conversations yet"), "nothing is said to be missing");
+  behind = false;
+  await page.waitForSelector(".list li:has-text('known before')");
+  await page.waitForSelector(".list [role=status]", { state: "detached" });
+  await page.unroute(lists);
+});
 scenario("see which prices costs are counted with, and which file has them", async (page) => {
   await to("/settings");
   await until("the table", async () => (await texts(page, "#settings td, #settings tbody th")).join("|") === "mock-1|$2.00|$10.00|$0.50|claude-x|$3.00|$15.00|$3.00");

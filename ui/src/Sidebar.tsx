@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";
 import { ago, clock, plural } from "./format";
 import { Glyph, StateIcon } from "./icons";
-import { filter, items, MOST, more, only, problem, refreshList, shown, STEP, titleOf, type Item } from "./list";
+import { behind, filter, items, MOST, more, only, problem, refreshList, shown, STEP, titleOf, type Item } from "./list";
 import { go, hrefOf, route } from "./route";
 import { useRoving } from "./roving";
 import { Strip } from "./Strip";
@@ -45,7 +45,8 @@ export function Sidebar() {
       onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="chip-word">{words}</span></>}</button>)}</div>
     {problem.value && <p class="problem" role="alert">{problem}</p>}
     <div class="list" tabIndex={-1}>
-      {list && !list.length && <p class="edge">{filter.value || only.value ? "Nothing matches." : <>No conversations yet. Start one with <b>+</b>, point an agent at this server, or run <code>steno import</code>.</>}</p>}
+      {behind.value && <p class="edge" role="status">Catching up: this list may be out of date.</p>}
+      {list && !list.length && !behind.value && <p class="edge">{filter.value || only.value ? "Nothing matches." : <>No conversations yet. Start one with <b>+</b>, point an agent at this server, or run <code>steno import</code>.</>}</p>}
       {groups.map(([d, all]) => <div key={d}><p class="day">{d}</p><ul>{all.map((i) => <Entry key={i.id} item={i} current={i.id === here} />)}</ul></div>)}
       {more.value && list && (shown.value < MOST
         ? <button type="button" class="more" onClick={() => { shown.value = Math.min(MOST, shown.value + STEP); void refreshList(); }}>Show more</button>

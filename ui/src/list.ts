@@ -9,12 +9,14 @@ export interface Item {
   id: string; project?: string; title?: string; first?: string; createdAt?: string; updatedAt?: string; messages?: number; bytes?: number;
   state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; tape?: string; lastFailure?: Failure;
 }
-interface List { items: Item[]; next_cursor?: string }
+interface List { items: Item[]; next_cursor?: string; catching_up?: boolean }
 
 export const STEP = 60;
 export const MOST = 300;
 export const items = signal<Item[] | null>(null);
 export const more = signal(false);
+// After a start of the machine: the list may be out of date.
+export const behind = signal(false);
 export const shown = signal(STEP);
 export const filter = signal("");
 export const only = signal<"" | "error" | "running" | "waiting">("");
@@ -41,7 +43,7 @@ export async function refreshList() {
   const most = shown.peek();
   try {
     const got: Item[] = [];
-    let cursor: string | undefined;
+    let cursor: string | undefined, late = false;
     do {
       q.set("limit", String(Math.min(60, most - got.length)));
       if (cursor) q.set("cursor", cursor);
@@ -49,6 +51,7 @@ export async function refreshList() {
       if (mine !== asked) return;
       got.push(...list.items);
       cursor = list.next_cursor;
+      late ||= !!list.catching_up;
       // What is there already is shown while the rest is looked for.
       if (cursor && got.length && got.length < most && !items.peek()) items.value = got.slice();
     } while (cursor && got.length < most);
@@ -58,6 +61,8 @@ export async function refreshList() {
       if (got.some((i) => i.whole === false)) setTimeout(listSoon, 1000);
     }
     more.value = !!cursor;
+    behind.value = late;
+    if (late) setTimeout(listSoon, 500);
     problem.value = "";
   } catch (e) { if (mine === asked && connection.peek() === "live") problem.value = (e as Error).message; }
 }

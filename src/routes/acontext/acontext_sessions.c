@@ -267,7 +267,7 @@ static int read_rows(struct request *r, struct session_rows *rows, struct steno_
         int rc = 0;
         do {
                 struct steno_list_options opt = {
-                    .size = sizeof opt, .limit = 1000, .cursor = cursor};
+                    .size = sizeof opt, .limit = 1000, .cursor = cursor, .complete = 1};
                 struct json j;
                 char *json = NULL;
                 json_init(&j);

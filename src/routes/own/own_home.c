@@ -132,6 +132,7 @@ static int add_all(struct home *h, struct steno_error *err)
                 for (json_ref i = json_child(&j, items); rc == 0 && young && i != JSON_NONE;
                      i = json_next(&j, items, i))
                         young = add_item(h, &j, i);
+                h->left = h->left || json_bool(&j, json_get(&j, 0, "catching_up"), false);
                 free(cursor);
                 cursor = rc ? NULL : json_dup_string(&j, json_get(&j, 0, "next_cursor"));
                 json_release(&j);

@@ -84,6 +84,7 @@ struct rows {
         struct jsonw w;
         int64_t until; /* then a cursor goes on */
         uint64_t read, shown;
+        bool behind; /* a page says that the list is */
 };
 
 /* A conversation that takes longer than the time of this request is left to the next one, which
@@ -140,6 +141,7 @@ static int put_page(struct rows *rows, const struct steno_list_options *opt, cha
         int rc = steno_list(rows->r->store, rows->r->who.project, opt, &page, err);
         if (rc == 0)
                 rc = json_parse(&j, page, strlen(page), NULL, err);
+        rows->behind = rows->behind || json_bool(&j, json_get(&j, 0, "catching_up"), false);
         json_ref items = json_get(&j, 0, "items");
         for (json_ref i = rc ? JSON_NONE : json_child(&j, items); rc == 0 && i != JSON_NONE;
              i = json_next(&j, items, i), n++) {
@@ -179,6 +181,8 @@ static int put_rows(struct request *r, struct steno_list_options *opt, const str
         jsonw_array_end(&rows.w);
         if (cursor)
                 jsonw_field_cstr(&rows.w, "next_cursor", cursor);
+        if (rows.behind)
+                jsonw_field_bool(&rows.w, "catching_up", true);
         jsonw_object_end(&rows.w);
         free(cursor);
         return rc;

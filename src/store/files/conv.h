@@ -109,7 +109,8 @@ struct files_store {
         /* What is derived, opened when first needed (files_catalogue.c). */
         pthread_mutex_t derived_mutex;
         struct index *index;
-        struct search *search;
+        struct search *search; /* that is added to */
+        struct search *asked;  /* the same files, for questions */
 
         pthread_cond_t wake;
         pthread_t syncer;

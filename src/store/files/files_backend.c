@@ -449,10 +449,11 @@ static void do_figures_get(struct backend_store *store, struct figures *out)
 
 /* ---- which conversations there are, and which words are in them ---- */
 
-static int do_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err)
+static int do_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err)
 {
-        return files_catch_up((struct files_store *)store, progress, progress_ctx, unreadable, err);
+        return files_catch_up(
+            (struct files_store *)store, at_once, progress, progress_ctx, out, err);
 }
 
 static int do_list(struct backend_store *store, const struct backend_query *q, char **json,

@@ -54,8 +54,8 @@ void files_reader_close(struct files_reader *r);
 
 /* ---- files_catalogue.c: index and search ---- */
 
-int files_catch_up(struct files_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err);
+int files_catch_up(struct files_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err);
 int files_list(
     struct files_store *store, const struct backend_query *q, char **json, struct steno_error *err);
 int files_list_each(struct files_store *store,

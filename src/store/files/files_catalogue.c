@@ -24,12 +24,12 @@ static int open_index(struct files_store *s, struct index **out, struct steno_er
         return rc;
 }
 
-int files_catch_up(struct files_store *s, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err)
+int files_catch_up(struct files_store *s, bool at_once, steno_progress progress, void *progress_ctx,
+    struct backend_caught_up *out, struct steno_error *err)
 {
         struct index *index;
         int rc = open_index(s, &index, err);
-        return rc ? rc : index_catch_up(index, progress, progress_ctx, unreadable, err);
+        return rc ? rc : index_catch_up(index, at_once, progress, progress_ctx, out, err);
 }
 
 int files_list(
@@ -121,7 +121,7 @@ int files_run_find(struct files_store *s, struct str project, const char *name,
 {
         char project_folder[PLAIN_NAME_MAX + 1], project_id[ID_MAX + 1], folder[65];
         struct index *index;
-        uint64_t unreadable;
+        struct backend_caught_up up;
         if (id_file_name(project, project_folder))
                 return error_nomem(err);
         snprintf(project_id, sizeof project_id, "%.*s", (int)project.n, project.p);
@@ -131,7 +131,7 @@ int files_run_find(struct files_store *s, struct str project, const char *name,
         if (index && index_find_run(index, project_id, name, folder, NULL) == 0 &&
             open_if_there(s, project_folder, folder, name, out, NULL) == 0)
                 return 0;
-        if (files_catch_up(s, NULL, NULL, &unreadable, NULL) == 0 &&
+        if (files_catch_up(s, false, NULL, NULL, &up, NULL) == 0 &&
             index_find_run(s->index, project_id, name, folder, NULL) == 0 &&
             open_if_there(s, project_folder, folder, name, out, NULL) == 0)
                 return 0;
@@ -210,13 +210,19 @@ int files_tally(struct files_store *s, struct backend_tally *out, struct steno_e
 
 /* ---- words ---- */
 
-static int open_search(struct files_store *s, struct search **out, struct steno_error *err)
+static int open_one(
+    struct files_store *s, struct search **one, struct search **out, struct steno_error *err)
 {
         pthread_mutex_lock(&s->derived_mutex);
-        int rc = s->search ? 0 : search_open(s, &s->search, err);
-        *out = s->search;
+        int rc = *one ? 0 : search_open(s, one, err);
+        *out = *one;
         pthread_mutex_unlock(&s->derived_mutex);
         return rc;
+}
+
+static int open_search(struct files_store *s, struct search **out, struct steno_error *err)
+{
+        return open_one(s, &s->search, out, err);
 }
 
 int files_search_lock(struct files_store *s, bool wait, struct steno_error *err)
@@ -282,10 +288,12 @@ int files_search_discard(struct files_store *s, struct steno_error *err)
         return rc ? rc : search_discard(search, err);
 }
 
+/* Questions have connections of their own. Whoever adds holds its own for as long as a piece takes,
+ * and in a server that is a thread of the lowest priority, for which nobody is to wait. */
 int files_search_each(struct files_store *s, const struct search_ask *ask, search_hit_fn each,
     void *ctx, struct steno_error *err)
 {
         struct search *search;
-        int rc = open_search(s, &search, err);
+        int rc = open_one(s, &s->asked, &search, err);
         return rc ? rc : search_each(search, ask, each, ctx, err);
 }

@@ -216,10 +216,10 @@ static int check_settings(struct checking *c)
 /* The index is made anew from nothing and compared. */
 static int check_index(struct checking *c)
 {
-        uint64_t unreadable;
+        struct backend_caught_up up;
         struct index_difference differ = {0};
         char what[300];
-        int rc = files_catch_up(c->store, NULL, NULL, &unreadable, c->err);
+        int rc = files_catch_up(c->store, false, NULL, NULL, &up, c->err);
         if (rc == 0)
                 rc = index_compare(c->store->index, &differ, c->err);
         if (rc == STENO_ECORRUPT && c->store->index) {
@@ -229,7 +229,7 @@ static int check_index(struct checking *c)
         }
         /* What changed meanwhile is not there any more when it is looked at again. */
         if (rc == 0 && differ.count &&
-            (rc = files_catch_up(c->store, NULL, NULL, &unreadable, c->err)) == 0)
+            (rc = files_catch_up(c->store, false, NULL, NULL, &up, c->err)) == 0)
                 rc = index_compare(c->store->index, &differ, c->err);
         if (rc || differ.count == 0)
                 return rc;

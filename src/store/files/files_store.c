@@ -217,6 +217,7 @@ void files_close(struct files_store *s)
         }
         index_close(s->index);
         search_close(s->search);
+        search_close(s->asked);
         syncer_stop(s);
         for (size_t row = 0; row < CONV_ROWS; row++) {
                 for (struct files_conv *c = s->table[row], *next; c; c = next) {

@@ -1,9 +1,11 @@
 /*
  * index.c - opening and closing the database (index.h).
  *
- * It is never synced: losing it costs a scan. A damaged one, and one of another version, is thrown
- * away. Where it cannot be written - a full disk, a store that belongs to someone else - an empty
- * one in memory takes its place, so that whoever can read a store can list it.
+ * A power cut may cost it its last changes, but leaves it whole (synchronous=NORMAL), because after
+ * a boot lists are answered from it before everything was looked at. Losing it costs a scan. A
+ * damaged one, and one of another version, is thrown away. Where it cannot be written - a full
+ * disk, a store that belongs to someone else - an empty one in memory takes its place, so that
+ * whoever can read a store can list it.
  */
 #include "store/index/index_work.h"
 
@@ -14,10 +16,8 @@
 
 #include "base/error.h"
 
-#define BUSY_MS 60000
-
 /* A change of the schema is a new number: the old database is thrown away. */
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 static const char SCHEMA[] =
     "CREATE TABLE conv (project_folder TEXT, folder TEXT, project TEXT, id TEXT, title TEXT,"
@@ -136,6 +136,11 @@ static ino_t present_file(struct index *x)
         return fs->stat(fs, files_root(x->store), "index.db", &st) == 0 ? st.st_ino : 0;
 }
 
+bool index_is_present(struct index *x)
+{
+        return present_file(x) == x->ino;
+}
+
 static int schema_version(struct index *x, int *version, struct steno_error *err)
 {
         sqlite3_stmt *s = NULL;
@@ -172,8 +177,8 @@ static int open_db(struct index *x, const char *path, struct steno_error *err)
         if (sqlite3_open_v2(path, &x->db,
                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
                 return index_error(x, err);
-        sqlite3_busy_timeout(x->db, BUSY_MS);
-        int rc = index_run(x, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;", err);
+        sqlite3_busy_timeout(x->db, INDEX_BUSY_MS);
+        int rc = index_run(x, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", err);
         if (rc == 0)
                 rc = schema_version(x, &version, err);
         if (rc == 0 && version != 0 && version != SCHEMA_VERSION)
@@ -198,7 +203,7 @@ static int open_file(struct index *x, struct steno_error *err)
 int index_open_file(struct index *x, struct steno_error *err)
 {
         /* Someone may have removed it, or made it anew. */
-        if (x->db && !x->in_memory && !x->failed && present_file(x) == x->ino)
+        if (x->db && !x->in_memory && !x->failed && index_is_present(x))
                 return 0;
         if (x->damaged && !x->in_memory)
                 index_discard(x);
@@ -235,6 +240,7 @@ void index_close(struct index *x)
 {
         if (!x)
                 return;
+        index_scan_release(x);
         close_db(x);
         pthread_mutex_destroy(&x->mutex);
         free(x->path);

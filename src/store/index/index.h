@@ -4,8 +4,9 @@
  * SQLite, derived from the files, never on the path of a commit; it can be deleted at any time.
  * It is caught up before each use: from `recent` (store/files/recent.c) and from folders whose
  * looks have changed while the machine has not booted since, from a scan of all folders else.
- * Several processes may do so at once. Where it cannot be kept in the store - a full disk, no
- * right to write - it is made in memory, by a scan for each use.
+ * Several processes may do so at once. After a boot the scan takes its time; whoever prefers an
+ * answer at once gets it from the index as it is, and is told so. Where it cannot be kept in the
+ * store - a full disk, no right to write - it is made in memory, by a scan for each use.
  */
 #ifndef STORE_INDEX_INDEX_H
 #define STORE_INDEX_INDEX_H
@@ -20,10 +21,10 @@ struct index;
 int index_open(struct files_store *store, struct index **out, struct steno_error *err);
 void index_close(struct index *index);
 
-/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew.
- * *unreadable: how many conversations and projects could not be looked into; they are left out. */
-int index_catch_up(struct index *index, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err);
+/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew. With
+ * `at_once` a scan after a boot goes on in the background, and out->behind says so. */
+int index_catch_up(struct index *index, bool at_once, steno_progress progress, void *progress_ctx,
+    struct backend_caught_up *out, struct steno_error *err);
 
 /* Makes one from nothing, in memory, and compares: how many conversations differ, but for those
  * that are being changed, and the first of them. */

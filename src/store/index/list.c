@@ -148,8 +148,8 @@ static int prepare(
         return 0;
 }
 
-static int put_page(
-    struct index *x, sqlite3_stmt *s, uint32_t limit, struct buf *out, struct steno_error *err)
+static int put_page(struct index *x, const struct asked *a, sqlite3_stmt *s, struct buf *out,
+    struct steno_error *err)
 {
         static const int CURSOR[] = {4, 1, 0}; /* columns of the last row */
         struct jsonw w = jsonw_to(out);
@@ -159,15 +159,17 @@ static int put_page(
         jsonw_object(&w);
         jsonw_key(&w, "items");
         jsonw_array(&w);
-        while ((step = sqlite3_step(s)) == SQLITE_ROW && count < limit) {
+        while ((step = sqlite3_step(s)) == SQLITE_ROW && count < a->limit) {
                 put_item(&w, s);
-                for (int i = 0; count + 1 == limit && i < 3; i++)
+                for (int i = 0; count + 1 == a->limit && i < 3; i++)
                         last[i] = strdup((const char *)sqlite3_column_text(s, CURSOR[i]));
                 count++;
         }
         jsonw_array_end(&w);
         if (step == SQLITE_ROW && last[0] && last[1] && last[2])
                 put_cursor(&w, last[0], last[1], last[2]);
+        if (a->query->behind)
+                jsonw_field_bool(&w, "catching_up", true);
         jsonw_object_end(&w);
         for (int i = 0; i < 3; i++)
                 free(last[i]);
@@ -187,7 +189,7 @@ int index_list(struct index *x, const struct backend_query *q, char **json, stru
         pthread_mutex_lock(&x->mutex);
         rc = prepare(x, &a, &s, err);
         if (rc == 0)
-                rc = put_page(x, s, a.limit, &out, err);
+                rc = put_page(x, &a, s, &out, err);
         sqlite3_finalize(s);
         pthread_mutex_unlock(&x->mutex);
         if (rc == 0) {

@@ -1,5 +1,9 @@
 /*
- * row.c - one conversation's row, and the runs that are in its folder (work.h).
+ * row.c - one conversation's row, and the runs that are in its folder (index_work.h).
+ *
+ * A row is made in three steps: what the index says already, what the folder says, and writing what
+ * is new. The second is most of the work and uses no database, so that a scan does it in several
+ * threads (index_scan.c).
  */
 #include "store/index/index_work.h"
 
@@ -13,17 +17,6 @@
 #include "base/json.h"
 #include "base/title.h"
 #include "store/files/run.h"
-
-/* What a row says of the log, so that what did not change is not counted again. */
-struct known {
-        bool there;
-        int64_t bytes;
-        int64_t log_changed; /* ns */
-        struct hidden hidden;
-        bool unreadable;
-        int64_t outputs;         /* bytes of them */
-        int64_t outputs_changed; /* 0: they were never counted */
-};
 
 int row_writer_init(struct row_writer *w, struct index *x, struct steno_error *err)
 {
@@ -68,6 +61,13 @@ void row_writer_release(struct row_writer *w)
         sqlite3_finalize(w->drop_unfinished);
 }
 
+void row_look_at(struct row_look *l, const char *project_folder, const char *folder)
+{
+        *l = (struct row_look){0};
+        snprintf(l->project_folder, sizeof l->project_folder, "%s", project_folder);
+        snprintf(l->folder, sizeof l->folder, "%s", folder);
+}
+
 /* A statement whose first two parameters are the folders' names. */
 static int step_named(struct row_writer *w, sqlite3_stmt *s, const char *project_folder,
     const char *folder, struct steno_error *err)
@@ -78,14 +78,14 @@ static int step_named(struct row_writer *w, sqlite3_stmt *s, const char *project
 }
 
 static int get_known(struct row_writer *w, const char *project_folder, const char *folder,
-    struct known *out, struct steno_error *err)
+    struct row_known *out, struct steno_error *err)
 {
-        *out = (struct known){0};
+        *out = (struct row_known){0};
         index_bind(w->get, 1, project_folder);
         index_bind(w->get, 2, folder);
         int step = sqlite3_step(w->get);
         if (step == SQLITE_ROW)
-                *out = (struct known){true, sqlite3_column_int64(w->get, 0),
+                *out = (struct row_known){true, sqlite3_column_int64(w->get, 0),
                     sqlite3_column_int64(w->get, 1),
                     {(uint64_t)sqlite3_column_int64(w->get, 2),
                         (uint64_t)sqlite3_column_int64(w->get, 3)},
@@ -96,58 +96,155 @@ static int get_known(struct row_writer *w, const char *project_folder, const cha
         return rc;
 }
 
-/* ---- runs ---- */
-
-struct run_walk {
-        struct row_writer *w;
-        const char *project;
-        const char *folder;
-        struct steno_error *err;
-        int rc;
-};
-
-static int put_run(void *ctx, const char *name, unsigned char type)
+int row_recall(struct row_writer *w, struct row_look *l, struct steno_error *err)
 {
-        struct run_walk *r = ctx;
-        sqlite3_stmt *s = r->w->put_run;
+        return get_known(w, l->project_folder, l->folder, &l->known, err);
+}
+
+/* ---- what the folder says ---- */
+
+void row_look_release(struct row_look *l)
+{
+        free(l->title);
+        free(l->created);
+        free(l->project);
+        free(l->id);
+        buf_release(&l->runs);
+        *l = (struct row_look){0};
+}
+
+static int note_time(void *ctx, const struct backend_record *r)
+{
+        struct row_look *l = ctx;
+        if (!r->damaged)
+                snprintf(l->updated, sizeof l->updated, "%.*s", (int)r->rec.at.n, r->rec.at.p);
+        return 0;
+}
+
+static int read_meta(struct files_conv *conv, struct row_look *l)
+{
+        char *meta = NULL;
+        size_t n = 0;
+        struct json j;
+        json_init(&j);
+        int rc = files_conv_meta(conv, &meta, &n, NULL);
+        if (rc == 0 && json_parse(&j, meta, n, NULL, NULL) == STENO_ENOMEM)
+                rc = STENO_ENOMEM;
+        if (rc == 0) {
+                l->title = title_dup(&j, 0);
+                l->created = json_dup_string(&j, json_get(&j, 0, "createdAt"));
+                l->project = strdup(files_conv_project(conv));
+                l->id = strdup(files_conv_id(conv));
+                rc = l->project && l->id ? 0 : STENO_ENOMEM;
+        }
+        json_release(&j);
+        free(meta);
+        return rc;
+}
+
+static int64_t log_changed(const struct fs *fs, struct files_conv *conv)
+{
+        struct stat st;
+        if (fs->stat(fs, files_conv_dir(conv), "messages.jsonl", &st) != 0)
+                return 0;
+        return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+static int read_log(const struct fs *fs, struct files_conv *conv, struct row_look *l)
+{
+        const struct row_known *known = &l->known;
+        /* Taken before the log is read: a write that comes meanwhile changes the time, and the log
+         * is read again next time. */
+        l->log_changed = log_changed(fs, conv);
+        int rc = files_last(conv, &l->seq, &l->bytes, NULL);
+        if (rc == 0)
+                rc = files_read_last(conv, 1, note_time, l, NULL);
+        l->hidden = known->hidden;
+        bool same = known->there && known->bytes == (int64_t)l->bytes && l->log_changed &&
+                    known->log_changed == l->log_changed;
+        if (rc == 0 && !same && l->seq)
+                rc = hidden_count(conv, &l->hidden, NULL);
+        return rc;
+}
+
+static int note_run(void *ctx, const char *name, unsigned char type)
+{
+        struct row_look *l = ctx;
         size_t n = strlen(name);
         (void)type;
         if (n <= 6 || strcmp(name + n - 6, ".jsonl") != 0)
                 return 0;
-        sqlite3_bind_text(s, 1, name, (int)n - 6, SQLITE_TRANSIENT);
-        index_bind(s, 2, r->project);
-        index_bind(s, 3, r->folder);
-        r->rc = index_step(r->w->x, s, r->err);
-        return r->rc != 0;
+        buf_put(&l->runs, name, n - 6);
+        buf_putc(&l->runs, '\0');
+        return l->runs.failed;
 }
 
-static int put_runs(
-    struct row_writer *w, struct files_conv *conv, const char *folder, struct steno_error *err)
+static int read_runs(const struct fs *fs, struct files_conv *conv, struct row_look *l)
 {
-        const struct fs *fs = files_env(w->x->store)->fs;
-        struct run_walk r = {
-            .w = w, .project = files_conv_project(conv), .folder = folder, .err = err};
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life life;
         int dir = fs->open(fs, files_conv_dir(conv), "runs", O_RDONLY | O_DIRECTORY, 0);
         if (dir < 0)
                 return 0;
-        fs->list(fs, dir, put_run, &r);
+        fs->list(fs, dir, note_run, l);
         fs->close(fs, dir);
-        return r.rc;
+        l->unfinished = l->runs.n && run_last(conv, name, &life, NULL) == 0 && life != RUN_ENDED;
+        return l->runs.failed ? STENO_ENOMEM : 0;
 }
 
-/* ---- outputs ---- */
-
-static int put_outputs(struct row_writer *w, const char *project_folder, const char *folder,
-    struct files_conv *conv, const struct known *known, struct steno_error *err)
+static void read_outputs(struct files_conv *conv, struct row_look *l)
 {
-        int64_t changed = files_outputs_changed(conv);
-        if (changed && known->there && changed == known->outputs_changed)
+        l->outputs_changed = files_outputs_changed(conv);
+        l->outputs_same =
+            l->outputs_changed && l->known.there && l->outputs_changed == l->known.outputs_changed;
+        if (!l->outputs_same && l->outputs_changed)
+                l->outputs = files_outputs_size(conv);
+}
+
+/* R1 (store/files/recent.c): a writer that found its name in the old list has committed before we
+ * read, or its lock is still held; then it is looked at again next time. */
+static bool is_being_written(const struct fs *fs, struct files_conv *conv)
+{
+        int probe = fs->open(fs, files_conv_dir(conv), ".", O_RDONLY | O_DIRECTORY, 0);
+        bool held = probe >= 0 && fs->flock(fs, probe, LOCK_SH | LOCK_NB) != 0;
+        if (probe >= 0)
+                fs->close(fs, probe);
+        return held;
+}
+
+void row_read(struct index *x, struct row_look *l)
+{
+        const struct fs *fs = files_env(x->store)->fs;
+        struct files_conv *conv;
+        buf_init(&l->runs, 0);
+        int rc = files_conv_open_folder(x->store, l->project_folder, l->folder, &conv, NULL);
+        if (rc == 0) {
+                l->writing = !x->in_memory && is_being_written(fs, conv);
+                rc = read_meta(conv, l);
+                if (rc == 0)
+                        rc = read_log(fs, conv, l);
+                if (rc == 0)
+                        rc = read_runs(fs, conv, l);
+                if (rc == 0)
+                        read_outputs(conv, l);
+                files_conv_release(conv);
+                /* It is there, whatever was not found in it. */
+                rc = rc == STENO_ENOTFOUND ? STENO_EIO : rc;
+        }
+        l->nomem = rc == STENO_ENOMEM;
+        l->state = rc == 0 ? ROW_READ : rc == STENO_ENOTFOUND ? ROW_GONE : ROW_UNREADABLE;
+}
+
+/* ---- writing ---- */
+
+static int put_outputs(struct row_writer *w, const struct row_look *l, struct steno_error *err)
+{
+        if (l->outputs_same)
                 return 0;
-        index_bind(w->put_outputs, 1, project_folder);
-        index_bind(w->put_outputs, 2, folder);
-        sqlite3_bind_int64(
-            w->put_outputs, 3, changed ? (sqlite3_int64)files_outputs_size(conv) : 0);
-        sqlite3_bind_int64(w->put_outputs, 4, changed);
+        index_bind(w->put_outputs, 1, l->project_folder);
+        index_bind(w->put_outputs, 2, l->folder);
+        sqlite3_bind_int64(w->put_outputs, 3, (sqlite3_int64)l->outputs);
+        sqlite3_bind_int64(w->put_outputs, 4, l->outputs_changed);
         return index_step(w->x, w->put_outputs, err);
 }
 
@@ -163,7 +260,6 @@ static bool outputs_are_counted(struct index *x)
 int row_fill_outputs(struct index *x, struct steno_error *err)
 {
         struct row_writer w = {0};
-        struct known never = {0};
         sqlite3_stmt *all = NULL;
         if (outputs_are_counted(x))
                 return 0;
@@ -172,138 +268,77 @@ int row_fill_outputs(struct index *x, struct steno_error *err)
                 rc = index_prepare(
                     x, "SELECT project_folder,folder FROM conv WHERE NOT unreadable", &all, err);
         while (rc == 0 && sqlite3_step(all) == SQLITE_ROW) {
-                const char *project_folder = (const char *)sqlite3_column_text(all, 0);
-                const char *folder = (const char *)sqlite3_column_text(all, 1);
+                struct row_look l = {0};
                 struct files_conv *conv;
-                if (files_conv_open_folder(x->store, project_folder, folder, &conv, NULL))
+                row_look_at(&l, (const char *)sqlite3_column_text(all, 0),
+                    (const char *)sqlite3_column_text(all, 1));
+                if (files_conv_open_folder(x->store, l.project_folder, l.folder, &conv, NULL))
                         continue;
-                rc = put_outputs(&w, project_folder, folder, conv, &never, err);
+                read_outputs(conv, &l);
                 files_conv_release(conv);
+                rc = put_outputs(&w, &l, err);
         }
         sqlite3_finalize(all);
         row_writer_release(&w);
         return rc ? rc : index_run(x, "INSERT OR REPLACE INTO state VALUES ('outputs','1')", err);
 }
 
-/* A run that may not have come to its end: whoever lists looks at it. */
-static int put_unfinished(struct row_writer *w, const char *project_folder, const char *folder,
-    struct files_conv *conv, struct steno_error *err)
+static int put_runs(struct row_writer *w, const struct row_look *l, struct steno_error *err)
 {
-        char name[PLAIN_NAME_MAX + 1];
-        enum run_life life;
-        if (run_last(conv, name, &life, NULL) || life == RUN_ENDED)
+        int rc = 0;
+        const char *end = l->runs.p + l->runs.n;
+        for (const char *run = l->runs.p; rc == 0 && run < end; run += strlen(run) + 1) {
+                index_bind(w->put_run, 1, run);
+                index_bind(w->put_run, 2, l->project);
+                index_bind(w->put_run, 3, l->folder);
+                rc = index_step(w->x, w->put_run, err);
+        }
+        return rc;
+}
+
+/* A run that may not have come to its end: whoever lists looks at it. */
+static int put_unfinished(struct row_writer *w, const struct row_look *l, struct steno_error *err)
+{
+        if (!l->unfinished)
                 return 0;
-        index_bind(w->put_unfinished, 1, project_folder);
-        index_bind(w->put_unfinished, 2, folder);
-        index_bind(w->put_unfinished, 3, files_conv_project(conv));
-        index_bind(w->put_unfinished, 4, files_conv_id(conv));
+        index_bind(w->put_unfinished, 1, l->project_folder);
+        index_bind(w->put_unfinished, 2, l->folder);
+        index_bind(w->put_unfinished, 3, l->project);
+        index_bind(w->put_unfinished, 4, l->id);
         return index_step(w->x, w->put_unfinished, err);
 }
 
-/* ---- the row ---- */
-
-struct facts {
-        char *title;
-        char *created;
-        char updated[40];
-        uint64_t seq;
-        uint64_t bytes;
-        int64_t log_changed;
-        struct hidden hidden;
-};
-
-static void facts_release(struct facts *f)
+static int put_row(struct row_writer *w, const struct row_look *l, struct steno_error *err)
 {
-        free(f->title);
-        free(f->created);
-}
-
-static int note_time(void *ctx, const struct backend_record *r)
-{
-        struct facts *f = ctx;
-        if (!r->damaged)
-                snprintf(f->updated, sizeof f->updated, "%.*s", (int)r->rec.at.n, r->rec.at.p);
-        return 0;
-}
-
-static int read_meta(struct files_conv *conv, struct facts *f, struct steno_error *err)
-{
-        char *meta = NULL;
-        size_t n = 0;
-        struct json j;
-        json_init(&j);
-        int rc = files_conv_meta(conv, &meta, &n, err);
-        if (rc == 0 && json_parse(&j, meta, n, NULL, NULL) == STENO_ENOMEM)
-                rc = error_nomem(err);
-        if (rc == 0) {
-                f->title = title_dup(&j, 0);
-                f->created = json_dup_string(&j, json_get(&j, 0, "createdAt"));
-        }
-        json_release(&j);
-        free(meta);
-        return rc;
-}
-
-static int64_t log_changed(struct row_writer *w, struct files_conv *conv)
-{
-        const struct fs *fs = files_env(w->x->store)->fs;
-        struct stat st;
-        if (fs->stat(fs, files_conv_dir(conv), "messages.jsonl", &st) != 0)
-                return 0;
-        return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-}
-
-static int read_facts(struct row_writer *w, struct files_conv *conv, const struct known *known,
-    struct facts *f, struct steno_error *err)
-{
-        int rc = read_meta(conv, f, err);
-        /* Taken before the log is read: a write that comes meanwhile changes the time, and the log
-         * is read again next time. */
-        f->log_changed = log_changed(w, conv);
-        if (rc == 0)
-                rc = files_last(conv, &f->seq, &f->bytes, err);
-        if (rc == 0)
-                rc = files_read_last(conv, 1, note_time, f, err);
-        f->hidden = known->hidden;
-        bool same = known->there && known->bytes == (int64_t)f->bytes && f->log_changed &&
-                    known->log_changed == f->log_changed;
-        if (rc == 0 && !same && f->seq)
-                rc = hidden_count(conv, &f->hidden, err);
-        return rc;
-}
-
-static int put_facts(struct row_writer *w, const char *project_folder, const char *folder,
-    struct files_conv *conv, const struct facts *f, struct steno_error *err)
-{
-        const char *created = f->created ? f->created : f->updated;
-        uint64_t shown = f->seq > f->hidden.records ? f->seq - f->hidden.records : 0;
-        index_bind(w->put, 1, project_folder);
-        index_bind(w->put, 2, folder);
-        index_bind(w->put, 3, files_conv_project(conv));
-        index_bind(w->put, 4, files_conv_id(conv));
-        index_bind(w->put, 5, f->title ? f->title : "");
+        const char *created = l->created ? l->created : l->updated;
+        uint64_t shown = l->seq > l->hidden.records ? l->seq - l->hidden.records : 0;
+        index_bind(w->put, 1, l->project_folder);
+        index_bind(w->put, 2, l->folder);
+        index_bind(w->put, 3, l->project);
+        index_bind(w->put, 4, l->id);
+        index_bind(w->put, 5, l->title ? l->title : "");
         index_bind(w->put, 6, created);
-        index_bind(w->put, 7, f->updated[0] ? f->updated : created);
+        index_bind(w->put, 7, l->updated[0] ? l->updated : created);
         sqlite3_bind_int64(w->put, 8, (sqlite3_int64)shown);
-        sqlite3_bind_int64(w->put, 9, (sqlite3_int64)f->seq);
-        sqlite3_bind_int64(w->put, 10, (sqlite3_int64)f->bytes);
-        sqlite3_bind_int64(w->put, 11, f->log_changed);
-        sqlite3_bind_int64(w->put, 12, (sqlite3_int64)f->hidden.amended);
-        sqlite3_bind_int64(w->put, 13, (sqlite3_int64)f->hidden.records);
+        sqlite3_bind_int64(w->put, 9, (sqlite3_int64)l->seq);
+        sqlite3_bind_int64(w->put, 10, (sqlite3_int64)l->bytes);
+        sqlite3_bind_int64(w->put, 11, l->log_changed);
+        sqlite3_bind_int64(w->put, 12, (sqlite3_int64)l->hidden.amended);
+        sqlite3_bind_int64(w->put, 13, (sqlite3_int64)l->hidden.records);
         int rc = index_step(w->x, w->put, err);
-        return rc ? rc : put_runs(w, conv, folder, err);
+        if (rc == 0)
+                rc = put_runs(w, l, err);
+        if (rc == 0)
+                rc = put_outputs(w, l, err);
+        return rc ? rc : put_unfinished(w, l, err);
 }
 
-/* R1 (store/files/recent.c): a writer that found its name in the old list has committed before we
- * read, or its lock is still held; then it is looked at again next time. */
-static bool is_being_written(struct row_writer *w, struct files_conv *conv)
+static int drop_row(struct row_writer *w, const struct row_look *l, struct steno_error *err)
 {
-        const struct fs *fs = files_env(w->x->store)->fs;
-        int probe = fs->open(fs, files_conv_dir(conv), ".", O_RDONLY | O_DIRECTORY, 0);
-        bool held = probe >= 0 && fs->flock(fs, probe, LOCK_SH | LOCK_NB) != 0;
-        if (probe >= 0)
-                fs->close(fs, probe);
-        return held;
+        int rc =
+            l->known.there ? step_named(w, w->drop_outputs, l->project_folder, l->folder, err) : 0;
+        return rc || !l->known.there ? rc
+                                     : step_named(w, w->drop, l->project_folder, l->folder, err);
 }
 
 static void look_again(struct row_writer *w, const char *project_folder, const char *folder)
@@ -319,54 +354,38 @@ static void look_again(struct row_writer *w, const char *project_folder, const c
         }
 }
 
-/* Reads it and writes its row; *readable is false when the folder is the reason for failing. */
-static int update_open(struct row_writer *w, const char *project_folder, const char *folder,
-    struct files_conv *conv, const struct known *known, bool *readable, struct steno_error *err)
+int row_write(struct row_writer *w, const struct row_look *l, struct row_change *change,
+    struct steno_error *err)
 {
-        struct facts f = {0};
-        bool writing = !w->x->in_memory && is_being_written(w, conv);
-        int rc = read_facts(w, conv, known, &f, err);
-        *readable = rc == 0 || rc == STENO_ENOMEM;
+        int rc = l->nomem ? error_nomem(err) : 0;
+        change->unsure = l->known.unreadable || l->state == ROW_UNREADABLE;
+        change->more = l->state == ROW_GONE ? -l->known.there : !l->known.there;
+        if (rc == 0 && l->known.there)
+                rc = step_named(w, w->drop_runs, l->project_folder, l->folder, err);
         if (rc == 0)
-                rc = put_facts(w, project_folder, folder, conv, &f, err);
-        if (rc == 0)
-                rc = put_outputs(w, project_folder, folder, conv, known, err);
-        if (rc == 0)
-                rc = put_unfinished(w, project_folder, folder, conv, err);
-        if (rc == 0 && writing)
-                look_again(w, project_folder, folder);
-        facts_release(&f);
+                rc = step_named(w, w->drop_unfinished, l->project_folder, l->folder, err);
+        if (rc)
+                return rc;
+        if (l->state == ROW_GONE)
+                return drop_row(w, l, err);
+        if (l->state == ROW_UNREADABLE)
+                return step_named(w, w->put_unreadable, l->project_folder, l->folder, err);
+        rc = put_row(w, l, err);
+        if (rc == 0 && l->writing)
+                look_again(w, l->project_folder, l->folder);
         return rc;
 }
 
 int row_update(struct row_writer *w, const char *project_folder, const char *folder,
     struct row_change *change, struct steno_error *err)
 {
-        struct files_conv *conv;
-        struct known known;
-        bool readable = true;
-        int rc = get_known(w, project_folder, folder, &known, err);
-        if (rc == 0 && known.there)
-                rc = step_named(w, w->drop_runs, project_folder, folder, err);
-        if (rc == 0)
-                rc = step_named(w, w->drop_unfinished, project_folder, folder, err);
-        if (rc)
-                return rc;
-        change->unsure = known.unreadable;
-        rc = files_conv_open_folder(w->x->store, project_folder, folder, &conv, err);
-        change->more = rc == STENO_ENOTFOUND ? -known.there : !known.there;
-        if (rc == STENO_ENOTFOUND && known.there) {
-                rc = step_named(w, w->drop_outputs, project_folder, folder, err);
-                return rc ? rc : step_named(w, w->drop, project_folder, folder, err);
-        }
-        if (rc == STENO_ENOTFOUND)
-                return 0;
+        struct row_look l = {0};
+        row_look_at(&l, project_folder, folder);
+        int rc = row_recall(w, &l, err);
         if (rc == 0) {
-                rc = update_open(w, project_folder, folder, conv, &known, &readable, err);
-                files_conv_release(conv);
-        } else {
-                readable = rc == STENO_ENOMEM;
+                row_read(w->x, &l);
+                rc = row_write(w, &l, change, err);
         }
-        change->unsure = change->unsure || !readable;
-        return readable ? rc : step_named(w, w->put_unreadable, project_folder, folder, err);
+        row_look_release(&l);
+        return rc;
 }

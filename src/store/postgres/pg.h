@@ -510,8 +510,8 @@ int pg_search_each(struct backend_store *store, const struct search_ask *ask, se
     void *ctx, struct steno_error *err);
 
 /* pg_catalogue.c */
-int pg_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err);
+int pg_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err);
 int pg_list(struct backend_store *store, const struct backend_query *q, char **json,
     struct steno_error *err);
 int pg_list_each(struct backend_store *store,

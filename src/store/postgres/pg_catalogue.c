@@ -21,11 +21,11 @@ static struct pg_store *of(const struct backend_store *store)
         return (struct pg_store *)store;
 }
 
-int pg_catch_up(struct backend_store *store, steno_progress progress, void *progress_ctx,
-    uint64_t *unreadable, struct steno_error *err)
+int pg_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
+    void *progress_ctx, struct backend_caught_up *out, struct steno_error *err)
 {
-        (void)store, (void)progress, (void)progress_ctx, (void)err;
-        *unreadable = 0;
+        (void)store, (void)at_once, (void)progress, (void)progress_ctx, (void)err;
+        *out = (struct backend_caught_up){0};
         return 0;
 }
 
