@@ -27,6 +27,7 @@
 #include "http/http.h"
 #include "http/http_limits.h"
 #include "http/passing.h"
+#include "http/pledges.h"
 #include "http/replies.h"
 #include "http/tails.h"
 #include "http/watches.h"
@@ -247,6 +248,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->replies = replies_new();
         s->buckets = buckets_new();
         s->visitor_reads = buckets_new();
+        s->pledges = pledges_new();
         if (opt->session)
                 s->chat = runner_new(s, opt->session);
         if (opt->public_project)
@@ -255,8 +257,9 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->script = strdup(opt->script);
         if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->heavy || !s->streams ||
             !s->follow || !s->tails || !s->watches || !s->digests || !s->waiting || !s->replies ||
-            !s->buckets || !s->visitor_reads || (opt->public_project && !s->public_project) ||
-            (opt->session && !s->chat) || (opt->script && !s->script))
+            !s->buckets || !s->visitor_reads || !s->pledges ||
+            (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
+            (opt->script && !s->script))
                 return error_nomem(err);
         return 0;
 }
@@ -386,6 +389,7 @@ void server_stop(struct server *s)
         replies_free(s->replies);
         buckets_free(s->buckets);
         buckets_free(s->visitor_reads);
+        pledges_free(s->pledges);
         streams_free(s->streams);
         connections_free(s->connections);
         identities_close(s->identities);

@@ -24,6 +24,7 @@ struct digests;
 struct waiting;
 struct replies;
 struct buckets;
+struct pledges;
 struct gateway;
 struct otel;
 
@@ -44,6 +45,7 @@ struct server {
         struct replies *replies;
         struct buckets *buckets;
         struct buckets *visitor_reads; /* apart, because a read and a turn count differently */
+        struct pledges *pledges;       /* replies that lists left to streams */
         struct metrics metrics;
         FILE *log;
         char *address;

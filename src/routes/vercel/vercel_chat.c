@@ -9,7 +9,8 @@
  *
  * GET /api/chat/:id is the list of messages for a page that is loaded anew, with one UI message a
  * run. It ends before the reply that the stream will bring: that of a run that goes on, or of one
- * whose server died, which the stream replays up to the place of its death.
+ * whose server died, which the stream replays up to the place of its death. A run that ends between
+ * the list and the stream is replayed as well (pledges.h).
  */
 #include "routes/handlers.h"
 
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "model/event.h"
 #include "gateway/gateway.h"
+#include "http/pledges.h"
 #include "http/replies.h"
 #include "http/server_core.h"
 #include "routes/dialog.h"
@@ -335,7 +337,8 @@ void vercel_stream(struct request *r)
                 nothing(r); /* a page asks before its first message is sent */
         else if (rc)
                 request_failed(r, rc, &err);
-        else if (newest.live || newest.died)
+        else if (pledges_redeem(r->server->pledges, r->who.token_id, newest.id) || newest.live ||
+                 newest.died)
                 dialog_watch(r, newest.id, &vercel_projection);
         else
                 nothing(r);
@@ -370,6 +373,8 @@ static int find_end(
         *before = 0;
         if (rc || (!newest.live && !newest.died))
                 return rc;
+        if (newest.live)
+                pledges_make(r->server->pledges, r->who.token_id, newest.id);
         rc = steno_run_read(r->store, r->who.project, newest.id, 0, find_request, before, err);
         return rc == 1 ? 0 : rc;
 }
