@@ -23,6 +23,7 @@
 #define LOAD_MAX (512 * MIB)
 #define NOTES_MAX (64 * MIB)
 #define NOTES_NAME (EXCHANGE_ID + 4)
+#define FATE "fate " /* a line of the notes that begins so */
 #define MEMORY_MAX (64 * MIB)
 #define CREATE_TRIES 10
 
@@ -436,6 +437,17 @@ int exchange_note(struct exchange *x, struct str line)
         return rc ? code_of(rc) : 0;
 }
 
+int exchange_note_fate(struct exchange *x, struct str fate)
+{
+        struct buf line;
+        buf_init(&line, 4 * KIB);
+        buf_puts(&line, "\n" FATE); /* behind what may be torn */
+        buf_put_str(&line, fate);
+        int rc = line.failed ? line.failed : exchange_note(x, buf_str(&line));
+        buf_release(&line);
+        return rc;
+}
+
 uint64_t exchange_size(const struct exchange *x)
 {
         return atomic_load(&((struct exchange *)x)->size);
@@ -503,8 +515,25 @@ static bool split(struct exchange_parts *out)
         return true;
 }
 
+/* The lines of a file of notes. One that has no end is torn, and nothing has followed from it. */
+static void split_notes(struct str text, struct exchange_parts *out)
+{
+        const char *end;
+        while (text.n && (end = memchr(text.p, '\n', text.n))) {
+                struct str line = str_span(text.p, (size_t)(end - text.p));
+                if (str_starts(line, FATE)) {
+                        size_t n = sizeof FATE - 1;
+                        buf_clear(&out->fate);
+                        buf_put_str(&out->fate, str_span(line.p + n, line.n - n));
+                } else if (line.n) {
+                        buf_put(&out->notes, line.p, line.n + 1);
+                }
+                text = str_span(end + 1, text.n - line.n - 1);
+        }
+}
+
 /* A file that is not there says nothing. */
-static int load_notes(const struct exchange *x, struct buf *out, struct steno_error *err)
+static int load_notes(const struct exchange *x, struct exchange_parts *out, struct steno_error *err)
 {
         const struct fs *fs = x->all->env->fs;
         char name[NOTES_NAME];
@@ -516,9 +545,10 @@ static int load_notes(const struct exchange *x, struct buf *out, struct steno_er
                 return 0;
         if (rc)
                 return error_sys(err, -rc, "reading what a recorded request has beside it");
-        buf_put(out, text, n);
+        split_notes(str_span(text, n), out);
         free(text);
-        return buf_check(out, err);
+        rc = buf_check(&out->fate, err);
+        return rc ? rc : buf_check(&out->notes, err);
 }
 
 int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err)
@@ -528,11 +558,12 @@ int exchange_load(const struct exchange *x, struct exchange_parts *out, struct s
         *out = (struct exchange_parts){0};
         buf_init(&out->whole, LOAD_MAX);
         buf_init(&out->notes, NOTES_MAX);
+        buf_init(&out->fate, NOTES_MAX);
         if (exchange_in_memory(x)) {
                 buf_put_str(&out->whole, buf_str(&x->memory));
                 if (buf_check(&out->whole, err))
                         return out->whole.failed;
-                return split(out) ? load_notes(x, &out->notes, err)
+                return split(out) ? load_notes(x, out, err)
                                   : error_set(err, STENO_ECORRUPT, "a recorded request is torn");
         }
         int rc = fs->fstat(fs, x->fd, &st);
@@ -548,12 +579,13 @@ int exchange_load(const struct exchange *x, struct exchange_parts *out, struct s
         out->whole.n += (size_t)n;
         if (!split(out))
                 return error_set(err, STENO_ECORRUPT, "a recorded request is torn");
-        return load_notes(x, &out->notes, err);
+        return load_notes(x, out, err);
 }
 
 void exchange_parts_release(struct exchange_parts *parts)
 {
         buf_release(&parts->whole);
         buf_release(&parts->notes);
+        buf_release(&parts->fate);
         *parts = (struct exchange_parts){0};
 }

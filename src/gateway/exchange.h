@@ -64,6 +64,9 @@ int exchange_put(struct exchange *x, const void *p, size_t n);
 /* A line about a hidden round (rounds.h), without its line feed: in a file beside, which goes with
  * the exchange. */
 int exchange_note(struct exchange *x, struct str line);
+/* How it ended, as JSON, in the same file: before anything of it is recorded, so that another try
+ * after a kill makes the same of it. */
+int exchange_note_fate(struct exchange *x, struct str fate);
 /* How much of the answer's body there is. From any thread. */
 uint64_t exchange_size(const struct exchange *x);
 /* Up to `n` bytes of the answer's body; 0 at its end, negative: it cannot be read. */
@@ -77,6 +80,7 @@ struct exchange_parts {
         struct str answer_head;
         struct str answer_body;
         struct buf notes; /* of hidden rounds, a line each; empty: none */
+        struct buf fate;  /* empty: it was not told how it ended */
 };
 /* STENO_ECORRUPT: it was torn before it was whole, so nothing of it had been sent. */
 int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err);

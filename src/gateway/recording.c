@@ -11,12 +11,10 @@
 #include "base/limits.h"
 #include "gateway/recording_core.h"
 
-int recording_append(struct recording *k, struct str json, const char *format, bool sync,
-    char id[LINEAGE_CONV], struct steno_error *err)
+static int append_as(struct recording *k, const char *key, struct str json, const char *format,
+    bool sync, char id[LINEAGE_CONV], struct steno_error *err)
 {
-        char key[80];
         struct steno_receipt *receipt = NULL;
-        snprintf(key, sizeof key, "%s/%u", k->exchange, k->appended++);
         struct steno_append_options opt = {.size = sizeof opt,
             .flags = STENO_RECORD | STENO_ANEW,
             .durability = sync ? STENO_FULL : STENO_PROCESS,
@@ -32,6 +30,14 @@ int recording_append(struct recording *k, struct str json, const char *format, b
         return rc;
 }
 
+int recording_append(struct recording *k, struct str json, const char *format, bool sync,
+    char id[LINEAGE_CONV], struct steno_error *err)
+{
+        char key[80];
+        snprintf(key, sizeof key, "%s/%u", k->exchange, k->appended++);
+        return append_as(k, key, json, format, sync, id, err);
+}
+
 int recording_note_node(struct recording *k, bool tip, bool open, struct steno_error *err)
 {
         struct lineage_node node = {.conv = k->conv_id,
@@ -43,16 +49,18 @@ int recording_note_node(struct recording *k, bool tip, bool open, struct steno_e
         return k->chain[0] ? lineage_add(k->to->lineage, &k->who, &node, err) : 0;
 }
 
-/* A message that no model is shown. */
+/* A message that no model is shown. It has a key of its own, because after a kill nobody knows of
+ * the gap, and the others must have the keys that they had. */
 static int store_gap(struct recording *k, struct steno_error *err)
 {
         const struct gap *gap = gaps_find(k->to->gaps, k->owner);
-        char words[160];
+        char words[160], key[80];
         struct buf b;
         if (!gap)
                 return 0;
         snprintf(words, sizeof words, "%u request%s of this client since %s could not be recorded",
             gap->count, gap->count == 1 ? "" : "s", gap->since);
+        snprintf(key, sizeof key, "%s/gap", k->exchange);
         buf_init(&b, 4 * KIB);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
@@ -63,7 +71,7 @@ static int store_gap(struct recording *k, struct steno_error *err)
         jsonw_object_end(&w);
         int rc = buf_check(&b, err);
         if (rc == 0)
-                rc = recording_append(k, buf_str(&b), NULL, true, NULL, err);
+                rc = append_as(k, key, buf_str(&b), NULL, true, NULL, err);
         k->gap_told = rc == 0;
         buf_release(&b);
         return rc;
@@ -153,6 +161,63 @@ static int transact(struct recording *k, struct steno_error *err)
         return rc;
 }
 
+/* ---- how it ended ---- */
+
+static void put_fate(struct buf *out, const struct recorder_fate *f)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_field_bool(&w, "cut", f->cut);
+        jsonw_field_bool(&w, "killed", f->killed);
+        jsonw_field_bool(&w, "gone", f->gone);
+        jsonw_field_bool(&w, "known", f->known);
+        jsonw_field_u64(&w, "delivered", f->delivered);
+        jsonw_field_cstr(&w, "why", f->why);
+        jsonw_object_end(&w);
+}
+
+static bool read_fate(struct str text, struct recorder_fate *f)
+{
+        struct json j;
+        struct buf why;
+        json_init(&j);
+        buf_init(&why, 4 * KIB);
+        bool good = json_parse(&j, text.p, text.n, NULL, NULL) == 0 &&
+                    json_string(&j, json_get(&j, 0, "why"), &why, NULL) && buf_cstr(&why);
+        if (good) {
+                *f = (struct recorder_fate){.cut = json_bool(&j, json_get(&j, 0, "cut"), false),
+                    .killed = json_bool(&j, json_get(&j, 0, "killed"), false),
+                    .gone = json_bool(&j, json_get(&j, 0, "gone"), false),
+                    .known = json_bool(&j, json_get(&j, 0, "known"), false)};
+                json_u64(&j, json_get(&j, 0, "delivered"), &f->delivered);
+                snprintf(f->why, sizeof f->why, "%s", why.p);
+        }
+        buf_release(&why);
+        json_release(&j);
+        return good;
+}
+
+/* What an earlier try knew of the exchange counts. The first one writes it down before it appends
+ * anything: whoever comes after a kill could not know it, and would make other records of it. */
+static int agree_on_fate(
+    struct recording *k, struct exchange *x, struct recorder_fate *first, struct steno_error *err)
+{
+        struct buf text;
+        if (k->parts.fate.n && read_fate(buf_str(&k->parts.fate), first)) {
+                k->fate = first;
+                return 0;
+        }
+        if (exchange_in_memory(x))
+                return 0; /* a kill leaves nothing of it */
+        buf_init(&text, 4 * KIB);
+        put_fate(&text, k->fate);
+        int rc = buf_check(&text, err);
+        if (rc == 0 && (rc = exchange_note_fate(x, buf_str(&text))) != 0)
+                error_set(err, rc, "how a request ended could not be written down");
+        buf_release(&text);
+        return rc;
+}
+
 /* An exchange that was in memory alone is lost. */
 static void note_gap(struct recording *k)
 {
@@ -165,6 +230,7 @@ int recording_store(struct recording_target *to, struct exchange *x,
     const struct recorder_fate *fate, struct recording_outcome *out, struct steno_error *err)
 {
         struct recording k = {.to = to, .fate = fate, .exchange = exchange_id(x)};
+        struct recorder_fate first;
         json_init(&k.head);
         json_init(&k.answer);
         json_init(&k.request);
@@ -176,6 +242,8 @@ int recording_store(struct recording_target *to, struct exchange *x,
         out->torn = rc == STENO_ECORRUPT;
         if (rc == 0)
                 rc = recording_read_request(&k, err);
+        if (rc == 0 && k.wire)
+                rc = agree_on_fate(&k, x, &first, err);
         if (rc == 0 && k.wire)
                 rc = recording_read_answer(&k, err);
         if (rc == 0 && k.wire)

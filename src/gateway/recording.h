@@ -3,8 +3,8 @@
  *
  * The conversation is found by the history that the request brings (lineage.h). What the request
  * adds to it is appended, then the answer: a reply as messages, anything else as a message that no
- * model is shown. Each append has a key that follows from the exchange, so that a second try after
- * a kill finds what the first one stored.
+ * model is shown. Each append has a key that follows from the exchange, and how the exchange ended
+ * is written down first, so that a second try after a kill finds what the first one stored.
  */
 #ifndef GATEWAY_RECORDING_H
 #define GATEWAY_RECORDING_H

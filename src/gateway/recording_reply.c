@@ -213,5 +213,6 @@ int recording_store_facts(struct recording *k, const char *id, bool whole, struc
         if (rc == 0)
                 rc = steno_amend(k->conv, "meta", id, b.p, b.n, &opt, NULL, err);
         buf_release(&b);
-        return rc;
+        /* An earlier try has told them, and knew more: the power failed behind it. */
+        return rc == STENO_ECONFLICT ? 0 : rc;
 }
