@@ -81,7 +81,8 @@ bench: BENCH = true
 bench: deps-test $(BUILD)/build.ninja
 	@[ -e $(BUILD)/bench ] || meson configure $(BUILD) -Dbench=true
 	@ninja -C $(BUILD) --quiet
-	@bench/run $(BUILD)
+	@bench/run $(BUILD) | tee $(BUILD)/bench.json
+	@bench/plot $(BUILD)/bench.json $(BUILD)/growth >&2
 
 # PREFIX=DIR is another place than /usr/local.
 install: all

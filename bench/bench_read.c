@@ -22,10 +22,10 @@
 #include "api/api_store.h"
 #include "base/env.h"
 #include "bench.h"
+#include "fill.h"
 #include "steno.h"
 
 #define ROUNDS 31
-#define MESSAGE 1024
 
 /* The best of all rounds: what is measured needs no disk, and other load only adds. */
 static double best(const double *v)
@@ -50,21 +50,6 @@ static double ratio(const double *a, const double *b)
 }
 
 /* ---- histories ---- */
-
-/* MESSAGE bytes: what comes first, what comes last, and x between them. */
-static void pad(char *to, const char *first, const char *last)
-{
-        size_t n = strlen(first), k = strlen(last);
-        memcpy(to, first, n);
-        memset(to + n, 'x', MESSAGE - n - k);
-        memcpy(to + MESSAGE - k, last, k);
-}
-
-static void prompt(int i, char *to)
-{
-        (void)i;
-        pad(to, "{\"role\":\"user\",\"content\":\"", "\"}");
-}
 
 /* A prompt, a call, its result, an answer, and so on. */
 static void with_tools(int i, char *to)
@@ -92,30 +77,6 @@ static void with_tools(int i, char *to)
         default:
                 pad(to, "{\"role\":\"assistant\",\"content\":\"", "\"}");
         }
-}
-
-static struct steno_conv *filled(
-    struct steno_store *store, const char *name, int count, void (*make)(int i, char *to))
-{
-        struct steno_error err = {0};
-        struct steno_conv *c;
-        struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
-        char *batch = malloc((size_t)500 * (MESSAGE + 2));
-        if (!batch || steno_conv_create(store, NULL, name, NULL, &c, &err))
-                die(name, err.msg);
-        for (int done = 0; done < count;) {
-                size_t n = 0;
-                for (int i = 0; i < 500 && done < count; i++, done++) {
-                        batch[n++] = i ? ',' : '[';
-                        make(done, batch + n);
-                        n += MESSAGE;
-                }
-                batch[n++] = ']';
-                if (steno_append(c, batch, n, &opt, NULL, &err))
-                        die("filling", err.msg);
-        }
-        free(batch);
-        return c;
 }
 
 /* ---- views ---- */
@@ -210,49 +171,6 @@ static long peak_of_view(struct steno_conv *c, uint64_t last)
 }
 
 /* ---- lists ---- */
-
-static void put(const char *path, const char *text, size_t n)
-{
-        int fd = open(path, O_WRONLY | O_CREAT, 0600);
-        if (fd < 0 || write(fd, text, n) != (ssize_t)n)
-                die(path, "cannot write");
-        close(fd);
-}
-
-/* Conversations as a store has them, without the syncs that making so many would take. */
-static void populate(const char *root, int count)
-{
-        char path[400], meta[200], *log = NULL;
-        struct steno_store *store;
-        struct steno_error err = {0};
-        size_t n = 0;
-        int dir;
-        if (steno_open(root, NULL, &store, &err))
-                die(root, err.msg);
-        steno_conv_close(filled(store, "first", 1, prompt));
-        steno_close(store);
-        const struct fs *fs = fs_real();
-        snprintf(path, sizeof path, "%s/projects/default/conversations/first", root);
-        dir = fs->open_root(fs, path, false);
-        if (dir < 0 || fs_slurp(fs, dir, "messages.jsonl", 1 << 20, &log, &n))
-                die(path, "cannot read");
-        fs->close(fs, dir);
-        for (int i = 1; i < count; i++) {
-                int at =
-                    snprintf(path, sizeof path, "%s/projects/default/conversations/c%06d", root, i);
-                int m = snprintf(meta, sizeof meta,
-                    "{\"id\":\"c%06d\",\"project\":\"default\",\"createdAt\":"
-                    "\"2026-01-01T00:%02d:%02d.000Z\",\"title\":\"number %d\"}\n",
-                    i, i / 60 % 60, i % 60, i);
-                if (mkdir(path, 0700))
-                        die(path, "cannot make it");
-                snprintf(path + at, sizeof path - (size_t)at, "/meta.json");
-                put(path, meta, (size_t)m);
-                snprintf(path + at, sizeof path - (size_t)at, "/messages.jsonl");
-                put(path, log, n);
-        }
-        free(log);
-}
 
 /* What `steno ls` does: open, list, close. */
 static double list(const char *root)

@@ -324,14 +324,18 @@ static bool take_until(int fd, const char *word, double until)
         return false;
 }
 
-static void bench_readers(struct steno_store *store, int count)
+/* How long an event takes to so many readers, in seconds. Says more about it when it is asked to.
+ */
+static double bench_readers(struct steno_store *store, int count, bool say)
 {
         struct steno_conv *conv;
         struct steno_run *run;
-        char path[256], request[1024];
+        char path[256], request[1024], name[32];
         int *fds = calloc((size_t)count, sizeof *fds);
         double before = rss_mb();
-        if (!fds || steno_conv_create(store, "default", "watched", NULL, &conv, NULL) ||
+        static int rounds;
+        snprintf(name, sizeof name, "watched-%d", rounds++);
+        if (!fds || steno_conv_create(store, "default", name, NULL, &conv, NULL) ||
             steno_run_begin(conv, NULL, "chat", &run, NULL) ||
             steno_run_event(run, "run_started", "{\"a\":1}", 7, STENO_PROCESS, NULL, NULL))
                 fail("a run");
@@ -346,7 +350,8 @@ static void bench_readers(struct steno_store *store, int count)
         for (int i = 0; i < count; i++)
                 reached += take_until(fds[i], "run_started", now() + 20);
         double joined = now() - from;
-        sleep(2);
+        if (say)
+                sleep(2); /* until the memory of joining is given back */
         double idle = rss_mb();
         from = now();
         steno_run_event(run, "message", "{\"text\":\"ping\"}", 15, STENO_PROCESS, NULL, NULL);
@@ -354,8 +359,9 @@ static void bench_readers(struct steno_store *store, int count)
         for (int i = 0; i < count; i++)
                 told += take_until(fds[i], "\"ping\"", from + 20);
         double spread = now() - from;
-        double p50, p99;
-        probe(&p50, &p99);
+        double p50 = 0, p99 = 0;
+        if (say)
+                probe(&p50, &p99);
         steno_run_event(
             run, "run_finished", "{\"reason\":\"stop\"}", 17, STENO_PROCESS, NULL, NULL);
         for (int i = 0; i < count; i++) {
@@ -365,10 +371,29 @@ static void bench_readers(struct steno_store *store, int count)
         steno_run_close(run);
         steno_conv_close(conv);
         free(fds);
+        if (told != count)
+                fail("an event did not reach everybody");
+        if (!say)
+                return spread;
         printf(",\"readers\":{\"count\":%d,\"joined\":%d,\"told\":%d,\"ended\":%d,\"rssMb\":%.1f,"
                "\"rssBeforeMb\":%.1f,\"joinSeconds\":%.2f,\"eventSeconds\":%.2f,\"probeP50Ms\":%."
                "2f,\"probeP99Ms\":%.2f}",
             count, reached, told, ended, idle, before, joined, spread, p50, p99);
+        return spread;
+}
+
+/* The curve for bench/plot: an event to 1, 10, 100 ... readers, medians of five. */
+static void bench_followers(struct steno_store *store, int most)
+{
+        printf("{\"bench\":\"growth\",\"curve\":\"followers\",\"who\":\"Steno\",\"unit\":\"ms\","
+               "\"points\":[");
+        for (int count = 1; count <= most; count *= 10) {
+                double v[5];
+                for (int i = 0; i < 5; i++)
+                        v[i] = bench_readers(store, count, false) * 1e3;
+                printf("%s[%d,%.3f]", count > 1 ? "," : "", count, median(v, 5));
+        }
+        printf("]}\n");
 }
 
 /* ---- 3. slow headers ---- */
@@ -490,8 +515,9 @@ int main(int argc, char **argv)
         ask("POST", "/api/chat-sessions", "{\"id\":\"probe\"}", text, sizeof text);
         bench_appends(library);
         bench_slow(2000 / scale);
-        bench_readers(shared, 10000 / scale);
+        bench_readers(shared, 10000 / scale, true);
         bench_stuck(shared, 100 / scale ? 100 / scale : 5);
+        bench_followers(shared, 10000 / scale);
         steno_close(library);
         steno_close(shared);
         kill(server.pid, SIGTERM);
