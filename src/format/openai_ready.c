@@ -267,7 +267,13 @@ static bool is_refused(struct str key)
 /* Half of a surrogate pair. Hardly any message has such an escape at all. */
 static bool has_half(struct str m)
 {
-        return (memmem(m.p, m.n, "\\ud", 3) || memmem(m.p, m.n, "\\uD", 3)) && rules_has_lone(m);
+        const char *end = m.p + m.n, *p = m.p;
+        while (end - p > 2 && (p = memchr(p, '\\', (size_t)(end - p) - 2))) {
+                if (p[1] == 'u' && (p[2] == 'd' || p[2] == 'D'))
+                        return rules_has_lone(m);
+                p += 2;
+        }
+        return false;
 }
 
 bool openai_ready(struct str m)
