@@ -54,11 +54,13 @@ static int make_id(
         return 0;
 }
 
+/* Three bits of one line of the processor's cache: the table is larger than the cache. */
 static void bloom_places(const struct import_target *t, uint64_t hash, size_t at[3])
 {
-        uint64_t step = hash >> 32 | 1;
+        uint64_t within = hash * 0x9E3779B97F4A7C15u;
         for (unsigned i = 0; i < 3; i++)
-                at[i] = (size_t)(hash + i * step * 0x9E3779B97F4A7C15u) & (t->bloom_bits - 1);
+                at[i] = ((size_t)hash & (t->bloom_bits - 1) & ~(size_t)511) |
+                        (within >> (9 * i + 32) & 511);
 }
 
 static void bloom_add(struct import_target *t, uint64_t hash)
