@@ -3,9 +3,12 @@
  */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
+#include "store/files/ids.h"
 #include "support/seed.h"
 
 #define IDS CONV_FOLDER "ids.idx"
@@ -133,6 +136,88 @@ static void while_it_grows(void **state)
         }
 }
 
+/* ---- the table itself ---- */
+
+#define ENTRIES 60000
+
+struct looking {
+        uint64_t at;
+        int found;
+};
+
+static int is_it(void *ctx, uint64_t at)
+{
+        struct looking *l = ctx;
+        l->found += l->at == at;
+        return 0;
+}
+
+/* Entries crowd the last buckets of what is written at once, and of the table, from where the rest
+ * goes to the next ones; the table grows several times, each time in pieces at the end. */
+static void crowded(void **state)
+{
+        struct fixture *f = *state;
+        struct seed seed = seed_start();
+        static uint64_t hashes[ENTRIES];
+        int dir = open(f->scratch.path, O_RDONLY | O_DIRECTORY);
+        assert_true(dir >= 0);
+        for (int round = 0; round < seed_rounds(40); round++) {
+                struct ids ids;
+                unlink(fixture_path(f, "ids.idx"));
+                ids_open(&ids, env_real(), 1, dir, 1);
+                ids.large_groups = round % 2 == 0;
+                int crowd = (int)seed_below(&seed, 4), together = 1 + (int)seed_below(&seed, 9000);
+                for (int i = 0; i < ENTRIES; i++) {
+                        hashes[i] = seed_next(&seed);
+                        if (crowd && seed_below(&seed, 40) == 0) /* 63, 1023, 16383 */
+                                hashes[i] |= crowd == 1 ? 63 : crowd == 2 ? 1023 : 16383;
+                        assert_true(ids_add(&ids, hashes[i], (uint64_t)i));
+                        if (i % together == 0)
+                                ids_flush(&ids);
+                }
+                assert_true(ids_cover(&ids, 0, ENTRIES));
+                ids_flush(&ids);
+                assert_true(ids.buckets > 4096);
+                ids_close(&ids);
+                ids_open(&ids, env_real(), 1, dir, 1);
+                assert_int_equal(ids_covered(&ids), ENTRIES);
+                assert_int_equal(ids.count, ENTRIES);
+                for (int i = 0; i < ENTRIES; i += 1 + (int)seed_below(&seed, 5)) {
+                        struct looking l = {.at = (uint64_t)i};
+                        assert_int_equal(ids_lookup(&ids, hashes[i], is_it, &l), 0);
+                        assert_int_equal(l.found, 1);
+                }
+                ids_close(&ids);
+        }
+        close(dir);
+}
+
+/* While many wait, and after each of them. */
+static void found_while_they_wait(void **state)
+{
+        struct fixture *f = *state;
+        struct seed seed = seed_start();
+        static uint64_t hashes[ENTRIES];
+        struct ids ids;
+        int dir = open(f->scratch.path, O_RDONLY | O_DIRECTORY);
+        assert_true(dir >= 0);
+        ids_open(&ids, env_real(), 1, dir, 1);
+        for (int i = 0; i < ENTRIES; i++) {
+                ids.large_groups = i / 10000 % 2 == 0;
+                hashes[i] = seed_next(&seed);
+                assert_true(ids_add(&ids, hashes[i], (uint64_t)i));
+                if (seed_below(&seed, 500))
+                        continue;
+                uint64_t k = seed_below(&seed, (uint64_t)i + 1);
+                struct looking l = {.at = k};
+                assert_int_equal(ids_lookup(&ids, hashes[k], is_it, &l), 0);
+                assert_int_equal(l.found, 1);
+                assert_true(ids.pending_count <= IDS_PENDING_MAX);
+        }
+        ids_close(&ids);
+        close(dir);
+}
+
 /* The log lost its end: the index covers more than there is. */
 static void a_shorter_log(void **state)
 {
@@ -208,6 +293,8 @@ int main(void)
             cmocka_unit_test_setup_teardown(zeros, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(anything, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(while_it_grows, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(crowded, fixture_setup, fixture_teardown),
+            cmocka_unit_test_setup_teardown(found_while_they_wait, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(a_shorter_log, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(of_another_log, fixture_setup, fixture_teardown),
             cmocka_unit_test_setup_teardown(a_folder, fixture_setup, fixture_teardown),

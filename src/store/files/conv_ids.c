@@ -76,6 +76,7 @@ static bool add_list(struct files_conv *c, uint64_t from, uint64_t to, const str
 {
         if (ids_covered(&c->ids) != from || to > c->at.end)
                 return false;
+        c->ids.large_groups = false;
         for (size_t i = 0; i < list->n; i++)
                 if (!ids_add(&c->ids, list->p[i].hash, list->p[i].at - 1))
                         return false;

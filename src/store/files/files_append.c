@@ -241,6 +241,7 @@ static int write_group(struct group *g, struct steno_error *err)
         c->at.last_seq = c->highest_seq = g->admission.seq;
         if (ids_covered(&c->ids) == before) {
                 bool kept = true;
+                c->ids.large_groups = g->noted_count >= IDS_LARGE_GROUP;
                 for (size_t i = 0; kept && i < g->noted_count; i++)
                         kept = ids_add(&c->ids, g->noted[i].hash, g->noted[i].at);
                 if (kept && ids_cover(&c->ids, before, c->at.end) && g->admission.amend)

@@ -22,6 +22,12 @@
 #define READ_TRIES 4
 /* A table is written as a whole when that costs no more than this many bytes an entry. */
 #define WHOLE_TABLE 96
+/* Else, where many wait, so many buckets are read and written at once when this many are for them.
+ */
+#define TOGETHER_BUCKETS 64
+#define TOGETHER_FROM 4
+/* Buckets of the new table that are in memory while a table grows: 1 MiB. */
+#define GROWING_BUCKETS 4096
 /* So much of the log may be synced before the mark is written again. */
 #define MARK_EVERY (256 * KIB)
 
@@ -138,6 +144,54 @@ static int table_put(struct bucket *table, uint64_t buckets, struct ids_entry e)
         return -EIO;
 }
 
+/* ---- windows: a part of a table, in memory ---- */
+
+struct window {
+        struct bucket *table;
+        uint64_t at; /* number of its first bucket */
+        uint64_t count;
+};
+
+static void window_clear(struct window *w)
+{
+        memset(w->table, 0, w->count * sizeof *w->table);
+        for (uint64_t i = 0; i < w->count; i++)
+                w->table[i].slot[0] = seal_of(&w->table[i], 0, w->at + i);
+}
+
+static int window_read(const struct ids *ids, struct window *w)
+{
+        size_t size = w->count * sizeof *w->table;
+        ssize_t got = fs_pread_all(ids->env->fs, ids->fd, w->table, size, bucket_at(w->at));
+        return got == (ssize_t)size ? 0 : got < 0 ? (int)got : -EIO;
+}
+
+static int window_write(const struct ids *ids, int fd, const struct window *w)
+{
+        return fs_pwrite_all(
+            ids->env->fs, fd, w->table, w->count * sizeof *w->table, bucket_at(w->at));
+}
+
+/* Puts an entry of bucket `number`: 1, 0 when it is there already, or -ENOSPC when its place is
+ * outside of the window. */
+static int window_put(struct window *w, uint64_t number, struct ids_entry e)
+{
+        if (number < w->at)
+                return -ENOSPC;
+        for (uint64_t i = number - w->at; i < w->count; i++) {
+                int fill = bucket_fill(&w->table[i], w->at + i);
+                if (fill < 0)
+                        return fill;
+                if (bucket_has(&w->table[i], fill, e))
+                        return 0;
+                if (fill < BUCKET - 1) {
+                        bucket_put(&w->table[i], fill, e, w->at + i);
+                        return 1;
+                }
+        }
+        return -ENOSPC;
+}
+
 /* ---- opening ---- */
 
 static void forget_file(struct ids *ids)
@@ -201,6 +255,7 @@ void ids_close(struct ids *ids)
         forget_file(ids);
         free(ids->pending);
         ids->pending = NULL;
+        ids->pending_cap = 0;
 }
 
 uint64_t ids_hash_id(struct str id)
@@ -220,8 +275,12 @@ uint64_t ids_covered(const struct ids *ids)
 
 /* ---- looking up ---- */
 
+static bool flush(struct ids *ids);
+
 int ids_lookup(struct ids *ids, uint64_t hash, int (*each)(void *ctx, uint64_t at), void *ctx)
 {
+        if (ids->pending_count > IDS_PENDING && !flush(ids))
+                return -EIO;
         for (unsigned i = 0; i < ids->pending_count; i++) {
                 if (ids->pending[i].hash != hash)
                         continue;
@@ -272,70 +331,11 @@ static int write_header(struct ids *ids, int fd)
         return rc;
 }
 
-/* An empty table, or the one in the file moved to more buckets. */
-static int table_grow(const struct ids *ids, struct bucket *table, uint64_t buckets)
-{
-        for (uint64_t i = 0; i < buckets; i++)
-                table[i].slot[0] = seal_of(&table[i], 0, i);
-        if (ids->buckets == 0)
-                return 0;
-        struct bucket *old = malloc(ids->buckets * sizeof *old);
-        if (!old)
-                return -ENOMEM;
-        int rc = table_read(ids, old);
-        for (uint64_t i = 0; rc >= 0 && i < ids->buckets; i++) {
-                int fill = bucket_fill(&old[i], i);
-                for (int k = 0; rc >= 0 && k < fill; k++)
-                        rc = table_put(table, buckets, old[i].slot[k]);
-        }
-        free(old);
-        return rc < 0 ? rc : 0;
-}
-
 static uint64_t buckets_for(uint64_t at_least, uint64_t count)
 {
         while (at_least * BUCKET < count * 2)
                 at_least *= 4;
         return at_least;
-}
-
-/* Moves to a new file with room for `count` entries: the old one stays whole for its readers. */
-static int grow(struct ids *ids, uint64_t count)
-{
-        const struct fs *fs = ids->env->fs;
-        uint64_t buckets = buckets_for(ids->buckets ? ids->buckets : FIRST_BUCKETS, count);
-        struct bucket *table = calloc(buckets, sizeof *table);
-        int fd = -1;
-        int rc = table ? table_grow(ids, table, buckets) : -ENOMEM;
-        if (rc)
-                goto out;
-        fd = fs->open(fs, ids->dir, TMP_NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
-        if (fd < 0) {
-                rc = fd;
-                goto out;
-        }
-        rc = fs_pwrite_all(fs, fd, table, buckets * sizeof *table, bucket_at(0));
-        if (rc)
-                goto out;
-        struct ids old = *ids;
-        ids->buckets = buckets;
-        ids->lasting = ids->lasting_amend = 0; /* nothing of this file is synced */
-        rc = write_header(ids, fd);
-        if (rc == 0)
-                rc = fs->rename(fs, ids->dir, TMP_NAME, ids->dir, NAME);
-        if (rc) {
-                *ids = old;
-                goto out;
-        }
-        if (ids->fd >= 0)
-                fs->close(fs, ids->fd);
-        ids->fd = fd;
-        fd = -1;
-out:
-        if (fd >= 0)
-                fs->close(fs, fd);
-        free(table);
-        return rc;
 }
 
 /* Writes one entry, and the seal behind it, where the seal was. */
@@ -361,6 +361,108 @@ static int insert(struct ids *ids, struct ids_entry e)
         return -EIO;
 }
 
+/*
+ * Growing: a table grows with its conversation, and memory must not, so it is moved a window at a
+ * time. Numbers of buckets are powers of two: what is in a window of the old table belongs into as
+ * many windows of the new one as that is larger, each at the same distance from the other.
+ */
+struct growing {
+        uint64_t old;         /* buckets of the old table, */
+        uint64_t parts;       /* and how often the new one has as many */
+        struct window from;   /* of the old table */
+        struct window *to;    /* of the new one: one in each part */
+        struct ids_list rest; /* what finds no place in its window */
+};
+
+static int move_window(struct growing *g, const struct ids *ids)
+{
+        int rc = window_read(ids, &g->from);
+        for (uint64_t i = 0; rc >= 0 && i < g->from.count; i++) {
+                const struct bucket *b = &g->from.table[i];
+                int fill = rc = bucket_fill(b, g->from.at + i);
+                for (int k = 0; rc >= 0 && k < fill; k++) {
+                        uint64_t number = b->slot[k].hash & (g->old * g->parts - 1);
+                        rc = window_put(&g->to[number / g->old], number, b->slot[k]);
+                        if (rc == -ENOSPC)
+                                rc = ids_list_add(&g->rest, b->slot[k].hash, b->slot[k].at - 1);
+                }
+        }
+        return rc < 0 ? rc : 0;
+}
+
+static int move_windows(struct growing *g, const struct ids *ids, int fd)
+{
+        int rc = 0;
+        for (uint64_t at = 0; rc == 0 && at < g->old; at += g->from.count) {
+                g->from.at = at;
+                for (uint64_t k = 0; k < g->parts; k++) {
+                        g->to[k].at = k * g->old + at;
+                        window_clear(&g->to[k]);
+                }
+                rc = ids->buckets ? move_window(g, ids) : 0;
+                for (uint64_t k = 0; rc == 0 && k < g->parts; k++)
+                        rc = window_write(ids, fd, &g->to[k]);
+        }
+        struct ids grown = *ids;
+        grown.fd = fd;
+        grown.buckets = g->old * g->parts;
+        for (size_t i = 0; rc == 0 && i < g->rest.n; i++)
+                rc = insert(&grown, g->rest.p[i]);
+        return rc;
+}
+
+/* Writes an empty table of so many buckets, or the one in the file moved to as many. */
+static int write_grown(const struct ids *ids, int fd, uint64_t buckets)
+{
+        struct growing g = {.old = ids->buckets ? ids->buckets : buckets};
+        g.parts = buckets / g.old;
+        uint64_t count = g.parts < GROWING_BUCKETS ? GROWING_BUCKETS / g.parts : 1;
+        count = count < g.old ? count : g.old;
+        struct bucket *tables = malloc((g.parts + 1) * count * sizeof *tables);
+        g.to = calloc(g.parts, sizeof *g.to);
+        int rc = tables && g.to ? 0 : -ENOMEM;
+        for (uint64_t k = 0; rc == 0 && k < g.parts; k++)
+                g.to[k] = (struct window){.table = tables + (k + 1) * count, .count = count};
+        g.from = (struct window){.table = tables, .count = count};
+        if (rc == 0)
+                rc = move_windows(&g, ids, fd);
+        ids_list_release(&g.rest);
+        free(g.to);
+        free(tables);
+        return rc;
+}
+
+/* Moves to a new file with room for `count` entries: the old one stays whole for its readers. */
+static int grow(struct ids *ids, uint64_t count)
+{
+        const struct fs *fs = ids->env->fs;
+        uint64_t buckets = buckets_for(ids->buckets ? ids->buckets : FIRST_BUCKETS, count);
+        int fd = fs->open(fs, ids->dir, TMP_NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        if (fd < 0)
+                return fd;
+        int rc = write_grown(ids, fd, buckets);
+        if (rc)
+                goto out;
+        struct ids old = *ids;
+        ids->buckets = buckets;
+        ids->lasting = ids->lasting_amend = 0; /* nothing of this file is synced */
+        rc = write_header(ids, fd);
+        if (rc == 0)
+                rc = fs->rename(fs, ids->dir, TMP_NAME, ids->dir, NAME);
+        if (rc) {
+                *ids = old;
+                goto out;
+        }
+        if (ids->fd >= 0)
+                fs->close(fs, ids->fd);
+        ids->fd = fd;
+        fd = -1;
+out:
+        if (fd >= 0)
+                fs->close(fs, fd);
+        return rc;
+}
+
 /* All of them at once, into a table that is small enough to be written as a whole. */
 static int insert_whole(struct ids *ids)
 {
@@ -379,6 +481,59 @@ static int insert_whole(struct ids *ids)
         return rc;
 }
 
+static int by_bucket(const void *a, const void *b, void *ids)
+{
+        const struct ids_entry *x = a, *y = b;
+        uint64_t mask = ((const struct ids *)ids)->buckets - 1;
+        uint64_t m = x->hash & mask, n = y->hash & mask;
+        if (m != n)
+                return m < n ? -1 : 1;
+        return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Entries of one window, which is read and written once for all of them. Uses up `list`. */
+static int insert_window(struct ids *ids, uint64_t at, struct ids_entry *list, unsigned count)
+{
+        struct bucket table[TOGETHER_BUCKETS];
+        struct window w = {table, at, TOGETHER_BUCKETS};
+        unsigned left = 0;
+        int rc = window_read(ids, &w);
+        for (unsigned i = 0; rc >= 0 && i < count; i++) {
+                rc = window_put(&w, list[i].hash & (ids->buckets - 1), list[i]);
+                ids->count += rc == 1;
+                if (rc == -ENOSPC) {
+                        list[left++] = list[i];
+                        rc = 0;
+                }
+        }
+        if (rc >= 0)
+                rc = window_write(ids, ids->fd, &w);
+        for (unsigned i = 0; rc == 0 && i < left; i++)
+                rc = insert(ids, list[i]);
+        return rc;
+}
+
+/* Many that wait, in the order of the table: neighbours are written together. */
+static int insert_sorted(struct ids *ids)
+{
+        struct ids_entry *list = ids->pending;
+        unsigned count = ids->pending_count, end;
+        int rc = 0;
+        qsort_r(list, count, sizeof *list, by_bucket, ids);
+        for (unsigned i = 0; rc == 0 && i < count; i = end) {
+                uint64_t at = list[i].hash & (ids->buckets - 1) & ~(uint64_t)(TOGETHER_BUCKETS - 1);
+                for (end = i; end < count; end++)
+                        if ((list[end].hash & (ids->buckets - 1)) >= at + TOGETHER_BUCKETS)
+                                break;
+                if (end - i >= TOGETHER_FROM && ids->buckets >= TOGETHER_BUCKETS)
+                        rc = insert_window(ids, at, list + i, end - i);
+                else
+                        for (unsigned k = i; rc == 0 && k < end; k++)
+                                rc = insert(ids, list[k]);
+        }
+        return rc;
+}
+
 static bool flush(struct ids *ids)
 {
         int rc = 0;
@@ -387,6 +542,8 @@ static bool flush(struct ids *ids)
         /* I1: before the header. */
         if (rc == 0 && ids->buckets * sizeof(struct bucket) <= ids->pending_count * WHOLE_TABLE)
                 rc = insert_whole(ids);
+        else if (rc == 0 && ids->pending_count > IDS_PENDING)
+                rc = insert_sorted(ids);
         else
                 for (unsigned i = 0; rc == 0 && i < ids->pending_count; i++)
                         rc = insert(ids, ids->pending[i]);
@@ -410,15 +567,28 @@ bool ids_is_flushed(const struct ids *ids)
         return ids->pending_count == 0 && ids->mark_written == ids->mark.size;
 }
 
-bool ids_add(struct ids *ids, uint64_t hash, uint64_t at)
+/* Room for one more: what waits goes into the file where it may not become more. */
+static bool make_room(struct ids *ids)
 {
-        if (!ids->pending)
-                ids->pending = malloc(IDS_PENDING * sizeof *ids->pending);
-        if (!ids->pending) {
+        unsigned max = ids->large_groups ? IDS_PENDING_MAX : IDS_PENDING;
+        if (ids->pending_count >= max && !flush(ids))
+                return false;
+        if (ids->pending_count < ids->pending_cap)
+                return true;
+        unsigned cap = ids->pending_cap ? ids->pending_cap * 2 : IDS_PENDING;
+        struct ids_entry *list = realloc(ids->pending, cap * sizeof *list);
+        if (!list) {
                 ids_reset(ids, true);
                 return false;
         }
-        if (ids->pending_count == IDS_PENDING && !flush(ids))
+        ids->pending = list;
+        ids->pending_cap = cap;
+        return true;
+}
+
+bool ids_add(struct ids *ids, uint64_t hash, uint64_t at)
+{
+        if (!make_room(ids))
                 return false;
         ids->pending[ids->pending_count++] = (struct ids_entry){hash, at + 1};
         return true;
@@ -584,6 +754,7 @@ int ids_build_adopt(struct ids *ids, struct ids *b)
                 return rc;
         forget_file(ids);
         b->pending = ids->pending;
+        b->pending_cap = ids->pending_cap;
         *ids = *b;
         *b = (struct ids){.env = b->env, .fd = -1};
         fs->flock(fs, ids->fd, LOCK_UN);

@@ -41,6 +41,10 @@
 
 /* Entries that wait in memory for the file; they are found there, and cost a walk after a kill. */
 #define IDS_PENDING 1024
+/* So many may wait while records come in large groups, as in an import: what is written together
+ * costs less. Others would notice how long that takes. */
+#define IDS_PENDING_MAX 8192
+#define IDS_LARGE_GROUP 256
 
 struct ids_entry {
         uint64_t hash;
@@ -61,8 +65,10 @@ struct ids {
         struct log_mark mark;
         uint64_t mark_written;     /* its size as the file has it */
         uint64_t last_amend;       /* seq of the last amendment in the covered part, 0: none */
-        struct ids_entry *pending; /* behind what the file has; IDS_PENDING, or NULL */
+        struct ids_entry *pending; /* behind what the file has, or NULL */
         unsigned pending_count;
+        unsigned pending_cap;
+        bool large_groups; /* IDS_PENDING_MAX may wait, else IDS_PENDING */
         uint64_t pending_covered;
 };
 
