@@ -125,7 +125,7 @@ static void found_as_shown(void **state)
                 assert_int_equal(fixture_setup(state), 0);
                 f = *state;
                 for (int c = 0; c < CONVS; c++) {
-                        char id[8];
+                        char id[16];
                         snprintf(id, sizeof id, "c%d", c);
                         OK(steno_conv_create(f->store, NULL, id, NULL, &m.conv[c], &err));
                 }
