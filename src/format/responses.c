@@ -282,9 +282,11 @@ static bool is_native(const struct writer *w, const struct message *m, const str
                 return false;
         if (writing_own(w, m) && !w->valid)
                 return p->call != CALL_FUNCTION && p->raw.p;
-        if (w->valid && p->call != CALL_CUSTOM && (!is_whole(p) || (p->peer && !is_whole(p->peer))))
+        if ((!writing_own(w, m) && p->call != CALL_CUSTOM) || !kinds_is_native(p))
                 return false;
-        return (writing_own(w, m) || p->call == CALL_CUSTOM) && kinds_is_native(p);
+        /* Last, because it parses. */
+        return !w->valid || p->call == CALL_CUSTOM ||
+               (is_whole(p) && (!p->peer || is_whole(p->peer)));
 }
 
 /* The item's own id is the one that pairs it. */
@@ -653,6 +655,8 @@ static bool has_block_of_other(const struct message *m)
 static bool is_copied(const struct writer *w, const struct message *m)
 {
         bool message = m->role != ROLE_NONE && m->role != ROLE_TOOL;
+        if (!writing_own(w, m) || !m->raw.p)
+                return false; /* before anything is parsed */
         if (w->valid && message &&
             (!m->count || m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL))
                 return false;
