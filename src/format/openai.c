@@ -271,9 +271,20 @@ static void read_legacy_result(struct message *m)
         m->name = (struct str){0};
 }
 
+/* The parts of an assistant's message, if its calls carry no results. */
+static size_t expected_parts(const struct json *j, const json_ref *f)
+{
+        bool list = json_type(j, f[R_CONTENT]) == JSON_ARRAY;
+        size_t said = list ? json_count(j, f[R_CONTENT]) : is_there(j, f[R_CONTENT]);
+        size_t calls = json_type(j, f[R_CALLS]) == JSON_ARRAY ? json_count(j, f[R_CALLS]) : 0;
+        return said + calls + is_there(j, f[R_REASONING]) + is_there(j, f[R_REFUSAL]) +
+               is_there(j, f[R_FUNCTION]);
+}
+
 static void read_assistant(struct reading *r, json_ref *f)
 {
         const struct json *j = r->j;
+        r->expected = expected_parts(j, f);
         if (json_type(j, f[R_REASONING]) == JSON_STRING)
                 reading_part(r, PART_THINKING, JSON_NONE)->text = reading_string(r, f[R_REASONING]);
         else

@@ -139,6 +139,8 @@ void openai_read_content(struct reading *r, json_ref content)
                 break;
         case JSON_ARRAY:
                 r->m->shape = SHAPE_ARRAY;
+                if (!r->expected)
+                        r->expected = json_count(j, content);
                 for (json_ref e = json_child(j, content); e != JSON_NONE;
                      e = json_next(j, content, e))
                         openai_read_part(r, e);

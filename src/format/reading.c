@@ -113,7 +113,7 @@ struct part *reading_part(struct reading *r, enum part_kind kind, json_ref raw)
 {
         struct message *m = r->m;
         if (m->count == r->cap) {
-                size_t cap = r->cap ? r->cap * 2 : 2;
+                size_t cap = r->cap ? r->cap * 2 : r->expected ? r->expected : 1;
                 struct part *to = arena_alloc(r->arena, cap * sizeof *to);
                 if (!to) {
                         /* The arena's failure is sticky and ends the reading. */
@@ -176,7 +176,8 @@ void reading_children(
     struct reading *r, struct part *of, json_ref list, void (*block)(struct reading *r, json_ref v))
 {
         struct message inside = {0};
-        struct reading sub = {.j = r->j, .arena = r->arena, .m = &inside};
+        struct reading sub = {
+            .j = r->j, .arena = r->arena, .m = &inside, .expected = json_count(r->j, list)};
         for (json_ref e = json_child(r->j, list); e != JSON_NONE; e = json_next(r->j, list, e))
                 block(&sub, e);
         of->children = inside.parts;

@@ -14,6 +14,8 @@ struct reading {
         struct arena *arena;
         struct message *m;
         size_t cap;        /* of m->parts */
+        size_t expected;   /* how many parts there will be, where that is known before the first;
+                              0: one. Parts are large, and most messages have one. */
         struct part spare; /* written to when memory is out */
 };
 

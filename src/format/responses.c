@@ -131,6 +131,7 @@ static void read_message(struct reading *r, json_ref msg)
         m->id = reading_string_or_keep(r, &m->extras, "id", f[3]);
         if (json_type(r->j, f[2]) == JSON_ARRAY) {
                 m->shape = SHAPE_ARRAY;
+                r->expected = json_count(r->j, f[2]);
                 for (json_ref b = json_child(r->j, f[2]); b != JSON_NONE;
                      b = json_next(r->j, f[2], b))
                         read_block(r, b);
