@@ -2,6 +2,7 @@
 #include "api/view_hub.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_record_as.h"
@@ -22,6 +23,8 @@ void view_hub_init(struct view_hub *v)
 
 void view_hub_release(struct view_hub *v)
 {
+        free(v->h.list);
+        free(v->items);
         buf_release(&v->out);
         buf_release(&v->text);
         json_release(&v->tape);
@@ -31,9 +34,7 @@ void view_hub_release(struct view_hub *v)
 void view_hub_forget(struct view_hub *v)
 {
         arena_reset(&v->arena);
-        v->h = (struct history){0};
-        v->cap = 0;
-        v->items = NULL;
+        v->h.count = 0;
 }
 
 /* ---- in ---- */
@@ -43,16 +44,14 @@ static bool make_room(struct view_hub *v)
         if (v->h.count < v->cap)
                 return true;
         size_t cap = v->cap ? v->cap * 2 : 64;
-        struct message *list = arena_alloc(&v->arena, cap * sizeof *list);
-        struct hub_item *items = arena_alloc(&v->arena, cap * sizeof *items);
+        struct message *list = realloc(v->h.list, cap * sizeof *list);
+        if (list)
+                v->h.list = list;
+        struct hub_item *items = realloc(v->items, cap * sizeof *items);
+        if (items)
+                v->items = items;
         if (!list || !items)
                 return false;
-        if (v->h.count) {
-                memcpy(list, v->h.list, v->h.count * sizeof *list);
-                memcpy(items, v->items, v->h.count * sizeof *items);
-        }
-        v->h.list = list;
-        v->items = items;
         v->cap = cap;
         return true;
 }
@@ -244,6 +243,12 @@ static int add_opaque(struct view_hub *v, const struct feed_item *item, struct m
         return v->arena.failed ? error_nomem(v->err) : 0;
 }
 
+/* A copy that lives as long as what was added; most are empty. */
+static struct str copy_of(struct view_hub *v, struct str s)
+{
+        return s.n ? arena_dup(&v->arena, s) : STR("");
+}
+
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
 {
         struct carry_out carried;
@@ -279,7 +284,7 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         to->after_result = item->after_result;
         to->apart = item->apart;
         to->bereft = item->bereft;
-        to->via = arena_dup(&v->arena, item->about->via);
+        to->via = copy_of(v, item->about->via);
         give_refs(v, &carried, m, to);
         if (item->hidden)
                 hide_results(to);
@@ -287,8 +292,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         to->of = item->about->of;
         v->items[v->h.count++] = (struct hub_item){.seq = item->seq,
             .id = arena_dup(&v->arena, item->id),
-            .ref = arena_dup(&v->arena, item->about->ref),
-            .run = arena_dup(&v->arena, item->about->run),
+            .ref = copy_of(v, item->about->ref),
+            .run = copy_of(v, item->about->run),
             .duplicate = item->about->duplicate && !item->about->orphan};
         return v->arena.failed ? error_nomem(v->err) : 0;
 }

@@ -394,6 +394,12 @@ static bool is_foreign(const struct message *m)
 
 static int drop_foreign(struct arrange *a, const struct history *h, struct history *out)
 {
+        size_t kept = 0;
+        while (kept < h->count && !is_foreign(&h->list[kept]))
+                kept++;
+        *out = *h;
+        if (kept == h->count)
+                return 0;
         struct message *list = arena_alloc(a->arena, (h->count + 1) * sizeof *list);
         if (!list)
                 return STENO_ENOMEM;
@@ -613,6 +619,10 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
                         return STENO_ENOMEM;
                 h = &turns;
         }
+        a.cap = h->count + 1; /* enough where nothing is split */
+        a.out = arena_alloc(a.arena, a.cap * sizeof *a.out);
+        if (!a.out)
+                return STENO_ENOMEM;
         for (size_t i = 0; i < h->count;) {
                 struct message m = h->list[i];
                 if (m.respelled && w->valid && (a.flags & FORMAT_PROVIDER))

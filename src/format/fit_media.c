@@ -164,8 +164,10 @@ static int fit_list(
 {
         struct part *copy = NULL;
         for (size_t i = 0; i < count; i++) {
+                if (!is_media(&(*list)[i]))
+                        continue;
                 struct part p = (*list)[i];
-                if (!is_media(&p) || !fit_medium(f, m, &p))
+                if (!fit_medium(f, m, &p))
                         continue;
                 if (!copy) {
                         copy = arena_alloc(f->arena, count * sizeof *copy);
@@ -184,6 +186,8 @@ static int fit_list(
 int fit_media(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; i < m->count; i++) {
+                if (!is_media(&m->parts[i]) && !m->parts[i].child_count)
+                        continue;
                 struct part p = m->parts[i];
                 bool changed = false;
                 if (is_media(&p))

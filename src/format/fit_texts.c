@@ -15,8 +15,7 @@
 
 static bool may_have_lone(struct str s)
 {
-        return s.n >= 6 && (memmem(s.p, s.n, "\\ud", 3) || memmem(s.p, s.n, "\\uD", 3)) &&
-               rules_has_lone(s);
+        return s.n >= 6 && rules_has_lone(s);
 }
 
 struct str fit_text(struct str s, struct arena *arena)

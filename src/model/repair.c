@@ -113,6 +113,8 @@ static struct part *nth_call(const struct message *m, uint32_t n)
 static int link_message(struct link *l, struct message *m)
 {
         struct about a;
+        for (size_t i = 0; i < m->count; i++)
+                m->parts[i].peer = NULL; /* nothing before it can have been given one of these */
         repair_describe(m, l->ids, l->calls, l->arena, &a);
         a.of = m->of;
         if (m->after_result)
@@ -145,8 +147,6 @@ int repair_link(struct history *h, struct arena *arena)
                 struct message *m = &h->list[i];
                 if (m->count > most)
                         most = m->count;
-                for (size_t k = 0; k < m->count; k++)
-                        m->parts[k].peer = NULL;
         }
         struct link l = {.h = h, .arena = arena};
         l.ids = arena_alloc(arena, most * sizeof *l.ids);
@@ -523,7 +523,9 @@ int repair_history(
         h = &joined;
         struct repair r = {.h = h, .opt = opt, .arena = arena};
         r.done = arena_zalloc(arena, h->count + 1);
-        if (!r.done || repair_link(h, arena))
+        r.cap = h->count + 1; /* enough where nothing is split or made */
+        r.out = arena_alloc(arena, r.cap * sizeof *r.out);
+        if (!r.done || !r.out || repair_link(h, arena))
                 return STENO_ENOMEM;
         for (size_t i = 0; i < h->count; i++) {
                 if (r.done[i])
