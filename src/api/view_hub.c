@@ -574,7 +574,7 @@ int view_hub_write_end(
                     v, &h); /* after the edits, because they count what they leave out */
         if (write && !rc)
                 rc = format_write_history(v->format, &w, &h, v->err);
-        if (write && !rc && v->report->wanted)
+        if (write && !rc && v->report->wanted && !v->report->no_ids)
                 tell_ids(v, &h);
         *json = buf_str(&v->out);
         view_hub_forget(v);

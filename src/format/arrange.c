@@ -16,7 +16,7 @@ struct arrange {
         const struct rules *rules; /* NULL: the target is no provider's */
         struct message *out;
         size_t count;
-        size_t cap;
+        size_t cap; /* while `out` is the list that is read: as many as were read */
         /* media that wait for the end of the results behind their message */
         struct part *media;
         size_t media_count;
@@ -607,7 +607,7 @@ static int split_calls(struct arrange *a, struct history *h)
         return 0;
 }
 
-int arrange_history(struct writer *w, const struct history *h, struct history *out)
+int arrange_history(struct writer *w, const struct history *h, bool own, struct history *out)
 {
         struct arrange a = {.w = w,
             .arena = w->arena,
@@ -619,18 +619,25 @@ int arrange_history(struct writer *w, const struct history *h, struct history *o
                         return STENO_ENOMEM;
                 h = &turns;
         }
-        a.cap = h->count + 1; /* enough where nothing is split */
-        a.out = arena_alloc(a.arena, a.cap * sizeof *a.out);
-        if (!a.out)
-                return STENO_ENOMEM;
+        if (own) {
+                a.out = h->list;
+        } else {
+                a.cap = h->count + 1; /* enough where nothing is split */
+                a.out = arena_alloc(a.arena, a.cap * sizeof *a.out);
+                if (!a.out)
+                        return STENO_ENOMEM;
+        }
         for (size_t i = 0; i < h->count;) {
                 struct message m = h->list[i];
+                message_ahead(h, i);
                 if (m.respelled && w->valid && (a.flags & FORMAT_PROVIDER))
                         message_touch(&m);
                 if (say_content(&a, &m))
                         return STENO_ENOMEM;
                 size_t n = a.flags & FORMAT_ITEMS ? 1 : join(&a, h, i, &m);
                 i += n;
+                if (a.out == h->list)
+                        a.cap = i;
                 if (!n || (m.role != ROLE_TOOL && flush_media(&a)))
                         return STENO_ENOMEM;
                 if (embeds(&a, &m)) {

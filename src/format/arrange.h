@@ -8,7 +8,8 @@
 
 #include "format/format.h"
 
-/* *out shares with `h` what did not change. 0 or STENO_ENOMEM. */
-int arrange_history(struct writer *w, const struct history *h, struct history *out);
+/* *out shares with `h` what did not change. `own`: the list of `h` is the caller's own and may be
+ * written over. 0 or STENO_ENOMEM. */
+int arrange_history(struct writer *w, const struct history *h, bool own, struct history *out);
 
 #endif

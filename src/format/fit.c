@@ -61,6 +61,7 @@ static int take_names(struct fit *f, const struct history *h)
         f->w->names->arena = f->arena;
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
+                message_ahead(h, i);
                 for (size_t k = 0; k < m->count; k++) {
                         const struct part *p = &m->parts[k];
                         if (p->kind != PART_CALL || !is_named(p))
@@ -347,6 +348,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
         for (size_t i = 0; i < h->count; i++) {
                 struct message m = h->list[i];
                 size_t count = m.count;
+                message_ahead(h, i);
                 if (fit_message(&f, &m))
                         return STENO_ENOMEM;
                 bool nothing = fit_says_nothing(&f, &m);

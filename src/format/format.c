@@ -82,6 +82,9 @@ const struct format *format_detect(const struct json *j, json_ref list)
 /* Members that hold parts, in some format. What a client keeps in members of its own is no part. */
 static bool holds_parts(const struct json *j, json_ref key)
 {
+        struct str plain = json_is_escaped(j, key) ? (struct str){0} : json_inner(j, key);
+        if (plain.n && !memchr("cpost", plain.p[0], 5))
+                return false; /* none begins like that */
         static const char *const NAMES[] = {"content", "parts", "output", "summary", "tool_calls",
             "toolCalls", "tool_invocations", "toolInvocations"};
         for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
@@ -234,7 +237,8 @@ int format_write_history(
         w->err = err;
         w->names = NULL;
         struct history fitted;
-        if (fit_history(w, h, &fitted) || arrange_history(w, &fitted, &arranged))
+        if (fit_history(w, h, &fitted) ||
+            arrange_history(w, &fitted, fitted.list != h->list, &arranged))
                 return error_nomem(err);
         struct buf *out = w->out, whole;
         bool strict = w->strict && w->valid && rules_find(f->name);

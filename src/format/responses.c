@@ -672,6 +672,7 @@ static int responses_write(struct writer *w, const struct history *h)
 {
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
+                message_ahead(h, i);
                 if (is_left_alone(w, h, i) || has_bad_id(w, m)) {
                         writing_lose(w, m, "reasoning", "the item that it belongs to is not there");
                         continue;

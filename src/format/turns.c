@@ -150,6 +150,7 @@ int turns_write(struct writer *w, const struct history *h, const struct turns_st
         struct turns t = {.w = w, .style = style};
         for (size_t i = 0; i < h->count; i++) {
                 const struct message *m = &h->list[i];
+                message_ahead(h, i);
                 if (is_copied(&t, h, i)) {
                         copy(&t, turns_role(style, m), m);
                 } else if (!w->valid && writing_own(w, m)) {

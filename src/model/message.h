@@ -98,36 +98,42 @@ enum call_kind {
         CALL_SERVER, /* a tool of another provider that ran it itself */
 };
 
+/* What every walk over a history looks at stands first, because a long history does not fit into
+ * the caches of a processor. */
 struct part {
         enum part_kind kind;
-        struct str raw; /* the value it was read from, or absent when it was made */
+        enum call_kind call; /* of calls, and of results that are of a kind of their own */
+        enum output_kind output_kind;
+        enum call_ending ending; /* of a result */
+        int stray;           /* of a result without a call: its enum pairing_verdict (repair.h) */
+        bool given_id;       /* the message has no id here: it was given (message_give_ids) */
+        bool by_name;        /* a call without one, of a format that goes by the name */
+        bool with_call;      /* a result that stands in the entry of the call before it, and is
+                                of that one whatever ids say */
+        bool provider_run;   /* the provider ran the tool itself: nobody else is asked for it */
+        bool arguments_text; /* see arguments */
+        bool error;          /* the result is a failure */
+        bool output_object;  /* output_raw must stay an object: a text is {"output": text} */
+        struct str raw;      /* the value it was read from, or absent when it was made */
         struct str text;
-        struct str signature; /* thinking and calls: the provider's proof, opaque */
-        struct media media;
 
         /* calls and results */
-        struct str id;        /* the call's id; absent or empty: there is none */
-        bool given_id;        /* the message has no id here: it was given (message_give_ids) */
-        bool by_name;         /* a call without one, of a format that goes by the name */
-        bool with_call;       /* a result that stands in the entry of the call before it, and is
-                                 of that one whatever ids say */
-        enum call_kind call;  /* of calls, and of results that are of a kind of their own */
-        bool provider_run;    /* the provider ran the tool itself: nobody else is asked for it */
-        struct str name;      /* the tool's */
-        struct str server;    /* the MCP server that has the tool */
+        struct str id;     /* the call's id; absent or empty: there is none */
+        struct part *peer; /* set by pairing (repair.h, fold.h): of a result its call, of a call its
+                              result */
+        struct str name;   /* the tool's */
+        struct extra *extras;
+        struct part *children;
+        size_t child_count;
         struct str arguments; /* a string when arguments_text, else a raw value */
-        bool arguments_text;
-        bool error;              /* the result is a failure */
-        enum call_ending ending; /* of a result */
-        enum output_kind output_kind;
         struct str output;
         struct str output_raw; /* raw: the value in the message that the output was read from, so
                                   that it can be replaced there; absent when there is none. In
                                   `legacy` it points into the record's decoded JSON instead. */
-        bool output_object;    /* output_raw must stay an object: a text is {"output": text} */
+        struct str signature;  /* thinking and calls: the provider's proof, opaque */
+        uint64_t seq;          /* of the message it came in, once it was paired or joined; else 0 */
+        struct str server;     /* the MCP server that has the tool */
         struct str exit_code;  /* raw number: what a command ended with, where it is known */
-        struct part *children;
-        size_t child_count;
 
         /* what Steno and chat pages know of a call; raw values, mostly absent */
         struct str duration, steps, invoked_at, ref;
@@ -135,13 +141,7 @@ struct part {
         const char *state; /* of an open call: what is known of it (repair_class_name), or NULL */
         /* how a page shows it: of a result returnDisplay, of a call the other two */
         struct str display, display_name, description;
-
-        struct extra *extras;
-        uint64_t seq; /* of the message it came in, once it was paired or joined; else 0 */
-
-        /* set by pairing (repair.h, fold.h): of a result its call, of a call its result */
-        struct part *peer;
-        int stray; /* of a result without one: its enum pairing_verdict */
+        struct media media;
 };
 
 /* How the content stood, for the formats that know both ways. */
@@ -186,6 +186,17 @@ struct history {
         struct message *list;
         size_t count;
 };
+
+/* For a walk over a long history that is at message `i`: has the processor fetch what a message
+ * further on begins with. */
+static inline void message_ahead(const struct history *h, size_t i)
+{
+        enum { AHEAD = 6 };
+        if (i + AHEAD < h->count && h->list[i + AHEAD].parts) {
+                __builtin_prefetch(h->list[i + AHEAD].parts);
+                __builtin_prefetch((const char *)h->list[i + AHEAD].parts + 64);
+        }
+}
 
 /* Do message `i` and the one behind it stay or go together? */
 bool message_is_tied(const struct history *h, size_t i);

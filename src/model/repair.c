@@ -154,8 +154,10 @@ int repair_link(struct history *h, struct arena *arena)
         l.matches = arena_alloc(arena, most * sizeof *l.matches);
         l.pairing = pairing_new();
         int rc = l.ids && l.calls && l.matches && l.pairing ? 0 : STENO_ENOMEM;
-        for (size_t i = 0; i < h->count && !rc; i++)
+        for (size_t i = 0; i < h->count && !rc; i++) {
+                message_ahead(h, i);
                 rc = link_message(&l, &h->list[i]);
+        }
         pairing_free(l.pairing);
         return rc;
 }
@@ -528,6 +530,7 @@ int repair_history(
         if (!r.done || !r.out || repair_link(h, arena))
                 return STENO_ENOMEM;
         for (size_t i = 0; i < h->count; i++) {
+                message_ahead(h, i);
                 if (r.done[i])
                         continue;
                 r.done[i] = true;
