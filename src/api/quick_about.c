@@ -57,7 +57,7 @@ static bool read_form(struct quick_about *q, struct str x, struct about *out)
 {
         size_t used = 0;
         uint64_t rule = 0;
-        *out = (struct about){0};
+        *out = (struct about){.brief = true};
         if (EAT(&x, "\"plain\":") && !(eat_number(&x, &rule) && EAT(&x, ",")))
                 return false;
         out->plain = rule == FORMAT_READY_RULE ? FORMAT_READY_RULE : 0;

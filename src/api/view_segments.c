@@ -66,6 +66,12 @@ static void copy_outs(struct arena *arena, struct about *a)
 /* All of it: what was read is gone with the next record. */
 static void copy_about(struct arena *arena, struct about *a)
 {
+        if (a->brief) {
+                copy_text(arena, &a->role);
+                copy_list(arena, &a->calls, a->call_count);
+                copy_list(arena, &a->answers, a->answer_count);
+                return;
+        }
         struct str *const texts[] = {&a->kind, &a->target, &a->role, &a->id, &a->mode, &a->run,
             &a->ref, &a->ref_sha, &a->own_id, &a->source, &a->via, &a->key, &a->sha, &a->leaf,
             &a->salt};
@@ -91,11 +97,9 @@ static bool copy_held(struct arena *arena, struct segments_item *h)
 
 bool view_segments_copy(struct segments_item *to, const struct feed_item *item, struct arena *arena)
 {
-        *to = (struct segments_item){.item = *item};
-        if (!item->damaged) {
-                to->about = *item->about;
-                to->open = item->about->call_count;
-        }
+        to->item = *item;
+        to->about = item->damaged ? (struct about){0} : *item->about;
+        to->open = to->about.call_count;
         bool copied = copy_held(arena, to);
         to->item.about = &to->about;
         return copied;

@@ -72,8 +72,8 @@ static bool is_ready(const struct view_stream *s, const struct feed_item *item)
 {
         const struct about *a = item->about;
         return s->copy && !item->damaged && !item->hidden && !a->own_fields && !a->error &&
-               !a->orphan && !a->duplicate && str_is(item->fmt, s->hub->format->name) &&
-               a->call_count <= 64 && !has_twins(a) && !via_is_foreign(a->via, s->hub->via) &&
+               !a->orphan && !a->duplicate && str_eq(item->fmt, s->name) && a->call_count <= 64 &&
+               !has_twins(a) && !via_is_foreign(a->via, s->hub->via) &&
                (a->plain == FORMAT_READY_RULE || s->hub->format->ready(item->m)) &&
                view_hub_lack(s->hub, a) == VIEW_LACKS_NOTHING;
 }
@@ -128,7 +128,7 @@ static bool goes_on(void *ctx, const struct feed_item *before, const struct feed
 {
         const struct view_stream *s = ctx;
         (void)before;
-        if (item->damaged || str_is(item->fmt, s->hub->format->name))
+        if (item->damaged || str_eq(item->fmt, s->name))
                 return false;
         return !str_is(item->about->role, "user") || item->about->answer_count;
 }
@@ -148,6 +148,8 @@ void view_stream_release(struct view_stream *s)
 int view_stream_take(void *ctx, const struct feed_item *item)
 {
         struct view_stream *s = ctx;
+        if (!s->name.n)
+                s->name = str_of(s->hub->format->name);
         view_report_seq(s->hub->report, item->seq);
         int rc = view_segments_advance(&s->held, item);
         if (rc)
@@ -156,7 +158,7 @@ int view_stream_take(void *ctx, const struct feed_item *item)
             !item->about->answer_count && is_ready(s, item))
                 return copy(s, item);
         rc = view_segments_hold(&s->held, item);
-        bool plain = !item->damaged && str_is(item->fmt, s->hub->format->name);
+        bool plain = !item->damaged && str_eq(item->fmt, s->name);
         if (!rc && !s->held.open && plain)
                 rc = view_segments_end(&s->held);
         return rc;

@@ -46,6 +46,7 @@ struct view_stream {
         struct view_out *out;
         bool copy; /* may copy; else everything goes through the hub */
         /* the rest is its own */
+        struct str name; /* of the hub's format, once there is an item */
         struct view_segments held;
 };
 

@@ -106,6 +106,8 @@ struct about {
         bool inlined;     /* its append said that outputs over the store's limits stay in line */
         bool lost;        /* a tombstone of what was damaged */
         bool recovered;   /* written in place of a run that died */
+        bool brief; /* says nothing but plain, role, calls, answers and own_fields; false where
+                       nobody looked (api/quick_about.h) */
 };
 
 /*
