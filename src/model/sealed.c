@@ -17,8 +17,10 @@ static void put_hex(uint32_t crc, char out[8])
         v = (v << 4 | v) & UINT64_C(0x0f0f0f0f0f0f0f0f); /* a digit a byte, the last one lowest */
         uint64_t letters = (v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
         v += UINT64_C(0x3030303030303030) + letters * ('a' - '0' - 10);
-        for (int i = 0; i < 8; i++)
-                out[i] = (char)(v >> (56 - 8 * i));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        v = __builtin_bswap64(v);
+#endif
+        memcpy(out, &v, 8); /* in one piece, because it is compared in one piece right behind */
 }
 
 void sealed_finish(struct buf *out, size_t start)
