@@ -15,7 +15,7 @@
  *   C1  No path, descriptor, folder or lock crosses the seam. Conversations are named by project
  *       and id, runs and outputs by their ids; bytes are read through readers.
  *   C2  Every call is thread-safe, but for those on something that is being written (an output, a
- *       journal, a bundle), which has one user at a time.
+ *       bundle), which has one user at a time. A journal has as many as a turn has calls.
  *   C3  Nobody asks which kind it has. What a kind cannot do is STENO_EUNSUPPORTED.
  *   C4  An error is a negative code and a sentence; outputs are untouched then.
  *

@@ -373,6 +373,51 @@ static void one_run_at_a_time(void **state)
         buf_release(&events);
 }
 
+#define TOOLS 8
+#define EVENTS 12
+
+struct tool {
+        pthread_t thread;
+        struct steno_run *run;
+        uint64_t seqs[EVENTS];
+        struct steno_error err;
+};
+
+static void *report_progress(void *arg)
+{
+        struct tool *t = arg;
+        for (int i = 0; i < EVENTS && t->err.code == 0; i++)
+                steno_run_event(t->run, "note", "{}", 2, i % 2 ? STENO_FULL : STENO_PROCESS,
+                    &t->seqs[i], &t->err);
+        return NULL;
+}
+
+static void calls_side_by_side_write_events_of_their_own_numbers(void **state)
+{
+        struct fixture *f = *state;
+        struct tool tools[TOOLS] = {0};
+        bool seen[TOOLS * EVENTS + 1] = {0};
+        struct steno_run *run = NULL;
+        OK(steno_run_begin(f->conv, "r1", "chat", &run, &err));
+        for (int i = 0; i < TOOLS; i++) {
+                tools[i].run = run;
+                pthread_create(&tools[i].thread, NULL, report_progress, &tools[i]);
+        }
+        for (int i = 0; i < TOOLS; i++)
+                pthread_join(tools[i].thread, NULL);
+        for (int i = 0; i < TOOLS; i++) {
+                assert_string_equal(tools[i].err.msg, "");
+                for (int k = 0; k < EVENTS; k++) {
+                        uint64_t seq = tools[i].seqs[k];
+                        assert_true(seq >= 1 && seq <= TOOLS * EVENTS && !seen[seq]);
+                        seen[seq] = true;
+                }
+        }
+        OK(steno_run_event(
+            run, "run_finished", "{\"reason\":\"stop\"}", 17, STENO_FULL, NULL, &err));
+        steno_run_close(run);
+}
+
 static void what_a_dead_run_left_is_completed_by_another(void **state)
 {
         struct fixture *f = *state, other = *f;
@@ -623,6 +668,7 @@ int main(void)
             TEST(a_message_is_deleted_and_replaced),
             TEST(a_reader_waits_for_a_writer_elsewhere),
             TEST(one_run_at_a_time),
+            TEST(calls_side_by_side_write_events_of_their_own_numbers),
             TEST(what_a_dead_run_left_is_completed_by_another),
             TEST(a_run_is_stopped_through_the_store),
             TEST(an_output_is_read_while_it_grows_and_after),

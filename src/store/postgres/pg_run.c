@@ -314,7 +314,8 @@ struct pg_log {
         struct pg_conv *conv;
         char name[PLAIN_NAME_MAX + 1];
         uint64_t epoch;
-        uint64_t seq; /* of the last event that was written */
+        pthread_mutex_t mutex; /* calls of a turn write side by side, and each has its number */
+        uint64_t seq;          /* of the last event that was written */
 };
 
 static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, uint64_t seq,
@@ -328,6 +329,7 @@ static int new_log(struct pg_conv *c, const char *name, uint64_t epoch, uint64_t
         log->epoch = epoch;
         log->seq = seq;
         snprintf(log->name, sizeof log->name, "%s", name);
+        pthread_mutex_init(&log->mutex, NULL);
         *out = &log->base;
         return 0;
 }
@@ -394,6 +396,7 @@ int pg_run_take_over(
 
 void pg_run_close(struct backend_run *run)
 {
+        pthread_mutex_destroy(&((struct pg_log *)run)->mutex);
         free(run);
 }
 
@@ -453,32 +456,44 @@ static long find_event(struct pg_log *log, struct steno_error *err)
         return pg_change(log->conv->store, &q, err);
 }
 
+/* Under the mutex: like write_event, until it is known whether it happened. */
+static long write_once(struct pg_log *log, struct str type, struct str data, bool sync, bool last,
+    struct steno_error *err)
+{
+        int64_t until = time_monotonic_ms() + log->conv->store->commit_ms;
+        long n = write_event(log, type, data, sync, last, err);
+        while (n == STENO_EINDOUBT && err->sys == ECONNRESET && time_monotonic_ms() < until) {
+                n = find_event(log, err);
+                if (n == 0)
+                        n = write_event(log, type, data, sync, last, err);
+        }
+        return n;
+}
+
 int pg_run_write(struct backend_run *run, struct str type, struct str data, bool sync,
     uint64_t *seq, struct steno_error *err)
 {
         struct pg_log *log = (struct pg_log *)run;
         bool last = event_is(type, STENO_EVENT_RUN_FINISHED);
-        int64_t until = time_monotonic_ms() + log->conv->store->commit_ms;
         struct steno_error why = {0};
         struct buf escaped;
         buf_init(&escaped, 0);
         json_put_string(&escaped, type);
-        struct str name = escaped.failed ? type : str_span(escaped.p + 1, escaped.n - 2);
-        long n =
-            escaped.failed ? error_nomem(&why) : write_event(log, name, data, sync, last, &why);
-        while (n == STENO_EINDOUBT && why.sys == ECONNRESET && time_monotonic_ms() < until) {
-                n = find_event(log, &why);
-                if (n == 0)
-                        n = write_event(log, name, data, sync, last, &why);
-        }
+        long n = buf_check(&escaped, &why);
+        struct str name = n ? type : str_span(escaped.p + 1, escaped.n - 2);
+        pthread_mutex_lock(&log->mutex);
+        if (n == 0)
+                n = write_once(log, name, data, sync, last, &why);
+        log->seq += n > 0;
+        uint64_t number = log->seq;
+        pthread_mutex_unlock(&log->mutex);
+        buf_release(&escaped);
         if (n < 0 && err)
                 *err = why;
-        buf_release(&escaped);
         if (n <= 0)
                 return n ? (int)n : explain(log, err);
-        log->seq++;
         if (seq)
-                *seq = log->seq;
+                *seq = number;
         pg_signal_say(log->conv);
         return 0;
 }
