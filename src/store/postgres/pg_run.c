@@ -91,14 +91,17 @@ static int try_claim(struct pg_claim *k, struct str id, const char *name, struct
         return rc;
 }
 
+/* Ours it is until somebody else has the next epoch, or has settled it: also where the lease was
+ * over meanwhile. */
 static void renew(struct pg_claim *k)
 {
         struct pg_conv *c = k->conv;
         struct pg_query q;
         int64_t before = time_monotonic_ms();
         pg_query_init(&q, "UPDATE claim SET lease = clock_timestamp() + $3::bigint * interval '1"
-                          " ms' WHERE project = $1 AND uid = $2 AND epoch = $4");
+                          " ms' WHERE project = $1 AND uid = $2 AND epoch = $4 AND open");
         q.relaxed = q.repeatable = true;
+        q.patience_ms = c->store->lease_ms;
         pg_key(&q, c);
         put_lease(&q, c->store);
         pg_u64(&q, k->epoch);
@@ -203,15 +206,31 @@ void pg_run_claim_release(struct backend_claim *claim, bool finished)
         free(k);
 }
 
+static void look(struct pg_claim *k, bool *lost, bool *late)
+{
+        pthread_mutex_lock(&k->mutex);
+        *lost = k->lost;
+        *late = time_monotonic_ms() - k->renewed > k->conv->store->lease_ms;
+        pthread_mutex_unlock(&k->mutex);
+}
+
+/* A machine that stood still for a while asks whether anybody has noticed. */
 int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err)
 {
         struct pg_claim *k = (struct pg_claim *)claim;
-        pthread_mutex_lock(&k->mutex);
-        bool lost = k->lost || time_monotonic_ms() - k->renewed > k->conv->store->lease_ms;
-        pthread_mutex_unlock(&k->mutex);
-        return lost ? error_set(err, STENO_ECONFLICT,
-                          "this run was taken over: its holder seemed to be dead")
-                    : 0;
+        bool lost, late;
+        look(k, &lost, &late);
+        if (!lost && late) {
+                renew(k);
+                look(k, &lost, &late);
+        }
+        if (lost)
+                return error_set(
+                    err, STENO_ECONFLICT, "this run was taken over: its holder seemed to be dead");
+        if (late)
+                return error_set(err, STENO_ECONFLICT,
+                    "this run could not renew its lease in time: another server may take it over");
+        return 0;
 }
 
 void pg_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx)
