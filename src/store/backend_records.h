@@ -145,7 +145,7 @@ int backend_lookup_open(
 int backend_lookup_record(struct backend_lookup *l, uint64_t seq, backend_record_fn each, void *ctx,
     struct steno_error *err);
 void backend_lookup_close(struct backend_lookup *l);
-/* Last seq, and how many bytes the records have; either may be NULL. */
+/* Last seq, and how many bytes records, outputs and parts have; either may be NULL. */
 int backend_last(
     struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 /* A number that is another one after a purge or a repair: seqs that were read before may have

@@ -485,6 +485,9 @@ int pg_fork(struct backend_conv *origin, const struct fork_request *request,
 /* pg_quota.c */
 void pg_set_quota(
     struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
+/* What outputs and parts take, of one conversation or (NULL) of all that are not in the trash; a
+ * failure counts nothing. */
+uint64_t pg_quota_count(struct pg_store *s, const struct pg_conv *c);
 /* Room for `n` more bytes of outputs or parts. STENO_EQUOTA says which limit is reached. */
 int pg_quota_take(struct pg_conv *c, uint64_t n, struct steno_error *err);
 /* The same of one output that has `used` bytes. */

@@ -61,6 +61,7 @@ static int put_item(
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc;
         rc = pg_read_amendments(conv, count_hidden, &hidden, err);
+        uint64_t outputs = pg_quota_count(s, (struct pg_conv *)conv);
         pg_conv_release(conv);
         if (rc)
                 return rc;
@@ -70,7 +71,7 @@ static int put_item(
                 jsonw_field_str(w, TEXTS[i], pg_get(r, row, i));
         jsonw_field_u64(w, "messages", last > gone ? last - gone : 0);
         jsonw_field_u64(w, "lastSeq", last);
-        jsonw_field_u64(w, "bytes", pg_get_u64(r, row, 6));
+        jsonw_field_u64(w, "bytes", pg_get_u64(r, row, 6) + outputs);
         jsonw_object_end(w);
         return 0;
 }
@@ -228,8 +229,8 @@ int pg_totals(struct backend_store *store, struct backend_totals *out, struct st
         int rc = pg_run(of(store), &q, &r, err);
         if (rc)
                 return rc;
-        *out =
-            (struct backend_totals){pg_get_u64(r, 0, 0), pg_get_u64(r, 0, 1), pg_get_u64(r, 0, 2)};
+        *out = (struct backend_totals){pg_get_u64(r, 0, 0), pg_get_u64(r, 0, 1),
+            pg_get_u64(r, 0, 2) + pg_quota_count(of(store), NULL)};
         libpq.clear(r);
         return 0;
 }

@@ -36,9 +36,7 @@ static int refuse(const char *whose, uint64_t limit, struct steno_error *err)
         return rc;
 }
 
-/* What outputs and parts take, of one conversation or (NULL) of all that are not in the trash; a
- * failure counts nothing. */
-static uint64_t count(struct pg_store *s, const struct pg_conv *c)
+uint64_t pg_quota_count(struct pg_store *s, const struct pg_conv *c)
 {
         struct pg_query q;
         PGresult *r;
@@ -80,7 +78,7 @@ static bool has_room(struct pg_store *s, const struct limit *l, uint64_t n)
         bool old = !seen.looked || now - seen.looked > l->fresh_ms;
         if (!l->max || (!old && seen.bytes + n <= l->max))
                 return true;
-        seen.bytes = count(s, l->conv);
+        seen.bytes = pg_quota_count(s, l->conv);
         seen.looked = now;
         pthread_mutex_lock(&s->mutex);
         *l->usage = seen;

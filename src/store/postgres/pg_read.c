@@ -43,7 +43,10 @@ int pg_look(
 
 int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
-        return pg_look(of(conv), seq, bytes, NULL, err);
+        int rc = pg_look(of(conv), seq, bytes, NULL, err);
+        if (rc == 0 && bytes)
+                *bytes += pg_quota_count(of(conv)->store, of(conv));
+        return rc;
 }
 
 uint64_t pg_generation(struct backend_conv *conv)
