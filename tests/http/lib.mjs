@@ -114,11 +114,14 @@ export class Server {
     for (const name of ["OPENAI_BASE_URL", "STENO_STORE", "http_proxy", "https_proxy"]) delete env[name];
     return env;
   }
-  // Where the gateway keeps what it derives: in the store, or beside the user's other state where the
-  // store has no folder.
+  // A folder of what the server keeps for itself: in the store, or beside the user's other state where
+  // the store has no folder.
+  ownFolder(name) {
+    const own = join(this.store, name), state = join(this.config, "state/steno");
+    return existsSync(own) || !existsSync(state) ? own : join(state, readdirSync(state)[0], name);
+  }
   gatewayFolder() {
-    const own = join(this.store, "gateway"), state = join(this.config, "state/steno");
-    return existsSync(own) || !existsSync(state) ? own : join(state, readdirSync(state)[0], "gateway");
+    return this.ownFolder("gateway");
   }
   configure(config) {
     writeFileSync(join(this.config, "steno/config.json"), JSON.stringify(config));
