@@ -67,8 +67,8 @@ export function checkHistory(provider: 'openai' | 'responses' | 'anthropic' | 'g
 export class Store {
   create(id?: string | null, options?: { project?: string; title?: string; [member: string]: unknown }): Promise<Conversation>;
   conversation(id: string, options?: { project?: string; create?: boolean }): Promise<Conversation>;
-  list(options?: { project?: string; limit?: number; cursor?: string; query?: string }):
-    Promise<{ items: Record<string, unknown>[]; next_cursor?: string }>;
+  list(options?: { project?: string; limit?: number; cursor?: string; query?: string; complete?: boolean }):
+    Promise<{ items: Record<string, unknown>[]; next_cursor?: string; catching_up?: boolean }>;
   remove(id: string, options?: { project?: string }): Promise<string>;
   close(): void;
 }

@@ -104,8 +104,10 @@ export class Store extends Handle {
     }
   }
 
-  async list({ project = 'default', limit = 20, cursor = null, query = null } = {}) {
-    return JSON.parse((await call('list', this.handle, [project, cursor, query], [limit])).json);
+  /** The first list after a boot may say `catching_up`: it answers from what was known before. With
+   * `complete` it waits instead until every conversation was looked at. */
+  async list({ project = 'default', limit = 20, cursor = null, query = null, complete = false } = {}) {
+    return JSON.parse((await call('list', this.handle, [project, cursor, query], [limit, complete ? 1 : 0])).json);
   }
 
   /** To the trash. */

@@ -187,7 +187,7 @@ export class StenoSaver extends BaseCheckpointSaver {
 
   async * #names() {
     for (let cursor = null; ;) {
-      const page = await this.#store.list({ project: this.#project, limit: 1000, cursor });
+      const page = await this.#store.list({ project: this.#project, limit: 1000, cursor, complete: true });
       for (const item of page.items) yield item.metadata?.thread ?? item.id;
       cursor = page.next_cursor;
       if (!cursor) return;

@@ -151,13 +151,14 @@ static int call_id(struct job *j)
         return j->json ? answered(j, 0) : out_of_memory(j);
 }
 
-/* text: project or null, cursor, query; num: limit */
+/* text: project or null, cursor, query; num: limit, complete */
 static int call_list(struct job *j)
 {
         struct steno_list_options opt = {.size = sizeof(opt),
             .limit = (uint32_t)j->num[0],
             .cursor = j->text[1],
-            .query = j->text[2]};
+            .query = j->text[2],
+            .complete = (int)j->num[1]};
         return answered(j, steno_list(of(j), j->text[0], &opt, &j->json, &j->err));
 }
 

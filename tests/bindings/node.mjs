@@ -54,7 +54,7 @@ test('what was appended comes back, at once and not at all when it is refused', 
   await refused(chat.append([{ role: 'user', content: 'c' }, { role: 'nobody' }]), 'protocol');
   same((await chat.messages()).map((m) => m.content), ['é\u{1F600}', 'b']);
   same(await chat.lastSeq(), 2);
-  same((await store.list()).items.map((i) => [i.id, i.title, i.messages]), [['a', 'A chat', 2]]);
+  same((await store.list({ complete: true })).items.map((i) => [i.id, i.title, i.messages]), [['a', 'A chat', 2]]);
 });
 
 test('numbers and keys keep their spelling in the text of a view', async () => {

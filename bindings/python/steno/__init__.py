@@ -149,8 +149,10 @@ class Store(_Handle):
         raise AssertionError("not reached")
 
     def list(self, *, project: Optional[str] = "default", limit: int = 20, cursor: Optional[str] = None,
-             query: Optional[str] = None) -> Dict[str, Any]:
-        opt = options(ListOptions, limit=limit, cursor=_id(cursor), query=_id(query))
+             query: Optional[str] = None, complete: bool = False) -> Dict[str, Any]:
+        """The newest first. The first list after a boot may say "catching_up": it answers from what
+        was known before. `complete` waits instead until every conversation was looked at."""
+        opt = options(ListOptions, limit=limit, cursor=_id(cursor), query=_id(query), complete=int(complete))
         text = ctypes.c_void_p()
         with self._use() as store:
             call("steno_list", store, _id(project), ctypes.byref(opt), ctypes.byref(text))

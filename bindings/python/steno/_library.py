@@ -35,7 +35,8 @@ class OpenOptions(ctypes.Structure):
 
 class ListOptions(ctypes.Structure):
     c_name = "steno_list_options"
-    _fields_ = [("size", c_size_t), ("limit", c_uint32), ("cursor", c_char_p), ("query", c_char_p)]
+    _fields_ = [("size", c_size_t), ("limit", c_uint32), ("cursor", c_char_p), ("query", c_char_p),
+                ("complete", c_int)]
 
 
 class AppendOptions(ctypes.Structure):

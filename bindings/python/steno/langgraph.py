@@ -152,7 +152,7 @@ class StenoSaver(BaseCheckpointSaver):  # type: ignore[misc]
     def _names(self) -> Iterator[str]:
         cursor = None
         while True:
-            page = self.store.list(project=self.project, limit=1000, cursor=cursor)
+            page = self.store.list(project=self.project, limit=1000, cursor=cursor, complete=True)
             for item in page["items"]:
                 yield item["id"]
             cursor = page.get("next_cursor")
