@@ -14,8 +14,9 @@ export const steno = process.env.STENO || join(process.env.STENO_BUILD || join(r
 export const scratch = process.env.STENO_TEST_TMP || mkdtempSync(join(tmpdir(), "server-"));
 export const long = Boolean(process.env.STENO_TEST_LONG);
 export const seed = Number(process.env.STENO_TEST_SEED || (Date.now() ^ process.pid) >>> 0);
-export const rounds = (n) => (long ? n : Math.ceil(n / 20));
 export const sanitized = Boolean(process.env.STENO_TEST_SANITIZER); // memory is not what it would be
+// A sanitizer makes them several times slower and looks at the same code each time.
+export const rounds = (n) => (long ? n : Math.ceil(n / (sanitized ? 50 : 20)));
 // No machine is so slow: whoever waits that long waits for what never comes.
 export const PATIENCE = 1000 * Number(process.env.STENO_TEST_PATIENCE || 300);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
