@@ -213,6 +213,25 @@ const char *gateway_code(const struct gateway_turn *t)
         return rounds_is_unanswered(t->rounds) ? "no_answer" : "upstream_failed";
 }
 
+/* What ended it, for people. Where no answer began, they want to know who was asked: the address of
+ * the endpoint without names, keys and the path. */
+static void put_why(struct gateway_turn *t, const char *why)
+{
+        struct recorder_fate *fate = &t->fate;
+        const char *url = t->sending.url;
+        const char *host = url ? strstr(url, "://") : NULL;
+        if (t->problem[0] || t->told || !host) {
+                snprintf(fate->why, sizeof fate->why, "%.100s", t->problem[0] ? t->problem : why);
+                return;
+        }
+        size_t scheme = (size_t)(host - url) + 3;
+        size_t n = strcspn(url + scheme, "/?#");
+        const char *at = memrchr(url + scheme, '@', n);
+        size_t skip = at ? (size_t)(at - url) + 1 - scheme : 0;
+        snprintf(fate->why, sizeof fate->why, "%.100s (%.*s%.*s)", why, (int)scheme, url,
+            (int)(n - skip), url + scheme + skip);
+}
+
 /* The turn is over. */
 static void finish(struct gateway_turn *t, int rc, const char *why)
 {
@@ -221,8 +240,7 @@ static void finish(struct gateway_turn *t, int rc, const char *why)
         t->ended = true;
         t->fate.cut = rc != 0;
         if (rc)
-                snprintf(
-                    t->fate.why, sizeof t->fate.why, "%.100s", t->problem[0] ? t->problem : why);
+                put_why(t, why);
         t->fate.known = t->problem[0] != 0;
         /* A client that has a part of a stream is told why there is no more, in a way that its
          * API has; what the file holds stays as it is. */

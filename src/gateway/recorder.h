@@ -28,7 +28,7 @@ struct recorder_fate {
         bool killed;        /* nor is it known whether it did */
         bool gone;          /* the client left before it had all of it */
         uint64_t delivered; /* bytes of the answer's body that went to the client */
-        char why[120];      /* what ended it, where that was not its end */
+        char why[240];      /* what ended it, where that was not its end */
         bool known;         /* by the gateway: what came of the answer does not say it */
 };
 

@@ -316,6 +316,23 @@ static struct str bearer(struct request *r)
         return str_of(a);
 }
 
+/* What who has no token, or a wrong one, is to do about it. */
+static const char *token_words(struct request *r)
+{
+        if (r->path_token.n && !r->route)
+                return "behind /~TOKEN comes the name of an endpoint: /~TOKEN/openai/v1, "
+                       "/~TOKEN/anthropic or /~TOKEN/gemini";
+        if (r->path_token.n)
+                return "the token in the address is not known; steno serve prints one that is, "
+                       "behind #token=";
+        if (bearer(r).n)
+                return "this token is not known; steno serve and steno token new print one that "
+                       "is";
+        if (r->route && r->route->scope == SCOPE_GATEWAY)
+                return "a token is needed: /~TOKEN before the path, or Authorization: Bearer ...";
+        return "a token is needed: Authorization: Bearer ...";
+}
+
 /* May this identity use this route? 0, or the status. */
 static int check_scope(struct request *r, const char **why)
 {
@@ -348,7 +365,7 @@ static int check_scope(struct request *r, const char **why)
                 }
                 break;
         }
-        *why = "a token is needed: Authorization: Bearer ...";
+        *why = token_words(r);
         return 401;
 }
 
@@ -450,14 +467,14 @@ static enum MHD_Result check(struct request *r, const char *method)
         if (!r->route && !r->who.known &&
             !(str_starts(r->path, "/") && !str_starts(r->path, "/api") &&
                 !str_starts(r->path, "/v1")))
-                return turn_away(
-                    r, 401, "unauthorized", "a token is needed: Authorization: Bearer ...");
+                return turn_away(r, 401, "unauthorized", token_words(r));
         if (!r->route && allowed[0]) {
                 request_header_out(r, "Allow", allowed);
                 return turn_away(r, 405, "method_not_allowed", "not with this method");
         }
         if (!r->route)
-                return turn_away(r, 404, "not_found", "no such route");
+                return turn_away(
+                    r, 404, "not_found", r->path_token.n ? token_words(r) : "no such route");
         status = check_scope(r, &why);
         if (status)
                 return turn_away(r, status, status == 404 ? "not_found" : "unauthorized", why);

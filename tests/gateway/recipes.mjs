@@ -93,4 +93,38 @@ test("steno record -- PROGRAM: the first command of the README records, from a c
   w.end();
 });
 
+test("a wrong step on the way there is answered with the right one", async () => {
+  const w = await world("openai", () => ({ text: "the answer" }));
+  const ask = async (path, key = "Bearer own-key") => {
+    const r = await fetch(w.s.url + path, { method: "POST", headers: { "content-type": "application/json", ...(key ? { authorization: key } : {}) },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "x" }] }) });
+    return [r.status, (await r.json()).error.message];
+  };
+  const says = async ([status, words], expected, ...parts) => {
+    same(status, expected, words);
+    for (const part of parts) ok(words.includes(part), `${part} is not in: ${words}`);
+  };
+  // The word of the README left as it is, the address without a token, an address cut short.
+  await says(await ask("/~TOKEN/openai/v1/chat/completions"), 401, "token in the address is not known", "steno serve");
+  await says(await ask("/openai/v1/chat/completions"), 401, "this token is not known", "steno serve");
+  await says(await ask("/openai/v1/chat/completions", null), 401, "/~TOKEN before the path");
+  await says(await ask(`/~${w.s.token}/openai/chat/completions`), 404, "/~TOKEN/openai/v1");
+  await says(await ask(`/~${w.s.token}/v1/chat/completions`), 401, "/~TOKEN/openai/v1");
+  await says(await ask("/v1/conversations", null), 401, "a token is needed: Authorization: Bearer");
+  w.end();
+});
+
+test("an endpoint that is not there is named, without what only it may know", async () => {
+  const gone = "127.0.0.1:1";
+  const w = await world("openai", () => ({ text: "the answer" }), {}, { url: `http://name:pass@${gone}/v1` });
+  const r = await fetch(`${w.s.url}/~${w.s.token}/openai/v1/chat/completions?key=secret`, { method: "POST",
+    headers: { "content-type": "application/json" }, body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "x" }] }) });
+  const { error } = await r.json();
+  same(r.status, 502, error.message);
+  ok(error.message.includes(`(http://${gone})`) && !/secret|pass/.test(error.message), error.message);
+  const list = await recorded(w);
+  ok(JSON.stringify(list[0].messages).includes(`(http://${gone})`), "the record names it too");
+  w.end();
+});
+
 await main();
