@@ -216,8 +216,7 @@ int cli_open_store(struct cli *c, enum cli_open how)
         sealkey_free(key);
         if (rc == STENO_ENOTFOUND && how != CLI_CREATE)
                 return cli_refuse(c, cli_exit_code(rc),
-                    "%s; steno new makes one, and steno demo one with a conversation in it",
-                    err.msg);
+                    "%s; steno new makes one, and steno demo shows what it is for", err.msg);
         return rc < 0 ? cli_fail(c, &err) : 0;
 }
 
@@ -228,9 +227,45 @@ int cli_open_conv(struct cli *c, const char *id)
 
         if (rc != 0)
                 return rc;
-        if (steno_conv_open(c->store, c->project, id, &c->conv, &err) < 0)
-                return cli_fail(c, &err);
-        return 0;
+        rc = steno_conv_open(c->store, c->project, id, &c->conv, &err);
+        if (rc == STENO_ENOTFOUND && c->cmd->group == GROUP_RUN)
+                return cli_refuse(
+                    c, cli_exit_code(rc), "%s (steno new --id %.100s makes it)", err.msg, id);
+        return rc < 0 ? cli_fail(c, &err) : 0;
+}
+
+/* The newest run in a list of them that is at work, else the newest. */
+static char *newest_run(const char *list)
+{
+        struct json j;
+        char *id = NULL;
+        json_init(&j);
+        if (json_parse(&j, list, strlen(list), NULL, NULL) == 0) {
+                json_ref items = json_get(&j, 0, "items"), best = json_child(&j, items);
+                for (json_ref i = best; i != JSON_NONE; i = json_next(&j, items, i))
+                        if (json_is(&j, json_get(&j, i, "state"), "running")) {
+                                best = i;
+                                break;
+                        }
+                if (best != JSON_NONE)
+                        id = json_dup_string(&j, json_get(&j, best, "id"));
+        }
+        json_release(&j);
+        return id;
+}
+
+const char *cli_run_of(struct cli *c, const char *name)
+{
+        struct steno_conv *conv = NULL;
+        char *info = NULL, *list = NULL;
+        if (steno_run_info(c->store, c->project, name, &info, NULL) == STENO_ENOTFOUND &&
+            steno_conv_open(c->store, c->project, name, &conv, NULL) == 0 &&
+            steno_run_list(conv, &list, NULL) == 0)
+                c->run = newest_run(list);
+        steno_free(info);
+        steno_free(list);
+        steno_conv_close(conv);
+        return c->run ? c->run : name;
 }
 
 int cli_make_conv(struct cli *c, const char *id)

@@ -13,6 +13,9 @@
 #include "cli/input.h"
 #include "cli/interrupt.h"
 
+/* For who sends something else than JSON from its first byte on. */
+#define EXAMPLE "; a message is an object such as {\"role\":\"user\",\"content\":\"Hello\"}"
+
 struct append_opts {
         struct opt_number expect;
         struct opt_number max_chars;
@@ -65,6 +68,17 @@ static const char *key_of(struct appending *a)
         return a->key;
 }
 
+/* A whole request or transcript in the place of a message. */
+static const char *hint_of(struct str value)
+{
+        struct json j;
+        json_init(&j);
+        bool has = json_parse(&j, value.p, value.n, NULL, NULL) == 0 &&
+                   json_type(&j, json_get(&j, 0, "messages")) == JSON_ARRAY;
+        json_release(&j);
+        return has ? "; what it has in \"messages\" can be appended: jq .messages" : "";
+}
+
 static int fail_value(struct appending *a, struct str value, const struct steno_error *err)
 {
         unsigned long long first = a->messages + 1, k = 0;
@@ -80,8 +94,8 @@ static int fail_value(struct appending *a, struct str value, const struct steno_
         else if (value.p[0] == '[' && json_valid(value.p, value.n, NULL))
                 return cli_refuse(
                     a->c, cli_exit_code(err->code), "batch at message %llu: %s", first, err->msg);
-        return cli_refuse(
-            a->c, cli_exit_code(err->code), "message %llu: %s", first, err->msg + skip);
+        return cli_refuse(a->c, cli_exit_code(err->code), "message %llu: %s%s", first,
+            err->msg + skip, strcmp(err->msg + skip, "no role") == 0 ? hint_of(value) : "");
 }
 
 static int append_value(struct appending *a, struct str value)
@@ -120,9 +134,9 @@ static int append_file(struct appending *a, const char *path)
                 if (next == INPUT_VALUE)
                         rc = append_value(a, value);
                 else if (next == INPUT_FAULT)
-                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: byte %llu: %s",
+                        rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: byte %llu: %s%s",
                             (unsigned long long)a->messages + 1, input_name(path),
-                            (unsigned long long)at, what);
+                            (unsigned long long)at, what, at < 2 && !a->messages ? EXAMPLE : "");
                 else if (next == INPUT_TOO_BIG)
                         rc = cli_refuse(a->c, EXIT_REFUSED, "message %llu: %s: %s",
                             (unsigned long long)a->messages + 1, input_name(path), what);

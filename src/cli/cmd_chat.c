@@ -153,6 +153,16 @@ static int converse(struct talk *t)
         return rc;
 }
 
+/* Before the first line is typed, and before there is a conversation without one. */
+static int need_model(struct talk *t)
+{
+        const struct config *config = &t->session.config;
+        bool scripted = config->provider && strcmp(config->provider, "script") == 0;
+        if (scripted || (config->model && config->model[0]))
+                return 0;
+        return cli_refuse(t->c, EXIT_USAGE, "no model given: use --model NAME or set STENO_MODEL");
+}
+
 static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct chat_opts *o = opts;
@@ -163,6 +173,8 @@ static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
                 return rc;
         rc = talk_open(&t, c, &o->talk);
         t.go_on = "steno continue";
+        if (rc == 0)
+                rc = need_model(&t);
         if (rc == 0 && argc == 0) /* not before: a wrong option would leave an empty one */
                 rc = new_conversation(c, o);
         if (rc == 0)

@@ -21,9 +21,10 @@ static int run_stop(struct cli *c, const void *opts, int argc, char **argv)
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
-        if (steno_run_stop(c->store, c->project, argv[0], &err) < 0)
+        const char *run = cli_run_of(c, argv[0]);
+        if (steno_run_stop(c->store, c->project, run, &err) < 0)
                 return cli_fail(c, &err);
-        cli_say(c, "%s was asked to stop", argv[0]);
+        cli_say(c, "%s was asked to stop", run);
         return EXIT_DONE;
 }
 
@@ -33,7 +34,7 @@ const struct command cmd_stop = {
     .usage = "RUN",
     .summary = "stops a run, wherever it is at work",
     .detail = "The run ends as after Ctrl-C: calls that are running get an interrupted result,\n"
-              "and the history can be continued.",
+              "and the history can be continued. A conversation's id means its run at work.",
     .example = "steno stop run_01J...",
     .min_args = 1,
     .max_args = 1,
@@ -128,6 +129,7 @@ static int run_approve(struct cli *c, const void *opts, int argc, char **argv)
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
+        argv[0] = (char *)cli_run_of(c, argv[0]);
         rc = steno_run_read(c->store, c->project, argv[0], 0, take_question, &q, &err);
         if (rc == 0 && !q.data) {
                 err.code = STENO_ENOTFOUND;

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -31,6 +32,21 @@ static void put_json(struct cli *c, const char *path, const char *hash)
         buf_release(&b);
 }
 
+/* A file that no command would start with is trusted all the same: what is wrong with it may be a
+ * variable that is not set now. */
+static void warn_of_mistakes(struct cli *c, const char *path)
+{
+        struct steno_error err = {0};
+        struct config config = {0};
+        char *directory = strndup(path, strlen(path) - strlen("/steno.json"));
+        struct config_sources from = {.env = (const char *const *)environ, .directory = directory};
+        if (directory && config_load(&config, &from, &err))
+                cli_say(c, "it is trusted, but nothing starts with it: %s", err.msg);
+        else if (directory)
+                config_release(&config);
+        free(directory);
+}
+
 static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct trust_opts *o = opts;
@@ -52,6 +68,8 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
                 cli_say(c, "%s is not trusted any more", path);
         else
                 out_printf(&c->out, "%s  %s\n", hash, path);
+        if (rc == 0 && !o->forget)
+                warn_of_mistakes(c, path);
         free(home);
         free(named);
         free(path);

@@ -92,14 +92,15 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
+        const char *run = cli_run_of(c, argv[0]);
         while (!interrupt_pending()) {
                 say_here(c, &here);
-                rc = steno_run_read(c->store, c->project, argv[0], w.seen, show, &w, &err);
+                rc = steno_run_read(c->store, c->project, run, w.seen, show, &w, &err);
                 if (rc < 0 || w.finished)
                         break;
-                rc = steno_run_wait(c->store, c->project, argv[0], w.seen, WAIT_MS, &err);
+                rc = steno_run_wait(c->store, c->project, run, w.seen, WAIT_MS, &err);
                 if (rc == 0)
-                        rc = end_if_dead(c, argv[0], &err);
+                        rc = end_if_dead(c, run, &err);
                 if (rc < 0)
                         break;
         }
@@ -120,10 +121,14 @@ const struct command cmd_watch = {
     .group = GROUP_RUN,
     .usage = "RUN",
     .summary = "shows a run's events, from the start and live",
-    .detail = "Any number of people may watch, while it runs or long after. With --json: events\n"
-              "as lines, {\"seq\",\"type\",\"data\"}; the last one is run_finished.",
+    .detail =
+        "Any number of people may watch, while it runs or long after. A conversation's id means\n"
+        "its run at work, else its newest. With --json: events as lines, "
+        "{\"seq\",\"type\",\"data\"};\n"
+        "the last one is run_finished.",
     .example = "steno watch run_01J...\n"
-               "steno watch nightly --after 120 --json",
+               "steno watch nightly --after 120 --json\n"
+               "steno watch demo",
     .opts = watch_table,
     .opts_size = sizeof(struct watch_opts),
     .min_args = 1,

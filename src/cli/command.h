@@ -112,6 +112,7 @@ struct cli {
         struct term_progress bar; /* of the store */
         char *default_url;        /* owned */
         char *store_path;         /* owned; of a file: URL */
+        char *run;                /* owned; that cli_run_of() has found */
 };
 
 /* Splits argv into the struct of options and the positional arguments, which are moved to the
@@ -171,6 +172,9 @@ enum cli_open {
 /* Into c->store and c->conv; main closes them. 0, or an exit code, reported. */
 int cli_open_store(struct cli *c, enum cli_open how);
 int cli_open_conv(struct cli *c, const char *id);
+/* What is meant by the name of a run: the run; or, where a conversation has the name, its run that
+ * is at work or else its newest, because people know conversations. The store is open. */
+const char *cli_run_of(struct cli *c, const char *name);
 /* The same, and makes store and conversation where they are not there. */
 int cli_make_conv(struct cli *c, const char *id);
 

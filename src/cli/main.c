@@ -207,5 +207,6 @@ int main(int argc, char **argv)
         out_release(&c.out);
         free(c.default_url);
         free(c.store_path);
+        free(c.run);
         return rc;
 }
