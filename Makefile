@@ -48,7 +48,7 @@ with-tests: deps-test $(BUILD)/build.ninja
 # has threads under TSan.
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
 ASAN = *,!layers.test,!package/*,!bindings/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
-ASAN_LONG = ,!store/both.test,!loop/one_run.test,!test_mcp_large,!loop/random_shape.test,!http/bodies.test,!loop/states.test,!loop/commands.test,!gateway/damaged.test,!cli/strange.test,!cli/grammar.test,!http/calls.test,!http/carried.test,!api/quota.test,!test_roundtrip,!cli/completion.test,!cli/docs.test,!format/calls.test,!http/otel.test,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!test_bundle_faults,!bundle/carry.test,!gateway/lineage.test,$\
+ASAN_LONG = ,!store/both.test,!loop/one_run.test,!test_mcp_large,!loop/random_shape.test,!http/bodies.test,!loop/states.test,!loop/commands.test,!gateway/damaged.test,!cli/strange.test,!cli/grammar.test,!http/calls.test,!http/carried.test,!api/quota.test,!test_roundtrip,!cli/completion.test,!cli/docs.test,!format/calls.test,!http/otel.test,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!examples.test,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!test_bundle_faults,!bundle/carry.test,!gateway/lineage.test,$\
 	!gateway/recipes.test,!gateway/stubs.test,!gateway/responses.test,!gateway/equal.test,!gateway/aisdk.test,!gateway/kill.test,!acp/kill.test,$\
 	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!store/failover.test,!store/machines.test,!store/s3.test,!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\

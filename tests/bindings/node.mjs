@@ -1,6 +1,6 @@
 // The tests of the Node.js library. Prints TAP.
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -420,6 +420,35 @@ if (LONG) {
     assert(done.status === 0 && report.numPassedTests > 500, failed.slice(0, 3), report.numPassedTests);
   });
 }
+
+/* ---- the README ---- */
+
+// What each section of the README has beside what it shows.
+const AROUND = {
+  'Stores and conversations': '',
+  '@openai/agents': `import { Agent, run, Usage } from '@openai/agents';
+    const said = { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'the build' }] };
+    const agent = new Agent({ name: 'a', model: { getResponse: async () => ({ usage: new Usage(), output: [said] }) } });`,
+  LangGraph: "const builder = { compile: ({ checkpointer }) => checkpointer.getTuple({ configurable: { thread_id: 't' } }) };",
+  'The AI SDK': "const id = 'chat-1';",
+};
+
+test('the examples of the README run as they stand', async () => {
+  const { exports } = JSON.parse(readFileSync('steno/package.json', 'utf8'));
+  const sections = readFileSync('steno/README.md', 'utf8').split(/^## /m).slice(1).map((s) => [s.slice(0, s.indexOf('\n')), s]);
+  same(sections.map(([name]) => name), Object.keys(AROUND), 'sections');
+  const folder = path.dirname(place());
+  for (const [i, [name, text]] of sections.entries()) {
+    const code = text.split('\n').filter((line) => line.startsWith('    ')).map((line) => line.slice(4)).join('\n');
+    const file = path.resolve(`example-${i}.mjs`);
+    writeFileSync(file, `${AROUND[name]}\n${code}`.replace(/'steno(\/\w+)?'/g, (_, part) => `'./steno/${exports[`.${part ?? ''}`].default}'`));
+    const done = spawnSync(process.execPath, [file], { cwd: folder, encoding: 'utf8', env: { ...process.env, OPENAI_AGENTS_DISABLE_TRACING: '1' } });
+    assert(done.status === 0, name, done.stderr);
+  }
+  const chat = await (await open(path.join(folder, 'record'))).conversation('support-42');
+  const words = JSON.stringify(await chat.messages());
+  assert(words.includes('What failed?') && words.includes('the build'), words);
+});
 
 /* ---- */
 
