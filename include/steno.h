@@ -303,6 +303,8 @@ struct steno_append_options {
         uint64_t of_seq; /* of a result: the seq of the message that made its call, so that it is
                             paired with that call alone; 0: it is found by its id */
         uint64_t after_seq; /* with STENO_RECOVERED: the record that whole views show it behind */
+        struct steno_run *run; /* whose message it is: STENO_ECONFLICT when somebody has taken that
+                                  run over, however late this arrives; NULL: of no run */
 };
 
 struct steno_receipt;

@@ -4,6 +4,7 @@
 #include "api/carry.h"
 #include "api/append_ids.h"
 #include "api/api_append.h"
+#include "api/api_run.h"
 #include "api/receipt.h"
 #include "api/api_store.h"
 
@@ -63,6 +64,10 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->of = OPTION(opt, struct steno_append_options, of_seq, 0);
         w->after = OPTION(opt, struct steno_append_options, after_seq, 0);
         w->count = 1;
+        const struct steno_run *run = OPTION(opt, struct steno_append_options, run, NULL);
+        rc = run ? api_run_claim(run, conv, &w->batch.claim, err) : 0;
+        if (rc)
+                return rc;
         if (w->batch.durability != STENO_FULL && w->batch.durability != STENO_PROCESS)
                 return error_set(
                     err, STENO_EINVAL, "there is no durability %d", w->batch.durability);

@@ -200,7 +200,9 @@ static int take_over(struct recovery *r, const char *name, struct run_state *s)
 {
         struct backend_conv *conv = r->conv->backend;
         for (int waited = 0;; waited += LOOK_AGAIN_MS) {
-                int rc = backend_run_take_over(conv, name, &r->log, r->err);
+                int rc = backend_run_fence(conv, name, r->err);
+                if (rc == 0)
+                        rc = backend_run_take_over(conv, name, &r->log, r->err);
                 if (rc < 0)
                         return rc;
                 backend_run_state_release(s);
@@ -246,9 +248,7 @@ static int recover_run(void *ctx, const char *name)
         struct run_state s = {0};
         if (!backend_run_is_dead(conv, name))
                 return 0;
-        int rc = backend_run_fence(conv, name, r->err);
-        if (rc == 0)
-                rc = take_over(r, name, &s);
+        int rc = take_over(r, name, &s);
         if (rc == 0 && !s.finished)
                 rc = complete_run(r, name, &s);
         backend_run_close(r->log);

@@ -243,6 +243,17 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
         return rc;
 }
 
+int api_run_claim(const struct steno_run *run, const struct steno_conv *conv,
+    const struct backend_claim **out, struct steno_error *err)
+{
+        if (strcmp(backend_conv_id(run->conv), steno_conv_id(conv)) != 0 ||
+            strcmp(backend_conv_project(run->conv), steno_conv_project(conv)) != 0)
+                return error_set(
+                    err, STENO_EINVAL, "run \"%.100s\" is of another conversation", run->id);
+        *out = run->claim;
+        return 0;
+}
+
 int steno_run_check(struct steno_run *run, struct steno_error *err)
 {
         return backend_run_claim_check(run->claim, err);

@@ -41,6 +41,11 @@ void api_run_knowledge_release(struct api_run_knowledge *k);
 enum repair_class api_run_classify(struct api_run_knowledge *k, struct str run, uint64_t seq,
     struct str call, struct repair_facts *facts);
 
+/* What the run holds of its conversation; NULL when it has ended. STENO_EINVAL: the run is of
+ * another conversation. */
+int api_run_claim(const struct steno_run *run, const struct steno_conv *conv,
+    const struct backend_claim **out, struct steno_error *err);
+
 /* An outcome in a journal. */
 struct run_outcome {
         uint64_t seq;

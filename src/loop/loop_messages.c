@@ -39,7 +39,8 @@ static int append(struct loop *c, struct str json, const char *format, uint32_t 
             .flags = flags,
             .format = format,
             .via = c->via,
-            .of_seq = of};
+            .of_seq = of,
+            .run = c->run};
         struct steno_receipt *receipt = NULL;
         int rc = steno_run_check(c->run, err);
         if (rc == 0)

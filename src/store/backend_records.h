@@ -17,6 +17,7 @@
 
 struct backend_store;
 struct backend_conv;
+struct backend_claim;
 struct backend_lookup;
 
 /* ---- the store ---- */
@@ -92,6 +93,9 @@ struct backend_batch {
         struct str key; /* idempotency key, or "" */
         int durability; /* enum steno_durability */
         bool each;      /* every entry is a batch of its own; all go in with one write, or none */
+        /* Of the run that appends: STENO_ECONFLICT once it was taken over. NULL: of no run. Where a
+         * holder is alive as long as its lock there is nothing to compare. */
+        const struct backend_claim *claim;
 };
 
 struct backend_receipt {

@@ -82,8 +82,9 @@ bool backend_run_is_dead(struct backend_conv *conv, const char *name);
 void backend_run_settle(struct backend_conv *conv, const char *name);
 /* The same of all: every run is known to have ended. */
 void backend_run_settle_all(struct backend_conv *conv);
-/* Gives the lease a new epoch, so that a holder which only seemed to be dead writes nothing more.
- */
+/* Gives the lease of a dead run a new epoch, so that a holder which only seemed to be dead writes
+ * nothing more; what it is writing at this moment is stored or refused when this returns. A run
+ * that is alive is left alone. */
 int backend_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err);
 
 /* ---- writing ---- */

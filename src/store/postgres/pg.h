@@ -50,6 +50,7 @@ struct pg_conn {
 enum pg_prepared {
         PG_UNPREPARED,
         PG_APPEND_ONE,
+        PG_APPEND_RUN, /* the same of a run */
         PG_FIND_ID,
         PG_FIND_KEY,
 };
@@ -363,6 +364,9 @@ int pg_run_claim(
 void pg_run_claim_release(struct backend_claim *claim, bool finished);
 int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err);
 void pg_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx);
+uint64_t pg_run_claim_epoch(const struct backend_claim *claim);
+/* STENO_ECONFLICT: somebody has taken it over. */
+int pg_run_claim_ask(const struct backend_claim *claim, struct steno_error *err);
 int pg_run_mail_send(struct backend_conv *conv, struct str line, struct steno_error *err);
 int pg_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err);

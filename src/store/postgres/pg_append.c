@@ -190,6 +190,34 @@ static void lines_release(struct lines *lines)
         free(lines->ends);
 }
 
+/* Who takes a run over has to wait for the lock on its claim's key, or this finds another epoch;
+ * renewals of the lease do not wait for it. */
+static void put_statement(struct buf *sql, const struct backend_batch *b)
+{
+        if (b->claim)
+                buf_printf(sql,
+                    "WITH ours AS (SELECT 1 FROM claim WHERE project = $1 AND uid = $2 AND epoch ="
+                    " $%zu::bigint AND open FOR KEY SHARE), ",
+                    8 + 5 * b->count);
+        else
+                buf_puts(sql, "WITH ");
+        buf_puts(sql,
+            "up AS (UPDATE tail SET last_seq = $3::bigint + $4::bigint, bytes = bytes + $5::bigint,"
+            " last_amend = $6::bigint, updated = $7 WHERE project = $1 AND uid = $2 AND last_seq ="
+            " $3::bigint AND NOT removed");
+        if (b->claim)
+                buf_puts(sql, " AND EXISTS (SELECT 1 FROM ours)");
+        buf_puts(sql, " RETURNING 1) INSERT INTO record (project, uid, seq, id, key, amends, line)"
+                      " SELECT $1, $2, v.* FROM up, (VALUES ");
+        for (size_t i = 0; i < b->count; i++) {
+                size_t at = 8 + 5 * i;
+                buf_printf(sql,
+                    "%s($%zu::bigint, $%zu::text, $%zu::text, $%zu::bigint <> 0, $%zu::bytea)",
+                    i ? ", " : "", at, at + 1, at + 2, at + 3, at + 4);
+        }
+        buf_puts(sql, ") AS v");
+}
+
 /* 1: written; 0: somebody else was quicker; or negative. */
 static int write_lines(struct look *l, struct append_request *q, const struct lines *lines)
 {
@@ -203,24 +231,15 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
         if (record_peek(str_span(lines->out.p + from, lines->out.n - from - 1), &last))
                 snprintf(updated, sizeof updated, "%.*s", (int)last.at.n, last.at.p);
         buf_init(&sql, 0);
-        buf_puts(&sql,
-            "WITH up AS (UPDATE tail SET last_seq = $3::bigint + $4::bigint, bytes = bytes +"
-            " $5::bigint, last_amend = $6::bigint, updated = $7 WHERE project = $1 AND uid = $2 AND"
-            " last_seq = $3::bigint AND NOT removed RETURNING 1) INSERT INTO record (project, uid,"
-            " seq, id, key, amends, line) SELECT $1, $2, v.* FROM up, (VALUES ");
-        for (size_t i = 0; i < b->count; i++) {
-                size_t at = 8 + 5 * i;
-                buf_printf(&sql,
-                    "%s($%zu::bigint, $%zu::text, $%zu::text, $%zu::bigint <> 0, $%zu::bytea)",
-                    i ? ", " : "", at, at + 1, at + 2, at + 3, at + 4);
-        }
-        buf_puts(&sql, ") AS v");
+        put_statement(&sql, b);
         const char *text = buf_cstr(&sql);
         pg_query_init(&s, text);
-        long n = text && pg_query_room(&s, (int)(7 + 5 * b->count)) ? 0 : error_nomem(&q->err);
+        long n = text && pg_query_room(&s, (int)(8 + 5 * b->count)) ? 0 : error_nomem(&q->err);
         if (n == 0) {
                 s.relaxed = b->durability == STENO_PROCESS;
-                s.prepared = b->count == 1 ? PG_APPEND_ONE : PG_UNPREPARED;
+                s.prepared = b->count > 1 ? PG_UNPREPARED
+                             : b->claim   ? PG_APPEND_RUN
+                                          : PG_APPEND_ONE;
                 pg_key(&s, c);
                 pg_u64(&s, l->admission.stored);
                 pg_u64(&s, b->count);
@@ -238,6 +257,8 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
                         pg_u64(&s, b->entries[i].about.kind.n > 0);
                         pg_bytes(&s, str_span(lines->out.p + begin, lines->ends[i] - begin));
                 }
+                if (b->claim)
+                        pg_u64(&s, pg_run_claim_epoch(b->claim));
                 if (s.relaxed)
                         __atomic_store_n(&c->store->unsynced, true, __ATOMIC_RELEASE);
                 n = l->tx ? pg_tx_change(l->tx, &s, &q->err) : pg_change(c->store, &s, &q->err);
@@ -248,6 +269,11 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
                 return 0;
         if (l->tx && n == STENO_EIO && q->err.sys == EAGAIN)
                 return 0;
+        if (n == 0 && b->claim) { /* somebody else was quicker, or has the run */
+                int rc = pg_run_claim_ask(b->claim, &q->err);
+                if (rc)
+                        return rc;
+        }
         return n < 0 ? (int)n : n == (long)b->count;
 }
 

@@ -214,6 +214,12 @@ static void look(struct pg_claim *k, bool *lost, bool *late)
         pthread_mutex_unlock(&k->mutex);
 }
 
+static int say_taken(struct steno_error *err)
+{
+        return error_set(
+            err, STENO_ECONFLICT, "this run was taken over: its holder seemed to be dead");
+}
+
 /* A machine that stood still for a while asks whether anybody has noticed. */
 int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err)
 {
@@ -225,12 +231,33 @@ int pg_run_claim_check(struct backend_claim *claim, struct steno_error *err)
                 look(k, &lost, &late);
         }
         if (lost)
-                return error_set(
-                    err, STENO_ECONFLICT, "this run was taken over: its holder seemed to be dead");
+                return say_taken(err);
         if (late)
                 return error_set(err, STENO_ECONFLICT,
                     "this run could not renew its lease in time: another server may take it over");
         return 0;
+}
+
+uint64_t pg_run_claim_epoch(const struct backend_claim *claim)
+{
+        return ((const struct pg_claim *)claim)->epoch;
+}
+
+int pg_run_claim_ask(const struct backend_claim *claim, struct steno_error *err)
+{
+        const struct pg_claim *k = (const struct pg_claim *)claim;
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT 1 FROM claim WHERE project = $1 AND uid = $2 AND epoch = $3 AND"
+                          " open");
+        pg_key(&q, k->conv);
+        pg_u64(&q, k->epoch);
+        int rc = pg_run(k->conv->store, &q, &r, err);
+        if (rc)
+                return rc;
+        bool ours = libpq.ntuples(r) == 1;
+        libpq.clear(r);
+        return ours ? 0 : say_taken(err);
 }
 
 void pg_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void *ctx)
@@ -315,11 +342,19 @@ void pg_run_settle_all(struct backend_conv *conv)
         pg_change(of(conv)->store, &q, NULL);
 }
 
+/* Waits for an append of the holder, which has the row's key locked (pg_append.c), and for nothing
+ * else. The lease is over for good then: who takes the journal over looks for that. */
 int pg_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err)
 {
         struct pg_query q;
-        pg_query_init(&q, "UPDATE claim SET epoch = epoch + 1 WHERE project = $1 AND uid = $2 AND"
-                          " name = $3 AND lease < clock_timestamp()");
+        pg_query_init(&q,
+            "WITH dead AS (SELECT epoch FROM claim WHERE project = $1 AND uid = $2 AND name = $3 "
+            "AND"
+            " open AND lease < clock_timestamp() FOR UPDATE) UPDATE claim k SET epoch = k.epoch + "
+            "1,"
+            " lease = '-infinity' FROM dead WHERE k.project = $1 AND k.uid = $2 AND k.epoch ="
+            " dead.epoch");
+        q.repeatable = true;
         pg_key(&q, of(conv));
         pg_cstr(&q, name);
         long n = pg_change(of(conv)->store, &q, err);
@@ -399,8 +434,7 @@ int pg_run_take_over(
         pg_query_init(&q,
             "UPDATE run SET epoch = epoch + 1, seq = seq + $4::bigint WHERE project = $1 AND uid ="
             " $2 AND name = $3 AND NOT EXISTS (SELECT 1 FROM claim k WHERE k.project = $1 AND k.uid"
-            " = $2 AND k.name = $3 AND k.open AND k.lease > clock_timestamp()) RETURNING epoch, "
-            "seq");
+            " = $2 AND k.name = $3 AND k.open AND k.lease > '-infinity') RETURNING epoch, seq");
         pg_key(&q, c);
         pg_cstr(&q, name);
         pg_u64(&q, AHEAD);
@@ -427,9 +461,7 @@ static int explain(struct pg_log *log, struct steno_error *err)
                 return rc;
         bool finished = s.finished;
         backend_run_state_release(&s);
-        return finished ? error_set(err, STENO_EINVAL, "the run is finished")
-                        : error_set(err, STENO_ECONFLICT,
-                              "this run was taken over: its holder seemed to be dead");
+        return finished ? error_set(err, STENO_EINVAL, "the run is finished") : say_taken(err);
 }
 
 /* How many events were written, 1 or 0, or negative. What a failover has lost of events that
