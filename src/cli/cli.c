@@ -359,6 +359,15 @@ void cli_end_view(struct cli *c, const char *report)
         out_flush(&c->out);
         if (report == NULL)
                 return;
-        term_stderr(str_of(report));
-        term_stderr(STR("\n"));
+        struct buf line;
+        buf_init(&line, 0);
+        /* It quotes ids and types of parts. JSON escapes them, but not U+009B. */
+        if (isatty(STDERR_FILENO) && !c->out.raw)
+                text_for_terminal(&line, str_of(report), false);
+        else
+                buf_puts(&line, report);
+        buf_putc(&line, '\n');
+        if (!line.failed)
+                term_stderr(buf_str(&line));
+        buf_release(&line);
 }

@@ -250,7 +250,7 @@ static int print_report(struct cli *c, const char *report, bool named, bool watc
                 return 0;
         }
         if (c->json) {
-                out_puts(&c->out, report);
+                out_text(&c->out, str_of(report));
                 out_puts(&c->out, "\n");
         } else {
                 print_changes(c, &j);

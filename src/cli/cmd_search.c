@@ -91,7 +91,7 @@ static int print_answer(struct cli *c, const char *text, bool projects)
         json_ref items = json_get(&j, 0, "items");
         json_u64(&j, json_get(&j, 0, "missing"), &missing);
         if (c->json) {
-                out_puts(&c->out, text);
+                out_text(&c->out, str_of(text));
                 out_puts(&c->out, "\n");
         } else {
                 for (json_ref i = json_child(&j, items); i != JSON_NONE;

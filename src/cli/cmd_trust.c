@@ -47,6 +47,14 @@ static void warn_of_mistakes(struct cli *c, const char *path)
         free(directory);
 }
 
+/* Folders of a clone have names from outside. */
+static void put_line(struct cli *c, const char *path, const char *hash)
+{
+        out_printf(&c->out, "%s  ", hash);
+        out_text(&c->out, str_of(path));
+        out_puts(&c->out, "\n");
+}
+
 static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct trust_opts *o = opts;
@@ -67,7 +75,7 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
         else if (o->forget)
                 cli_say(c, "%s is not trusted any more", path);
         else
-                out_printf(&c->out, "%s  %s\n", hash, path);
+                put_line(c, path, hash);
         if (rc == 0 && !o->forget)
                 warn_of_mistakes(c, path);
         free(home);

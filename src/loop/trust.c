@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "loop/config.h"
 
 #define TRUST_FILE "trusted.json"
@@ -171,7 +172,10 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
                 return err && err->sys == ENOENT
                            ? error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path)
                            : STENO_EIO;
-        int rc = config_slurp(real, &text, &n, err);
+        /* The list is JSON: it would have another path in it, and the trust would not hold. */
+        int rc = text_is_utf8(real, strlen(real))
+                     ? config_slurp(real, &text, &n, err)
+                     : error_set(err, STENO_EINVAL, "%.160s: its path is not UTF-8", real);
         struct json_fault fault = {0};
         if (rc == 0 && !json_valid(text, n, &fault))
                 rc = error_set(err, STENO_EPROTO, "%.140s is no JSON: byte %zu: %s", real,
