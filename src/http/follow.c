@@ -47,7 +47,7 @@ struct followed {
         struct reader *joining; /* under the mutex */
         bool handed;            /* something, in this round */
         bool poked;
-        unsigned count; /* of readers, under the mutex */
+        unsigned count; /* of readers who may answer, under the mutex */
         pthread_cond_t wake;
 };
 
@@ -193,7 +193,7 @@ static bool next_round(struct followed *f)
         }
         f->count = 0;
         for (struct reader *r = f->readers; r; r = r->next)
-                f->count++;
+                f->count += stream_may_answer(r->stream);
         f->poked = false;
         pthread_mutex_unlock(&all->mutex);
         return stay;
@@ -361,13 +361,17 @@ int follow_add(struct follow *all, const char *project, const char *run_id, uint
         return rc;
 }
 
-unsigned follow_readers(struct follow *all, const char *run_id)
+unsigned follow_answerers(struct follow *all, const char *run_id)
 {
         unsigned n = 0;
         pthread_mutex_lock(&all->mutex);
-        for (struct followed *f = all->list; f; f = f->next)
-                if (strcmp(f->run, run_id) == 0)
-                        n += f->count + (f->joining != NULL);
+        for (struct followed *f = all->list; f; f = f->next) {
+                if (strcmp(f->run, run_id) != 0)
+                        continue;
+                n += f->count;
+                for (struct reader *r = f->joining; r; r = r->next)
+                        n += stream_may_answer(r->stream);
+        }
         pthread_mutex_unlock(&all->mutex);
         return n;
 }

@@ -20,8 +20,8 @@ struct follow *follow_new(struct server *server);
 /* Adds a reader of the events behind `after`. Takes over the caller's reference to the stream. */
 int follow_add(struct follow *f, const char *project, const char *run, uint64_t after,
     const struct projection *projection, struct stream *stream, struct steno_error *err);
-/* How many watch this run. */
-unsigned follow_readers(struct follow *f, const char *run);
+/* How many watch this run who may answer its questions: a visitor may not. */
+unsigned follow_answerers(struct follow *f, const char *run);
 /* Something was written to this run: look now. */
 void follow_poke(struct follow *f, const char *run);
 /* Brings a run whose process died to its end, so that its readers see one. */

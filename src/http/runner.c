@@ -157,7 +157,7 @@ static bool is_watched(struct live *l)
 {
         struct runner *chat = l->chat;
         pthread_mutex_unlock(&chat->mutex);
-        bool watched = follow_readers(chat->server->follow, l->run) ||
+        bool watched = follow_answerers(chat->server->follow, l->run) ||
                        watches_anybody(chat->server->watches, l->project) ||
                        steno_watched(chat->server->store, l->project);
         pthread_mutex_lock(&chat->mutex);

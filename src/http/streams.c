@@ -346,6 +346,11 @@ bool stream_is_open(struct stream *s)
         return open;
 }
 
+bool stream_may_answer(const struct stream *s)
+{
+        return s->project != NULL;
+}
+
 /* ---- all of them ---- */
 
 struct streams *streams_new(struct server *server)

@@ -34,6 +34,8 @@ void stream_end(struct stream *s);
 /* Ends it now, uncleanly: the reader must not take it for a success. */
 void stream_break(struct stream *s);
 bool stream_is_open(struct stream *s);
+/* May its reader answer the questions of a run? Visitors may not. */
+bool stream_may_answer(const struct stream *s);
 /* Is there room for more, so that a writer who can wait need not have the reader cut off? */
 bool stream_has_room(struct stream *s);
 /* How long nothing has been taken by the reader although something is queued, in ms. */
