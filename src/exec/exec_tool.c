@@ -53,10 +53,13 @@ static const char *beneath(const char *base, const char *directory)
         return *directory ? directory : ".";
 }
 
+/* A call may ask for less time than the configuration gives, never for more. */
 static uint64_t time_limit(const struct exec_tool_options *o, const struct exec_args *a,
     const struct steno_tool_call *call)
 {
-        uint64_t limit = a->seconds ? a->seconds * 1000 : o->timeout_ms;
+        uint64_t asked = a->seconds * 1000;
+        uint64_t limit =
+            asked && (o->timeout_ms == 0 || asked < o->timeout_ms) ? asked : o->timeout_ms;
         int left = tool_call_left_ms(call);
 
         /* A little before the call's own end, so that ending the tree fits in. */

@@ -11,7 +11,7 @@ struct exec_tool_options {
         const char *const *env;         /* the process's environment; commands see an excerpt */
         const char *const *environment; /* names that they may see beside the usual ones */
         const char *const *hidden;      /* directories they must not reach: the store's above all */
-        uint64_t timeout_ms;            /* of a command that names none; 0: the call's limit */
+        uint64_t timeout_ms;            /* the most for a command; 0: the call's limit */
         uint64_t memory_bytes;          /* 0: no limit */
         uint64_t cpu_seconds;           /* 0: no limit */
         bool visitors;                  /* some rule opens a command to visitors */

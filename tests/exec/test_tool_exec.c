@@ -140,6 +140,25 @@ static void a_time_limit_keeps_what_had_come(void **state)
         fake_release(&f);
 }
 
+static void a_call_cannot_ask_for_more_time_than_is_given(void **state)
+{
+        (void)state;
+        struct fake_call f;
+        struct steno_tools set;
+        struct exec_tool_options given = {
+            .directory = "/usr", .env = (const char *const *)environ, .timeout_ms = 200};
+
+        toolset_init(&set);
+        assert_int_equal(exec_tool_add(&set, &given, NULL), 0);
+        fake_init(&f);
+        int rc = fake_run(
+            &f, &set, "execute_command", "{\"argv\":[\"sleep\",\"5\"],\"timeout_seconds\":60}");
+        assert_int_equal(rc, STENO_ETIMEOUT);
+        assert_non_null(strstr(f.err.msg, "after 0.2 s"));
+        fake_release(&f);
+        toolset_release(&set);
+}
+
 static void *stop_after_output(void *arg)
 {
         struct fake_call *f = arg;
@@ -226,6 +245,7 @@ int main(void)
             cmocka_unit_test(directories_are_relative_to_the_session),
             cmocka_unit_test(mistakes_come_back_as_words),
             cmocka_unit_test(a_time_limit_keeps_what_had_come),
+            cmocka_unit_test(a_call_cannot_ask_for_more_time_than_is_given),
             cmocka_unit_test(a_stop_ends_it_at_once),
             cmocka_unit_test(leftovers_are_told_as_a_step),
             cmocka_unit_test(the_store_is_out_of_reach),
