@@ -20,7 +20,10 @@
 #include "format/format.h"
 
 #define BLOOM_BITS ((size_t)1 << 26) /* 8 MiB: 64 bits an entry for a million of them */
-#define BLOOM_FROM (256 * KIB)       /* sources that are smaller ask the log */
+/* Bits of an entry. Each wrong "maybe" costs a walk over what the log has gained of late, so there
+ * have to be few of them: with this, about three in a million entries. */
+#define BLOOM_EACH 6
+#define BLOOM_FROM (256 * KIB) /* sources that are smaller ask the log */
 #define PENDING_BYTES (4 * MIB)
 #define SOURCE_HEX 17
 #define TITLE_CHARS 80
@@ -54,34 +57,42 @@ static int make_id(
         return 0;
 }
 
-/* Three bits of one line of the processor's cache: the table is larger than the cache. */
-static void bloom_places(const struct import_target *t, uint64_t hash, size_t at[3])
+/* The bits of a hash are in one line of the processor's cache, because the table is larger than the
+ * cache: that line, and the words of it in turn. */
+static uint64_t *bloom_line(const struct import_target *t, uint64_t hash)
 {
-        uint64_t within = hash * 0x9E3779B97F4A7C15u;
-        for (unsigned i = 0; i < 3; i++)
-                at[i] = ((size_t)hash & (t->bloom_bits - 1) & ~(size_t)511) |
-                        (within >> (9 * i + 32) & 511);
+        return t->bloom + (hash & (t->bloom_bits - 1)) / 512 * 8;
+}
+
+static uint64_t bloom_mix(uint64_t hash)
+{
+        return (hash ^ hash >> 32) * 0x9E3779B97F4A7C15u;
 }
 
 static void bloom_add(struct import_target *t, uint64_t hash)
 {
-        size_t at[3];
         if (!t->bloom)
                 return;
-        bloom_places(t, hash, at);
-        for (unsigned i = 0; i < 3; i++)
-                t->bloom[at[i] / 64] |= UINT64_C(1) << at[i] % 64;
+        uint64_t *line = bloom_line(t, hash), mix = bloom_mix(hash);
+        for (unsigned i = 0; i < BLOOM_EACH; i++, mix >>= 9)
+                line[mix >> 10 & 7] |= UINT64_C(1) << (mix >> 13 & 63);
+}
+
+/* Fetches what bloom_has() will look at, while the caller does something else. */
+static void bloom_fetch(const struct import_target *t, uint64_t hash)
+{
+        if (t->bloom)
+                __builtin_prefetch(bloom_line(t, hash));
 }
 
 static bool bloom_has(const struct import_target *t, uint64_t hash)
 {
-        size_t at[3];
         bool all = true;
         if (!t->bloom)
                 return true;
-        bloom_places(t, hash, at);
-        for (unsigned i = 0; i < 3; i++)
-                all = all && t->bloom[at[i] / 64] >> at[i] % 64 & 1;
+        uint64_t *line = bloom_line(t, hash), mix = bloom_mix(hash);
+        for (unsigned i = 0; i < BLOOM_EACH; i++, mix >>= 9)
+                all = all && line[mix >> 10 & 7] >> (mix >> 13 & 63) & 1;
         return all;
 }
 
@@ -143,7 +154,7 @@ static int look(void *ctx, const struct backend_record *r)
 static int look_in_log(struct import_target *t, struct str id, struct found *f)
 {
         struct arena arena;
-        if (!t->conv || !bloom_has(t, hash_64(id.p, id.n)))
+        if (!t->conv)
                 return 0;
         arena_init(&arena);
         f->arena = &arena;
@@ -352,7 +363,7 @@ static int take_version(struct import_target *t, struct append_item *item)
         if (make_id("version", item->id, 0, item->source, version))
                 return error_nomem(t->run->err);
         int rc = import_target_flush(t);
-        if (rc == 0)
+        if (rc == 0 && bloom_has(t, hash_64(version, strlen(version))))
                 rc = look_in_log(t, str_of(version), &f);
         if (rc || f.there)
                 return rc;
@@ -440,19 +451,18 @@ int import_target_take(struct import_target *t, const struct foreign_item *item)
                         return error_nomem(t->run->err);
                 a.id = str_of(made);
         }
+        uint64_t hash = hash_64(a.id.p, a.id.n);
+        bloom_fetch(t, hash);
         snprintf(source, sizeof source, "%016llx", (unsigned long long)hash_64(entry.p, entry.n));
         a.source = f.source = str_of(source);
         if (item->at.n && time_parse(item->at.p, item->at.n, &ms)) {
                 time_format(ms, at);
                 a.at = str_of(at);
         }
-        uint64_t hash = hash_64(a.id.p, a.id.n);
-        if (is_pending(t, a.id, hash)) {
-                int rc = import_target_flush(t);
-                if (rc)
-                        return rc;
-        }
-        int rc = look_in_log(t, a.id, &f);
+        bool known = bloom_has(t, hash); /* what waits is in the filter, too */
+        int rc = known && is_pending(t, a.id, hash) ? import_target_flush(t) : 0;
+        if (rc == 0 && known)
+                rc = look_in_log(t, a.id, &f);
         if (rc)
                 return rc;
         if (f.there) {

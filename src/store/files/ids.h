@@ -42,8 +42,9 @@
 /* Entries that wait in memory for the file; they are found there, and cost a walk after a kill. */
 #define IDS_PENDING 1024
 /* So many may wait while records come in large groups, as in an import: what is written together
- * costs less. Others would notice how long that takes. */
-#define IDS_PENDING_MAX 8192
+ * costs less. In a log of a million records, one window of the table (16 KiB) then gets 16 entries
+ * at a time. More would hold the lock for longer than others should notice (30 ms). */
+#define IDS_PENDING_MAX 65536
 #define IDS_LARGE_GROUP 256
 
 struct ids_entry {
