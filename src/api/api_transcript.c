@@ -67,30 +67,47 @@ static int take_message(struct writer *w, struct str json)
         return rc ? rc : flush(w, false);
 }
 
-static int take_view(void *ctx, const void *p, size_t n)
+/* Takes the whole messages of a text, and says how much of it that was. The text is not moved for
+ * each of them: a view may come in one piece, and then it is as long as the conversation. */
+static int take_whole(struct writer *w, struct str s, size_t *used)
 {
-        struct writer *w = ctx;
-        buf_put(&w->in, p, n);
-        if (w->in.failed)
-                return buf_check(&w->in, &w->err);
-        while (w->in.n && w->in.n > w->tried + w->tried / 2) {
-                size_t skip = 0, start = 0;
-                while (skip < w->in.n && strchr("[],\n ", w->in.p[skip]))
-                        skip++;
-                buf_drop_front(&w->in, skip);
+        for (;;) {
+                size_t start = 0;
+                while (*used < s.n && memchr("[],\n ", s.p[*used], 5))
+                        ++*used;
+                const char *at = s.p + *used;
                 ptrdiff_t end =
-                    w->in.n ? json_scan_value(w->in.p, w->in.n, false, &start, NULL) : 0;
-                w->tried = end > 0 ? 0 : w->in.n;
+                    *used < s.n ? json_scan_value(at, s.n - *used, false, &start, NULL) : 0;
                 if (end < 0)
                         return error_set(&w->err, STENO_ECORRUPT, "the view is not JSON");
                 if (end == 0)
                         return 0;
-                int rc = take_message(w, str_span(w->in.p + start, (size_t)end - start));
-                buf_drop_front(&w->in, (size_t)end);
+                int rc = take_message(w, str_span(at + start, (size_t)end - start));
                 if (rc)
                         return rc;
+                *used += (size_t)end;
         }
-        return 0;
+}
+
+static int take_view(void *ctx, const void *p, size_t n)
+{
+        struct writer *w = ctx;
+        size_t used = 0;
+        int rc = 0;
+        if (w->in.n == 0) {
+                rc = take_whole(w, str_span(p, n), &used);
+                if (rc == 0)
+                        buf_put(&w->in, (const char *)p + used, n - used);
+                w->tried = w->in.n;
+        } else {
+                buf_put(&w->in, p, n);
+                if (w->in.n <= w->tried + w->tried / 2)
+                        return w->in.failed ? buf_check(&w->in, &w->err) : 0;
+                rc = take_whole(w, buf_str(&w->in), &used);
+                buf_drop_front(&w->in, used);
+                w->tried = w->in.n;
+        }
+        return rc || !w->in.failed ? rc : buf_check(&w->in, &w->err);
 }
 
 static char *title_of(struct steno_conv *conv)
@@ -127,9 +144,12 @@ static int write_transcript(struct steno_conv *conv, const struct shape *shape, 
                         *err = w.err;
         }
         if (rc == 0) {
-                w.tried = 0;
-                shape->end(&w);
-                rc = flush(&w, true);
+                size_t used = 0;
+                rc = take_whole(&w, buf_str(&w.in), &used);
+                if (rc == 0) {
+                        shape->end(&w);
+                        rc = flush(&w, true);
+                }
                 if (rc && err)
                         *err = w.err;
         }
