@@ -233,7 +233,9 @@ static int take_turns(struct loop *c, struct steno_error *err)
                         break;
                 c->nudge = false;
                 rc = loop_store_reply(c, &reply, err);
-                if (rc)
+                if (rc == STENO_ELIMIT)
+                        rc = loop_reply_too_large(c, &reply, err);
+                if (rc || c->reason)
                         break;
                 if (reply.count)
                         loop_note_caller(c);

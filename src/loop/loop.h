@@ -136,6 +136,9 @@ int loop_mail_answer(struct loop *c);
  * c->reason set when the run ended here: the failure is stored.
  */
 int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err);
+/* The reply could not be stored because of a limit, which `err` names: the run ends with that, and
+ * with the whole reply as an output. */
+int loop_reply_too_large(struct loop *c, struct reply *reply, struct steno_error *err);
 
 /* ---- loop_calls.c ---- */
 

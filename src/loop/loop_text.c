@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/limits.h"
 
 static const char OPEN[] = "<function_call>";
 static const char CLOSE[] = "</function_call>";
@@ -278,6 +279,8 @@ struct taking {
 
 static int add_call(struct taking *t, const char *id, const char *name, struct str args)
 {
+        if (t->reply->count == CALLS_MAX)
+                return STENO_ELIMIT;
         const char *given = reply_add_call(t->reply, t->hooks, id, name, args);
         if (!given)
                 return STENO_ENOMEM;
@@ -467,5 +470,8 @@ int loop_text_take(struct reply *reply, const struct reply_hooks *hooks, struct 
         }
         buf_release(&t.text);
         buf_release(&t.calls);
+        if (rc == STENO_ELIMIT)
+                return error_set(
+                    err, rc, "with its calls as calls, of which there are %d at most", CALLS_MAX);
         return rc ? error_set(err, rc, "reading calls out of a reply") : 0;
 }

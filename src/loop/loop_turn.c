@@ -129,6 +129,16 @@ static void note_usage(struct loop *c, const struct reply *reply)
         buf_release(&data);
 }
 
+/* It came whole, and no message can hold it: too many parts, values or calls. */
+static void set_too_large(struct reply *reply, const struct steno_error *err)
+{
+        static const char WHICH[] = "message 1: ";
+        const char *why = err->msg;
+        why += strncmp(why, WHICH, sizeof WHICH - 1) == 0 ? sizeof WHICH - 1 : 0;
+        reply_fault_set(&reply->fault, "LLM_TOO_LARGE", false,
+            "the reply is larger than a message may be: %.160s", why);
+}
+
 static int ask(struct loop *c, struct str history, const char *require_tool, struct reply *reply,
     struct steno_error *err)
 {
@@ -180,6 +190,10 @@ static int ask(struct loop *c, struct str history, const char *require_tool, str
         int rc = c->client->complete(c->client, &request, &hooks, reply, err);
         if (rc == 0 && loop_calls_are_text(c))
                 rc = loop_text_take(reply, &hooks.reply, err);
+        if (rc == STENO_ELIMIT && reply->message.n) {
+                set_too_large(reply, err);
+                rc = 0;
+        }
         buf_release(&system);
         journal_flush(&c->journal);
         int stored = journal_check(&c->journal, err);
@@ -203,6 +217,14 @@ static int to_output(void *ctx, const void *p, size_t n)
         return steno_output_write(ctx, p, n, NULL);
 }
 
+/* The endpoint's answer, byte for byte where it was too large to be read, else all that it said. */
+static int copy_whole(const struct reply *reply, struct steno_output *o)
+{
+        return reply->has_whole
+                   ? fs_copy_out(fs_real(), reply->whole, 0, UINT64_MAX, to_output, o, NULL)
+                   : to_output(o, reply->message.p, reply->message.n);
+}
+
 /* A reply that no message can hold: the endpoint's answer becomes an output, whole, and the message
  * says where it is. Without one the beginning of its text is still kept. */
 static void keep_whole(struct loop *c, struct reply *reply)
@@ -213,10 +235,11 @@ static void keep_whole(struct loop *c, struct reply *reply)
         struct reply_fault told = reply->fault;
         char *message = NULL;
         size_t n = 0;
-        if (!reply->has_whole || steno_output_begin(c->opt.conv, &opt, &o, NULL))
+        if ((!reply->has_whole && !reply->message.n) ||
+            steno_output_begin(c->opt.conv, &opt, &o, NULL))
                 return;
-        bool kept = fs_copy_out(fs_real(), reply->whole, 0, UINT64_MAX, to_output, o, NULL) == 0 &&
-                    steno_output_message(o, NULL, &message, &n, NULL) == 0;
+        bool kept =
+            copy_whole(reply, o) == 0 && steno_output_message(o, NULL, &message, &n, NULL) == 0;
         const char *ref = kept ? steno_output_ref(o) : NULL;
         if (ref)
                 reply_fault_set(&reply->fault, told.code, false,
@@ -250,6 +273,12 @@ static int settle(struct loop *c, int rc, struct reply *reply, struct steno_erro
                 return store_failure(c, "max_time", &fault, reply, err);
         }
         return rc;
+}
+
+int loop_reply_too_large(struct loop *c, struct reply *reply, struct steno_error *err)
+{
+        set_too_large(reply, err);
+        return settle(c, 0, reply, err);
 }
 
 static bool satisfies(const struct loop *c, const struct reply *reply)
