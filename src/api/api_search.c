@@ -402,6 +402,40 @@ static uint64_t line_of(struct answer *a, const struct search_hit *h, size_t in_
         return 1 + before + lines_count(a->text.text.p, in_block);
 }
 
+/* The tool that the match is about: the only one of the message, or that in whose call it stands.
+ */
+static void tool_at(struct answer *a, const struct search_hit *h, const char *tools,
+    size_t in_block, char out[sizeof a->text.tools])
+{
+        bool several = strchr(tools, '\n');
+        snprintf(out, sizeof a->text.tools, "%s", several ? "" : tools);
+        if (!several || *h->ref)
+                return;
+        struct api_search_text block = a->text;
+        struct looked l = {.a = a};
+        buf_init(&a->text.text, 0);
+        a->text.want = (size_t)h->at + in_block;
+        api_search_source_record(&a->source, h->seq, look_at, &l, NULL);
+        snprintf(out, sizeof a->text.tools, "%s", a->text.here);
+        buf_release(&a->text.text);
+        a->text = block;
+}
+
+/* All of them, where there are several. */
+static void put_tools(struct jsonw *w, const char *tools)
+{
+        if (!strchr(tools, '\n'))
+                return;
+        jsonw_key(w, "tools");
+        jsonw_array(w);
+        for (const char *p = tools; *p; p += *p == '\n') {
+                size_t n = strcspn(p, "\n");
+                jsonw_str(w, str_span(p, n));
+                p += n;
+        }
+        jsonw_array_end(w);
+}
+
 /* Around the first match: within its line where that is short, never in the middle of a character.
  */
 static struct span snippet_of(struct str text, const struct matched *m)
@@ -441,10 +475,11 @@ static int put_item(
         struct str text = buf_str(&a->text.text);
         struct span s = snippet_of(text, m);
         struct buf b;
-        char role[16], tool[128];
+        char role[16], tools[sizeof a->text.tools], tool[sizeof a->text.tools];
         size_t first = m->count ? m->spans[0].from : 0;
         snprintf(role, sizeof role, "%s", a->text.role);
-        snprintf(tool, sizeof tool, "%s", *h->tool ? h->tool : a->text.tool);
+        snprintf(tools, sizeof tools, "%s", *h->tools ? h->tools : a->text.tools);
+        tool_at(a, h, tools, first, tool);
         uint64_t line = line_of(a, h, first);
         text = buf_str(&a->text.text);
         buf_init(&b, 0);
@@ -458,6 +493,7 @@ static int put_item(
         jsonw_field_cstr(&w, "at", l->at);
         if (tool[0])
                 jsonw_field_cstr(&w, "tool", tool);
+        put_tools(&w, tools);
         if (h->error)
                 jsonw_field_bool(&w, "error", true);
         if (*h->ref)

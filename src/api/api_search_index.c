@@ -20,7 +20,8 @@
 #include "model/token.h"
 #include "store/backend.h"
 
-#define PIECE_BYTES (2 * MIB) /* of text in one transaction */
+#define PIECE_BYTES (2 * MIB)  /* of text in one transaction */
+#define CALLS_BYTES (64 * KIB) /* of ids and names of calls that are remembered */
 
 /* ---- the text of a record ---- */
 
@@ -42,9 +43,69 @@ static void put_decoded(struct buf *b, struct str string, struct arena *arena)
 static void put_parts(
     struct api_search_text *t, const struct part *list, size_t count, struct arena *arena);
 
-static void put_part(struct api_search_text *t, const struct part *p, struct arena *arena)
+static void learn_call(struct buf *calls, struct str id, struct str name)
+{
+        if (calls && id.n && name.n && !memchr(id.p, 0, id.n) && !memchr(name.p, 0, name.n)) {
+                buf_put_str(calls, id);
+                buf_putc(calls, '\0');
+                buf_put_str(calls, name);
+                buf_putc(calls, '\0');
+        }
+}
+
+/* The name of the last call with this id, or "". */
+static struct str call_name(const struct buf *calls, struct str id)
+{
+        struct str name = STR("");
+        for (size_t at = 0; calls && at < calls->n;) {
+                struct str one = str_of(calls->p + at), two = str_of(calls->p + at + one.n + 1);
+                if (str_eq(one, id))
+                        name = two;
+                at += one.n + two.n + 2;
+        }
+        return name;
+}
+
+/* Adds a name to those of the message, once. What has no room is left out. */
+static void add_tool(struct api_search_text *t, struct str name)
+{
+        size_t n = strlen(t->tools);
+        if (!name.n || memchr(name.p, '\n', name.n) || n + name.n + 2 > sizeof t->tools ||
+            api_search_has_tool(t->tools, name))
+                return;
+        snprintf(t->tools + n, sizeof t->tools - n, "%s%.*s", n ? "\n" : "", (int)name.n, name.p);
+}
+
+bool api_search_has_tool(const char *tools, struct str name)
+{
+        for (const char *p = tools; *p; p += *p == '\n') {
+                size_t n = strcspn(p, "\n");
+                if (n == name.n && memcmp(p, name.p, n) == 0)
+                        return true;
+                p += n;
+        }
+        return false;
+}
+
+/* The tool of a call or a result. */
+static struct str tool_of(struct api_search_text *t, const struct part *p, struct arena *arena)
 {
         struct str name = p->name.n ? token_decode(p->name, arena, NULL) : STR("");
+        struct str id = p->id.n ? token_decode(p->id, arena, NULL) : STR("");
+        if (p->kind == PART_CALL)
+                learn_call(t->calls, id, name);
+        if (p->kind == PART_RESULT && !name.n && id.n && t->calls) {
+                name = call_name(t->calls, id);
+                t->unnamed = t->unnamed || !name.n;
+        }
+        return name;
+}
+
+static void put_part(struct api_search_text *t, const struct part *p, struct arena *arena)
+{
+        bool tool = p->kind == PART_CALL || p->kind == PART_RESULT;
+        struct str name = tool ? tool_of(t, p, arena) : STR("");
+        size_t from = t->text.n;
         switch (p->kind) {
         case PART_CALL:
                 put_line(&t->text, name);
@@ -71,9 +132,10 @@ static void put_part(struct api_search_text *t, const struct part *p, struct are
         default:
                 break;
         }
-        if ((p->kind == PART_CALL || p->kind == PART_RESULT) && name.n && !t->tool[0])
-                snprintf(t->tool, sizeof t->tool, "%.*s",
-                    (int)(name.n < sizeof t->tool ? name.n : sizeof t->tool - 1), name.p);
+        add_tool(t, name);
+        if (tool && t->want >= from && t->want < t->text.n)
+                snprintf(t->here, sizeof t->here, "%.*s",
+                    (int)(name.n < sizeof t->here ? name.n : sizeof t->here - 1), name.p);
 }
 
 static void put_parts(
@@ -115,8 +177,8 @@ static void read_message(struct api_search_text *t, const struct format *f, cons
         put_error(t, j);
         json_ref tool = json_get(j, 0, "toolName"), model = json_get(j, 0, "model");
         struct str name = json_inner(j, tool), by = json_inner(j, model);
-        if (name.n && name.n < sizeof t->tool)
-                snprintf(t->tool, sizeof t->tool, "%.*s", (int)name.n, name.p);
+        if (name.n && name.n < sizeof t->tools)
+                snprintf(t->tools, sizeof t->tools, "%.*s", (int)name.n, name.p);
         if (by.n && by.n < sizeof t->model)
                 snprintf(t->model, sizeof t->model, "%.*s", (int)by.n, by.p);
         arena_release(&arena);
@@ -130,8 +192,8 @@ int api_search_read(
         size_t n = 0;
         struct json j;
         buf_clear(&t->text);
-        t->role[0] = t->tool[0] = t->model[0] = '\0';
-        t->error = t->message = false;
+        t->role[0] = t->tools[0] = t->model[0] = t->here[0] = '\0';
+        t->error = t->message = t->unnamed = false;
         if (strcmp(kind, "message") != 0 && strcmp(kind, "supersede") != 0)
                 return 0;
         const struct format *f = format_find(steno_record_format(r));
@@ -175,9 +237,11 @@ struct indexing {
         struct steno_conv *conv;
         struct api_search_text text;
         struct buf words;
-        char model[128]; /* of the conversation */
-        uint64_t bytes;  /* in this transaction */
-        uint64_t seq;    /* last one that was added */
+        struct buf calls; /* those of the last records */
+        bool looked_back; /* for those of records before this piece */
+        char model[128];  /* of the conversation */
+        uint64_t bytes;   /* in this transaction */
+        uint64_t seq;     /* last one that was added */
         int64_t deadline;
         struct search_block block;
         struct steno_error *err;
@@ -304,11 +368,45 @@ static int role_number(const char *role)
                                                 : SEARCH_SYSTEM;
 }
 
+/* Learns the calls of a record that is indexed already. */
+static int learn_record(void *ctx, const struct steno_record *r)
+{
+        struct indexing *x = ctx;
+        size_t n;
+        const char *about = steno_record_about(r, &n);
+        if (!memmem(about, n, "\"calls\":", 8))
+                return 0;
+        struct api_search_text text = {.calls = &x->calls};
+        buf_init(&text.text, 0);
+        int rc = api_search_read(r, &text, x->err);
+        buf_release(&text.text);
+        return rc;
+}
+
+/* The text of a record. Where it has a result whose call stands before this piece, that is looked
+ * for, once: a reply has at most 1,024 calls, and mostly few. */
+static int read_record(struct indexing *x, const struct steno_record *r)
+{
+        if (x->calls.n > CALLS_BYTES)
+                buf_clear(&x->calls);
+        x->text.calls = &x->calls;
+        int rc = api_search_read(r, &x->text, x->err);
+        uint64_t before = steno_record_seq(r) - 1;
+        for (uint64_t back = 64; rc == 0 && x->text.unnamed && !x->looked_back; back *= 32) {
+                uint64_t n = before < back ? before : back;
+                rc = n ? steno_read(x->conv, before - n, n, learn_record, x, x->err) : 0;
+                if (rc == 0)
+                        rc = api_search_read(r, &x->text, x->err);
+                x->looked_back = !x->text.unnamed || n == before || back > 1024;
+        }
+        return rc;
+}
+
 static int add_record(void *ctx, const struct steno_record *r)
 {
         struct indexing *x = ctx;
         const char *at = steno_record_at(r);
-        int rc = api_search_read(r, &x->text, x->err);
+        int rc = read_record(x, r);
         int64_t ms = 0;
         if (rc)
                 return rc;
@@ -317,7 +415,7 @@ static int add_record(void *ctx, const struct steno_record *r)
                 x->block = (struct search_block){.seq = steno_record_seq(r),
                     .role = role_number(x->text.role),
                     .error = x->text.error,
-                    .tool = str_of(x->text.tool),
+                    .tools = str_of(x->text.tools),
                     .model = str_of(x->text.model[0] ? x->text.model : x->model),
                     .time = ms};
                 rc = x->text.error && !x->text.text.n ? add_silent(x)
@@ -366,6 +464,8 @@ static int index_piece(struct indexing *x)
         if (rc == 0 && seq < last) {
                 x->bytes = 0;
                 x->seq = seq;
+                x->looked_back = false;
+                buf_clear(&x->calls);
                 rc = backend_search_begin(conv, generation, x->err);
                 if (rc == 0)
                         rc = steno_read(x->conv, seq, 0, add_record, x, x->err);
@@ -518,6 +618,7 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         x.deadline = time_monotonic_ms() + (ms > 0 ? ms : 0);
         buf_init(&x.text.text, 0);
         buf_init(&x.words, 0);
+        buf_init(&x.calls, 0);
         int rc = survey(&v);
         for (size_t i = 0; i < v.count; i++) {
                 bool now = rc == 0 && !v.denied && time_monotonic_ms() < x.deadline;
@@ -528,6 +629,7 @@ int steno_search_index(struct steno_store *store, int ms, uint64_t *left, struct
         }
         buf_release(&x.text.text);
         buf_release(&x.words);
+        buf_release(&x.calls);
         survey_release(&v);
         /* Another process updates the index, it may not be written here, or the disk is full: the
          * search uses the index as it is. */

@@ -104,7 +104,7 @@ struct search_block {
         uint64_t len;
         int role; /* enum search_role */
         bool error;
-        struct str tool;
+        struct str tools; /* names, with line ends between them */
         struct str model;
         int64_t time;     /* ms */
         struct str words; /* folded, with spaces */
@@ -146,7 +146,7 @@ struct search_hit {
         uint64_t len;
         int role;
         bool error;
-        const char *tool;
+        const char *tools; /* names, with line ends between them */
         int64_t time;
 };
 

@@ -248,7 +248,7 @@ int pg_search_add(
     struct backend_store *store, const struct search_block *b, struct steno_error *err)
 {
         struct pg_indexing *x = of(store)->indexing;
-        const struct str texts[] = {b->ref, b->tool, b->model, b->words};
+        const struct str texts[] = {b->ref, b->tools, b->model, b->words};
         x->rows[x->count].block = *b;
         for (int i = 0; i < 4; i++) {
                 buf_put_str(&x->bytes, texts[i]);
@@ -364,7 +364,11 @@ static int ask_page(struct pg_store *s, const struct search_ask *ask, const char
         buf_puts(&a.sql, ask->error ? " AND b.error" : "");
         where_text(&a, "b.project =", ask->project);
         where_text(&a, "c.id =", ask->conversation);
-        where_text(&a, "b.tool =", ask->tool);
+        if (ask->tool) { /* one of several, with line ends between them */
+                buf_printf(&a.sql,
+                    " AND strpos(chr(10)||b.tool||chr(10),chr(10)||$%d::text||chr(10))>0", ++a.n);
+                pg_cstr(&a.q, ask->tool);
+        }
         where_text(&a, "b.model =", ask->model);
         where_number(&a, "b.role =", ask->role, (uint64_t)ask->role);
         where_number(&a, "b.time >=", ask->after != INT64_MIN, (uint64_t)ask->after);
@@ -390,7 +394,7 @@ static int hand_hit(const PGresult *r, int row, search_hit_fn each, void *ctx)
             .len = pg_get_u64(r, row, 6),
             .role = (int)pg_get_u64(r, row, 7),
             .error = pg_get_bool(r, row, 8),
-            .tool = tool,
+            .tools = tool,
             .time = (int64_t)pg_get_u64(r, row, 10)};
         int rc = project && id && ref && tool ? each(ctx, &hit) : STENO_ENOMEM;
         free(project);

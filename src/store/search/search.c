@@ -20,7 +20,7 @@
 
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
-#define VERSION 2 /* 2: what failures say is indexed */
+#define VERSION 3 /* 2: what failures say is indexed; 3: every tool of a message */
 #define SHARDS_MAX 4096
 #define PLACE_BITS 44 /* of a row; the rest is the shard */
 
@@ -181,7 +181,7 @@ static int open_db(
                 if (rc == 0)
                         rc = run(*out, SCHEMA, err);
                 if (rc == 0)
-                        rc = run(*out, "PRAGMA user_version=2; COMMIT", err);
+                        rc = run(*out, "PRAGMA user_version=3; COMMIT", err);
         }
         if (rc == 0 && number_of(*out, "PRAGMA user_version") != VERSION)
                 rc = error_set(err, STENO_ECORRUPT, "the index of words has another version");
@@ -562,7 +562,7 @@ int search_add(struct search *s, const struct search_block *b, struct steno_erro
         sqlite3_bind_int64(q, 6, (sqlite3_int64)b->len);
         sqlite3_bind_int(q, 7, b->role);
         sqlite3_bind_int(q, 8, b->error);
-        sqlite3_bind_int64(q, 9, name_id(s, b->tool));
+        sqlite3_bind_int64(q, 9, name_id(s, b->tools));
         sqlite3_bind_int64(q, 10, name_id(s, b->model));
         sqlite3_bind_int64(q, 11, b->time);
         int rc = sqlite3_step(q) == SQLITE_DONE ? 0 : failed(s->to->db, err);
@@ -726,7 +726,8 @@ static void put_sql(const struct search_ask *ask, struct buf *sql)
         put_condition(sql, ask->conversation, " AND c.id=?5");
         put_condition(sql, ask->role, " AND b.role=?6");
         put_condition(sql, ask->error, " AND b.error");
-        put_condition(sql, ask->tool, " AND t.text=?7");
+        put_condition(sql, ask->tool, /* one of several, with line ends between them */
+            " AND instr(char(10)||t.text||char(10),char(10)||?7||char(10))");
         put_condition(sql, ask->after != INT64_MIN, " AND b.time>=?8");
         put_condition(sql, ask->before != INT64_MIN, " AND b.time<?9");
         put_condition(sql, ask->model, " AND b.model IN (SELECT id FROM name WHERE text=?10)");
@@ -761,7 +762,7 @@ static struct search_hit hit_of(const struct shard *x, sqlite3_stmt *q)
             .len = (uint64_t)sqlite3_column_int64(q, 6),
             .role = sqlite3_column_int(q, 7),
             .error = sqlite3_column_int(q, 8),
-            .tool = tool ? tool : "",
+            .tools = tool ? tool : "",
             .time = sqlite3_column_int64(q, 10)};
 }
 
