@@ -192,7 +192,7 @@ scenario("narrow a search by where and by tool, and know how much is left", asyn
   await until("it is indexed", async () => (await server.api("GET", `/api/search?q=quokka`)).items.length >= 4);
   await to("/search/quokka");
   await until("counts", async () => (await page.textContent(".facets").catch(() => "")).includes("Everything 4"));
-  await holds(async () => { const facets = await texts(page, ".facets button"); for (const f of ["What I said 1", "Failures 1", "camera 2", "notes 1"]) assert(facets.includes(f), `${f} in ${facets}`); });
+  await holds(async () => { const facets = await texts(page, ".facets button"); for (const f of ["What I said 1", "Failures 1", "camera 2", "notes 2"]) assert(facets.includes(f), `${f} in ${facets}`); });
   await page.click(".facets button:has-text('camera')");
   await until("two are left", async () => (await texts(page, "[data-hit]")).length === 2 && (await texts(page, "[data-hit]")).some((t) => t.includes("three")));
   await until("the counts stay", async () => (await texts(page, ".facets button")).includes("Everything 4"));
@@ -394,6 +394,59 @@ scenario("answer a call that waits at another server of the same store", async (
 });
 
 // ---- a phone ----
+scenario("go to the list with g l, walk it with j and k, and do the same with what a search found", async (page) => {
+  const ids = [];
+  for (const n of [1, 2, 3]) ids.push(await server.conversation(`Pebble ${n}`, [{ role: "user", content: `a pebble, number ${n}` }, asks("", call("a", "polish", {}), call("b", "throw_far", { what: "pebble" })), gives("a", "shiny"), gives("b", "gone")]));
+  await until("it is indexed", async () => (await server.api("GET", "/api/search?q=pebble")).items.length >= 6);
+  await to(`/c/${E(ids[0])}`);
+  await page.waitForSelector("#transcript article");
+  await page.evaluate(() => document.activeElement.blur());
+  const here = () => page.evaluate(() => document.activeElement.closest("[data-conversation]")?.dataset.conversation ?? "");
+  await page.keyboard.press("g");
+  await page.keyboard.press("l");
+  const first = await until("a row of the list", here);
+  await page.keyboard.press("j");
+  const second = await until("the next one", async () => { const now = await here(); return now !== first && now; });
+  await page.keyboard.press("k");
+  await until("and back", async () => (await here()) === first && second);
+  // From the field to the hits, without a mouse and without a letter that lands in the field.
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("pebble");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("[data-hit]");
+  const hit = () => page.evaluate(() => [...document.querySelectorAll("[data-hit]")].indexOf(document.activeElement));
+  await page.keyboard.press("j");
+  await until("the first hit", async () => (await hit()) === 0);
+  await page.keyboard.press("j");
+  await until("the second", async () => (await hit()) === 1);
+  equal(await page.inputValue("#everywhere"), "pebble");
+  // A hit in the second call of a reply is that call's, and the button counts it there.
+  await holds(async () => {
+    const facets = await page.$$eval(".facets button", (all) => all.map((b) => b.textContent));
+    assert(facets.includes("throw_far 3") && facets.includes("polish 3"), facets.join());
+    const labels = await page.$$eval("[data-hit]", (all) => all.filter((a) => a.textContent.includes('"what"')).map((a) => a.querySelector("code").textContent));
+    equal([...new Set(labels)].join(), "throw_far");
+  });
+  await page.keyboard.press("Enter");
+  await until("its place", () => page.evaluate(() => location.hash.includes("/c/")));
+});
+scenario("hit every button with a finger on a phone", async () => {
+  const id = await server.conversation("Fingers", [{ role: "user", content: "go" }, asks("", call("f", "look", { a: 1 })), gives("f", `${"a line\n".repeat(3000)}error: no\n`, { isError: true, duration: 5 })]);
+  const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
+  const w = await openWindow(server, { path: "/", width: 390, height: 844, hasTouch: true, isMobile: true });
+  for (const [path, ready] of [["/", ".list li"], [`/c/${E(id)}`, "[data-call=f] .wrong-row"], [`/c/${E(id)}/timeline`, ".time-row"], [`/c/${E(id)}/o/${ref}/L5/q/line`, ".matches li"], ["/search/line", "[data-hit]"], ["/usage", "#stats .card"], ["/trash", "#main h2"], ["/settings", "#settings table"]]) {
+    await to(path, w.page);
+    await w.page.waitForSelector(ready);
+    await holds(async () => {
+      // A bar of the days is as tall as a finger and has its figures in a table; a fold of JSON is a line of text.
+      const small = await w.page.$$eval("button, select, a.button, input:not([type=checkbox], [type=radio]), .sidebar-foot a, .phone-bar a", (all) => all.filter((e) => e.offsetParent && !e.matches(".j-toggle, .days button, .copy-code, .prose button"))
+        .map((e) => [e.getBoundingClientRect().height, e.textContent || e.id]).filter(([h]) => h && h < 40).map((x) => x.join(" ")));
+      equal(small.join(), "", path);
+      equal(await w.page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)), 390, path);
+    });
+  }
+  await w.close();
+});
 scenario("read the title of a conversation on a phone of 375 pixels", async () => {
   const id = await server.conversation("Why is the nightly build red since Friday?", [{ role: "user", content: "x" }, asks("", call("s", "t")), gives("s", "bad", { isError: true, exitCode: 127, duration: 96_400 })]);
   const w = await openWindow(server, { path: talk(id), width: 375, height: 812, hasTouch: true });

@@ -10,7 +10,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
-export const steno = process.env.STENO || join(root, "build/steno");
+export const steno = process.env.STENO ? resolve(process.env.STENO) : join(root, "build/steno");
 export const long = !!process.env.STENO_TEST_LONG;
 export const rounds = (n) => (long ? n : Math.ceil(n / 20));
 export const scratch = mkdtempSync(join(process.env.STENO_TEST_TMP || tmpdir(), "ui-"));

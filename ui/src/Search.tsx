@@ -8,7 +8,7 @@ import { go, hrefOf, route, type Route } from "./route";
 import { cut, show } from "./text";
 import { Bars } from "./Transcript";
 
-interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; call?: string }
+interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; call?: string }
 interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean }
 
 const words = (q: string) => q.replace(/\S+:\S+/g, " ").replace(/[/"*-]/g, " ").trim().split(/\s+/)[0] ?? "";
@@ -32,6 +32,7 @@ function Snippet({ hit: h }: { hit: Hit }) {
   return <span class="hit-text">{out}</span>;
 }
 
+const toolsOf = (h: Hit) => h.tools ?? (h.tool ? [h.tool] : []);
 const WHERE: Record<string, string> = { user: "You", assistant: "Assistant", tool: "Result", system: "System" };
 const FACETS = [["", "Everything"], ["in:output", "Outputs"], ["role:user", "What I said"], ["role:assistant", "Replies and calls"], ["is:error", "Failures"]] as const;
 
@@ -65,9 +66,9 @@ export function SearchView() {
   // How many of them each button would leave, of what was found without one.
   if (!facet && found.value && !busy.value) counted.current = { bare, hits: found.value, more: !!cursor.value };
   const all = counted.current.bare === bare ? counted.current.hits : [];
-  const tools = [...all.reduce((m, h) => (h.tool ? m.set(h.tool, (m.get(h.tool) ?? 0) + 1) : m), new Map<string, number>())].sort((a, b) => b[1] - a[1]).slice(0, 4);
+  const tools = [...all.reduce((m, h) => (toolsOf(h).forEach((t) => m.set(t, (m.get(t) ?? 0) + 1)), m), new Map<string, number>())].sort((a, b) => b[1] - a[1]).slice(0, 4);
   const facets: [string, string][] = [...FACETS.map(([f, w]) => [f, w] as [string, string]), ...tools.map(([t]): [string, string] => [`tool:${t}`, t])];
-  const left = (f: string) => { const n = all.filter((h) => !f || (f === "in:output" ? h.ref : f === "is:error" ? h.error : f.startsWith("tool:") ? h.tool === f.slice(5) : h.role === f.slice(5) && !h.ref)).length; return all.length ? ` ${count(n)}${counted.current.more ? "+" : ""}` : ""; };
+  const left = (f: string) => { const n = all.filter((h) => !f || (f === "in:output" ? h.ref : f === "is:error" ? h.error : f.startsWith("tool:") ? toolsOf(h).includes(f.slice(5)) : h.role === f.slice(5) && !h.ref)).length; return all.length ? ` ${count(n)}${counted.current.more ? "+" : ""}` : ""; };
   return <section class="search-view" aria-label="Search" tabIndex={0}>
     <h2 aria-live="polite">{!q.trim() ? "Search everything" : found.value ? groups.size ? `${count(found.value.length)}${cursor.value ? "+" : ""} ${found.value.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : "Searching…"}</h2>
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
@@ -94,7 +95,7 @@ function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare
 export function SearchBox() {
   const typed = useSignal(route.peek().view === "search" ? route.peek().query ?? "" : "");
   useEffect(() => { typed.value = route.value.view === "search" ? route.value.query ?? "" : ""; }, [route.value.view, route.value.query]);
-  return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) go({ view: "search", id: "", query: typed.peek().trim() }); }}>
+  return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) { go({ view: "search", id: "", query: typed.peek().trim() }); (document.activeElement as HTMLElement).blur(); } }}>
     <input id="everywhere" type="search" aria-label="Search everything" placeholder="Search everything" value={typed.value} onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }} />
     <kbd class="wide-only">g /</kbd>
   </form>;

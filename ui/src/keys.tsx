@@ -58,6 +58,15 @@ function move(by: 1 | -1, which = "[data-row]") {
   next.scrollIntoView({ block: next.offsetHeight > 400 ? "start" : "nearest" });
 }
 
+// The rows of the list while the focus is in it, else those of the view: hits, runs, what is in the trash.
+const listed = () => document.activeElement?.closest(".sidebar");
+function step(by: 1 | -1) {
+  const all = [...(listed() ?? document.querySelector("main")!).querySelectorAll<HTMLElement>("li > a, .needs button")].filter((x) => x.offsetParent);
+  const at = all.indexOf(document.activeElement as HTMLElement);
+  all[at < 0 ? 0 : at + by]?.focus();
+  return true;
+}
+
 function neighbour(by: 1 | -1) {
   const all = [...document.querySelectorAll<HTMLAnchorElement>(".sidebar li > a")];
   const i = all.findIndex((a) => a.getAttribute("aria-current") === "page");
@@ -132,7 +141,9 @@ function anywhere(key: string): boolean {
     case "[": case "]": neighbour(key === "]" ? 1 : -1); return true;
     case "g/": return focusOn("everywhere");
     case "gh": go({ view: "home", id: "" }); return true;
-    case "gl": return focusOn("filter");
+    case "gl": { const a = document.querySelector<HTMLElement>(".sidebar li > a[aria-current]") ?? document.querySelector<HTMLElement>(".sidebar li > a"); a?.focus(); return a ? true : focusOn("filter"); }
+    case "j": return step(1);
+    case "k": return step(-1);
     case "gt": if (id) go({ view: "timeline", id }); return true;
     case "gu": case "s": go({ view: "usage", id: "" }); return true;
     case "gd": go({ view: "trash", id: "" }); return true;
@@ -156,7 +167,7 @@ function pressed(e: KeyboardEvent) {
   const key = e.key;
   if (key === "g" && !pending) { pending = window.setTimeout(() => { pending = 0; }, 900); e.preventDefault(); return; }
   const view = route.peek().view;
-  const does = (k: string) => (view === "output" && inOutput(k)) || (view === "conversation" && inTranscript(k)) || anywhere(k);
+  const does = (k: string) => (/^[jk]$/.test(k) && listed() ? anywhere(k) : false) || (view === "output" && inOutput(k)) || (view === "conversation" && inTranscript(k)) || anywhere(k);
   const behind = !!pending && key.length === 1;
   clearTimeout(pending);
   pending = 0;
