@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/words.h"
+#include "output/finder.h"
 #include "output/grep_engine.h"
 #include "output/lines.h"
 #include "store/backend.h"
@@ -29,6 +30,7 @@
 #define EXPRESSION_MS 1500 /* that one page may take where every block has to be read */
 #define SNIPPET 160        /* bytes around the first match */
 #define MATCHES_MAX 16     /* that a snippet marks */
+#define ITEM_ROOM 512      /* that most hits need, written */
 
 /* ---- the query ---- */
 
@@ -42,6 +44,7 @@ struct term {
 struct query {
         struct term terms[TERMS_MAX];
         size_t count;
+        struct finder *finders; /* one for each term, or NULL: see find_directly() */
         struct grep_code *expression;
         struct search_ask ask;
         char *project, *conversation, *tool, *model;
@@ -174,6 +177,34 @@ static int take_token(struct query *q, struct str s, size_t *at)
         return add_term(q, token, without, prefix);
 }
 
+static bool is_ascii(const struct word *w)
+{
+        for (size_t i = 0; i < w->n; i++)
+                if ((unsigned char)w->folded[i] >= 0x80)
+                        return false;
+        return true;
+}
+
+/* Where every term is one word of ASCII, which is how most people search, none of the text has to
+ * be split but what is around a match: nothing else is folded to ASCII. */
+static int make_finders(struct query *q)
+{
+        for (size_t i = 0; i < q->count; i++)
+                if (q->terms[i].count != 1 || !is_ascii(&q->terms[i].words[0]))
+                        return 0;
+        if (!q->count)
+                return 0;
+        q->finders = malloc(q->count * sizeof *q->finders);
+        if (!q->finders)
+                return error_nomem(q->err);
+        for (size_t i = 0; i < q->count; i++) {
+                const struct word *w = &q->terms[i].words[0];
+                struct str literal = str_span(w->folded, w->n);
+                finder_init(&q->finders[i], &literal, 1, true);
+        }
+        return 0;
+}
+
 static int parse(struct query *q, struct str text)
 {
         int rc = 0;
@@ -195,6 +226,8 @@ static int parse(struct query *q, struct str text)
                                 buf_putc(&q->match, '*');
                 }
         }
+        if (rc == 0)
+                rc = make_finders(q);
         if (rc == 0 && q->match.n) {
                 q->ask.match = buf_cstr(&q->match);
                 rc = q->ask.match ? 0 : error_nomem(q->err);
@@ -277,10 +310,46 @@ static int by_place(const void *a, const void *b)
         return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* 1: the text has everything that the query asks for; 0: it has not. */
-static int match_text(struct query *q, struct split *s, struct str text, struct matched *m)
+/* The first occurrence of term `i` at or behind `from`, as splitting all of the text would find it:
+ * a byte of ASCII that is in no word always stands between two. */
+static bool find_directly(
+    const struct query *q, size_t i, struct str text, size_t from, struct word *out)
 {
-        *m = (struct matched){.together = true};
+        const struct term *t = &q->terms[i];
+        for (;;) {
+                size_t at = finder_next(&q->finders[i], text.p, text.n, from, NULL);
+                if (at >= text.n)
+                        return false;
+                struct words w = {text, at};
+                while (w.at > from && !words_is_gap(text.p[w.at - 1]))
+                        w.at--;
+                while (words_next(&w, out) && out->end <= at)
+                        ;
+                if (out->from == at && same_word(out, &t->words[0], t->prefix))
+                        return true;
+                from = out->end;
+        }
+}
+
+/* 1: it has all terms; 0: it has not. */
+static int match_directly(const struct query *q, struct str text, struct matched *m)
+{
+        for (size_t i = 0; i < q->count; i++) {
+                struct word word;
+                bool found = find_directly(q, i, text, 0, &word);
+                if (found == q->terms[i].without)
+                        return 0;
+                for (int k = 0; k < 3 && found; k++) {
+                        add_span(m, word.from, word.end);
+                        found = find_directly(q, i, text, word.end, &word);
+                }
+        }
+        return 1;
+}
+
+/* The same for terms of any kind. */
+static int match_split(const struct query *q, struct split *s, struct str text, struct matched *m)
+{
         if (q->count && split_text(s, text))
                 return STENO_ENOMEM;
         for (size_t i = 0; i < q->count; i++) {
@@ -293,11 +362,21 @@ static int match_text(struct query *q, struct split *s, struct str text, struct 
                         at = find_term(s, t, at + 1);
                 }
         }
+        return 1;
+}
+
+/* 1: the text has everything that the query asks for; 0: it has not. */
+static int match_text(struct query *q, struct split *s, struct str text, struct matched *m)
+{
+        *m = (struct matched){.together = true};
+        int rc = q->finders ? match_directly(q, text, m) : match_split(q, s, text, m);
+        if (rc != 1)
+                return rc;
         if (q->expression) {
                 struct grep_subject subject = {
                     .p = text.p, .n = text.n, .stop = text.n + 1, .effort = GREP_HARD};
                 size_t from, end;
-                int rc = grep_pcre2()->next(q->expression, &subject, &from, &end, NULL);
+                rc = grep_pcre2()->next(q->expression, &subject, &from, &end, NULL);
                 if (rc <= 0)
                         return rc == STENO_ENOMEM ? rc : 0;
                 add_span(m, from, end);
@@ -483,6 +562,7 @@ static int put_item(
         uint64_t line = line_of(a, h, first);
         text = buf_str(&a->text.text);
         buf_init(&b, 0);
+        buf_reserve(&b, ITEM_ROOM);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
         jsonw_field_cstr(&w, "project", h->project);
@@ -636,6 +716,7 @@ static void release(struct query *q, struct answer *a)
         api_search_source_release(&a->source);
         buf_release(&q->match);
         grep_pcre2()->free(q->expression);
+        free(q->finders);
         free(q->project);
         free(q->conversation);
         free(q->tool);

@@ -37,4 +37,11 @@ static inline struct words words_of(struct str text)
 /* The next run; false at the end. */
 bool words_next(struct words *w, struct word *out);
 
+/* Is it a byte of ASCII that no word has? Splitting may begin behind any of them. */
+static inline bool words_is_gap(char c)
+{
+        return !(c & 0x80) && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+               !(c >= '0' && c <= '9') && c != '_';
+}
+
 #endif
