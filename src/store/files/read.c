@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/watch.h"
 
 struct reader {
@@ -246,11 +247,88 @@ static int find_seq(
         return rc;
 }
 
+/* ---- lookups: many records of one log ---- */
+
+/* So much is read around the place where a record should be: about a dozen short ones. */
+#define NEAR_WINDOW (8 * KIB)
+#define NEAR_TRIES 3
+
 struct files_lookup {
         struct backend_lookup base;
         struct reader r;
         struct buf line;
+        struct buf window; /* of the log, from window_at on */
+        uint64_t window_at;
+        uint64_t known_seq; /* of a record that stands at known_at; 1 at first */
+        uint64_t known_at;
 };
+
+/* Where it would be if all records between it and what is known were of one length. */
+static uint64_t guess_place(const struct files_lookup *l, uint64_t seq)
+{
+        bool before = seq < l->known_seq;
+        uint64_t size = before ? l->known_at : l->r.at.end - l->known_at;
+        uint64_t records = before ? l->known_seq - 1 : l->r.at.last_seq + 1 - l->known_seq;
+        double part = (double)(before ? seq - 1 : seq - l->known_seq) / (double)records;
+        return (before ? 0 : l->known_at) + (uint64_t)(part * (double)size);
+}
+
+/* Counts lines of the window from its first whole one on. 1: the record is there; 0: it is outside
+ * of the window, and more is known of where; -1: this is no place for guesses. */
+static int find_in_window(struct files_lookup *l, uint64_t seq, struct record *out)
+{
+        const char *p = l->window.p, *end = p + l->window.n, *lf;
+        if (l->window_at) {
+                p = l->window.n ? memchr(p, '\n', l->window.n) : NULL;
+                p = p ? p + 1 : end;
+        }
+        lf = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+        if (!lf || !record_peek(str_span(p, (size_t)(lf - p)), out))
+                return -1;
+        for (uint64_t left = seq < out->seq ? 0 : seq - out->seq; left && lf; left--) {
+                const char *next = lf + 1;
+                lf = next < end ? memchr(next, '\n', (size_t)(end - next)) : NULL;
+                p = lf ? next : p;
+        }
+        bool whole = lf && record_read(str_span(p, (size_t)(lf - p)), out);
+        if (!whole && (lf || !record_peek(str_span(p, (size_t)(end - p)), out)))
+                return -1;
+        l->known_seq = out->seq;
+        l->known_at = l->window_at + (uint64_t)(p - l->window.p);
+        return out->seq == seq ? (whole ? 1 : -1) : 0;
+}
+
+/*
+ * Most records stand where their neighbours let one expect them, and what is asked for one after
+ * the other is often close together: then one look is enough, or none. 1: it was found; 0: look
+ * for it in another way.
+ */
+static int find_near(struct files_lookup *l, uint64_t seq, struct record *out)
+{
+        int rc = l->window.n ? find_in_window(l, seq, out) : 0;
+        for (unsigned tries = 0; rc == 0 && tries < NEAR_TRIES; tries++) {
+                uint64_t at = guess_place(l, seq);
+                at = at > NEAR_WINDOW / 2 ? at - NEAR_WINDOW / 2 : 0;
+                buf_clear(&l->window);
+                char *to = buf_reserve(&l->window, NEAR_WINDOW);
+                if (!to || at >= l->r.at.end)
+                        return 0;
+                uint64_t left = l->r.at.end - at;
+                ssize_t got = fs_pread_all(l->r.fs, l->r.fd, to,
+                    left < NEAR_WINDOW ? (size_t)left : NEAR_WINDOW, (off_t)at);
+                if (got <= 0)
+                        return 0;
+                l->window.n = (size_t)got;
+                l->window_at = at;
+                rc = find_in_window(l, seq, out);
+        }
+        if (rc != 1) { /* what was learned may be of a damaged place */
+                buf_clear(&l->window);
+                l->known_seq = 1;
+                l->known_at = 0;
+        }
+        return rc == 1;
+}
 
 int files_lookup_open(struct files_conv *c, struct files_lookup **out, struct steno_error *err)
 {
@@ -263,7 +341,9 @@ int files_lookup_open(struct files_conv *c, struct files_lookup **out, struct st
                 return rc;
         }
         l->base.ops = &files_backend;
+        l->known_seq = 1;
         buf_init(&l->line, 0);
+        buf_init(&l->window, 0);
         *out = l;
         return 0;
 }
@@ -274,7 +354,9 @@ int files_lookup_record(struct files_lookup *l, uint64_t seq, backend_record_fn 
         struct backend_record rec = {.first_seq = seq, .last_seq = seq};
         if (seq == 0 || seq > l->r.at.last_seq)
                 return 0;
-        int rc = find_seq(&l->r, seq, &l->line, &rec.rec, err);
+        int rc = find_near(l, seq, &rec.rec);
+        if (rc == 0)
+                rc = find_seq(&l->r, seq, &l->line, &rec.rec, err);
         if (rc <= 0)
                 return rc;
         rec.damaged = about_is_lost(rec.rec.x);
@@ -286,6 +368,7 @@ void files_lookup_close(struct files_lookup *l)
         if (!l)
                 return;
         buf_release(&l->line);
+        buf_release(&l->window);
         reader_close(&l->r);
         free(l);
 }
