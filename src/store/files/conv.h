@@ -203,6 +203,8 @@ int meta_uid(struct files_conv *conv, char out[META_UID], struct steno_error *er
 /* Gives the meta.json of a folder that nobody has open another id and project, and a new uid; 0 or
  * a negative errno. */
 int meta_rename(const struct env *env, int dir, const char *id, const char *project);
+/* When the first record was written. False: it cannot be read. */
+bool meta_created(const struct fs *fs, int dir, char out[TIME_TEXT]);
 /* The same as meta_refresh for a folder that nobody has open; 0 or a negative errno. One that is
  * not an object stays. */
 int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project);

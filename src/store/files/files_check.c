@@ -103,8 +103,17 @@ static int look_at_names(struct check *k, const struct json *j, struct meta_stat
         struct files_conv *c = k->conv;
         json_ref id = json_get(j, 0, "id"), project = json_get(j, 0, "project");
         bool wrong = !json_is(j, id, c->id);
-        if (!wrong && json_is(j, project, c->project_id))
+        if (!wrong && json_is(j, project, c->project_id)) {
+                /* Every meta.json has it from the beginning, and the log can give it back. Without
+                 * it somebody else has written this file, or its bytes have changed. */
+                char created[TIME_TEXT];
+                if (json_get(j, 0, "createdAt") == JSON_NONE &&
+                    meta_created(k->fs, c->dir, created))
+                        snprintf(out->what, sizeof out->what,
+                            "meta.json has no createdAt: it is not what Steno wrote, and a title "
+                            "may be lost");
                 return 0;
+        }
         if (json_type(j, wrong ? id : project) != JSON_STRING) {
                 snprintf(
                     out->what, sizeof out->what, "meta.json has no %s", wrong ? "id" : "project");

@@ -50,8 +50,8 @@ static void put_named(struct buf *out, const struct json *old, const struct name
 }
 
 /*
- * meta.json with the right names: 1 and `out`, when the file lacks them; 0 and *text, when it is
- * right or no object at all; or a negative errno.
+ * meta.json with the right names, and the time where one is given: 1 and `out`, when the file lacks
+ * them; 0 and *text, when it is right or no object at all; or a negative errno.
  */
 static int read_named(const struct fs *fs, int dir, const struct names *names, char **text,
     size_t *n, struct buf *out)
@@ -63,7 +63,8 @@ static int read_named(const struct fs *fs, int dir, const struct names *names, c
         json_init(&j);
         int rc = sys ? json_parse(&j, "{}", 2, NULL, NULL) : json_parse(&j, *text, *n, NULL, NULL);
         bool wrong = rc == 0 && json_type(&j, 0) == JSON_OBJECT &&
-                     (!says(&j, "id", names->id) || !says(&j, "project", names->project));
+                     (!says(&j, "id", names->id) || !says(&j, "project", names->project) ||
+                         (names->created[0] && json_get(&j, 0, "createdAt") == JSON_NONE));
         if (wrong)
                 put_named(out, &j, names);
         json_release(&j);
@@ -91,28 +92,36 @@ int files_conv_meta(struct files_conv *c, char **json, size_t *n, struct steno_e
         return 0;
 }
 
-int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project)
+bool meta_created(const struct fs *fs, int dir, char out[TIME_TEXT])
 {
-        char *text = NULL, created[TIME_TEXT] = "";
-        size_t n = 0;
         struct stat st;
-        struct buf line, out;
+        struct buf line;
         struct record first;
+        memset(out, 0, TIME_TEXT);
         buf_init(&line, 0);
-        buf_init(&out, META_MAX);
         int log = fs->open(fs, dir, "messages.jsonl", O_RDONLY, 0);
         if (log >= 0 && fs->fstat(fs, log, &st) == 0 &&
             log_read_at(fs, log, (uint64_t)st.st_size, 0, &line, &first, NULL) == 0 &&
             first.at.n == TIME_TEXT - 1)
-                memcpy(created, first.at.p, first.at.n);
+                memcpy(out, first.at.p, first.at.n);
         if (log >= 0)
                 fs->close(fs, log);
+        buf_release(&line);
+        return out[0] != '\0';
+}
+
+int meta_set_names(const struct fs *fs, int dir, const char *id, const char *project)
+{
+        char *text = NULL, created[TIME_TEXT];
+        size_t n = 0;
+        struct buf out;
+        buf_init(&out, META_MAX);
+        meta_created(fs, dir, created);
         struct names names = {id, project, created};
         int rc = read_named(fs, dir, &names, &text, &n, &out);
         if (rc == 1)
                 rc = fs_replace(fs, dir, "meta.json", out.p, out.n);
         free(text);
-        buf_release(&line);
         buf_release(&out);
         return rc;
 }
