@@ -14,6 +14,7 @@
 #include "http/follow.h"
 #include "http/http_limits.h"
 #include "http/watches.h"
+#include "http/workers.h"
 #include "model/event.h"
 #include "otel/otel.h"
 
@@ -234,6 +235,13 @@ static void live_leave(struct live *l)
         pthread_cond_broadcast(&l->chat->changed);
 }
 
+/* Each of its turns reads and sends much. */
+static bool is_heavy(const struct live *l)
+{
+        const char *said = l->message ? l->message : l->message_json;
+        return said && strlen(said) > SERVER_HEAVY_BYTES;
+}
+
 static void *run(void *arg)
 {
         struct live *l = arg;
@@ -253,6 +261,8 @@ static void *run(void *arg)
             .ask_ctx = l,
             .on_event = on_event,
             .ctx = l};
+        if (is_heavy(l))
+                workers_step_back();
         if (!l->message && !l->message_json)
                 opt.flags |= STENO_LOOP_CONTINUE;
         if (l->no_stream)

@@ -239,6 +239,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         s->turns = workers_new(SERVER_TURNS_MAX, 0);
         s->urgent = workers_new(SERVER_URGENT_WORKERS, SERVER_QUEUE_MAX);
         s->heavy = workers_new(half_of_processors(), SERVER_QUEUE_MAX);
+        if (s->heavy)
+                workers_give_way(s->heavy);
         s->streams = streams_new(s);
         s->follow = follow_new(s);
         s->tails = tails_new();

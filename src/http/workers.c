@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/env.h"
 #include "base/wait.h"
@@ -11,6 +12,7 @@
 #include "http/replies.h"
 
 #define IDLE_MS 30000 /* how long a thread waits for another request */
+#define STEP_BACK 10  /* niceness: a tenth of the processor where others want it too */
 
 struct workers {
         pthread_mutex_t mutex;
@@ -24,7 +26,19 @@ struct workers {
         unsigned max;
         unsigned queue;
         bool closing;
+        bool gives_way;
 };
+
+void workers_step_back(void)
+{
+        /* Of this thread alone: 0 is the caller, and niceness belongs to threads. */
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + STEP_BACK);
+}
+
+void workers_give_way(struct workers *w)
+{
+        w->gives_way = true;
+}
 
 static void serve(struct request *r)
 {
@@ -79,6 +93,8 @@ static void *run(void *arg)
 {
         struct workers *w = arg;
         struct request *r;
+        if (w->gives_way)
+                workers_step_back();
         pthread_mutex_lock(&w->mutex);
         while ((r = next(w))) {
                 pthread_mutex_unlock(&w->mutex);

@@ -18,6 +18,10 @@ struct workers;
 
 /* At most `threads`, and `queue` requests that wait while all of them are busy. */
 struct workers *workers_new(unsigned threads, unsigned queue);
+/* Its threads give way to all others: what they do takes long anyway. Before the first request. */
+void workers_give_way(struct workers *w);
+/* The calling thread gives way, for as long as it lives. */
+void workers_step_back(void);
 /* False: there is no room. */
 bool workers_run(struct workers *w, struct request *r);
 /* Waits for what is queued, and ends the threads. workers_run is false from then on. */
