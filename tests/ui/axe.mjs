@@ -73,6 +73,45 @@ for (const [name, go] of Object.entries(views)) test(`axe finds nothing in ${nam
   equal(await axe(page, true), "", "dark");
   await page.emulateMedia({ colorScheme: "light" });
 });
+test("axe finds nothing on a phone, in any view", async () => {
+  const page = await begin();
+  await page.keyboard.press("Escape");
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const [p, ready] of [["/", ".home-rows li"], [`/c/${E(talk)}`, "[data-call=c2] .wrong-row"], [`/c/${E(talk)}/timeline`, ".time-row"], [`${path}/L5/q/cc`, ".matches li"], [json, ".line-row"],
+    ["/search/thing", "[data-hit] mark"], ["/usage", "#stats .card"], ["/trash", ".trash-rows li"], ["/settings", "#settings table"]]) {
+    await to(p);
+    await there(ready);
+    equal(await axe(page), "", p);
+  }
+  await page.click("[data-act=tray]");
+  await there("#tray [data-act=approve]");
+  equal(await axe(page), "", "the sheet");
+  await page.click("#tray [aria-label=Close]");
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+test("axe finds nothing where there is nothing, where something is wrong, and while the server is away", async () => {
+  const page = await begin();
+  await to("/search/nonesuchword");
+  await page.getByText("Nothing was found").waitFor();
+  equal(await axe(page), "", "nothing found");
+  await page.route("**/api/home?**", (r) => r.fulfill({ status: 500, contentType: "application/json", body: JSON.stringify({ error: { code: "internal", message: "no" }, request_id: "req_x" }) }));
+  await to("/");
+  await page.reload();
+  await page.getByText("Try again").first().waitFor();
+  equal(await axe(page), "", "something is wrong");
+  await page.unrouteAll();
+  await page.click("[data-act=again]");
+  await there(".home-head");
+  me.complaints = me.complaints.filter((c) => !/500/.test(c));
+  const bare = await new Server("bare").start("--no-tools");
+  const other = await openWindow(bare, { path: "/", bypassCSP: true });
+  await other.page.getByText("There is nothing here yet").waitFor();
+  equal(await axe(other.page), "", "an empty store");
+  await bare.kill();
+  await other.page.waitForSelector(".state:not(.state-live)");
+  equal(await axe(other.page), "", "the server is away");
+  await other.page.close();
+});
 test("axe finds nothing where a token is asked for", async () => {
   const page = await begin();
   equal(me.complaints.filter((c) => !/404/.test(c)).join(), "", "complaints so far");

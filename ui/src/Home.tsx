@@ -2,7 +2,7 @@
 import { trayOpen } from "./approvals";
 import { Composer } from "./Composer";
 import { ago, clock, count, plural } from "./format";
-import { StateIcon } from "./icons";
+import { StateIcon, Problem } from "./icons";
 import { nameOf, titleOf, type Item } from "./list";
 import { hrefOf } from "./route";
 import { Strip } from "./Strip";
@@ -35,7 +35,7 @@ function RunRow({ item: i, words, failed }: { item: Item; words?: string; failed
 export function HomeView() {
   const { home, problem } = useHome(14);
   const h = home.value;
-  if (!h) return <section class="home" aria-label="Home">{problem.value ? <p class="problem" role="alert">{problem}</p> : <Bars />}</section>;
+  if (!h) return <section class="home" aria-label="Home">{problem.value ? <Problem of={problem} /> : <Bars />}</section>;
   const [first, then] = sentence(h);
   const turns = h.days.reduce((n, d) => n + d.turns, 0);
   return <section class="home" id="home" aria-label="Home" tabIndex={0}>

@@ -1,4 +1,5 @@
 // Search over everything: hits by conversation, each a link to the very line.
+import { Problem } from "./icons";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
@@ -74,7 +75,7 @@ export function SearchView() {
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
     <div class="seg facets" role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
     {missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
-    {problem.value && <p class="problem" role="alert">{problem}</p>}
+    <Problem of={problem} />
     {busy.value && !found.value && <Bars />}
     {[...groups].map(([id, hits]) => <Group key={id} id={id} hits={hits} q={q} bare={bare} />)}
     {cursor.value && <button type="button" class="more" disabled={busy.value} onClick={() => void look(true)}>More</button>}

@@ -1,4 +1,5 @@
 // What was deleted, and taking it back. What is removed here is gone for good, so its name is asked.
+import { Problem } from "./icons";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, comebacks, get, send } from "./api";
@@ -19,7 +20,7 @@ export function TrashView() {
   return <section class="stats" aria-label="Trash" tabIndex={0}>
     <h2>Trash</h2>
     <p class="quiet">A conversation that was deleted stays here, with its outputs, until it is removed for good (<code>steno trash</code>).</p>
-    {problem.value && <p class="problem" role="alert">{problem}</p>}
+    <Problem of={problem} />
     {items.value && !items.value.length && <p class="edge">The trash is empty.</p>}
     <ul class="home-rows trash-rows">{items.value?.map((g) => <Row key={g.trashId} gone={g} look={() => void look()} />)}</ul>
   </section>;

@@ -1,5 +1,6 @@
 // What was used: by model, tool and day, with costs from the prices of the configuration, and the
 // figures of the store.
+import { Problem } from "./icons";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
@@ -71,7 +72,7 @@ export function Usage() {
   return <section class="stats" id="stats" tabIndex={0} aria-label="Usage">
     <h2>Usage</h2>
     <p class="quiet">The last 30 days{h?.left ? "; older conversations are still being read" : ""}. Costs come from <code>prices</code> in <code>config.json</code>.</p>
-    {problem.value && <p class="problem" role="alert">{problem}</p>}
+    <Problem of={problem} />
     {h && <><h3>By model</h3><UsedTable list={h.models} kind="model" prices={h.prices} most={100} />
       <h3>By tool</h3><UsedTable list={h.tools} kind="tool" prices={h.prices} most={100} />
       <h3>By day</h3><Days days={h.days} /></>}

@@ -1,4 +1,6 @@
 // The states of a call: shape, colour and word. Colour never says anything alone.
+import type { Signal } from "@preact/signals";
+import { comebacks } from "./api";
 import type { Status } from "./history";
 
 export const WORDS: Record<Status, string> = {
@@ -38,3 +40,6 @@ const GLYPHS = {
 };
 export const Glyph = ({ name }: { name: keyof typeof GLYPHS }) =>
   <svg class="icon glyph" viewBox="0 0 16 16" width="15" height="15" fill="none" aria-hidden="true">{GLYPHS[name]}</svg>;
+
+// What went wrong in a view, and its second chance: everything that waits for the server asks again.
+export const Problem = ({ of }: { of: Signal<string> }) => of.value ? <p class="problem" role="alert">{of} <button type="button" class="small" data-act="again" onClick={() => { comebacks.value++; }}>Try again</button></p> : null;
