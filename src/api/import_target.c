@@ -347,6 +347,11 @@ static int fork_here(struct import_target *t)
         t->conv = fork;
         free(t->id);
         t->id = name;
+        if (!t->matched) { /* it has nothing of the other, the title neither */
+                free(t->title);
+                t->title = NULL;
+                t->titled = false;
+        }
         t->compared = false;
         t->state = 'f';
         t->run->counts.forks++;
