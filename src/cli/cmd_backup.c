@@ -242,6 +242,9 @@ static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_refuse(c, EXIT_IO, "out of memory");
         if (is_file(argv[0]))
                 return restore_file(c, argv[0], into);
+        if (is_inside(argv[0], into) && !is_inside(into, argv[0]))
+                return cli_refuse(c, EXIT_REFUSED,
+                    "%s is inside the backup: restore into a folder elsewhere", into);
         if (steno_restore(argv[0], into, &report, &err) < 0)
                 return cli_fail(c, &err);
         return cli_print_json(c, report);
