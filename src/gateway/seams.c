@@ -9,8 +9,11 @@
 #include "base/error.h"
 #include "gateway/tables.h"
 
+#define AT_ONCE 100 /* chains in a question; tables.c takes so many values */
+
 struct seams {
         struct tables *tables;
+        struct buf find; /* the statement that asks for AT_ONCE of them */
 };
 
 /* Of the file; PostgreSQL has the same in its own types (store/postgres/pg_schema.c). */
@@ -20,6 +23,18 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS pin(owner TEXT, grp TEXT, chars INT, bytes INT,"
     " PRIMARY KEY(owner, grp)) WITHOUT ROWID;";
 
+static int put_find(struct seams *s, struct steno_error *err)
+{
+        buf_init(&s->find, 0);
+        buf_puts(&s->find, "SELECT after, before, messages, lead FROM seam WHERE owner=$1 AND after"
+                           " IN (");
+        for (int i = 0; i < AT_ONCE; i++)
+                buf_printf(&s->find, "%s$%d", i ? "," : "", i + 2);
+        buf_puts(&s->find, ")");
+        buf_cstr(&s->find);
+        return buf_check(&s->find, err);
+}
+
 int seams_open(
     struct steno_store *store, const char *path, struct seams **out, struct steno_error *err)
 {
@@ -28,9 +43,11 @@ int seams_open(
         struct seams *s = calloc(1, sizeof *s);
         if (!s)
                 return error_nomem(err);
-        int rc = tables_open(&opt, &s->tables, err);
+        int rc = put_find(s, err);
+        if (rc == 0)
+                rc = tables_open(&opt, &s->tables, err);
         if (rc)
-                free(s);
+                seams_close(s);
         else
                 *out = s;
         return rc;
@@ -41,6 +58,7 @@ void seams_close(struct seams *s)
         if (!s)
                 return;
         tables_close(s->tables);
+        buf_release(&s->find);
         free(s);
 }
 
@@ -93,6 +111,37 @@ bool seams_find(struct seams *s, const char *owner, struct str after, struct sea
             .ctx = &f};
         return tables_run(s->tables, &st, NULL) == 0 && f.found && !out->messages.failed &&
                !out->lead.failed;
+}
+
+struct telling {
+        seam_fn each;
+        void *ctx;
+};
+
+static int tell_seam(void *ctx, const struct steno_value *columns, size_t count)
+{
+        struct telling *t = ctx;
+        (void)count;
+        t->each(t->ctx, column(&columns[0]), column(&columns[1]), column(&columns[2]),
+            column(&columns[3]));
+        return 0;
+}
+
+int seams_find_all(struct seams *s, const char *owner, const struct str *after, size_t count,
+    seam_fn each, void *ctx)
+{
+        struct steno_value values[1 + AT_ONCE];
+        struct telling t = {.each = each, .ctx = ctx};
+        struct steno_statement st = {
+            .sql = s->find.p, .values = values, .count = 1 + AT_ONCE, .each = tell_seam, .ctx = &t};
+        int rc = 0;
+        values[0] = tables_key(str_of(owner));
+        for (size_t at = 0; rc == 0 && at < count; at += AT_ONCE) {
+                for (size_t i = 0; i < AT_ONCE; i++) /* the last one fills it up */
+                        values[1 + i] = tables_key(after[at + i < count ? at + i : count - 1]);
+                rc = tables_run(s->tables, &st, NULL);
+        }
+        return rc;
 }
 
 int seams_add(struct seams *s, const char *owner, struct str after, const struct seam *seam,

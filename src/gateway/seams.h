@@ -39,6 +39,12 @@ void seam_release(struct seam *s);
 /* Both answer false when there is none. `owner` is lineage.h's; `after` a chain or an answer's id.
  */
 bool seams_find(struct seams *s, const char *owner, struct str after, struct seam *out);
+/* The same of many chains with few questions, because a database may be far away. `each` is told of
+ * those that there are, in any order; the texts live until it returns. */
+typedef void (*seam_fn)(
+    void *ctx, struct str after, struct str before, struct str messages, struct str lead);
+int seams_find_all(struct seams *s, const char *owner, const struct str *after, size_t count,
+    seam_fn each, void *ctx);
 int seams_add(struct seams *s, const char *owner, struct str after, const struct seam *seam,
     struct steno_error *err);
 

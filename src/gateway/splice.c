@@ -3,6 +3,7 @@
  */
 #include "gateway/splice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -258,16 +259,105 @@ static void put_seam(
         add_edit(m, off, len, buf_str(&seam->messages));
 }
 
+/* A reply of the history that something may be known of. */
+struct wanted {
+        struct str chain;
+        size_t at; /* which message */
+        struct seam seam;
+        bool there;
+};
+
+struct search {
+        struct wanted *list; /* by their chains */
+        size_t count;
+};
+
+static int compare_wanted(const void *a, const void *b)
+{
+        const struct wanted *x = a, *y = b;
+        size_t n = x->chain.n < y->chain.n ? x->chain.n : y->chain.n;
+        int d = n ? memcmp(x->chain.p, y->chain.p, n) : 0;
+        return d ? d : (x->chain.n > y->chain.n) - (x->chain.n < y->chain.n);
+}
+
+static void take_seam(
+    void *ctx, struct str after, struct str before, struct str messages, struct str lead)
+{
+        struct search *s = ctx;
+        struct wanted key = {.chain = after};
+        struct wanted *w = bsearch(&key, s->list, s->count, sizeof key, compare_wanted);
+        if (!w)
+                return;
+        buf_clear(&w->seam.messages);
+        buf_clear(&w->seam.lead);
+        snprintf(w->seam.before, sizeof w->seam.before, "%.*s", (int)before.n, before.p);
+        buf_put_str(&w->seam.messages, messages);
+        buf_put_str(&w->seam.lead, lead);
+        w->there = !w->seam.messages.failed && !w->seam.lead.failed;
+}
+
+static int by_place(const void *a, const void *b)
+{
+        const struct wanted *x = a, *y = b;
+        return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Asks for all replies at once; the list is in their order then. */
+static int find_seams(
+    struct making *m, const struct elements_link *links, size_t n, struct search *out)
+{
+        struct str *chains = calloc(n + 1, sizeof *chains);
+        out->list = calloc(n + 1, sizeof *out->list);
+        if (!chains || !out->list) {
+                free(chains);
+                return STENO_ENOMEM;
+        }
+        for (size_t i = 0; i < n; i++) {
+                if (!links[i].assistant || strcmp(i ? links[i - 1].chain : "", links[i].chain) == 0)
+                        continue;
+                struct wanted *w = &out->list[out->count++];
+                w->chain = str_of(links[i].chain);
+                w->at = i;
+                seam_init(&w->seam);
+        }
+        qsort(out->list, out->count, sizeof *out->list, compare_wanted);
+        for (size_t i = 0; i < out->count; i++)
+                chains[i] = out->list[i].chain;
+        seams_find_all(m->opt->seams, m->opt->owner, chains, out->count, take_seam, out);
+        qsort(out->list, out->count, sizeof *out->list, by_place);
+        free(chains);
+        return 0;
+}
+
+static void search_release(struct search *s)
+{
+        for (size_t i = 0; s->list && i < s->count; i++)
+                seam_release(&s->list[i].seam);
+        free(s->list);
+}
+
+/* The reply that ends with message w->at, in the place that it had then. */
+static void place_seam(struct making *m, const struct elements_link *links, const json_ref *refs,
+    size_t n, const struct wanted *w)
+{
+        size_t from = 0;
+        while (from < w->at && (links[from].system ||
+                                   strcmp(from ? links[from - 1].chain : "", w->seam.before) != 0))
+                from++;
+        if (strcmp(from ? links[from - 1].chain : "", w->seam.before) == 0)
+                put_seam(m, refs[from], refs[w->at], w->at + 1 < n ? refs[w->at + 1] : JSON_NONE,
+                    &w->seam);
+}
+
 static int put_seams(struct making *m, struct steno_error *err)
 {
         const struct json *j = &m->j;
         char system[ELEMENTS_CHAIN];
         struct json list;
-        struct seam seam;
+        struct search found = {0};
         struct elements_link *links = NULL;
         json_ref *refs = NULL;
         json_init(&list);
-        seam_init(&seam);
         size_t count = json_count(j, m->list), n = 0;
         struct str raw = json_raw(j, m->list);
         int rc = json_parse(&list, raw.p, raw.n, NULL, err);
@@ -279,24 +369,16 @@ static int put_seams(struct making *m, struct steno_error *err)
         for (json_ref e = rc ? JSON_NONE : json_child(j, m->list); e != JSON_NONE;
              e = json_next(j, m->list, e))
                 refs[n++] = e;
-        for (size_t i = 0; i < n; i++) {
-                const char *before = i ? links[i - 1].chain : "";
-                if (!links[i].assistant || strcmp(before, links[i].chain) == 0 ||
-                    !seams_find(m->opt->seams, m->opt->owner, str_of(links[i].chain), &seam))
-                        continue;
-                size_t from = 0;
-                while (from < i && (links[from].system ||
-                                       strcmp(from ? links[from - 1].chain : "", seam.before) != 0))
-                        from++;
-                if (strcmp(from ? links[from - 1].chain : "", seam.before) == 0)
-                        put_seam(
-                            m, refs[from], refs[i], i + 1 < n ? refs[i + 1] : JSON_NONE, &seam);
-        }
+        if (rc == 0 && find_seams(m, links, n, &found))
+                rc = error_nomem(err);
+        for (size_t i = 0; rc == 0 && i < found.count; i++)
+                if (found.list[i].there)
+                        place_seam(m, links, refs, n, &found.list[i]);
         if (rc == 0 && n)
                 memcpy(m->p->chain, links[n - 1].chain, sizeof m->p->chain);
+        search_release(&found);
         free(links);
         free(refs);
-        seam_release(&seam);
         json_release(&list);
         return rc;
 }

@@ -14,7 +14,7 @@
 
 #define KEPT 24        /* statements */
 #define COLUMNS_MAX 16 /* of a row */
-#define VALUES_MAX 40  /* of a statement */
+#define VALUES_MAX 128 /* of a statement */
 #define KEY_MAX 512    /* a longer key is known by its hash, where an index has a limit */
 #define BUSY_MS 10000
 
