@@ -24,10 +24,11 @@ struct steno_copy_options {
  * source is replaced, and the older goes to the trash; one that differs otherwise is left as it is.
  * Without a project, tokens and the settings of projects are copied too, where the target has none.
  * Disks are copied file by file, with new times; of two versions of a file that of the source
- * stays. The trash and the log of seals stay behind. Stopped, it is done again and goes on. *report
- * (may be NULL):
- * {"copied","replaced","unchanged","conflicts":[{"project","id"}],"records","bytes","files"}, the
- * last of which counts files of disks.
+ * stays. What is in the trash goes to the target's, with the time of the copy; what was removed
+ * since an earlier copy is removed there. The log of seals is copied where the target has none.
+ * Stopped, it is done again and goes on. *report (may be NULL):
+ * {"copied","replaced","unchanged","conflicts":[{"project","id"}],"records","bytes","files",
+ * "trashed"}; `files` counts those of disks, and `trashed` what went to the target's trash.
  */
 STENO_API int steno_copy(struct steno_store *from, struct steno_store *to,
     const struct steno_copy_options *opt, char **report, struct steno_error *err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/api_store.h"
+#include "api/copy_seals.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -38,7 +39,8 @@ struct copying {
         struct buf conflicts; /* a JSON array, without its end */
         char **projects;      /* that were met, each once */
         size_t project_count;
-        uint64_t files; /* of disks */
+        uint64_t files;   /* of disks */
+        uint64_t trashed; /* that went to the target's trash */
         struct steno_error *err;
 };
 
@@ -289,6 +291,100 @@ static int copy_each(void *ctx, const char *project, const char *id)
         return rc;
 }
 
+/* ---- the trash ---- */
+
+/* Is one of the target's trash the same? */
+static int is_in_trash(
+    struct copying *x, const struct trash_item *item, struct backend_bundle *bundle, bool *yes)
+{
+        struct bundle_options opt = {0};
+        struct trash_list list = {0};
+        int rc = backend_trash_list(x->to->backend, false, &list, x->err);
+        for (size_t i = 0; rc == 0 && !*yes && i < list.count; i++) {
+                struct backend_conv *conv;
+                struct backend_bundle *other;
+                if (strcmp(list.items[i].project, item->project) != 0 ||
+                    strcmp(list.items[i].id, item->id) != 0 ||
+                    backend_trash_open(x->to->backend, &list.items[i], &conv, NULL))
+                        continue;
+                if (backend_bundle_prepare(conv, &opt, &other, NULL) == 0) {
+                        *yes = is_same(backend_bundle_view(bundle), backend_bundle_view(other));
+                        backend_bundle_release(other);
+                }
+                backend_conv_release(conv);
+        }
+        backend_trash_list_release(&list);
+        return rc;
+}
+
+/* Has the target's conversation of that id all that this one has? */
+static int is_contained(struct copying *x, struct backend_conv *conv, bool *yes)
+{
+        struct backend_conv *there;
+        int rc = backend_conv_open(x->to->backend, str_of(backend_conv_project(conv)),
+            str_of(backend_conv_id(conv)), &there, x->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        rc = has_gone_on(x, there, conv, yes);
+        backend_conv_release(there);
+        return rc;
+}
+
+/* What was removed at the source since it was copied is removed here; what is new comes in by the
+ * same door as the others, and goes to the trash at once. */
+static int copy_removed(struct copying *x, const struct trash_item *item, struct backend_conv *conv)
+{
+        struct bundle_options opt = {0};
+        struct backend_bundle *bundle;
+        enum fate fate = COPIED;
+        bool there = false;
+        int rc = backend_bundle_prepare(conv, &opt, &bundle, x->err);
+        if (rc)
+                return rc;
+        rc = is_in_trash(x, item, bundle, &there);
+        if (rc == 0 && !there)
+                rc = decide(x, conv, bundle, &fate);
+        if (rc == 0 && !there && fate == CONFLICT)
+                rc = is_contained(x, conv, &there);
+        if (rc == 0 && !there && fate <= REPLACED)
+                rc = move(x, conv, bundle, fate == REPLACED);
+        if (rc == 0 && !there && fate != CONFLICT) {
+                rc = move_old_away(x, str_of(item->project), str_of(item->id));
+                x->trashed += rc == 0;
+        }
+        if (rc == 0 && !there && fate == CONFLICT)
+                note_conflict(x, conv);
+        backend_bundle_release(bundle);
+        return rc;
+}
+
+/* Before the conversations, because a removed one may have the id of one that lives; the oldest
+ * first, so that they are in the same order there. */
+static int copy_trash(struct copying *x, const char *project)
+{
+        struct trash_list list = {0};
+        int rc = backend_trash_list(x->from->backend, false, &list, x->err);
+        for (size_t i = list.count; rc == 0 && i-- > 0;) {
+                const struct trash_item *item = &list.items[i];
+                struct backend_conv *conv;
+                if (project && strcmp(item->project, project) != 0)
+                        continue;
+                rc = backend_trash_open(x->from->backend, item, &conv, x->err);
+                if (rc == STENO_ENOTFOUND) { /* destroyed meanwhile */
+                        rc = 0;
+                        continue;
+                }
+                if (rc == 0) {
+                        rc = copy_removed(x, item, conv);
+                        backend_conv_release(conv);
+                }
+                if (rc && rc != STENO_ENOMEM)
+                        error_prefix(x->err, rc, "%s, in the trash", item->id);
+        }
+        backend_trash_list_release(&list);
+        return rc;
+}
+
 /* ---- what belongs to the store ---- */
 
 static int put_if_missing(void *ctx, struct str old, struct buf *out, struct steno_error *err)
@@ -457,6 +553,7 @@ static int report_copy(struct copying *x, char **report)
         jsonw_field_u64(&w, "records", x->records);
         jsonw_field_u64(&w, "bytes", x->bytes);
         jsonw_field_u64(&w, "files", x->files);
+        jsonw_field_u64(&w, "trashed", x->trashed);
         jsonw_object_end(&w);
         *report = x->conflicts.failed ? NULL : buf_take(&b, NULL);
         buf_release(&b);
@@ -481,11 +578,15 @@ int steno_copy(struct steno_store *from, struct steno_store *to,
         if (!project && backend_totals(from->backend, &totals, NULL) == 0)
                 x.total = totals.conversations;
         buf_init(&x.conflicts, 0);
-        rc = backend_each_conv(from->backend, project, copy_each, &x, x.err);
+        rc = copy_trash(&x, project);
+        if (rc == 0)
+                rc = backend_each_conv(from->backend, project, copy_each, &x, x.err);
         if (rc == 0)
                 rc = note_project(&x, project ? legal : STR("default"));
         if (rc == 0 && !project)
                 rc = copy_documents(&x);
+        if (rc == 0 && !project)
+                rc = copy_seals(from->backend, to->backend, x.err);
         if (rc == 0)
                 rc = copy_disks(&x);
         if (rc == 0 && report)

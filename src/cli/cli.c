@@ -146,6 +146,13 @@ static void make_parents(char *path)
         }
 }
 
+const char cli_default_project[] = "default";
+
+const char *cli_told_project(const struct cli *c)
+{
+        return c->project == cli_default_project ? NULL : c->project;
+}
+
 const char *cli_store_url(struct cli *c)
 {
         const char *env = getenv("STENO_STORE");

@@ -18,7 +18,7 @@ static int copy(struct cli *c, struct steno_store *from, struct steno_store *to)
         struct term_progress bar;
         char *report = NULL;
         struct steno_copy_options opt = {.size = sizeof(opt),
-            .project = c->project,
+            .project = cli_told_project(c),
             .progress = term_progress_step,
             .progress_ctx = &bar};
 
@@ -70,12 +70,13 @@ const struct command cmd_copy = {
     .name = "copy",
     .group = GROUP_KEEP,
     .usage = "--to STORE",
-    .summary = "copies conversations into another store, also of another kind",
+    .summary = "copies a store into another one, also of another kind",
     .detail =
         "From files to PostgreSQL, back, or between two of a kind. Each conversation is there\n"
         "whole or not at all, and is compared after it has arrived. Started again it goes on,\n"
         "and brings over what came since. A conversation that went another way in the target\n"
-        "is left alone and named; the exit code is 3 then. With --project only that one.",
+        "is left alone and named; the exit code is 3 then. The trash, disks, tokens, settings of\n"
+        "projects and the log of seals go along. With --project only that one.",
     .example = "steno copy --to 'postgres://steno@db/steno'",
     .opts = copy_table,
     .opts_size = sizeof(struct copy_opts),

@@ -161,6 +161,9 @@ void cli_say(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 
 
 /* --store, else $STENO_STORE, else the default one's path; NULL when memory is out. */
 const char *cli_store_url(struct cli *c);
+/* The project where none is named; cli_told_project() is NULL then. */
+extern const char cli_default_project[];
+const char *cli_told_project(const struct cli *c);
 /* The same as a path, without file:. */
 const char *cli_store_path(struct cli *c);
 

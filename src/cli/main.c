@@ -194,7 +194,7 @@ int main(int argc, char **argv)
         interrupt_install();
         fs_end_waits(interrupt_pending);
         memset(&c, 0, sizeof(c));
-        c.project = project != NULL && project[0] != 0 ? project : "default";
+        c.project = project != NULL && project[0] != 0 ? project : cli_default_project;
         out_init(&c.out, STDOUT_FILENO);
         c.out.tty = isatty(STDOUT_FILENO);
 

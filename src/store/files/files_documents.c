@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 
 #include "base/error.h"
@@ -110,6 +111,26 @@ static int lock_root(struct files_store *s, int patience_ms, struct steno_error 
         return sys ? error_sys(err, sys, "locking the store") : 0;
 }
 
+/* A name may have a folder: those of the seals do. */
+static int replace(struct files_store *s, const char *name, const struct buf *text)
+{
+        const struct fs *fs = s->env->fs;
+        const char *slash = strchr(name, '/');
+        char folder[64];
+        if (!slash)
+                return fs_replace(fs, s->root, name, text->p, text->n);
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - name), name);
+        int sys = fs->mkdir(fs, s->root, folder, 0700);
+        if (sys && sys != -EEXIST)
+                return sys;
+        int dir = fs->open(fs, s->root, folder, O_RDONLY | O_DIRECTORY, 0);
+        if (dir < 0)
+                return dir;
+        sys = fs_replace(fs, dir, slash + 1, text->p, text->n);
+        fs->close(fs, dir);
+        return sys;
+}
+
 int files_document_change(struct files_store *s, const char *name, size_t max, int patience_ms,
     backend_change_fn change, void *ctx, struct steno_error *err)
 {
@@ -128,7 +149,7 @@ int files_document_change(struct files_store *s, const char *name, size_t max, i
                 rc = change(ctx, sys ? STR("") : str_span(text, n), &out, err);
         if (rc == 0)
                 rc = buf_check(&out, err);
-        if (rc == 0 && (sys = fs_replace(fs, s->root, name, out.p, out.n)) != 0)
+        if (rc == 0 && (sys = replace(s, name, &out)) != 0)
                 rc = error_sys(err, sys, "writing %s", name);
         fs->flock(fs, s->root, LOCK_UN);
         free(text);
