@@ -10,7 +10,7 @@
  * VOCABULARY
  *
  *   store         a folder of plain files (or a database), opened with steno_open().
- *   project       the unit of isolation inside a store. "default" unless told otherwise.
+ *   project       the unit of isolation inside a store. The default is "default".
  *   conversation  an append-only log of records, numbered 1, 2, 3 ... without a gap: their seq.
  *   record        a message exactly as it came, or an amendment (delete, meta, supersede).
  *   batch         the messages of one append: all of them are stored, or none.

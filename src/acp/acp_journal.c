@@ -123,10 +123,10 @@ static int read_head(struct acp_journal *j, struct steno_error *err)
         char *end = n > 0 ? memchr(head, '\n', (size_t)n) : NULL;
         size_t magic = strlen(MAGIC);
         if (!end || strncmp(head, MAGIC, magic) != 0)
-                return error_set(err, STENO_ECORRUPT, "acp/%s is no journal", j->name);
+                return error_set(err, STENO_ECORRUPT, "acp/%s is not a journal", j->name);
         *end = '\0';
         if ((size_t)(end - head) - magic > ID_MAX)
-                return error_set(err, STENO_ECORRUPT, "acp/%s is no journal", j->name);
+                return error_set(err, STENO_ECORRUPT, "acp/%s is not a journal", j->name);
         memcpy(j->project, head + magic, (size_t)(end - head) - magic + 1);
         j->at = (uint64_t)(end - head) + 1;
         j->end = (uint64_t)st.st_size;

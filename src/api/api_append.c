@@ -50,7 +50,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->flags = OPTION(opt, struct steno_append_options, flags, 0);
         if (w->flags & ~(uint32_t)(STENO_RECORD | STENO_EXPECT_SEQ | STENO_KEEP_OUTPUTS |
                                    STENO_DECIDED | STENO_RECOVERED | STENO_ANEW))
-                return error_set(err, STENO_EINVAL, "there is no flag of append in 0x%x", w->flags);
+                return error_set(err, STENO_EINVAL, "append has no flag 0x%x", w->flags);
         w->format = format_find(format ? format : "openai");
         if (!w->format)
                 return format_unknown(format, err);

@@ -202,7 +202,7 @@ int steno_conv_meta(struct steno_conv *conv, char **json, struct steno_error *er
         if (!json_valid(text, n, NULL) || text[strspn(text, " \t\r\n")] != '{') {
                 free(text);
                 return error_set(err, STENO_ECORRUPT,
-                    "meta.json is damaged, and is no JSON object: steno check --repair");
+                    "meta.json is damaged: it is not a JSON object; run steno check --repair");
         }
         if (n > 0 && text[n - 1] == '\n') /* of the file, not of the answer */
                 text[n - 1] = 0;

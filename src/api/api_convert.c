@@ -64,8 +64,8 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
                     "the format is not clear: name the one that it is (%s)", candidates);
         if (!c->from) {
                 format_names(candidates, sizeof candidates);
-                return error_set(err, STENO_EPROTO,
-                    "the messages are of no format that is known (%s)", candidates);
+                return error_set(
+                    err, STENO_EPROTO, "the messages are in no known format (%s)", candidates);
         }
         rc = format_read_history(c->from, &c->json, 0, &c->arena, &h, err);
         if (!rc)

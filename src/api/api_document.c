@@ -17,7 +17,7 @@ static int check_name(const char *name, struct steno_error *err)
         size_t n = strlen(name);
         return n && n <= 60 && name[0] != '.' && strspn(name, LETTERS) == n
                    ? 0
-                   : error_set(err, STENO_EINVAL, "\"%.60s\" is no name of a document", name);
+                   : error_set(err, STENO_EINVAL, "\"%.60s\" is not the name of a document", name);
 }
 
 int steno_document_read(struct steno_store *store, const char *name, size_t max, char **text,

@@ -323,7 +323,7 @@ int steno_export(struct steno_store *store, const char *project, const char *con
         uint32_t flags = OPTION(opt, struct steno_export_options, flags, 0);
         struct exporting x = {.store = store, .err = err ? err : &why};
         if (flags & ~(uint32_t)STENO_EXPORT_PARTIAL)
-                return error_set(err, STENO_EINVAL, "there is no flag of export in 0x%x", flags);
+                return error_set(err, STENO_EINVAL, "export has no flag 0x%x", flags);
         x.bundle.partial = flags & STENO_EXPORT_PARTIAL;
         x.bundle.max_artifact = OPTION(opt, struct steno_export_options, max_artifact, 0);
         x.progress = OPTION(opt, struct steno_export_options, progress, NULL);

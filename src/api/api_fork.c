@@ -47,7 +47,7 @@ int steno_fork(struct steno_conv *conv, const struct steno_fork_options *opt,
         if (rc)
                 return rc;
         if (flags & ~(uint32_t)STENO_FORK_WHOLE_BATCH)
-                return error_set(err, STENO_EINVAL, "there is no flag of fork in 0x%x", flags);
+                return error_set(err, STENO_EINVAL, "fork has no flag 0x%x", flags);
         if (!id) {
                 id_make(store->env, "conv_", made);
                 id = made;

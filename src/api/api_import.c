@@ -276,7 +276,7 @@ static int take_conv(struct importing *m, const char *prefix, struct buf *manife
         json_init(&j);
         int rc = json_parse(&j, manifest->p, manifest->n, NULL, m->err);
         if (rc == STENO_EPROTO || (rc == 0 && json_type(&j, 0) != JSON_OBJECT))
-                rc = refuse(m, "a manifest is no JSON object", prefix);
+                rc = refuse(m, "a manifest is not a JSON object", prefix);
         if (rc == 0)
                 rc = read_names(m, &j, prefix);
         struct arrival *a = rc ? NULL : &m->list[m->count - 1];
@@ -320,9 +320,9 @@ static int take_head(struct importing *m, uint64_t *conversations)
         buf_init(&text, HEAD_MAX);
         rc = read_text(m, size, HEAD_MAX, &text);
         if (rc == 0 && json_parse(&j, text.p, text.n, NULL, NULL))
-                rc = refuse(m, "bundle.json is no JSON", NULL);
+                rc = refuse(m, "bundle.json is not JSON", NULL);
         if (rc == 0 && (!json_u64(&j, json_get(&j, 0, "version"), &version) || version != 1))
-                rc = refuse(m, "it is of a version that is not known here", NULL);
+                rc = refuse(m, "its version is unknown", NULL);
         if (rc == 0 && (!json_u64(&j, json_get(&j, 0, "conversations"), conversations) ||
                            *conversations > BUNDLE_CONVERSATIONS_MAX))
                 rc = refuse(m, "bundle.json does not say how many conversations follow", NULL);
@@ -457,7 +457,7 @@ int steno_import_bundle(struct steno_store *store, const struct steno_import_opt
         m.new_ids = flags & STENO_IMPORT_NEW_IDS;
         m.trusted = flags & STENO_IMPORT_TRUSTED;
         if (flags & ~(uint32_t)(STENO_IMPORT_NEW_IDS | STENO_IMPORT_TRUSTED))
-                return error_set(err, STENO_EINVAL, "there is no flag of import in 0x%x", flags);
+                return error_set(err, STENO_EINVAL, "import has no flag 0x%x", flags);
         int rc = m.project ? api_store_project(m.project, &legal, m.err) : 0;
         if (rc)
                 return rc;

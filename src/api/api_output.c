@@ -60,7 +60,7 @@ int steno_output_begin(struct steno_conv *conv, const struct steno_output_option
         id_make(conv->store->env, "msg_", o->message_id);
         rc = copy_names(o, opt, err);
         if (rc == 0 && o->flags & ~(uint32_t)STENO_RECORD)
-                rc = error_set(err, STENO_EINVAL, "there is no flag of output in 0x%x", o->flags);
+                rc = error_set(err, STENO_EINVAL, "output has no flag 0x%x", o->flags);
         if (rc == 0)
                 rc = carry_policy(conv->store,
                     OPTION(opt, struct steno_output_options, profile, NULL),

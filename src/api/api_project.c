@@ -32,7 +32,7 @@ static int load(struct backend_store *store, struct json *j, char **text, struct
         if (rc)
                 return rc;
         if (json_parse(j, *text, n, NULL, NULL) || json_type(j, 0) != JSON_OBJECT)
-                return error_set(err, STENO_ECORRUPT, "%s is no JSON object", NAME);
+                return error_set(err, STENO_ECORRUPT, "%s is not a JSON object", NAME);
         return 0;
 }
 
@@ -153,7 +153,7 @@ static int change_document(void *ctx, struct str before, struct buf *out, struct
         if (rc || json_type(&old, 0) != JSON_OBJECT) {
                 json_release(&old);
                 return error_set(err, STENO_ECORRUPT,
-                    "%s is no JSON object: mend it or remove it, then set this again", NAME);
+                    "%s is not a JSON object: repair or remove it, then set this again", NAME);
         }
         json_ref set = find(&old, c->project);
         put_settings(c, &old, json_type(&old, set) == JSON_OBJECT ? set : JSON_NONE);

@@ -151,7 +151,7 @@ static int record_as(const struct steno_record *r, const char *format, bool whol
         if (!to)
                 return format_unknown(format, err);
         if (!from)
-                return error_set(err, STENO_ECORRUPT, "the record is of no format that is known");
+                return error_set(err, STENO_ECORRUPT, "the record is in no known format");
         json_init(&j);
         buf_init(&out, 0);
         int rc = whole ? steno_record_original(r, &message, &size, err)

@@ -655,7 +655,7 @@ static int read_cursor(const char *cursor, bool *outputs, uint64_t *below, struc
         *outputs = cursor[0] == 'o';
         *below = strtoull(cursor + 1, &end, 16);
         if ((cursor[0] != 'm' && cursor[0] != 'o') || !cursor[1] || *end)
-                return error_set(err, STENO_EINVAL, "this is no cursor of a search");
+                return error_set(err, STENO_EINVAL, "this is not a cursor of a search");
         return 0;
 }
 

@@ -149,7 +149,9 @@ int api_search_source_output(struct api_search_source *s, const char *ref)
 static int read_opened(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
         ssize_t got = backend_reader_read(ctx, at, p, n, err);
-        return got == (ssize_t)n ? 0 : got < 0 ? (int)got : error_set(err, STENO_EIO, "it is cut");
+        return got == (ssize_t)n ? 0
+               : got < 0         ? (int)got
+                                 : error_set(err, STENO_EIO, "it is cut off");
 }
 
 /* The output's index of lines saves reading all of it. */

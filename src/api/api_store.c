@@ -233,7 +233,7 @@ int api_store_open_on(const struct steno_backend *kind, const struct env *env, c
         if (rc)
                 return rc;
         if (flags & ~(uint32_t)(STENO_OPEN_EXISTING | STENO_OPEN_REPAIR))
-                return error_set(err, STENO_EINVAL, "there is no flag of open in 0x%x", flags);
+                return error_set(err, STENO_EINVAL, "open has no flag 0x%x", flags);
         struct steno_store *store = calloc(1, sizeof *store);
         if (!store)
                 return error_nomem(err);

@@ -48,8 +48,8 @@ struct context_tool {
 static const struct context_tool TOOLS[] = {
     {"list", "Lists the stored outputs of this conversation, newest first. Use it to find a ref.",
         {{"kind", "string", "Only this kind: tool or terminal.", false},
-            {"limit", "integer", "How many, 50 unless told.", false},
-            {"after", "string", "A ref: go on with the older ones behind it.", false}},
+            {"limit", "integer", "How many, 50 by default.", false},
+            {"after", "string", "A ref: continue with the older ones after it.", false}},
         "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
         "\"id\":" TEXT ",\"kind\":" TEXT ",\"mimeType\":" TEXT ",\"byteSize\":" COUNT
         ",\"createdAt\":" COUNT ",\"hint\":" TEXT "},\"required\":[\"id\",\"mimeType\","
@@ -57,18 +57,18 @@ static const struct context_tool TOOLS[] = {
         "\"items\""},
     {"read",
         "Reads a piece of a stored output: by bytes (offset, limit) or by lines (line, count). "
-        "Go on from next_offset until done.",
-        {REF, {"offset", "integer", "First byte, 0 unless told.", false},
-            {"limit", "integer", "Bytes, 8192 unless told, 12288 at most.", false},
+        "Continue from next_offset until done.",
+        {REF, {"offset", "integer", "First byte, 0 by default.", false},
+            {"limit", "integer", "Bytes, 8192 by default, 12288 at most.", false},
             {"line", "integer", "First line, counted from 1, instead of offset.", false},
             {"count", "integer", "Lines, with line.", false},
-            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}},
+            {"encoding", "string", "base64 for the bytes as they are; text by default.", false}},
         "\"content\":" TEXT ",\"encoding\":" TEXT ",\"offset\":" COUNT ",\"next_offset\":" COUNT
         ",\"done\":" FLAG ",\"total_bytes\":" COUNT STATE,
         "\"content\",\"offset\",\"next_offset\",\"done\",\"total_bytes\""},
     {"tail", "Shows the last lines of a stored output. Cheap at any size.",
-        {REF, {"lines", "integer", "How many, 200 unless told, 2000 at most.", false},
-            {"encoding", "string", "base64 for the bytes as they are; text unless told.", false}},
+        {REF, {"lines", "integer", "How many, 200 by default, 2000 at most.", false},
+            {"encoding", "string", "base64 for the bytes as they are; text by default.", false}},
         "\"content\":" TEXT ",\"encoding\":" TEXT ",\"first_line\":" COUNT_OR_NULL
         ",\"total_lines\":" COUNT_OR_NULL ",\"offset\":" COUNT ",\"total_bytes\":" COUNT STATE,
         "\"content\",\"first_line\",\"total_lines\",\"total_bytes\""},
@@ -76,14 +76,13 @@ static const struct context_tool TOOLS[] = {
         "Searches a stored output with a regular expression (PCRE) and shows the matching lines "
         "with their numbers.",
         {REF, {"pattern", "string", "The regular expression.", true},
-            {"max_results", "integer", "Matches to show, 50 unless told.", false},
-            {"context_lines", "integer", "Lines before and after each match, 0 unless told.",
-                false},
-            {"case_sensitive", "boolean", "false unless told.", false},
+            {"max_results", "integer", "Matches to show, 50 by default.", false},
+            {"context_lines", "integer", "Lines before and after each match, 0 by default.", false},
+            {"case_sensitive", "boolean", "false by default.", false},
             {"from_line", "integer",
-                "Only matches from this line on. Go on from next_line while truncated.", false},
+                "Only matches from this line on. Continue from next_line while truncated.", false},
             {"direction", "string",
-                "backward: the last matches up to from_line. forward unless told.", false}},
+                "backward: the last matches up to from_line. forward by default.", false}},
         "\"matches\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
         "\"line\":" COUNT ",\"byte_offset\":" COUNT ",\"content\":" TEXT ",\"encoding\":" TEXT
         ",\"window\":" FLAG ",\"before\":" TEXTS ",\"after\":" TEXTS
@@ -255,7 +254,7 @@ int context_call(const struct context_shelf *shelf, const char *name, struct str
         struct buf words;
         int rc = 0;
         if (!t)
-                return error_set(err, STENO_EINVAL, "\"%.60s\" is no context tool", name);
+                return error_set(err, STENO_EINVAL, "\"%.60s\" is not a context tool", name);
         buf_init(&words, 64 * KIB);
         json_init(&j);
         *is_error = true;

@@ -503,7 +503,7 @@ static int import_one(struct steno_store *store, const struct steno_importer_opt
                 rc = import_source_read(&run, source);
         run.counts.files = rc == 1;
         if (rc == 0)
-                rc = error_set(run.err, STENO_EPROTO, "this is no transcript that we know");
+                rc = error_set(run.err, STENO_EPROTO, "this is not a transcript that Steno knows");
         backend_unlock(lock);
         if (rc > 0)
                 rc = report ? run_report(&run, report) : 0;

@@ -118,7 +118,7 @@ int json_keys_check(const struct json *j, json_ref obj, const char *const *known
                     err, STENO_EINVAL, "%s: unknown key \"%.*s\"", where, shown, name.p);
         }
         if (json_keys_repeats(j, obj))
-                return error_set(err, STENO_EINVAL, "%s: a key stands twice", where);
+                return error_set(err, STENO_EINVAL, "%s: a key occurs twice", where);
         return 0;
 }
 

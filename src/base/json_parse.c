@@ -406,7 +406,7 @@ static enum outcome walk_document(struct walk *w, size_t n)
         if (r == WALK_DONE) {
                 w->at = skip_space(w->at, w->end);
                 if (w->at != w->end)
-                        r = stop(w, WALK_FAULT, w->at, "bytes behind the value");
+                        r = stop(w, WALK_FAULT, w->at, "bytes after the value");
         }
         return check_utf8(w, r, p, to);
 }

@@ -111,7 +111,7 @@ int tarball_reader_new(steno_source source, void *ctx, bool trusted, struct tarb
         libarchive.read_support_format_tar(r->tar);
         if (libarchive.read_open(r->tar, r, NULL, give_tar, NULL) != ARCHIVE_OK) {
                 if (!r->why.code)
-                        refuse(r, STENO_EPROTO, "it is no tar");
+                        refuse(r, STENO_EPROTO, "it is not a tar archive");
                 if (err)
                         *err = r->why;
                 rc = r->why.code;
@@ -141,7 +141,8 @@ static int told(struct tarball_reader *r, int rc, struct steno_error *err)
 static int tar_failed(struct tarball_reader *r)
 {
         const char *why = libarchive.error_string(r->tar);
-        return r->why.code ? r->why.code : refuse(r, STENO_EPROTO, why ? why : "it is no tar");
+        return r->why.code ? r->why.code
+                           : refuse(r, STENO_EPROTO, why ? why : "it is not a tar archive");
 }
 
 int tarball_next(
@@ -156,7 +157,7 @@ int tarball_next(
         const char *path = libarchive.entry_pathname(e);
         if (libarchive.entry_filetype(e) != AE_IFREG || libarchive.entry_hardlink(e) ||
             libarchive.entry_symlink(e))
-                return told(r, refuse(r, STENO_EPROTO, "it has something else than files"), err);
+                return told(r, refuse(r, STENO_EPROTO, "it has entries that are not files"), err);
         if (!path || !libarchive.entry_size_is_set(e) || libarchive.entry_size(e) < 0)
                 return told(r, refuse(r, STENO_EPROTO, "a file has no name or size"), err);
         if (libarchive.entry_sparse_reset(e) > 0)

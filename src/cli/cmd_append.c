@@ -184,7 +184,7 @@ static int run_append(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt append_table[] = {
     {"expect", 0, OPT_NUMBER, "SEQ", offsetof(struct append_opts, expect),
-        "refuse when someone else appended behind this seq (0: empty)"},
+        "refuse when someone else appended after this seq (0: empty)"},
     {"record", 0, OPT_FLAG, NULL, offsetof(struct append_opts, record),
         "take a result that answers no call, and mark it"},
     {"create", 0, OPT_FLAG, NULL, offsetof(struct append_opts, create),

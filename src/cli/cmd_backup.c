@@ -120,7 +120,7 @@ static int check_place(struct cli *c, const char *path)
         if (got == (long)sizeof begin && memcmp(begin, ZSTD, sizeof ZSTD) == 0)
                 return 0;
         return cli_refuse(c, EXIT_REFUSED,
-            "%s is there and is no backup of Steno: name another file, or remove it first", path);
+            "%s exists and is not a backup of Steno: name another file, or remove it first", path);
 }
 
 static int backup_to_file(struct cli *c, const char *path)
@@ -252,7 +252,7 @@ static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt restore_table[] = {
     {"into", 0, OPT_TEXT, "STORE", offsetof(struct restore_opts, into),
-        "the folder to restore to; the store of --store unless told"},
+        "the folder to restore to; the store of --store by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

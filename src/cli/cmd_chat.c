@@ -77,11 +77,11 @@ static void recall(struct cli *c, struct prompt *p)
 
 /* ---- turns ---- */
 
-static const char help[] = "  /continue  goes on after an error or a stop\n"
-                           "  /help      this\n"
-                           "  /exit      ends it, as Ctrl-D does\n"
-                           "Ctrl-C stops a reply, or clears the line. Everything else is said to "
-                           "the model.";
+static const char help[] =
+    "  /continue  continues after an error or a stop\n"
+    "  /help      this\n"
+    "  /exit      ends it, as Ctrl-D does\n"
+    "Ctrl-C stops a reply, or clears the line. Everything else is said to the model.";
 
 /* One line of input. Returns an exit code, or -1 to end the chat. */
 static int take_line(struct talk *t, struct str text)

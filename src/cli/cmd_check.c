@@ -170,8 +170,9 @@ const struct command cmd_check = {
     .summary = "verifies every checksum, pair and ref; each finding is a line",
     .detail =
         "Exit code 4 when something is damaged or lost and was neither repaired nor accepted.\n"
-        "--repair mends what can be mended. What is lost stays a finding until --accept notes it;\n"
-        "accepted losses are shown by every check, and views go on to name them.",
+        "--repair repairs what can be repaired. What is lost stays a finding until --accept notes "
+        "it;\n"
+        "accepted losses are shown by every check, and views continue to name them.",
     .example = "steno check\n"
                "steno check --repair",
     .opts = check_table,

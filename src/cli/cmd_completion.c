@@ -320,8 +320,7 @@ static int run_completion(struct cli *c, const void *opts, int argc, char **argv
                         return EXIT_DONE;
                 }
         }
-        return cli_usage(
-            c, "\"%s\" is no shell that is known here; bash, zsh and fish are", argv[0]);
+        return cli_usage(c, "unknown shell \"%s\": use bash, zsh or fish", argv[0]);
 }
 
 const struct command cmd_completion = {

@@ -120,7 +120,7 @@ static int print_list(struct cli *c, const struct json *j, const struct context_
         out_str(&c->out, buf_str(&b));
         buf_release(&b);
         if (json_count(j, items) == 0)
-                cli_say(c, "no outputs of their own here: all of them are small");
+                cli_say(c, "no stored outputs here: all results are small");
         return EXIT_DONE;
 }
 
@@ -213,7 +213,8 @@ static int print_read(struct cli *c, const struct json *j, const struct context_
         if (!json_bool(j, json_get(j, 0, "done"), true) &&
             json_u64(j, json_get(j, 0, "next_offset"), &next) &&
             json_u64(j, json_get(j, 0, "total_bytes"), &total))
-                cli_say(c, "steno: %s: up to byte %llu of %llu; go on with --offset %llu, or --all",
+                cli_say(c,
+                    "steno: %s: up to byte %llu of %llu; continue with --offset %llu, or --all",
                     c->cmd->name, (unsigned long long)next, (unsigned long long)total,
                     (unsigned long long)next);
         return EXIT_DONE;
@@ -362,7 +363,7 @@ static int print_grep(struct cli *c, const struct json *j, const struct context_
                 say_note(c, j);
                 if (json_bool(j, json_get(j, 0, "truncated"), false))
                         cli_say(c,
-                            "steno: %s: %u matches of %llu are shown; go on with --from %llu%s",
+                            "steno: %s: %u matches of %llu are shown; continue with --from %llu%s",
                             c->cmd->name, json_count(j, matches), (unsigned long long)total,
                             (unsigned long long)next, o->back ? " --back" : "");
         }
@@ -399,30 +400,30 @@ static int run_grep(struct cli *c, const void *opts, int argc, char **argv)
 #define AT(field) offsetof(struct context_opts, field)
 
 static const struct opt list_table[] = {
-    {"limit", 'n', OPT_NUMBER, "N", AT(limit), "how many, newest first; 50 unless told"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(limit), "how many, newest first; 50 by default"},
     {"kind", 0, OPT_TEXT, "K", AT(kind), "only this kind"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt read_table[] = {
-    {"offset", 0, OPT_NUMBER, "B", AT(offset), "from this byte on; 0 unless told"},
+    {"offset", 0, OPT_NUMBER, "B", AT(offset), "from this byte on; 0 by default"},
     {"line", 0, OPT_NUMBER, "N", AT(line), "from this line on, the first is 1"},
     {"limit", 'n', OPT_NUMBER, "N", AT(limit),
-        "at most so many bytes (8192 unless told, 12288 at most), or lines with --line"},
+        "at most this many bytes (8192 by default, 12288 at most), or lines with --line"},
     {"count", 0, OPT_NUMBER, "N", AT(count), NULL},
     {"all", 0, OPT_FLAG, NULL, AT(all), "every byte, as it is"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt tail_table[] = {
-    {"limit", 'n', OPT_NUMBER, "N", AT(lines), "how many lines; 200 unless told (10 with -f)"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(lines), "how many lines; 200 by default (10 with -f)"},
     {"lines", 0, OPT_NUMBER, "N", AT(lines), NULL},
-    {"follow", 'f', OPT_FLAG, NULL, AT(follow), "go on with what is added, until it is finished"},
+    {"follow", 'f', OPT_FLAG, NULL, AT(follow), "follow what is added, until it is finished"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt grep_table[] = {
-    {"limit", 'n', OPT_NUMBER, "N", AT(max), "at most so many matches; 50 unless told"},
+    {"limit", 'n', OPT_NUMBER, "N", AT(max), "at most this many matches; 50 by default"},
     {"max", 'm', OPT_NUMBER, "N", AT(max), NULL},
     {"context", 'C', OPT_NUMBER, "N", AT(context), "lines around each match"},
     {"case", 0, OPT_FLAG, NULL, AT(match_case), "capitals matter"},

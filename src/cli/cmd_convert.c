@@ -45,7 +45,7 @@ static int run_convert(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt convert_table[] = {
     {"from", 0, OPT_TEXT, "F", offsetof(struct convert_opts, from),
-        "the format that comes in; detected unless given"},
+        "the format that comes in; detected by default"},
     {"to", 0, OPT_TEXT, "F", offsetof(struct convert_opts, to),
         "the format to write: openai, responses, anthropic, gemini, ..."},
     {"strict", 0, OPT_FLAG, NULL, offsetof(struct convert_opts, strict),

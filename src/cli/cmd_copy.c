@@ -60,7 +60,7 @@ static int run_copy(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt copy_table[] = {
     {"from", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, from),
-        "the store to copy; that of --store unless told"},
+        "the store to copy; that of --store by default"},
     {"to", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, to),
         "where to; it is made if there is none"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -73,8 +73,8 @@ const struct command cmd_copy = {
     .summary = "copies a store into another one, also of another kind",
     .detail =
         "From files to PostgreSQL, back, or between two of a kind. Each conversation is there\n"
-        "whole or not at all, and is compared after it has arrived. Started again it goes on,\n"
-        "and brings over what came since. A conversation that went another way in the target\n"
+        "whole or not at all, and is compared after it has arrived. Started again it continues,\n"
+        "and copies what came since. A conversation that went another way in the target\n"
         "is left alone and named; the exit code is 3 then. The trash, disks, tokens, settings of\n"
         "projects and the log of seals go along. With --project only that one.",
     .example = "steno copy --to 'postgres://steno@db/steno'",

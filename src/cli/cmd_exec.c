@@ -210,7 +210,7 @@ static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt exec_table[] = {
     {"seconds", 0, OPT_NUMBER, "N", offsetof(struct exec_opts, seconds),
-        "end the command and all its children after so long"},
+        "end the command and all its children after this time"},
     {"dir", 0, OPT_TEXT, "DIR", offsetof(struct exec_opts, directory), "where it runs"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };

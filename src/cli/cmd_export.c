@@ -186,7 +186,7 @@ static const struct opt export_table[] = {
     {"redact", 0, OPT_TEXT, "RULES", offsetof(struct export_opts, redact),
         "mask secrets: \"secrets\", or files of rules, with commas between them"},
     {"partial", 0, OPT_FLAG, NULL, offsetof(struct export_opts, partial),
-        "go on where bytes are lost, and leave tombstones"},
+        "continue where bytes are lost, and leave tombstones"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

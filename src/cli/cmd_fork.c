@@ -65,7 +65,7 @@ static int run_fork(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt fork_table[] = {
     {"at", 0, OPT_TEXT, "SEQ|MSG", offsetof(struct fork_opts, at),
-        "the last record or message to take; all of them unless told"},
+        "the last record or message to take; all of them by default"},
     {"before", 0, OPT_TEXT, "MSG", offsetof(struct fork_opts, before),
         "the first message not to take, to put another in its place"},
     {"id", 0, OPT_TEXT, "ID", offsetof(struct fork_opts, id), "id of the fork"},

@@ -262,7 +262,7 @@ static int print_report(struct cli *c, const char *report, bool named, bool watc
                 rc = EXIT_CORRUPT;
         bool nothing = rc == 0 && !watching && number(&j, "files") == 0;
         if (nothing && number(&j, "unknown") > 0)
-                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that we know");
+                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that Steno knows");
         else if (nothing && named) /* they may all be gone, as tools remove their own */
                 cli_say(c, "nothing there is a transcript; a bundle has to be named by itself");
         json_release(&j);
@@ -440,13 +440,13 @@ static const struct opt import_table[] = {
     {"known", 0, OPT_FLAG, NULL, offsetof(struct import_opts, known),
         "look where the tools usually keep their sessions"},
     {"watch", 0, OPT_FLAG, NULL, offsetof(struct import_opts, watch),
-        "go on until interrupted: what the tools write appears within a second"},
+        "continue until interrupted: what the tools write appears within a second"},
     {"on-conflict", 0, OPT_CHOICE, "skip|both|replace", offsetof(struct import_opts, on_conflict),
         "of bundles: where the id is taken by another history; replaced ones go to the trash"},
     {"new-ids", 0, OPT_FLAG, NULL, offsetof(struct import_opts, new_ids),
         "of bundles: give every conversation a new id"},
     {"into", 0, OPT_TEXT, "PROJECT", offsetof(struct import_opts, into),
-        "the project they go to; bundles go to their own unless told"},
+        "the project they go to; bundles go to their own by default"},
     {"trusted", 0, OPT_FLAG, NULL, offsetof(struct import_opts, trusted),
         "lift the limits on how far a bundle expands and on the size of records"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -456,12 +456,12 @@ const struct command cmd_import = {
     .name = "import",
     .group = GROUP_KEEP,
     .usage = "[FILE|FOLDER]...",
-    .summary = "takes in bundles, and sessions of other tools",
+    .summary = "imports bundles, and sessions of other tools",
     .detail =
-        "A bundle (steno export) is unpacked aside, held against its checksums and checked; all\n"
+        "A bundle (steno export) is unpacked aside and verified against its checksums; all\n"
         "of it comes into the store, or nothing.\n"
         "\n"
-        "Anything else is a transcript of another tool, and which one is found out: Codex CLI,\n"
+        "Anything else is a transcript of another tool, and Steno detects which one: Codex CLI,\n"
         "Claude Code, Gemini CLI, Qwen Code, opencode, Cline, Roo, Pi, Continue, goose, neovate,\n"
         "CrewAgent, DeepChat, Acontext, LangChain, ShareGPT, and lists of messages in any format\n"
         "that Steno reads. Folders are walked. A session becomes the conversation TOOL-SESSION,\n"

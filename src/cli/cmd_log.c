@@ -143,11 +143,11 @@ static const struct opt log_table[] = {
     {"number", 0, OPT_NUMBER, "N", offsetof(struct log_opts, last), NULL},
     {"last", 0, OPT_NUMBER, "N", offsetof(struct log_opts, last), NULL},
     {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct log_opts, after),
-        "only records behind this seq"},
+        "only records after this seq"},
     {"full", 0, OPT_FLAG, NULL, offsetof(struct log_opts, full),
         "whole results, arguments and thoughts"},
     {"follow", 'f', OPT_FLAG, NULL, offsetof(struct log_opts, follow),
-        "go on with what is appended, until Ctrl-C"},
+        "follow what is appended, until Ctrl-C"},
     {"no-pager", 0, OPT_FLAG, NULL, offsetof(struct log_opts, no_pager), "no pager"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };

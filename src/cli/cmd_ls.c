@@ -242,8 +242,8 @@ static int catch_up(struct cli *c, const struct listing *shown, const struct ls_
         again.wait = true;
         buf_init(&l.json, 0);
         if (out_flush(&c->out) == 0)
-                cli_say(c, "the machine was started anew: this list may be out of date, and is "
-                           "being caught up");
+                cli_say(c, "the machine was restarted: this list may be out of date, and is being "
+                           "updated");
         int rc = take_all(&l, &again, &err);
         if (rc == 0)
                 cli_say(c, "%s",
@@ -291,7 +291,7 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt ls_table[] = {
-    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 unless told"},
+    {"limit", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 by default"},
     {"number", 0, OPT_NUMBER, "N", offsetof(struct ls_opts, n), NULL},
     {"query", 'q', OPT_TEXT, "WORDS", offsetof(struct ls_opts, query),
         "only where title or id contain these words"},

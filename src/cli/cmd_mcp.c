@@ -79,7 +79,7 @@ static const struct opt mcp_table[] = {
     {"conformance", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, conformance),
         "serve the fixtures of MCP's conformance suite over HTTP, without store and token"},
     {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct mcp_opts, listen),
-        "with --conformance: where to listen; a free port unless told"},
+        "with --conformance: where to listen; a free port by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

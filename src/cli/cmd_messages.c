@@ -157,11 +157,11 @@ static const struct opt messages_table[] = {
     {"edit", 0, OPT_LIST, "JSON", offsetof(struct messages_opts, edit),
         "an edit strategy, an array of them, or auto; may be given again"},
     {"pin", 0, OPT_TEXT, "MSG", offsetof(struct messages_opts, pin),
-        "edits see nothing behind this message, so that a prompt cache holds"},
+        "edits see nothing after this message, so that a prompt cache holds"},
     {"budget", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, budget), "at most N tokens"},
     {"last", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, last), "only the last N messages"},
     {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, after),
-        "only messages behind this seq"},
+        "only messages after this seq"},
     {"before", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, before),
         "only messages before this seq"},
     {"limit", 'n', OPT_NUMBER, "N", offsetof(struct messages_opts, limit),
@@ -182,9 +182,10 @@ const struct command cmd_messages = {
     .group = GROUP_READ,
     .usage = "CONV",
     .summary = "prints a view of a conversation: a JSON array of messages",
-    .detail = "A view is always valid for its format: each call has one result, each result a\n"
-              "call. What had to be repaired for that, --report says. --format stored is no view\n"
-              "for a model: it is every message exactly as it was sent.",
+    .detail =
+        "A view is always valid for its format: each call has one result, each result a\n"
+        "call. --report says what had to be repaired for that. --format stored is not a view\n"
+        "for a model: it is every message exactly as it was sent.",
     .example = "steno messages demo\n"
                "steno messages demo --format anthropic --budget 8000 --report",
     .opts = messages_table,

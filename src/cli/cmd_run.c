@@ -79,7 +79,7 @@ const struct command cmd_run = {
     .detail = "Text goes to standard output as it comes, what tools do to standard error. Calls\n"
               "that no rule of the configuration allows are asked for on the terminal; elsewhere\n"
               "they are denied, unless --yes is given. With --json: the run's events as lines.\n"
-              "Whatever ends it, a kill included: steno continue goes on from there.",
+              "Whatever ends it, a kill included: steno continue continues from there.",
     .example = "steno run demo --prompt \"Why is the build red?\" --model gpt-4o-mini\n"
                "steno run demo -p \"Go on\" --max-turns 5 --json",
     .opts = run_table,
@@ -93,7 +93,7 @@ const struct command cmd_continue = {
     .name = "continue",
     .group = GROUP_RUN,
     .usage = "CONV",
-    .summary = "goes on after a crash, an error or a stop",
+    .summary = "continues after a crash, an error or a stop",
     .detail = "Tools that are done are not run again. One that was running when the program died\n"
               "is not run again by itself either: the model is told that its effects are unknown.",
     .example = "steno continue demo",

@@ -72,7 +72,7 @@ static int run_seal(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt seal_table[] = {
     {"all", 0, OPT_FLAG, NULL, offsetof(struct seal_opts, all),
-        "every conversation of every project that changed; so it is without CONV"},
+        "every conversation of every project that changed; the default without CONV"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -257,7 +257,7 @@ static const struct opt verify_table[] = {
     {"checkpoint", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, checkpoint),
         "checkpoints that were kept elsewhere; their history must still be there"},
     {"key", 0, OPT_TEXT, "KEY|FILE", offsetof(struct verify_opts, key),
-        "the public key that signed; one's own unless told"},
+        "the public key that signed; your own by default"},
     {"proof", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, proof),
         "verifies a proof of steno prove, without a store"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -267,7 +267,7 @@ const struct command cmd_verify = {
     .name = "verify",
     .group = GROUP_KEEP,
     .usage = "[CONV]",
-    .summary = "holds the store against its seals; names what was changed, added, removed or moved",
+    .summary = "compares the store with its seals; names what was changed, added, removed or moved",
     .detail = "Exit code 4 when something is not what was sealed.",
     .example = "steno verify --key auditor.pub --checkpoint checkpoints.txt",
     .opts = verify_table,
@@ -365,7 +365,7 @@ static int run_key_show(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt key_table[] = {
     {"name", 0, OPT_TEXT, "NAME", offsetof(struct key_opts, name),
-        "who signs, as it stands in every checkpoint; made unless told"},
+        "the name of the signer in every checkpoint; made up by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

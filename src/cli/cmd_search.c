@@ -156,9 +156,9 @@ static int run_search(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt search_table[] = {
     {"limit", 'n', OPT_NUMBER, "N", offsetof(struct search_opts, limit),
-        "so many hits, 20 unless told"},
+        "how many hits; 20 by default"},
     {"cursor", 0, OPT_TEXT, "CURSOR", offsetof(struct search_opts, cursor),
-        "go on behind a page: its next_cursor"},
+        "the next_cursor of the page before"},
     {"all", 0, OPT_FLAG, NULL, offsetof(struct search_opts, all), "in all projects"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
@@ -170,13 +170,13 @@ const struct command cmd_search = {
     .summary = "finds words in messages, calls, results and outputs",
     .detail =
         "WORDS are words, \"phrases\", prefixes (wor*), -words that must not occur (in one\n"
-        "argument with others, or behind --) and one /regular expression/; all of them must hold.\n"
+        "argument with others, or after --) and one /regular expression/; all of them must hold.\n"
         "Filters: role:user|assistant|tool|system, tool:NAME, conversation:ID, model:NAME,\n"
         "is:error, in:output, after:2026-11-01, before:2026-12-01, and with --all project:NAME.\n"
         "\n"
         "A hit says where it is: conversation and record, and of an output its ref and line.\n"
         "Messages come before outputs, new ones first. The index is brought up to date for up to\n"
-        "two seconds first; what is missing is told on standard error. Exit code 1: no match.",
+        "two seconds first; standard error says what is missing. Exit code 1: no match.",
     .example = "steno search timeout role:tool is:error\n"
                "steno search '\"connection refused\" -localhost after:2026-11-01'\n"
                "steno search '/ERR_[A-Z]+_FAILED/ in:output'",

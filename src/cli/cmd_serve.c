@@ -145,7 +145,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt serve_table[] = {
     {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct serve_opts, listen),
-        "where to listen, 127.0.0.1:7717 unless told; port 0 takes a free one"},
+        "where to listen, 127.0.0.1:7717 by default; port 0 takes a free one"},
     {"host", 0, OPT_LIST, "NAME", offsetof(struct serve_opts, hosts),
         "another name that may stand in Host; may be given again"},
     {"allow-remote", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, allow_remote),
@@ -153,7 +153,7 @@ static const struct opt serve_table[] = {
     {"public", 0, OPT_TEXT, "PROJECT", offsetof(struct serve_opts, public_project),
         "let visitors without a token chat in this project"},
     {"log", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, log),
-        "access log, a JSON line a request; standard error unless told"},
+        "access log, a JSON line a request; standard error by default"},
     {"provider", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, provider),
         "whose API the endpoint speaks: openai, responses, anthropic, script ($STENO_PROVIDER)"},
     {"base-url", 0, OPT_TEXT, "URL", offsetof(struct serve_opts, base_url),

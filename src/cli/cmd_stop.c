@@ -32,7 +32,7 @@ const struct command cmd_stop = {
     .name = "stop",
     .group = GROUP_RUN,
     .usage = "RUN",
-    .summary = "stops a run, wherever it is at work",
+    .summary = "stops a run, wherever it is running",
     .detail = "The run ends as after Ctrl-C: calls that are running get an interrupted result,\n"
               "and the history can be continued. A conversation's id means its run at work.",
     .example = "steno stop run_01J...",

@@ -112,7 +112,7 @@ static int run_watch(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt watch_table[] = {
     {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct watch_opts, after),
-        "only events behind this seq"},
+        "only events after this seq"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

@@ -98,7 +98,7 @@ static int unknown_in_family(struct cli *c, int argc, char **argv)
                 rc = cli_usage(c, "%s has no command \"%s\"; it has %s", argv[0], argv[1],
                     buf_cstr(&all) ? all.p : "others");
         else
-                rc = cli_usage(c, "%s needs a command behind it: %s", argv[0],
+                rc = cli_usage(c, "%s needs a command after it: %s", argv[0],
                     buf_cstr(&all) ? all.p : "one of its own");
         buf_release(&all);
         return rc;

@@ -90,7 +90,7 @@ static void man_all(struct out *o)
                     "byte for byte, every large tool output in a file of its own, in a folder of "
                     "plain files that survives kills, power loss and full disks. Data goes to "
                     "standard output, everything else to standard error.\n");
-        out_puts(o, ".SH OPTIONS\nThey may stand before and behind the command.\n");
+        out_puts(o, ".SH OPTIONS\nThey may be given before or after the command.\n");
         man_options(o, cli_globals);
         out_puts(o, ".SH COMMANDS\n");
         for (size_t i = 0; i < n; i++)

@@ -91,7 +91,7 @@ static int store_value(struct cli *c, const struct found *f, const char *value)
         case OPT_CHOICE:
                 if (!is_choice(f->opt->arg, value))
                         return cli_usage(
-                            c, "--%s: \"%s\" is none of %s", f->opt->name, value, f->opt->arg);
+                            c, "--%s: \"%s\" is not one of %s", f->opt->name, value, f->opt->arg);
                 *(const char **)field = value;
                 return 0;
         case OPT_TEXT:

@@ -271,7 +271,7 @@ static void say_how_to_go_on(struct talk *t)
         if (t->c->json || !t->go_on || t->c->out.sys)
                 return;
         bool command = t->go_on[0] != '/';
-        cli_say(t->c, "  %s%s%s goes on from here", t->go_on, command ? " " : "",
+        cli_say(t->c, "  %s%s%s continues from here", t->go_on, command ? " " : "",
             command ? steno_conv_id(t->c->conv) : "");
 }
 

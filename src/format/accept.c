@@ -145,7 +145,7 @@ void accept_call_id(struct check *c, size_t message, json_ref id)
         struct str text = accept_text(c, id);
         if (json_type(c->j, id) == JSON_STRING && !rules_is_id(c->rules, text))
                 accept_fail(c, "call_id", message, text,
-                    "the id of a call is empty, too long, or holds characters that are not taken");
+                    "the id of a call is empty, too long, or has characters that are not accepted");
 }
 
 /* "data:TYPE;base64,DATA"; false: it is no such URL. */

@@ -82,7 +82,7 @@ static void check_mark(struct anthropic *a, size_t i, json_ref b)
                     "more than %zu blocks have cache_control", c->rules->cache_marks);
         if (longer && a->short_mark)
                 accept_fail(c, "cache_control_order", i, NO_CALL,
-                    "cache_control of 1h must not come behind one of 5m");
+                    "cache_control of 1h must not come after one of 5m");
         a->short_mark |= !longer;
 }
 
@@ -206,7 +206,7 @@ static void check_block(struct anthropic *a, size_t i, json_ref b, bool assistan
                 accept_fail(
                     c, "block_role", i, NO_CALL, "thinking can only be in assistant messages");
         if (a->ends_thinking && a->called)
-                accept_fail(c, "thinking_first", i, NO_CALL, "thinking stands behind a tool_use");
+                accept_fail(c, "thinking_first", i, NO_CALL, "thinking comes after a tool_use");
         if (json_is(c->j, type, "redacted_thinking") &&
             accept_text(c, json_get(c->j, b, "data")).n == 0)
                 accept_fail(c, "thinking_signature", i, NO_CALL, "redacted thinking has no data");

@@ -84,14 +84,14 @@ static void check_media(struct gemini *g, size_t i, json_ref part)
         for (size_t k = 0; k < 2; k++)
                 if (json_type(c->j, types[k]) == JSON_STRING &&
                     !is_taken(c->rules, accept_text(c, types[k])))
-                        accept_fail(c, "media_type", i, NO_CALL, "the media type is not taken");
+                        accept_fail(c, "media_type", i, NO_CALL, "the media type is not accepted");
         struct str data = accept_text(c, json_get(c->j, blob, "data"));
         if (json_type(c->j, blob) == JSON_OBJECT && (!data.n || !is_bytes(data)))
                 accept_fail(c, "base64", i, NO_CALL, "the data is not base64");
         struct str uri = accept_text(c, json_get(c->j, file, "fileUri"));
         bool cloud = str_starts(uri, "gs://") && uri.n > 5 && uri.p[5] != '/';
         if (json_type(c->j, file) == JSON_OBJECT && !cloud && !rules_is_address(uri, true))
-                accept_fail(c, "file_uri", i, NO_CALL, "the address is none of a stored file");
+                accept_fail(c, "file_uri", i, NO_CALL, "the address is not that of a stored file");
 }
 
 static void check_part(struct gemini *g, size_t i, json_ref part)
@@ -125,7 +125,7 @@ static void note_call(struct gemini *g, size_t i, json_ref fc)
         struct str name = accept_text(c, json_get(c->j, fc, "name"));
         json_ref args = json_get(c->j, fc, "args");
         if (!rules_is_name(c->rules, name))
-                accept_fail(c, "tool_name", i, id, "a functionCall has no name that is taken");
+                accept_fail(c, "tool_name", i, id, "a functionCall has no name that is accepted");
         if (args != JSON_NONE && json_type(c->j, args) != JSON_OBJECT)
                 accept_fail(
                     c, "args_object", i, id, "the args of a functionCall must be an object");
@@ -149,7 +149,8 @@ static void match_response(struct gemini *g, size_t i, json_ref fr)
         struct str id = accept_text(c, json_get(c->j, fr, "id"));
         struct str name = accept_text(c, json_get(c->j, fr, "name"));
         if (!rules_is_name(c->rules, name))
-                accept_fail(c, "tool_name", i, id, "a functionResponse has no name that is taken");
+                accept_fail(
+                    c, "tool_name", i, id, "a functionResponse has no name that is accepted");
         if (json_type(c->j, json_get(c->j, fr, "response")) != JSON_OBJECT)
                 accept_fail(c, "response_object", i, id,
                     "the response of a functionResponse must be an object");

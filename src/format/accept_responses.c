@@ -177,7 +177,7 @@ static void check_pair(struct responses *r, size_t i, json_ref item)
                 check_parts(r, i, output);
         struct str shot = accept_text(c, json_get(c->j, output, "image_url"));
         if (k->kind == CALL_COMPUTER && shot.n && !accept_is_image(c, shot))
-                accept_fail(c, "image_url", i, id, "the screenshot is no image");
+                accept_fail(c, "image_url", i, id, "the screenshot is not an image");
 }
 
 /* Approvals pair as calls do, but a request may wait. */

@@ -135,7 +135,7 @@ static int keep_media(struct arrange *a, const struct message *m, const struct p
         writing_lose_extras(a->w, m, "image", p->extras);
         a->media[a->media_count++].extras = NULL;
         a->media_seq = m->seq;
-        writing_lose(a->w, m, "image", "moved into a user message behind it");
+        writing_lose(a->w, m, "image", "moved into a user message after it");
         return 0;
 }
 

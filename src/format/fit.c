@@ -87,12 +87,12 @@ static int fit_names(struct fit *f, struct message *m, bool *touched)
                         return STENO_ENOMEM;
                 m->parts[i].name = names_map(f->w->names, name);
                 if (p->kind == PART_CALL)
-                        writing_lose(f->w, m, "name", "mapped to a name that the provider takes");
+                        writing_lose(f->w, m, "name", "mapped to a name that the provider accepts");
         }
         if (m->name.p && !rules_is_name(f->rules, token_decode(m->name, f->arena, NULL))) {
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
-                writing_lose(f->w, m, "name", "no name that the provider takes");
+                writing_lose(f->w, m, "name", "no name that the provider accepts");
                 m->name = (struct str){0};
         }
         return f->arena->failed;
@@ -174,7 +174,7 @@ static int fit_marks(struct fit *f, struct history *h)
                                 continue;
                         if (!fit_own_parts(f, m, &touched))
                                 return STENO_ENOMEM;
-                        writing_lose(f->w, m, "cache_control", "more than the provider takes");
+                        writing_lose(f->w, m, "cache_control", "more than the provider accepts");
                         p.peer = m->parts[n].peer;
                         m->parts[n] = p;
                 }
@@ -252,7 +252,7 @@ static int fit_role(struct fit *f, struct message *m, bool *touched)
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
                 m->role = ROLE_USER;
-                writing_lose(f->w, m, "role", "written as the user, because it is no result");
+                writing_lose(f->w, m, "role", "written as the user, because it is not a result");
                 return 0;
         }
         if (m->role != ROLE_USER || !message_has(m, PART_CALL) || message_has(m, PART_RESULT))

@@ -228,7 +228,8 @@ static void write_words(struct writer *w, const struct message *m, const struct 
                         buf_putc(w->out, ':');
                         buf_put_str(w->out, x->value);
                 } else if (!x->idle) {
-                        writing_lose(w, m, "content.annotations", "not as the provider takes them");
+                        writing_lose(
+                            w, m, "content.annotations", "not in a form that the provider accepts");
                 }
         }
 }

@@ -242,7 +242,8 @@ static void check_choice(struct check_type *c, struct str what, json_ref v)
         if (object)
                 check_members(c, object, v);
         else
-                fail(c, "member_type", "it is of a type, or has a value, that is not taken here");
+                fail(
+                    c, "member_type", "it is of a type, or has a value, that is not accepted here");
 }
 
 size_t rules_check(const struct rules *r, const char *type, const struct json *j, json_ref v,

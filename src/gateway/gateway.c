@@ -37,7 +37,7 @@ static int configure_responses(
                 g->responses = upstreams_find(&g->upstreams, name);
         if (rc == 0 && (!g->responses || !g->responses->prefix))
                 rc = error_set(
-                    err, STENO_EINVAL, "responses.upstream: \"%.40s\" is no upstream", name);
+                    err, STENO_EINVAL, "responses.upstream: \"%.40s\" is not an upstream", name);
         if (rc == 0 && wire != JSON_NONE && !json_is(&j, wire, "responses") &&
             !json_is(&j, wire, "chat"))
                 rc = error_set(

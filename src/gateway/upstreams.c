@@ -130,7 +130,7 @@ static int configure_one(struct upstreams *u, const struct json *j, json_ref key
         int rc = 0;
         if (!up)
                 rc = error_set(err, STENO_EINVAL,
-                    "upstreams: \"%.40s\" is none of openai, anthropic, gemini and chat",
+                    "upstreams: \"%.40s\" is not one of openai, anthropic, gemini, chat",
                     name ? name : "");
         if (rc == 0 && url)
                 rc = set_url(up, url, err);

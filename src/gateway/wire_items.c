@@ -133,7 +133,7 @@ int wire_read_items(struct str body, bool stream, struct wire_answer *out)
                 buf_putc(&out->messages, ']');
         out->count = all.count;
         if (!stream && !out->complete && out->problem.n == 0 && out->odd.n == 0)
-                buf_puts(&out->problem, "the endpoint's answer is no response that was completed");
+                buf_puts(&out->problem, "the endpoint's answer is not a completed response");
         free(all.list);
         return rc ? rc : out->messages.failed;
 }

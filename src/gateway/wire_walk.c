@@ -85,7 +85,7 @@ static int look_at(struct wire_walk *w, struct str text, struct steno_error *why
         struct str twice;
         rc = doubles_find(&w->j, &twice);
         if (rc == 0 && twice.p)
-                wire_note_odd(w->out, "the member \"%.*s\" stands twice in one object",
+                wire_note_odd(w->out, "the member \"%.*s\" occurs twice in one object",
                     (int)(twice.n < 100 ? twice.n : 100), twice.p);
         return rc;
 }
@@ -129,7 +129,7 @@ static int walk_stream(struct wire_walk *w, struct str body)
         if (w->broken > 1)
                 wire_note_odd(w->out, "so are %zu more", w->broken - 1);
         if (w->late)
-                wire_note_odd(w->out, "%zu event%s came behind the end of the answer", w->late,
+                wire_note_odd(w->out, "%zu event%s came after the end of the answer", w->late,
                     w->late == 1 ? "" : "s");
         return rc;
 }

@@ -470,7 +470,7 @@ static enum MHD_Result check(struct request *r, const char *method)
                 return turn_away(r, 401, "unauthorized", token_words(r));
         if (!r->route && allowed[0]) {
                 request_header_out(r, "Allow", allowed);
-                return turn_away(r, 405, "method_not_allowed", "not with this method");
+                return turn_away(r, 405, "method_not_allowed", "this method is not allowed here");
         }
         if (!r->route)
                 return turn_away(
@@ -716,7 +716,7 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
         if (!s->daemon) {
                 close(fd);
                 return error_set(
-                    err, STENO_EIO, "libmicrohttpd does not start on %s:%d", s->host, s->port);
+                    err, STENO_EIO, "cannot start libmicrohttpd on %s:%d", s->host, s->port);
         }
         return 0;
 }

@@ -115,7 +115,7 @@ int http_check_headers(struct server *s, struct request *r, const char *method, 
         else if (c.encodings && c.lengths)
                 *why = "Content-Length and Transfer-Encoding exclude each other";
         else if (c.types > 1 || c.authorizations > 1)
-                *why = "a header that may stand once stands twice";
+                *why = "a header that may occur once occurs twice";
         else
                 return 0;
         return 400;
@@ -167,7 +167,7 @@ int http_check_origin(struct server *s, struct request *r, const char **why)
                 if (strcasecmp(at, host) == 0)
                         return 0;
         }
-        *why = "this Origin may not talk to us";
+        *why = "this Origin is not allowed here";
         return 403;
 }
 

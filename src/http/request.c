@@ -193,7 +193,7 @@ static const char *kinds_in_words(struct request *r, unsigned kinds)
             {BODY_NAME, "a string without NUL characters and lone surrogates"},
             {BODY_TEXT, "a string"},
             {BODY_BOOL, "true or false"},
-            {BODY_SEQ, "a whole number from 1 on"},
+            {BODY_SEQ, "a whole number, 1 or more"},
             {BODY_OBJECT, "an object"},
             {BODY_LIST, "an array"},
         };

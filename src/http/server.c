@@ -48,7 +48,7 @@ static int parse_listen(
         unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 70000;
         if (!colon || !end || *end || port > 65535)
                 return error_set(
-                    err, STENO_EINVAL, "--listen wants ADDRESS:PORT, not \"%.60s\"", listen);
+                    err, STENO_EINVAL, "--listen takes ADDRESS:PORT, not \"%.60s\"", listen);
         s->host = strndup(listen, (size_t)(colon - listen));
         if (!s->host)
                 return error_nomem(err);
@@ -299,7 +299,7 @@ int server_start(const struct server_options *opt, struct server **out, struct s
         int rc = parse_listen(s, opt->listen, &address, err);
         if (rc == 0 && !is_loopback(&address) && !opt->allow_remote)
                 rc = error_set(err, STENO_EDENIED,
-                    "%s is not a loopback address; --allow-remote says that this is meant",
+                    "%s is not a loopback address; use --allow-remote if you want to listen there",
                     s->host);
         if (rc == 0)
                 rc = allow_hosts(s, opt->hosts, err);

@@ -203,7 +203,8 @@ static int topics_read(
                         topic_free(t);
                         topics_free(*out);
                         *out = NULL;
-                        return error_set(err, STENO_EINVAL, "%.*s is no topic, or one too many",
+                        return error_set(err, STENO_EINVAL,
+                            "%.*s is not a topic, or there are too many",
                             (int)(raw.n < 100 ? raw.n : 100), raw.p);
                 }
                 t->next = *out;

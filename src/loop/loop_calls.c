@@ -73,7 +73,7 @@ static void put_unknown(const struct loop *c, const char *name, struct buf *out)
         buf_put(out, name, text_floor(name, n, n < NAME_SHOWN ? n : NAME_SHOWN));
         buf_puts(out, n > NAME_SHOWN ? "...\"" : "\"");
         if (n == 0)
-                buf_puts(out, ": the call has no name, or it is no JSON that can be read");
+                buf_puts(out, ": the call has no name, or it is not valid JSON");
         buf_puts(out, ". It was not run. The tools are: ");
         for (size_t i = 0; i < told; i++) {
                 if (i)

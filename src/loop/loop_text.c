@@ -40,7 +40,7 @@ int loop_text_system(const struct loop *c, const char *require, struct buf *out)
         if (c->tools.count == 0)
                 return out->failed;
         buf_puts(out,
-            "You can use tools. To call one, write exactly this, and end your reply behind it:\n"
+            "You can use tools. To call one, write exactly this, and end your reply after it:\n"
             "<function_call>{\"name\":\"NAME\",\"arguments\":{...}}</function_call>\n"
             "The result is then put into your call as \"response\". Never write a response "
             "yourself. A call in a code block, between backticks or in <think> is not run.\n");

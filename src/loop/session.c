@@ -146,8 +146,7 @@ static char *guarded_config(struct session *s, const struct session_options *opt
         if (link)
                 buf_printf(&s->warnings,
                     "%s is a symbolic link, which commands can replace: the configuration behind "
-                    "it "
-                    "is not held safe from them\n",
+                    "it is not protected from them\n",
                     link);
         free(link);
         return path;

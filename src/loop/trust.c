@@ -178,7 +178,7 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
                      : error_set(err, STENO_EINVAL, "%.160s: its path is not UTF-8", real);
         struct json_fault fault = {0};
         if (rc == 0 && !json_valid(text, n, &fault))
-                rc = error_set(err, STENO_EPROTO, "%.140s is no JSON: byte %zu: %s", real,
+                rc = error_set(err, STENO_EPROTO, "%.140s is not JSON: byte %zu: %s", real,
                     fault.offset, fault.what ? fault.what : "it cannot be read");
         if (rc == 0 && hash_sha256_hex(text, n, hash) < 0)
                 rc = error_nomem(err);

@@ -411,7 +411,8 @@ static int judge_status(struct post *p, long status, struct steno_error *err)
                 return error_set(
                     err, STENO_EIO, "MCP server %.40s: the stream ended before the answer", name);
         if (p->x)
-                return error_set(err, STENO_EPROTO, "MCP server %.40s answers no JSON-RPC", name);
+                return error_set(
+                    err, STENO_EPROTO, "MCP server %.40s does not answer with JSON-RPC", name);
         return 0;
 }
 

@@ -171,8 +171,9 @@ static int check_kind(
                         return 0;
         if (strcmp(type, "sse") == 0)
                 return error_set(err, STENO_EINVAL,
-                    "%s: the old SSE transport is not spoken; use \"http\"", where);
-        return error_set(err, STENO_EINVAL, "%s: \"type\" %.40s does not fit", where, type);
+                    "%s: the old SSE transport is not supported; use \"http\"", where);
+        return error_set(
+            err, STENO_EINVAL, "%s: \"type\" is %.40s, which does not match the rest", where, type);
 }
 
 /* "public": true for all tools of a server, or the names of those that visitors may use. */

@@ -220,7 +220,7 @@ static void refuse_answer(struct stdio *s, struct str line)
         struct waiter *w = answer ? waiter_of(s, look.id) : NULL;
         if (w)
                 error_set(&w->why, STENO_EPROTO,
-                    "its answer is no JSON, or is nested deeper than %d levels", JSON_DEPTH_MAX);
+                    "its answer is not JSON, or is nested deeper than %d levels", JSON_DEPTH_MAX);
         pthread_cond_broadcast(&s->change);
         pthread_mutex_unlock(&s->lock);
         mcp_stream_release(&look);

@@ -167,10 +167,10 @@ static void take_parts(struct mcpd_message *m)
         json_ref id = json_get(j, 0, "id");
         m->id = id;
         if (json_type(j, 0) == JSON_ARRAY) {
-                refuse(m, MCPD_INVALID, "batches are not taken: send one message at a time");
+                refuse(m, MCPD_INVALID, "batches are not accepted: send one message at a time");
         } else if (json_type(j, 0) != JSON_OBJECT ||
                    !json_is(j, json_get(j, 0, "jsonrpc"), "2.0")) {
-                refuse(m, MCPD_INVALID, "this is no JSON-RPC 2.0 message");
+                refuse(m, MCPD_INVALID, "this is not a JSON-RPC 2.0 message");
         } else if (method == JSON_NONE && (json_get(j, 0, "result") != JSON_NONE ||
                                               json_get(j, 0, "error") != JSON_NONE)) {
                 m->kind = MCPD_RESPONSE;

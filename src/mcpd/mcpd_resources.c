@@ -241,7 +241,7 @@ void mcpd_resources_list(struct mcpd_call *c)
         if (rc == 0 && next.n)
                 jsonw_field_str(&c->w, "nextCursor", buf_str(&next));
         if (given && (rc == STENO_EINVAL || rc == STENO_EPROTO))
-                mcpd_fail(c, MCPD_PARAMS, "the cursor is none of ours");
+                mcpd_fail(c, MCPD_PARAMS, "the cursor is not from this server");
         else if (rc)
                 mcpd_fail_with(c, rc, &err);
         buf_release(&cursor);
@@ -251,7 +251,7 @@ void mcpd_resources_list(struct mcpd_call *c)
 void mcpd_resources_templates(struct mcpd_call *c)
 {
         if (json_get(&c->m->j, c->m->params, "cursor") != JSON_NONE) {
-                mcpd_fail(c, MCPD_PARAMS, "the cursor is none of ours");
+                mcpd_fail(c, MCPD_PARAMS, "the cursor is not from this server");
                 return;
         }
         if (c->scope->fixtures) {

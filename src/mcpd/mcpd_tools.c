@@ -43,16 +43,13 @@ static const struct tool {
         "arguments it shows the newest ones. A shortened message is read whole with seq and "
         "offset.",
         OF_CONVERSATION,
-        "\"after\":{\"type\":\"integer\",\"description\":\"Only messages behind this seq; go on "
-        "from next_after.\"},"
-        "\"before\":{\"type\":\"integer\",\"description\":\"The newest messages before this "
-        "seq.\"},"
-        "\"limit\":{\"type\":\"integer\",\"description\":\"Messages, 20 unless told, 100 at "
-        "most.\"},"
-        "\"seq\":{\"type\":\"integer\",\"description\":\"Only the message with this seq, as JSON "
-        "text.\"},"
-        "\"offset\":{\"type\":\"integer\",\"description\":\"With seq: the first byte, 0 unless "
-        "told.\"}",
+        "\"after\":{\"type\":\"integer\",\"description\":\"Only messages after this seq; continue "
+        "from next_after.\"},\"before\":{\"type\":\"integer\",\"description\":\"The newest "
+        "messages before this seq.\"},\"limit\":{\"type\":\"integer\",\"description\":\"Messages, "
+        "20 by default, 100 at most.\"},\"seq\":{\"type\":\"integer\",\"description\":\"Only the "
+        "message with this seq, as JSON "
+        "text.\"},\"offset\":{\"type\":\"integer\",\"description\":\"With seq: the first byte, 0 "
+        "by default.\"}",
         "",
         "\"messages\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
         "\"seq\":" COUNT ",\"role\":" TEXT ",\"content\":" TEXT ",\"tool_call_id\":" TEXT
@@ -71,9 +68,10 @@ static const struct tool {
         "one "
         "without with conversation_read and its seq.",
         OF_SCOPE,
-        "\"query\":{\"type\":\"string\",\"description\":\"What to look for.\"},"
-        "\"limit\":{\"type\":\"integer\",\"description\":\"Hits, 20 unless told, 100 at most.\"},"
-        "\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page before.\"}",
+        "\"query\":{\"type\":\"string\",\"description\":\"What to look "
+        "for.\"},\"limit\":{\"type\":\"integer\",\"description\":\"Hits, 20 by default, 100 at "
+        "most.\"},\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page "
+        "before.\"}",
         "\"query\"",
         "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
         "\"conversation\":" TEXT ",\"seq\":" COUNT ",\"role\":" TEXT ",\"ref\":" TEXT
@@ -83,9 +81,9 @@ static const struct tool {
     {"conversation_list", "Lists the conversations of the project, newest activity first.",
         OF_PROJECT,
         "\"query\":{\"type\":\"string\",\"description\":\"Words that the title or the id must "
-        "contain.\"},"
-        "\"limit\":{\"type\":\"integer\",\"description\":\"How many, 20 unless told.\"},"
-        "\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page before.\"}",
+        "contain.\"},\"limit\":{\"type\":\"integer\",\"description\":\"How many, 20 by "
+        "default.\"},\"cursor\":{\"type\":\"string\",\"description\":\"next_cursor of the page "
+        "before.\"}",
         "",
         "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":" TEXT
         "},\"required\":[\"id\"]}},\"next_cursor\":" TEXT,
@@ -167,7 +165,7 @@ static bool has_cursor(struct mcpd_call *c)
 {
         bool given = json_get(&c->m->j, c->m->params, "cursor") != JSON_NONE;
         if (given)
-                mcpd_fail(c, MCPD_PARAMS, "the cursor is none of ours");
+                mcpd_fail(c, MCPD_PARAMS, "the cursor is not from this server");
         return given;
 }
 

@@ -36,10 +36,10 @@ static const struct route ROUTES[] = {
     {"GET", "/api/chat-sessions/:id/export", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_export,
         "a bundle, or format=html|md|json; partial=1, redact=secrets"},
     {"GET", "/api/chat-sessions/:id/seal", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_session_seal,
-        "what is sealed; seq=N gives a proof, verify=1 what does not fit"},
+        "what is sealed; seq=N gives a proof, verify=1 what does not match"},
     {"POST", "/api/import", SCOPE_PROJECT, ROUTE_BYTES | ROUTE_SPOOL | ROUTE_TURN,
         SERVER_SPOOLED_MAX, ERRORS_STENO, own_import,
-        "takes in a bundle (on_conflict=skip|both|replace, new_ids=1) or a transcript (name)"},
+        "imports a bundle (on_conflict=skip|both|replace, new_ids=1) or a transcript (name)"},
     {"GET", "/api/project", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_project_get,
         "the settings of the token's project"},
     {"PATCH", "/api/project", SCOPE_PROJECT, 0, SMALL, ERRORS_STENO, own_project_patch,
@@ -61,7 +61,7 @@ static const struct route ROUTES[] = {
     {"POST", "/api/chat-sessions/:id/messages", SCOPE_PROJECT, 0, LARGE, ERRORS_STENO,
         own_messages_post, "appends one message or a batch; Idempotency-Key, If-Match"},
     {"POST", "/api/chat-sessions/:id/continue", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, SMALL,
-        ERRORS_STENO, own_session_continue, "goes on from the stored history"},
+        ERRORS_STENO, own_session_continue, "continues from the stored history"},
 
     /* the gateway */
     {"*", "/openai/v1/*", SCOPE_GATEWAY, ROUTE_BYTES | ROUTE_LATER, LARGE, ERRORS_OPENAI,
@@ -120,7 +120,7 @@ static const struct route ROUTES[] = {
     {"GET", "/api/chat/:id", SCOPE_PROJECT, 0, 0, ERRORS_STENO, vercel_messages,
         "the UI messages of a chat, without those that its stream will bring"},
     {"GET", "/api/chat/:id/stream", SCOPE_PROJECT, ROUTE_STREAMS, 0, ERRORS_STENO, vercel_stream,
-        "the run of a chat that goes on, from its first chunk; 204: there is none"},
+        "the run of a chat that is going on, from its first chunk; 204: there is none"},
     {"POST", "/api/agui", SCOPE_PROJECT, ROUTE_STREAMS | ROUTE_TURN, LARGE, ERRORS_STENO, agui_run,
         "a run for AG-UI's clients: threadId, runId, messages"},
 
@@ -252,7 +252,8 @@ static const struct route ROUTES[] = {
     {"GET", "/api/stats", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_stats, "figures of the store"},
     {"GET", "/api/routes", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_docs, "this table"},
     {"GET", "/metrics", SCOPE_PROJECT, 0, 0, ERRORS_STENO, own_metrics, "Prometheus text"},
-    {"GET", "/healthz", SCOPE_OPEN, ROUTE_URGENT, 0, ERRORS_STENO, own_health, "is it there?"},
+    {"GET", "/healthz", SCOPE_OPEN, ROUTE_URGENT, 0, ERRORS_STENO, own_health,
+        "whether the server is up"},
     {0},
 };
 

@@ -214,7 +214,7 @@ static int repeated_inside(struct append_request *q)
                         continue;
                 for (size_t k = 0; k < i; k++)
                         if (str_eq(b->entries[i].id, b->entries[k].id))
-                                return conflict(q, i, "stands twice in the batch");
+                                return conflict(q, i, "occurs twice in the batch");
         }
         return 0;
 }

@@ -68,7 +68,7 @@ int backend_seal_prove_check(struct str json, const struct note_key *key, struct
         if (rc == STENO_ENOMEM)
                 error_nomem(err);
         else if (rc || json_type(&j, 0) != JSON_OBJECT)
-                rc = wrong(err, "it is no JSON object");
+                rc = wrong(err, "it is not a JSON object");
         bool has = rc == 0 && json_string(&j, json_get(&j, 0, "record"), &record, NULL);
         if (rc == 0 && (!json_string(&j, json_get(&j, 0, "checkpoint"), &text, NULL) ||
                            !note_read(buf_str(&text), &note, &n)))

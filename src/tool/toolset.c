@@ -120,7 +120,7 @@ int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_e
         if (toolset_find(set, str_of(tool->name)) ||
             (tool->alias && toolset_find(set, str_of(tool->alias))))
                 return error_set(
-                    err, STENO_ECONFLICT, "tool \"%s\": the name is taken", tool->name);
+                    err, STENO_ECONFLICT, "tool \"%s\": the name is already used", tool->name);
         int rc = check_schema(tool, err);
         if (rc == 0)
                 rc = make_things(set, err);

@@ -118,7 +118,7 @@ static void says_where_a_text_goes_wrong(void **state)
             {"{\"a\":1,}", "byte 7: expected a key in quotes"},
             {"[1 2]", "byte 3: expected a comma or ]"},
             {"{\"a\":1 2}", "byte 7: expected a comma or }"},
-            {"[1]]", "byte 3: bytes behind the value"},
+            {"[1]]", "byte 3: bytes after the value"},
             {"[-x]", "byte 2: expected a digit"},
             {"[01]", "byte 2: a number with a leading zero"},
             {"\"ab\\q\"", "byte 3: an escape that does not exist"},

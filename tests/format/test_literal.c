@@ -246,7 +246,7 @@ static void mistakes_name_the_message(void **state)
             "toolmessage2, toolmessage, chat, legacy, uimessage, modelmessage, langchain");
         GIVES("openai", "chat", "7", "!a history is an array of messages");
         GIVES(NULL, "openai", "[{'a':1}]",
-            "!the messages are of no format that is known (openai, responses, anthropic, gemini, "
+            "!the messages are in no known format (openai, responses, anthropic, gemini, "
             "acontext, toolmessage2, toolmessage, chat, legacy, uimessage, modelmessage, "
             "langchain)");
 }

@@ -75,7 +75,7 @@ static const struct row ROWS[] = {
         "[{'role':'assistant','content':[{'type':'tool_use','id':'k'}]},{'role':'user','content':[{"
         "'type':'tool_result','tool_use_id':'k','content':[{'type':'image','source':{'type':'"
         "base64','media_type':'i','data':'i'},'x':{}}]}]}]",
-        "acontext", "2 image.x; 2 image: moved into a user message behind it"},
+        "acontext", "2 image.x; 2 image: moved into a user message after it"},
     {"anthropic",
         "[{'role':'user','content':'u'},{'role':'assistant','content':[{'type':'tool_use','id':'k',"
         "'name':'f','input':{}},{'type':'tool_use','id':'l','name':'f','input':{}}]},{'role':'user'"
@@ -257,7 +257,7 @@ static const struct row ROWS[] = {
         "1 name: absent, written as unknown; 1 message: a turn of the user was put before it; 2 "
         "part: a part of a type that the format does not have"},
     {NULL, NULL, "openai",
-        "1 name: absent, written as unknown; 2 image: moved into a user message behind it; 2 part: "
+        "1 name: absent, written as unknown; 2 image: moved into a user message after it; 2 part: "
         "a part of a type that the format does not have"},
     {"responses",
         "[{'type':'function_call','call_id':'k'},{'type':'function_call','call_id':'l'},{'type':'"

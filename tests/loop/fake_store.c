@@ -511,7 +511,7 @@ int steno_run_claim(struct steno_conv *conv, const char *id, const char *mode,
         for (size_t i = 0; i < fake.run_count; i++)
                 if (strcmp(fake.runs[i]->state, "running") == 0)
                         return error_set(err, STENO_ECONFLICT,
-                            "run \"%s\" is at work in this conversation", fake.runs[i]->id);
+                            "run \"%s\" is active in this conversation", fake.runs[i]->id);
         struct steno_run *run = calloc(1, sizeof(*run));
         if (id)
                 snprintf(run->id, sizeof(run->id), "%s", id);

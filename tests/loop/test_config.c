@@ -370,7 +370,7 @@ static void mistakes_are_answered_with_file_key_and_suggestion(void **state)
                 "mcpServers.a: unknown key \"comand\", did you mean \"command\"?"},
             {"{\"mcpServers\":{\"a\":{}}}", "either \"command\" or \"url\""},
             {"{\"mcpServers\":{\"a\":{\"command\":\"x\",\"url\":\"y\"}}}", "either"},
-            {"{\"mcpServers\":{\"a\":{\"command\":\"x\",\"type\":\"http\"}}}", "does not fit"},
+            {"{\"mcpServers\":{\"a\":{\"command\":\"x\",\"type\":\"http\"}}}", "does not match the rest"},
             {"{\"mcpServers\":{\"a\":{\"url\":\"x\",\"type\":\"sse\"}}}", "old SSE"},
             {"{\"mcpServers\":{\"a\":{\"command\":\"${UNSET}\"}}}", "UNSET is not set"},
             {"{\"mcpServers\":{\"a\":{\"command\":\"x\",\"env\":{\"A\":1}}}}", "names and strings"},

@@ -174,7 +174,8 @@ static void start(struct request *r, struct input *in)
                 return;
         }
         if (rc == 0 && newest.live) {
-                request_error(r, 409, "conflict", "the run %s of this thread goes on", newest.id);
+                request_error(
+                    r, 409, "conflict", "run %s of this thread is still going on", newest.id);
                 return;
         }
         if (rc == 0)

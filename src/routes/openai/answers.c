@@ -39,7 +39,7 @@ static int finish_chat(struct answer *a, const struct asking *what, struct steno
         if (rc == 0)
                 rc = chatwire_end(a->chat, err);
         if (rc && !err->msg[0])
-                error_set(err, rc, "the upstream's answer could not be taken");
+                error_set(err, rc, "the upstream's answer could not be accepted");
         return rc;
 }
 

@@ -181,7 +181,7 @@ int answers_tell_whole(struct answer *a, struct str body, struct steno_error *er
         buf_init(&b, 0);
         int rc = json_parse(&j, body.p, body.n, NULL, err);
         if (rc == 0 && !json_is(&j, json_get(&j, 0, "object"), "response"))
-                rc = error_set(err, STENO_EPROTO, "the upstream's answer is no response");
+                rc = error_set(err, STENO_EPROTO, "the upstream's answer is not a response");
         json_ref output = rc ? JSON_NONE : json_get(&j, 0, "output");
         if (rc == 0) {
                 buf_puts(&b, "{\"type\":\"response.created\",\"response\":");
@@ -210,7 +210,7 @@ int answers_tell_whole(struct answer *a, struct str body, struct steno_error *er
                 rc = answers_on_event(a, (struct str){0}, buf_str(&b));
         }
         if (rc && !err->msg[0])
-                error_set(err, rc, "the upstream's answer could not be taken");
+                error_set(err, rc, "the upstream's answer could not be accepted");
         buf_release(&b);
         json_release(&j);
         return rc;

@@ -154,7 +154,7 @@ static void import_transcript(struct request *r)
                     r->store, &opt, name && *name ? name : "upload", fd, &report, &err);
         if (rc == STENO_EPROTO)
                 request_error(r, 400, "protocol",
-                    "the body is neither a bundle nor a transcript that we know");
+                    "the body is neither a bundle nor a transcript that Steno knows");
         else
                 request_reply_made(r, rc, report, &err);
 }

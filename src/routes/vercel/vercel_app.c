@@ -229,7 +229,8 @@ static int ask(struct turn *t, struct steno_error *err)
         if (rc == 0 && what.status / 100 != 2)
                 rc = error_set(err, STENO_EIO, "the app answered %ld", what.status);
         else if (rc == 0 && !what.stream)
-                rc = error_set(err, STENO_EPROTO, "the app's answer is no stream of UI messages");
+                rc =
+                    error_set(err, STENO_EPROTO, "the app's answer is not a stream of UI messages");
         if (rc && t->r && what.status / 100 > 2) {
                 buf_put_str(&t->r->reply, buf_str(&what.answer));
                 request_reply_json(t->r, (int)what.status);
@@ -259,7 +260,7 @@ static bool prepare(struct turn *t, const struct vercel_app_turn *what)
                 vercel_fold_keep(t->fold, what->parts[i]);
         int rc = begin_run(t, &err);
         if (rc == STENO_ECONFLICT)
-                request_error(r, 409, "conflict", "a run of this chat goes on");
+                request_error(r, 409, "conflict", "a run of this chat is still going on");
         else if (rc)
                 request_failed(r, rc, &err);
         return rc == 0;

@@ -256,7 +256,8 @@ static void take_wish(struct request *r, struct wish *w)
         } else if (newest.live && w->seq && !w->regenerate && !w->target) {
                 dialog_watch(r, newest.id, &vercel_projection);
         } else if (newest.live) {
-                request_error(r, 409, "conflict", "the run %s of this chat goes on", newest.id);
+                request_error(
+                    r, 409, "conflict", "run %s of this chat is still going on", newest.id);
         } else if (answered) {
                 dialog_watch(r, newest.id, &vercel_projection);
         } else if ((rc = agree(r, w, &err)) != 0 || (rc = append_last(w, &err)) != 0) {

@@ -80,7 +80,7 @@ static int read_target(const char *url, struct target *t, struct steno_error *er
         *t = (struct target){.endpoint = str_of(endpoint ? endpoint : ""),
             .region = str_of(region ? region : "us-east-1")};
         if (strncmp(url, "s3://", 5) != 0)
-                return refuse_url(err, "it begins with another word than s3://");
+                return refuse_url(err, "it does not begin with s3://");
         const char *at = url + 5, *query = strchr(at, '?');
         size_t path = query ? (size_t)(query - at) : strlen(at);
         size_t bucket = strcspn(at, "/?");

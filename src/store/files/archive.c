@@ -325,7 +325,7 @@ static int take_kind(struct reading *r)
         if (rc == 0 && (json_parse(&j, text.p, text.n, NULL, NULL) ||
                            !json_is(&j, json_get(&j, 0, "steno"), "backup") ||
                            !json_u64(&j, json_get(&j, 0, "version"), &version) || version != 1))
-                rc = refuse(r, STENO_EPROTO, "it is of a kind or version that is not known", NULL);
+                rc = refuse(r, STENO_EPROTO, "its kind or version is unknown", NULL);
         json_release(&j);
         buf_release(&text);
         return rc;
@@ -351,7 +351,7 @@ static int take_end(struct reading *r, uint64_t size)
         if (rc == 0) {
                 rc = tarball_next(r->tar, &name, &more, r->err);
                 if (rc > 0)
-                        rc = refuse(r, STENO_EPROTO, "something follows behind its end", name);
+                        rc = refuse(r, STENO_EPROTO, "something follows after its end", name);
         }
         json_release(&j);
         buf_release(&text);

@@ -468,7 +468,7 @@ static int restore(struct restoring *r, const char *path, const char *to, struct
         if (r->from < 0)
                 return error_sys(err, r->from, "opening %.150s", path);
         if (r->fs->stat(r->fs, r->from, KIND_FILE, &st))
-                return error_set(err, STENO_EPROTO, "%.150s is no backup of Steno", path);
+                return error_set(err, STENO_EPROTO, "%.150s is not a backup of Steno", path);
         if (r->fs->stat(r->fs, r->from, COMPLETE_FILE, &st))
                 return error_set(err, STENO_ECORRUPT,
                     "%.120s is not complete: its last backup was cut off; make it again", path);

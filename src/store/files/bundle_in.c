@@ -74,7 +74,7 @@ static int measure_records(struct verifying *v)
                         (memmem(rec.x.p, rec.x.n, "\"ref", 4) ||
                             memmem(rec.x.p, rec.x.n, "\"outs\"", 6)))) {
                         rc = error_set(v->err, STENO_EPROTO,
-                            "the line at byte %llu of messages.jsonl is no record that can be "
+                            "the line at byte %llu of messages.jsonl is not a record that can be "
                             "checked",
                             (unsigned long long)at);
                         break;

@@ -166,7 +166,7 @@ int conv_lacks_log(struct files_conv *c, uint64_t last_seq, struct steno_error *
         if (last_seq || fs->stat(fs, c->dir, "meta.json", &st))
                 return 0;
         return error_set(err, STENO_ECORRUPT,
-            "messages.jsonl of conversation \"%.100s\" is missing; put it back, or begin anew with "
+            "messages.jsonl of conversation \"%.100s\" is missing; put it back, or start over with "
             "steno check --repair",
             c->id);
 }
@@ -189,8 +189,7 @@ int conv_refuse_changed(struct files_conv *c, int log, const struct ids *ids,
                 return 0;
         return error_set(err, STENO_ECORRUPT,
             "no record of conversation \"%.100s\" can be read: were the line ends of "
-            "messages.jsonl "
-            "changed? Put it back, or begin anew with steno check --repair",
+            "messages.jsonl changed? Put it back, or start over with steno check --repair",
             c->id);
 }
 

@@ -193,7 +193,8 @@ int files_check_meta(struct check *k)
         return rc ? rc
                   : files_check_tell(k, 0,
                         k->conv->named ? files_check_repaired(k, repaired) : CHECK_STAYS, "%s%s",
-                        state.what, k->conv->named ? "" : "; a change under its id writes it anew");
+                        state.what,
+                        k->conv->named ? "" : "; a change under its id writes it again");
 }
 
 int files_check_ids_file(struct check *k)

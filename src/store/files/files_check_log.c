@@ -68,7 +68,7 @@ static int look_at_end(struct log_check *l, bool strange)
                                     l->ids.mark.size > l->at.size);
         if (rc == 0 && l->at.end < l->at.size)
                 rc = files_check_tell(k, 0, files_check_repaired(k, true),
-                    "%llu bytes behind the last whole record are torn (from byte %llu)",
+                    "%llu bytes after the last whole record are torn (from byte %llu)",
                     (unsigned long long)(l->at.size - l->at.end), (unsigned long long)l->at.end);
         return rc;
 }
@@ -293,8 +293,8 @@ int files_check_log(struct check *k)
                         rc = files_check_wrote(k, repair_ids(k));
                 if (rc == 0)
                         rc = files_check_tell(k, 0, files_check_repaired(k, true),
-                            "ids.idx does not know every record; it is derived, and can be made "
-                            "anew");
+                            "ids.idx does not know every record; it is derived, and can be "
+                            "rebuilt");
         }
         ids_close(&l.ids);
         if (l.fd >= 0)

@@ -225,7 +225,7 @@ static int check_index(struct checking *c)
         if (rc == STENO_ECORRUPT && c->store->index) {
                 rc = c->asked->repair ? index_rebuild(c->store->index, c->err) : 0;
                 return tell_of_store(c, rc, "index.db",
-                    "index.db cannot be read; it is derived, and can be made anew");
+                    "index.db cannot be read; it is derived, and can be rebuilt");
         }
         /* What changed meanwhile is not there any more when it is looked at again. */
         if (rc == 0 && differ.count &&
@@ -236,8 +236,8 @@ static int check_index(struct checking *c)
         if (c->asked->repair)
                 rc = index_rebuild(c->store->index, c->err);
         snprintf(what, sizeof what,
-            "index.db says something else than the folders of %llu conversation%s (%s); it is "
-            "derived, and can be made anew",
+            "index.db differs from the folders of %llu conversation%s (%s); it is derived, and can "
+            "be rebuilt",
             (unsigned long long)differ.count, differ.count == 1 ? "" : "s", differ.first);
         return tell_of_store(c, rc, "index.db", what);
 }

@@ -41,7 +41,7 @@ struct rewriting {
 
 static int failed(struct rewriting *r, int sys)
 {
-        return error_sys(r->err, sys, "writing messages.jsonl anew");
+        return error_sys(r->err, sys, "rewriting messages.jsonl");
 }
 
 static int flush(struct rewriting *r, bool all)

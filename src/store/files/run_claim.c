@@ -376,9 +376,9 @@ static int refuse(const char *holder, struct steno_error *err)
 {
         if (!holder[0])
                 return error_set(
-                    err, STENO_ECONFLICT, "another run is at work in this conversation");
+                    err, STENO_ECONFLICT, "another run is active in this conversation");
         return error_set(
-            err, STENO_ECONFLICT, "run \"%.100s\" is at work in this conversation", holder);
+            err, STENO_ECONFLICT, "run \"%.100s\" is active in this conversation", holder);
 }
 
 /* Waits for a run that has finished and is about to release the claim, but never for one that is at

@@ -325,7 +325,8 @@ static int look_at_line(struct verifying *v, struct str line, uint64_t at, unsig
                 struct seal_finding f = {.kind = v->last_seq < v->size ? "changed" : "uncovered",
                     .note = v->last_seq >= v->size};
                 return backend_seal_tell(v->k, f,
-                    "the line at byte %llu of the log is no record, or not what was stored",
+                    "the line at byte %llu of the log is not a record, or not the one that was "
+                    "stored",
                     (unsigned long long)at);
         }
         if (!leaf_of(&v->tree, &rec, &v->scratch, &leaf))
@@ -391,7 +392,7 @@ static int tell_without_leaves(struct verifying *v)
         if (bad == 0)
                 return backend_seal_tell(v->k, f,
                     "seal/leaves was changed or is missing; the records are what was sealed, and "
-                    "steno seal makes it anew");
+                    "steno seal makes it again");
         f = (struct seal_finding){.kind = "changed", .seq = good + 1, .last_seq = bad};
         return backend_seal_tell(v->k, f,
             "among these records some were changed, added, removed or moved; seal/leaves, which "

@@ -113,7 +113,7 @@ static int check_tail(struct checking *c)
         if (rc)
                 return rc;
         /* Others may append meanwhile: more than was read is no damage, less is. */
-        return last < c->seq ? tell(c, last, "there are records behind the last one that counts")
+        return last < c->seq ? tell(c, last, "there are records after the last one that counts")
                              : 0;
 }
 

@@ -327,7 +327,7 @@ int pg_lock(struct backend_store *store, const char *name, struct backend_lock *
         libpq.clear(r);
         if (!ok) {
                 pg_unlock(&lock->base);
-                return error_set(err, STENO_EIO, "PostgreSQL: the lock %.40s cannot be had", name);
+                return error_set(err, STENO_EIO, "PostgreSQL: cannot get the lock %.40s", name);
         }
         *out = &lock->base;
         return 0;
