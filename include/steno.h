@@ -778,13 +778,14 @@ STENO_API int steno_backup(struct steno_store *store, const char *path, steno_pr
 /*
  * The same as one stream, a .tar.zst, which plain `tar --zstd` opens: always all of it.
  * Conversations are copied one after the other into the folder `scratch`, which is empty or not
- * there yet and left almost empty, for the caller to remove. A stream without its end is no backup.
+ * there yet and left almost empty, for the caller to remove. A stream without its end is not a
+ * backup.
  */
 STENO_API int steno_backup_stream(struct steno_store *store, const char *scratch, steno_sink sink,
     void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
 /*
  * Makes a store of a backup. STENO_ECONFLICT: there is something at `store_url`; STENO_EPROTO: it
- * is no backup; STENO_ECORRUPT: its last backup was cut off. *report (may be NULL):
+ * is not a backup; STENO_ECORRUPT: its last backup was cut off. *report (may be NULL):
  * {"files","bytes"}.
  */
 STENO_API int steno_restore(

@@ -56,7 +56,7 @@ STENO_API int steno_importer_add_known(
  * `messages` counts what was stored and is neither a result nor not understood (`other`);
  * `replaced` versions of messages; `skipped` entries that are known and no messages; `damaged`
  * entries that cannot be read; `torn` files whose last line is not whole yet, which is read once
- * it is; `unknown` files that are no transcripts.
+ * it is; `unknown` files that are not transcripts.
  */
 STENO_API int steno_importer_run(
     struct steno_importer *importer, char **report, struct steno_error *err);

@@ -4,7 +4,7 @@
  *   client  <-- stdin, stdout -->  acp_run  <-- pipes -->  agent
  *
  * ACP is JSON-RPC, one message a line, in both directions. What one side says goes to the other as
- * it came, byte for byte and in order, also what is no ACP and what is no JSON. There are four
+ * it came, byte for byte and in order, also what is not ACP and what is not JSON. There are four
  * exceptions, and in each only the value that is named here changes:
  *
  *   session/new, load,    Steno's MCP server is added to `mcpServers`, so that the agent can read

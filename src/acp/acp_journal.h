@@ -42,7 +42,7 @@ struct acp_frame {
 int acp_journal_create(const struct env *env, const char *path, const char *project,
     struct acp_journal **out, struct steno_error *err);
 /* One that is there. STENO_ECONFLICT: somebody is at it; STENO_ENOTFOUND: it is gone;
- * STENO_ECORRUPT: it is no journal. */
+ * STENO_ECORRUPT: it is not a journal. */
 int acp_journal_open(const struct env *env, const char *path, const char *name,
     struct acp_journal **out, struct steno_error *err);
 /* The names of all that are there, oldest first, NULL-terminated; freed with

@@ -101,7 +101,7 @@ struct acp_record {
         char *open_id;
         int64_t open_at;
         struct buf text, thought;
-        struct buf blocks;       /* JSON of what is no text, or says more than text, with commas */
+        struct buf blocks;       /* JSON of what is not text, or says more than text, with commas */
         struct acp_member *told; /* by messageId: the text that was recorded; newest first */
         char *prompt;            /* the text of the last prompt, without white space */
         bool titled;
@@ -135,7 +135,7 @@ void acp_record_prompt(struct acp_record *r, const struct json *j, json_ref prom
 void acp_record_update(struct acp_record *r, const struct json *j, json_ref update);
 /* The answer to a prompt, or the state "idle": the turn is over. */
 void acp_record_turn_over(struct acp_record *r, bool cancelled);
-/* Something that is no message: kept whole, and no model is shown it. `words` are for people,
+/* Something that is not a message: kept whole, and no model is shown it. `words` are for people,
  * `about` is JSON members. A message that is being told stays open, so that a figure between two
  * of its chunks does not cut it in two. */
 void acp_record_entry(struct acp_record *r, struct str words, struct str about);
@@ -181,7 +181,7 @@ void acp_calls_finish(struct acp_record *r);
 
 /* Stores the result of a call that is over. */
 void acp_call_store_result(struct acp_record *r, struct acp_call *c);
-/* Records a terminal that is no call's result as a call of its own, which no model is shown. */
+/* Records a terminal that is not a call's result as a call of its own, which no model is shown. */
 void acp_terminal_store(struct acp_record *r, struct acp_terminal *t);
 /* The id of that call. */
 void acp_terminal_call_id(const struct acp_terminal *t, char out[CALL_ID_MAX]);
@@ -214,7 +214,7 @@ bool acp_terminals_open(struct acp_record *r, const struct acp_call *c);
 /* Takes it out of the session; the caller owns it. */
 void acp_terminal_take(struct acp_record *r, struct acp_terminal *t);
 /* Ends those that only pieces were told of, since agents do not always tell the end; and what no
- * call has shown by now is no call's. */
+ * call has shown by now is not a call's. */
 void acp_terminals_turn_over(struct acp_record *r);
 /* Records those that have ended and that no call has as its result. */
 void acp_terminals_settle(struct acp_record *r, bool all);

@@ -1,5 +1,5 @@
 /*
- * acp_result.c - the results of calls, and terminals that are no call's. See acp_record.h
+ * acp_result.c - the results of calls, and terminals that belong to no call. See acp_record.h
  */
 #include "acp/acp_record.h"
 

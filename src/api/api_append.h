@@ -22,7 +22,7 @@ struct append_item {
 
 /*
  * At most BATCH_MAX of them. Pairing that is broken is marked, not refused. STENO_EPROTO: item
- * *bad is no message of its format, or has results without ids and does not come alone
+ * *bad is not a message of its format, or has results without ids and does not come alone
  * (*alone is set then); nothing was stored. STENO_ENOTFOUND: there is no such target.
  */
 int api_append_items(struct steno_conv *conv, const struct append_item *items, size_t count,

@@ -10,7 +10,7 @@
 #include "api/api_store.h"
 #include "base/error.h"
 
-/* A document is no path. */
+/* A document is not a path. */
 static int check_name(const char *name, struct steno_error *err)
 {
         static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789.-";

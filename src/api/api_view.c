@@ -75,7 +75,7 @@ static int source_original(void *ctx, struct carry_out *c, steno_sink sink, void
 }
 
 /* Is the output whole that the view would show? The stub says so where the output was deleted or is
- * still being written, and it stands for an output that is no text. */
+ * still being written, and it stands for an output that is not text. */
 static bool has_output(struct steno_conv *conv, struct str ref)
 {
         struct artifact_info info;

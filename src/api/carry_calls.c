@@ -377,7 +377,7 @@ static int put_back(void *ctx, const struct json *call, struct buf *out)
         buf_init(&text, 0);
         buf_init(&token, 0);
         json_string(call, json_get(call, ref, "id"), &id, NULL);
-        /* The output was deleted or is no text: the stub stays and says so. */
+        /* The output was deleted or is not text: the stub stays and says so. */
         if (!id.n || json_type(call, response) != JSON_STRING ||
             backend_artifact_find(p->conv->backend, buf_str(&id), &info, NULL) ||
             info.state != ARTIFACT_CLOSED || !info.utf8)

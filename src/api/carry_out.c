@@ -104,7 +104,7 @@ static int put_string(struct steno_conv *conv, struct str ref, uint64_t from, ui
         return rc;
 }
 
-/* Can its text be put back? Otherwise (it was deleted, or is no text) the stub stays and says
+/* Can its text be put back? Otherwise (it was deleted, or is not text) the stub stays and says
  * so. */
 static bool has_text(struct steno_conv *conv, struct str ref)
 {

@@ -153,7 +153,7 @@ static int offer_result(void *ctx, const struct part *result, size_t index, stru
 }
 
 /* The texts of an array joined as they are, which is how outputs were written before a record could
- * name several of them (`outs`). False: the content is no array of texts. */
+ * name several of them (`outs`). False: the content is not an array of texts. */
 static bool join_texts(const struct carry_message *msg, struct buf *out)
 {
         const struct json *j = msg->j;

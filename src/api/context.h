@@ -74,7 +74,7 @@ struct context_range {
 /*
  * A whole number from the arguments: absent (or null) is the range's fallback, outside of the range
  * it is clamped and `said` gets a sentence. Numbers in strings are taken as well, because models
- * send them. STENO_EPROTO: it is no number.
+ * send them. STENO_EPROTO: it is not a number.
  */
 int context_number(const struct json *args, const char *name, struct context_range range,
     struct buf *said, uint64_t *out, struct steno_error *err);

@@ -147,7 +147,8 @@ static int walk(struct context_file *f, struct level *l, const struct context_wa
         return rc;
 }
 
-/* What is no JSON, or less than one value. Of an output that still grows there is what there is. */
+/* What is not JSON, or less than one value. Of an output that still grows there is what there is.
+ */
 static int judge(const struct context_file *f, struct level *l, struct steno_error *err)
 {
         enum level_state s = level_finish(l);

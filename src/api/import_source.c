@@ -22,7 +22,7 @@
 #include "format/format.h"
 
 #define BLOCK (1 * MIB)
-#define HEAD_MAX (16 * MIB) /* a first line that is longer is no line of ours */
+#define HEAD_MAX (16 * MIB) /* a first line that is longer is not a line of ours */
 #define LINE_MAX_READ (512 * MIB)
 #define DOCUMENT_MAX (1 * GIB)
 

@@ -112,8 +112,8 @@ static void put_error(struct import_run *run, const char *path, const struct ste
         jsonw_object_end(&w);
 }
 
-/* What is not there, or gone meanwhile, is no error: it is looked for again next time. What nobody
- * may read is one, because it is not the same as nothing; who watches is told of it once. */
+/* What is not there, or gone meanwhile, is not an error: it is looked for again next time. What
+ * nobody may read is one, because it is not the same as nothing; who watches is told of it once. */
 static void put_unreadable(
     struct steno_importer *m, struct import_run *run, const char *path, int sys)
 {

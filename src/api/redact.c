@@ -286,7 +286,7 @@ static void blank_hash(char *x, size_t n)
                 memcpy(at + sizeof SOURCE - 1, NO_HASH, 16);
 }
 
-/* Names that lead from one record or file to another; they are no words. */
+/* Names that lead from one record or file to another; they are not words. */
 static bool is_link(struct str key)
 {
         static const char *const NAMES[] = {"id", "tool_call_id", "call_id", "tool_use_id",

@@ -12,7 +12,7 @@
 int gunzip_size(struct str packed, size_t max, size_t *size, struct steno_error *err);
 
 /* Appends what a gzip stream holds, at most `max` bytes: STENO_ELIMIT beyond that, STENO_EINVAL
- * when it is no gzip or ends too early. */
+ * when it is not gzip or ends too early. */
 int gunzip(struct str packed, size_t max, struct buf *out, struct steno_error *err);
 
 #endif

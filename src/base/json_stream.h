@@ -28,7 +28,7 @@ bool json_stream_feed(struct json_stream *s, const char *p, size_t n);
 bool json_stream_in_string(const struct json_stream *s);
 /*
  * Feeds at least one byte, and stops behind the one that leaves every string and every level deeper
- * than `depth`. How many bytes were fed; fewer than n may also mean that it is no JSON, which the
+ * than `depth`. How many bytes were fed; fewer than n may also mean that it is not JSON, which the
  * next feed says.
  */
 size_t json_stream_feed_to(struct json_stream *s, uint32_t depth, const char *p, size_t n);

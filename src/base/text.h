@@ -52,7 +52,7 @@ size_t text_encode_to(uint32_t cp, char out[4]);
 void text_put_escaped(struct buf *b, struct str s);
 size_t text_escaped_size(struct str s);
 size_t text_escaped_fit(struct str s, size_t room);
-/* Bytes that are no text in any encoding: there are NULs, or more than a third of them are rare in
+/* Bytes that are not text in any encoding: there are NULs, or more than a third of them are rare in
  * text. Of what is not UTF-8 only; UTF-8 is always text. */
 bool text_looks_binary(const char *p, size_t n);
 

@@ -3,7 +3,7 @@
  *
  * A word is a run of letters, digits and `_`, folded to lower case (Latin, Greek, Cyrillic). A
  * character of a script that is written without spaces (Chinese, Japanese, Korean) is a word of its
- * own. Runs of more than WORD_MAX bytes, and those that look like base64 or hashes, are no words:
+ * own. Runs of more than WORD_MAX bytes, and those that look like base64 or hashes, are not words:
  * nobody looks for them, and they would be most of an index.
  *
  * Everything that indexes or searches splits texts here, so that what was indexed is what is looked
@@ -26,7 +26,7 @@ struct words {
 struct word {
         size_t from; /* in the text */
         size_t end;
-        size_t n; /* of `folded`; 0: a run that is no word */
+        size_t n; /* of `folded`; 0: a run that is not a word */
         char folded[WORD_MAX];
 };
 

@@ -156,7 +156,7 @@ static void put_table(struct cli *c, const struct json *j)
 {
         const struct env *env = env_real();
         json_ref items = json_get(j, 0, "items");
-        /* What is no terminal has room for everything. */
+        /* What is not a terminal has room for everything. */
         struct columns k = choose_columns(
             widest_id(j, items), c->out.tty ? term_width() : WIDE_ENOUGH(widest_id(j, items)));
         struct buf b;

@@ -63,7 +63,7 @@ static int serve_until_signal(struct cli *c, const struct server_options *opt)
                 wait_sleep(100);
         server_stop(s);
         if (interrupt_is_term())
-                interrupt_obeyed(); /* stopping a service is no failure of it */
+                interrupt_obeyed(); /* stopping a service is not a failure of it */
         return rc;
 }
 

@@ -36,7 +36,7 @@
 #define ACCESS_V1 ((UINT64_C(1) << 13) - 1)
 #define ACCESS_REFER (UINT64_C(1) << 13)    /* version 2 */
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* version 3 */
-/* What a rule on something that is no directory may name. */
+/* What a rule on something that is not a directory may name. */
 #define ACCESS_OF_FILE (UINT64_C(7) | ACCESS_TRUNCATE)
 
 #define SCOPE_SIGNAL (UINT64_C(1) << 1) /* version 6 */

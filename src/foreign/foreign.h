@@ -79,8 +79,8 @@ struct foreign_probe {
         bool alone;               /* it came without its folder: the path is only a name */
         struct str head;          /* its first bytes */
         bool database;            /* it is SQLite */
-        const struct json *first; /* the first line, or NULL: it is no JSON */
-        const struct json *whole; /* the whole file, or NULL: it is no JSON, or too large */
+        const struct json *first; /* the first line, or NULL: it is not JSON */
+        const struct json *whole; /* the whole file, or NULL: it is not JSON, or too large */
         struct sqlite3 *db;       /* where it is a database; else NULL */
 };
 
@@ -141,7 +141,7 @@ const struct foreign_kind *foreign_find(const struct foreign_probe *p);
 int foreign_open(struct foreign *t, const struct foreign_kind *kind, const struct foreign_probe *p,
     const struct foreign_sink *sink, struct steno_error *err);
 void foreign_close(struct foreign *t);
-/* LINES: the next line, without its line feed. Lines that are no JSON objects are counted as
+/* LINES: the next line, without its line feed. Lines that are not JSON objects are counted as
  * damaged and kept. */
 int foreign_line(struct foreign *t, struct str line);
 /* LINES: the end is reached for now. */
@@ -192,7 +192,8 @@ bool foreign_temporary(struct foreign *t, const char *name, struct buf *out);
  * for the tools that have all in one file. */
 struct timespec foreign_changed(const char *path);
 
-/* Milliseconds since 1970 as text; "" for anything that is no number. `out` has TIME_TEXT bytes. */
+/* Milliseconds since 1970 as text; "" for anything that is not a number. `out` has TIME_TEXT bytes.
+ */
 struct str foreign_time(const struct json *j, json_ref ms, char *out);
 
 #endif

@@ -17,7 +17,7 @@ sqlite3_stmt *rows_open(sqlite3 *db, const char *sql);
 int rows_next(sqlite3_stmt *s, struct foreign *t);
 /* A text column; "" for NULL. Lives until the next row. */
 struct str rows_text(sqlite3_stmt *s, int column);
-/* The same, parsed into `j`: false where it is no JSON; then *raw is the text all the same. */
+/* The same, parsed into `j`: false where it is not JSON; then *raw is the text all the same. */
 bool rows_json(sqlite3_stmt *s, int column, struct json *j, struct str *raw);
 
 #endif

@@ -56,7 +56,8 @@ void accept_anthropic(struct check *c, json_ref list);
 void accept_gemini(struct check *c, json_ref list);
 void accept_responses(struct check *c, json_ref list);
 
-/* Checks the name of a tool, or the id of a call, by the table; what is no string is left alone. */
+/* Checks the name of a tool, or the id of a call, by the table; what is not a string is left alone.
+ */
 void accept_name(struct check *c, size_t message, json_ref name, struct str call);
 void accept_call_id(struct check *c, size_t message, json_ref id);
 /* An address of the web, or an image of a type that is taken, as a data URL. */

@@ -17,7 +17,7 @@ struct anthropic {
         struct check_ids asked; /* of the assistant turn before */
         size_t asked_by;
         const char *last_role;   /* "" before the first */
-        bool spoke;              /* this user turn has content that is no tool_result */
+        bool spoke;              /* this user turn has content that is not a tool_result */
         bool called;             /* this assistant turn has a tool_use */
         struct check_ids served; /* server_tool_use of this message */
         size_t marks;            /* blocks with cache_control so far */

@@ -13,7 +13,7 @@ struct arrange {
         struct writer *w;
         struct arena *arena;
         uint32_t flags;
-        const struct rules *rules; /* NULL: the target is no provider's */
+        const struct rules *rules; /* NULL: the target is not a provider's */
         struct message *out;
         size_t count;
         size_t cap; /* while `out` is the list that is read: as many as were read */
@@ -62,7 +62,7 @@ static bool own_parts(struct arrange *a, struct message *m, size_t room)
         return writing_own_parts(a->w, m, room);
 }
 
-/* ---- contents that are no text ---- */
+/* ---- contents that are not text ---- */
 
 static const struct extra *odd_content(const struct message *m)
 {

@@ -10,7 +10,7 @@
 #include "format/format.h"
 #include "format/rules.h"
 
-/* *out shares with `h` what did not change. Does nothing for a format that is no provider's, or
+/* *out shares with `h` what did not change. Does nothing for a format that is not a provider's, or
  * without `valid`. 0 or STENO_ENOMEM. */
 int fit_history(struct writer *w, const struct history *h, struct history *out);
 

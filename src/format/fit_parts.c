@@ -91,7 +91,7 @@ static bool is_strange(struct fit *f, const struct message *m, const struct part
 
 /* ---- parts that mean something only beside another ---- */
 
-/* A member of an opaque part, as text; absent where it is no string. */
+/* A member of an opaque part, as text; absent where it is not a string. */
 struct str fit_opaque_member(struct fit *f, const struct part *p, const char *key)
 {
         struct str text = {0};

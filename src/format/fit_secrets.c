@@ -105,7 +105,7 @@ static struct extra *find_signature(const struct part *p)
         return x;
 }
 
-/* Gemini decodes the signature: one of another provider is no base64. */
+/* Gemini decodes the signature: one of another provider is not base64. */
 int fit_signatures(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; f->w->format == &format_gemini && i < m->count; i++) {

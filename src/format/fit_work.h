@@ -41,7 +41,7 @@ int fit_drop_parts(struct fit *f, struct message *m, bool *touched,
 int fit_drop_children(struct fit *f, struct message *m, bool *touched,
     bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *instead,
     const char *why);
-/* A member of an opaque part, as text; absent where it is no string. */
+/* A member of an opaque part, as text; absent where it is not a string. */
 struct str fit_opaque_member(struct fit *f, const struct part *p, const char *key);
 
 /* fit_texts.c */

@@ -79,7 +79,8 @@ const struct format *format_detect(const struct json *j, json_ref list)
         return best;
 }
 
-/* Members that hold parts, in some format. What a client keeps in members of its own is no part. */
+/* Members that hold parts, in some format. What a client keeps in members of its own is not a part.
+ */
 static bool holds_parts(const struct json *j, json_ref key)
 {
         struct str plain = json_is_escaped(j, key) ? (struct str){0} : json_inner(j, key);

@@ -3,7 +3,7 @@
  * functionResponse, with thought signatures.
  *
  * A functionCall needs no id: its responses come in the order of the calls, and pairing goes by
- * the name. A result that is no object is {"output": text}, a failure {"error": text}.
+ * the name. A result that is not an object is {"output": text}, a failure {"error": text}.
  */
 #include "format/format.h"
 

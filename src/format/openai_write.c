@@ -460,7 +460,7 @@ static bool is_fine(const struct writer *w, const struct message *m)
         if (!w->valid || m->role != ROLE_ASSISTANT)
                 return true;
         if (m->shape == SHAPE_ARRAY && !openai_has_content(w, m))
-                return false; /* an array without a part is no content: none is */
+                return false; /* an array without a part is not content: none is */
         if (m->shape == SHAPE_NULL && has_audio(m))
                 return true;
         if (m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL || !m->count)

@@ -49,7 +49,8 @@ struct part *reading_part(struct reading *r, enum part_kind kind, json_ref raw);
 struct part *reading_opaque(struct reading *r, json_ref raw);
 /* A text part of a string node. */
 struct part *reading_text(struct reading *r, json_ref string);
-/* A part of an object that has a type and, under `key`, its text. NULL: the text is no string. */
+/* A part of an object that has a type and, under `key`, its text. NULL: the text is not a string.
+ */
 struct part *reading_text_of(
     struct reading *r, json_ref object, const char *key, enum part_kind kind);
 

@@ -54,7 +54,7 @@ struct rules {
         bool error_says; /* a result that is a failure says something */
 };
 
-/* The table of a format; NULL: it is no provider's. */
+/* The table of a format; NULL: it is not a provider's. */
 const struct rules *rules_find(const char *format);
 
 extern const struct rules rules_openai;

@@ -4,7 +4,7 @@
  * "r\u006fle" is a role and "image\/png" is a type of image: some encoders write every slash with a
  * backslash, and any letter may be an escape. Readers compare the inside of strings, so a message
  * that spells a word (a string of printable ASCII without spaces, quotes and backslashes) with
- * escapes is read from a copy that does not. Texts, and what tools are called with, are no words:
+ * escapes is read from a copy that does not. Texts, and what tools are called with, are not words:
  * nothing is compared with them, and they are given on as they came. A message without such a word
  * costs a look at its strings that have escapes at all, up to the first character that no word has.
  *

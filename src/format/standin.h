@@ -15,7 +15,7 @@
  *      [An empty message]
  *
  * Each is reported as a loss. A message of which something can be carried stays as it is, and so
- * does an item of a turn (responses), which is no message of its own.
+ * does an item of a turn (responses), which is not a message of its own.
  */
 #ifndef FORMAT_STANDIN_H
 #define FORMAT_STANDIN_H

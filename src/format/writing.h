@@ -7,7 +7,7 @@
 
 #include "format/format.h"
 
-/* Arguments that are no JSON object, where the target wants one, stand in an object of this one
+/* Arguments that are not a JSON object, where the target wants one, stand in an object of this one
  * member, and its readers take them out again (reading_input). */
 #define RAW_ARGUMENTS "__raw_arguments"
 

@@ -38,7 +38,7 @@ struct str gateway_request_group(const struct gateway_request *r)
         return group;
 }
 
-/* Requests that are no turns of a session have one beside it. */
+/* Requests that are not turns of a session have one beside it. */
 static void put_group(struct jsonw *w, const struct gateway_request *r)
 {
         struct str group = gateway_request_group(r),

@@ -265,7 +265,7 @@ static void finish(struct gateway_turn *t, int rc, const char *why)
 
 static int start_job(struct gateway_turn *t, struct steno_error *err);
 
-/* An answer that is no stream, whole. */
+/* An answer that is not a stream, whole. */
 static int tell_whole(struct gateway_turn *t, struct str body)
 {
         struct headers_body seen = {.length = (int64_t)body.n};

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-/* "Name: value" without white space around both. false: the line is no header. */
+/* "Name: value" without white space around both. false: the line is not a header. */
 bool headers_split(struct str line, struct str *name, struct str *value);
 /* Names are compared without regard to case. */
 bool headers_name_is(struct str name, const char *z);

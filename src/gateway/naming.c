@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 
-#define NAME_MIN 8 /* a shorter one is no session's id */
+#define NAME_MIN 8 /* a shorter one is not a session's id */
 
 static bool is_name(char c)
 {

@@ -131,7 +131,7 @@ int recording_store_choices(
  * end of the request. */
 void recording_name_choice(const char *conv, const char *chain, struct buf *out);
 
-/* ---- what is no reply (recording_failure.c) ---- */
+/* ---- what is not a reply (recording_failure.c) ---- */
 
 /* What the messages do not say of an answer: a message that no model is shown says why, and has the
  * bytes. Its id is left in `id` where the answer has no other message. */

@@ -1,5 +1,5 @@
 /*
- * recording_failure.c - the records of an answer that is no reply, or not all of it: what went
+ * recording_failure.c - the records of an answer that is not a reply, or not all of it: what went
  * wrong, and the bytes as they came (recording_core.h).
  */
 #include <stdio.h>

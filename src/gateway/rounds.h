@@ -40,7 +40,7 @@ bool rounds_is_busy(const struct rounds *r);
 
 /*
  * Does it: runs the tools and notes the round. *again: the next round is to be sent. Else `out`
- * gets the end of the answer, or all of one that is no stream. Takes as long as the tools do.
+ * gets the end of the answer, or all of one that is not a stream. Takes as long as the tools do.
  */
 int rounds_work(
     struct rounds *r, struct exchange *x, bool *again, struct buf *out, struct steno_error *err);

@@ -21,7 +21,7 @@
 
 struct upstream {
         const char *name;
-        const char *prefix;     /* of the paths here; NULL: it is no model's (UPSTREAMS_APP) */
+        const char *prefix;     /* of the paths here; NULL: it is not a model's (UPSTREAMS_APP) */
         const char *key_header; /* what stands before the key */
         char *url;              /* what the prefix stands for */
         char *key;              /* NULL: none is configured */

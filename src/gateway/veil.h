@@ -43,7 +43,7 @@ bool veil_is_called_in_vain(const struct veil *v);
 bool veil_is_whole(const struct veil *v);
 /* The round's answer as it came. */
 struct str veil_raw(const struct veil *v);
-/* The end of what the app sees; of an answer that is no stream, all of it. */
+/* The end of what the app sees; of an answer that is not a stream, all of it. */
 int veil_rest(struct veil *v, struct buf *out);
 
 #endif

@@ -366,7 +366,7 @@ static void look_at_body(struct veil *v)
                         veil_see(v, json_raw(j, c));
         }
         v->any_hidden = v->any_hidden || v->hidden;
-        /* An answer that is no stream is over, whether it says why or not. */
+        /* An answer that is not a stream is over, whether it says why or not. */
         json_ref reason = json_get(j, choice, "finish_reason");
         if (message != JSON_NONE)
                 veil_ended(v, json_type(j, reason) != JSON_STRING || is_normal(j, reason));

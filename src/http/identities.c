@@ -102,7 +102,7 @@ static bool read_token(const struct json *j, json_ref e, struct token *t)
         return sound && t->id[0] && t->project[0] && strlen(t->hash) == SHA256_HEX - 1;
 }
 
-/* Reads each token of a file that is no JSON any more, as far as its object is whole. A token is a
+/* Reads each token of a file that is not JSON any more, as far as its object is whole. A token is a
  * flat object, so each ends at the next bracket. */
 static size_t salvage(const char *text, size_t n, struct token *list, size_t room)
 {

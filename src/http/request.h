@@ -92,7 +92,7 @@ const char *request_query(struct request *r, const char *name);
 /* A header, or NULL. */
 const char *request_header(const struct request *r, const char *name);
 /* A whole number in the query: `fallback` when absent, clamped to [min, max]; false (and a 400 was
- * answered) when it is no number. */
+ * answered) when it is not a number. */
 bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,
     uint64_t max, uint64_t *out);
 /* Can the query be decoded, and are the parameters that are flags true, false, 1 or 0? False: a 400

@@ -38,7 +38,7 @@ static struct str cut_inner(struct str s)
         return str_span(s.p, n);
 }
 
-/* Decoded into the arena; empty when it is no string. */
+/* Decoded into the arena; empty when it is not a string. */
 static struct str text_of(struct telling *t, json_ref r)
 {
         struct buf b;

@@ -61,7 +61,7 @@ struct walk {
         int (*result)(void *ctx, const struct walk_result *r);
 };
 
-/* Tells one record. What is no message, or cannot be read, tells nothing. */
+/* Tells one record. What is not a message, or cannot be read, tells nothing. */
 int walk_record(const struct walk *to, const struct steno_record *r, struct steno_error *err);
 
 const char *walk_state_name(enum walk_state state);

@@ -362,8 +362,8 @@ static int take_cut(struct taking *t, struct str object)
         return 1;
 }
 
-/* What stands between two tags and is no call, unless it has been answered. It cannot be run: what
- * is JSON gets no name, and what is not is no arguments. */
+/* What stands between two tags and is not a call, unless it has been answered. It cannot be run:
+ * what is JSON gets no name, and anything else is not arguments. */
 static int take_unreadable(struct taking *t, struct str object)
 {
         struct json j;

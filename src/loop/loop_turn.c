@@ -65,7 +65,7 @@ static int on_tick(void *ctx)
         return journal_tick(&c->journal);
 }
 
-/* An attempt that failed before its first token is no message, but the log keeps it. */
+/* An attempt that failed before its first token is not a message, but the log keeps it. */
 static void on_retry(void *ctx, const struct reply_fault *fault, unsigned attempt, int wait_ms)
 {
         struct loop *c = ctx;

@@ -217,7 +217,7 @@ static int feed_large(struct post *p, const char *text, size_t n)
         return p->failed;
 }
 
-/* A message that was no answer, such as a very long notification, is passed over. */
+/* A message that was not an answer, such as a very long notification, is passed over. */
 static void end_large(struct post *p)
 {
         struct buf answer;

@@ -208,7 +208,7 @@ static struct waiter *waiter_of(struct stdio *s, uint64_t id)
         return w;
 }
 
-/* A line that is no JSON may still be an answer: one that is nested too deep, or broken. Whoever
+/* A line that is not JSON may still be an answer: one that is nested too deep, or broken. Whoever
  * waits for it is told, and does not wait until the end of its time. */
 static void refuse_answer(struct stdio *s, struct str line)
 {
@@ -226,7 +226,7 @@ static void refuse_answer(struct stdio *s, struct str line)
         mcp_stream_release(&look);
 }
 
-/* Other lines that are no message are passed over: servers print greetings. */
+/* Other lines that are not messages are passed over: servers print greetings. */
 static void take_line(struct stdio *s, struct str line)
 {
         struct json j;

@@ -20,7 +20,7 @@
 
 struct mcp_stream {
         /* NULL: nothing is given out or checked, only `id` and the like are learned, also of a
-         * message that is no JSON (one that is nested too deep) */
+         * message that is not JSON (one that is nested too deep) */
         steno_sink sink;
         void *ctx;
         int failed; /* sticky: what the sink returned, STENO_EPROTO, STENO_ENOMEM */
@@ -64,7 +64,7 @@ void mcp_stream_release(struct mcp_stream *s);
 /* 0 or s->failed. */
 int mcp_stream_feed(struct mcp_stream *s, const char *p, size_t n);
 /* The message is over: 0 with a short answer that says the rest appended to `answer`, with `id` and
- * an empty content, or STENO_EPROTO: it was no answer, or broke off. */
+ * an empty content, or STENO_EPROTO: it was not an answer, or broke off. */
 int mcp_stream_finish(
     struct mcp_stream *s, uint64_t id, struct buf *answer, struct steno_error *err);
 

@@ -214,7 +214,7 @@ static void put_calls(struct jsonw *w, const struct json *j, json_ref parts)
                 jsonw_array_end(w);
 }
 
-/* Texts and what else is no call, no result and no thought; other parts stay as they are. */
+/* Texts and what else is not a call, a result or a thought; other parts stay as they are. */
 static void put_content(struct jsonw *w, const struct json *j, json_ref parts)
 {
         jsonw_key(w, "content");

@@ -365,7 +365,7 @@ int errors_score(struct str raw)
         if (score == ERRORS_NONE && (is_exception(s) || is_pytest(s)))
                 score = ERRORS_CAUSE;
         int counted = score_words(s);
-        /* "ERROR: 0 errors": a form that its own count denies is no failure. */
+        /* "ERROR: 0 errors": a form that its own count denies is not a failure. */
         if (score > ERRORS_NONE && score < ERRORS_CAUSE && counted == 0 &&
             (has_fold(s, " 0 error") || has_fold(s, " 0 fail")))
                 return ERRORS_NONE;

@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "output/grep_search.h"
 
-#define DENSE 200 /* a candidate in so few bytes on average is no filter */
+#define DENSE 200 /* a candidate in so few bytes on average is not a filter */
 
 /* ---- time ---- */
 

@@ -47,7 +47,7 @@ enum level_state {
         LEVEL_MORE,    /* the next bytes are wanted */
         LEVEL_DONE,    /* the value has ended */
         LEVEL_STOPPED, /* `each` wanted no more; it goes on at `pos` */
-        LEVEL_BAD,     /* this is no JSON; `pos` is behind the byte that shows it */
+        LEVEL_BAD,     /* this is not JSON; `pos` is behind the byte that shows it */
 };
 
 struct level {

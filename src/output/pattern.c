@@ -394,7 +394,7 @@ static const char *read_number(const char *p, const char *end, unsigned *out)
         return p;
 }
 
-/* {n}, {n,} or {n,m}. A brace that is no quantifier is a literal, in ways that differ by
+/* {n}, {n,} or {n,m}. A brace that is not a quantifier is a literal, in ways that differ by
  * version: that is not understood. */
 static void read_braces(struct reader *r, struct range *q)
 {

@@ -12,7 +12,7 @@
 #define NAME_BYTES 96
 #define ESCAPED_MOST 2048  /* bytes of a text that is shown whole though it is not UTF-8 */
 #define SECTIONS_LEAST 160 /* below this many bytes snippets are not worth their headings */
-#define BINARY_LEAST 400   /* of room to say what bytes are that are no text */
+#define BINARY_LEAST 400   /* of room to say what bytes are that are not text */
 
 /* One attempt: how many bytes each section may have, and what came out. */
 struct draft {
@@ -358,7 +358,7 @@ int stub_build(
         if (b.f.binary)
                 b.kind = STUB_BINARY;
         b.limit = b.f.bytes > 0 ? (size_t)at_most((b.f.bytes - 1) / 2, STUB_MAX) : 0;
-        /* A few bytes that are no text are replaced whatever their number: what they are has to be
+        /* A few bytes that are not text are replaced whatever their number: what they are has to be
          * said, even in more words than they are bytes. */
         if (b.kind == STUB_BINARY && b.limit < BINARY_LEAST)
                 b.limit = BINARY_LEAST;

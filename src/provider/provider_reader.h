@@ -20,7 +20,7 @@ struct provider_reader {
         /*
          * Set by somebody who records an answer that another program got, before the first event.
          * Then ids and names stay as they came, nothing is added, reading goes on behind an event
-         * that is no JSON or tells of an error, and of several choices `choice` is read: the one
+         * that is not JSON or tells of an error, and of several choices `choice` is read: the one
          * with this index in a stream, the one at this place in a body.
          */
         bool verbatim;
@@ -49,7 +49,7 @@ void provider_reader_release(struct provider_reader *r);
 
 /* Parses an event or a body, an object, into the tape. False: there is nothing to read, because it
  * is none or tells an error (both are faults), or because *rc is negative. With verbatim an event
- * that is no object is passed over, and one that tells an error is read all the same. */
+ * that is not an object is passed over, and one that tells an error is read all the same. */
 bool provider_reader_parse(struct provider_reader *r, struct str data, int *rc);
 /* Is nothing read any more, after a fault or the end? */
 bool provider_reader_is_over(const struct provider_reader *r);

@@ -26,7 +26,7 @@ static size_t skip_space(struct str s, size_t i)
         return i;
 }
 
-/* Two texts of valid JSON: white space between tokens is no part of a message. */
+/* Two texts of valid JSON: white space between tokens is not a part of a message. */
 static bool same_tokens(struct str a, struct str b)
 {
         size_t i = 0, k = 0;

@@ -76,7 +76,7 @@ struct seal_log {
         struct merkle_hash *leaves; /* of the lines */
         struct seal_entry *entries; /* sorted by conversation, then by index */
         size_t count;
-        uint64_t strange; /* lines that are no entries */
+        uint64_t strange; /* lines that are not entries */
         uint64_t torn;    /* bytes behind the last whole line */
         char *notes;      /* the signed notes */
         size_t notes_n;

@@ -10,7 +10,7 @@
 /* A sentence about one of them. Non-zero ends the walk, which returns it. */
 typedef int (*set_aside_fn)(void *ctx, const char *what);
 
-/* A folder that cannot be read hides them, and is no error. */
+/* A folder that cannot be read hides them, and is not an error. */
 int set_aside_each(const struct fs *fs, int folder, set_aside_fn each, void *ctx);
 
 #endif

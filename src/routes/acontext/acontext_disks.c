@@ -531,7 +531,7 @@ static bool is_glob(struct request *r, const char *path, const char *query)
         return fnmatch(query, path, 0) == 0 || fnmatch(query, name ? name + 1 : path, 0) == 0;
 }
 
-/* The text stands somewhere in the file. It is no pattern: a search must not cost more than
+/* The text stands somewhere in the file. It is not a pattern: a search must not cost more than
  * reading. */
 static bool has_text(struct request *r, const char *path, const char *query)
 {

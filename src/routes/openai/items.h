@@ -11,7 +11,7 @@
 /*
  * Writes the item at `item` as it is stored and given back: with a type, an id, a status, and its
  * content as an array. Unknown types keep every byte and get an id. `seed` (may be empty) makes
- * the ids follow from it, so that a repeated request makes the same ones. False: it is no item;
+ * the ids follow from it, so that a repeated request makes the same ones. False: it is not an item;
  * *why says so.
  */
 bool items_normalise(const struct json *j, json_ref item, struct str seed, size_t index,

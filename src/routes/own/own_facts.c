@@ -67,7 +67,7 @@ static void put_displays(struct jsonw *w, const struct json *j)
         jsonw_array_end(w);
 }
 
-/* 0 also for what is no message. */
+/* 0 also for what is not a message. */
 static int put_message(struct facts *f, const struct steno_record *r)
 {
         struct json j;

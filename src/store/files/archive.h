@@ -36,8 +36,8 @@ int archive_out_move(
 int archive_out_end(struct archive_out *a, int root, struct str report, struct steno_error *err);
 void archive_out_release(struct archive_out *a);
 
-/* Unpacks one into an empty folder. STENO_EPROTO: it is no backup; STENO_ECORRUPT: it is cut off or
- * changed. What is in the folder then is the caller's to remove. */
+/* Unpacks one into an empty folder. STENO_EPROTO: it is not a backup; STENO_ECORRUPT: it is cut off
+ * or changed. What is in the folder then is the caller's to remove. */
 int archive_in(const struct fs *fs, int to, steno_source source, void *ctx, uint64_t *files,
     uint64_t *bytes, struct steno_error *err);
 

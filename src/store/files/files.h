@@ -70,7 +70,7 @@ int files_renew_settings(struct files_store *store, const char *why, struct sten
 /*
  * place.json says which folder the store was made in, by its inode. In another one the store is a
  * copy: if it was copied while somebody wrote, what came meanwhile may lack its outputs.
- * files_settle_place says that it belongs where it is; without the file it is no copy.
+ * files_settle_place says that it belongs where it is; without the file it is not a copy.
  */
 bool files_is_copied(struct files_store *store);
 int files_settle_place(struct files_store *store, struct steno_error *err);
@@ -78,11 +78,11 @@ int files_settle_place(struct files_store *store, struct steno_error *err);
 /* What stands in the root where "projects", "trash" or "quarantine" should (folders.c). */
 enum files_place {
         FILES_PLACE_OK,    /* the folder, or nothing yet */
-        FILES_PLACE_TAKEN, /* something that is no folder, */
+        FILES_PLACE_TAKEN, /* something that is not a folder, */
         FILES_PLACE_LINK,  /* or a link, which is not followed and not moved */
 };
 enum files_place files_look_at_place(struct files_store *store, const char *name);
-/* What is no folder goes to the quarantine. */
+/* What is not a folder goes to the quarantine. */
 int files_free_place(struct files_store *store, const char *name, struct steno_error *err);
 
 /* ---- conversations ---- */

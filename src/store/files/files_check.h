@@ -3,7 +3,7 @@
  *
  * Looks at every byte: checksums, seqs, batches and pairs of the log, what records refer to, the
  * journals of runs, meta.json, and whether ids.idx agrees. What is in order is not mentioned.
- * Calls without a result are no damage: processes die (F1). Repairing moves torn ends and damaged
+ * Calls without a result are not damage: processes die (F1). Repairing moves torn ends and damaged
  * records to the quarantine, leaves tombstones where records were, and makes derived files anew; it
  * never deletes and never guesses (F6).
  */

@@ -22,7 +22,7 @@ struct check {
 
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;
-        bool no_manifest; /* something that is no file stands in its place, and was told of */
+        bool no_manifest; /* something that is not a file stands in its place, and was told of */
 
         bool torn;              /* the log's end is not as it should be: for a repair only */
         struct purge_plan plan; /* made when something is missing: deleted messages may lack it */
@@ -52,7 +52,7 @@ int files_check_tell(struct check *k, uint64_t seq, enum check_state state, cons
 
 enum files_check_entry {
         ENTRY_FINE, /* a file, or nothing */
-        ENTRY_GONE, /* it was no file, and is in the quarantine now */
+        ENTRY_GONE, /* it was not a file, and is in the quarantine now */
         ENTRY_STAYS,
         ENTRY_LINK, /* which is not followed, and not for a repair to judge */
 };

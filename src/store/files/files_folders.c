@@ -2,8 +2,8 @@
  * files_folders.c - the folders of a store's root, where something else stands in their place
  * (files.h).
  *
- * What is no folder holds nothing of the store, so a repair moves it to the quarantine as it is. A
- * link stays: whoever made it has something elsewhere, and knows what the link is worth.
+ * What is not a folder holds nothing of the store, so a repair moves it to the quarantine as it is.
+ * A link stays: whoever made it has something elsewhere, and knows what the link is worth.
  */
 #include "store/files/conv.h"
 

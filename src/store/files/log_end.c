@@ -9,7 +9,7 @@
 
 /*
  * Walks [at, limit) and keeps what is whole: *end is behind the last complete batch before the
- * first damaged or incomplete one (L2, L4). A copy of an earlier record is no record.
+ * first damaged or incomplete one (L2, L4). A copy of an earlier record is not a record.
  */
 static int keep_whole_batches(const struct fs *fs, int fd, uint64_t at, uint64_t limit,
     struct log_end *out, struct steno_error *err)

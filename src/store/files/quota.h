@@ -29,7 +29,7 @@ struct quota_share {
  */
 int quota_take(
     struct files_conv *conv, struct quota_share *share, uint64_t n, struct steno_error *err);
-/* The same for a large token of a message, which is no output. */
+/* The same for a large token of a message, which is not an output. */
 int quota_take_part(struct files_conv *conv, uint64_t n, struct steno_error *err);
 /* Room for a conversation's folder `dir` that is about to get its place in the store. */
 int quota_take_folder(struct files_store *store, int dir, struct steno_error *err);

@@ -113,7 +113,7 @@ static int lease_read(struct files_conv *conv, struct lease *out)
 }
 
 /* Writes all of it, synced: after a power cut it must still name a run that was begun. Readers take
- * no lock, so it is never empty in between; what is left of a longer text is no line of it. */
+ * no lock, so it is never empty in between; what is left of a longer text is not a line of it. */
 static int lease_store(const struct fs *fs, int fd, const struct lease *l)
 {
         struct buf text;

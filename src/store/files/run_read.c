@@ -301,7 +301,7 @@ int run_verify(
 struct names {
         int (*each)(void *ctx, const char *name);
         void *ctx;
-        bool all; /* also what is no file */
+        bool all; /* also what is not a file */
 };
 
 static int hand_name(void *ctx, const char *name, unsigned char type)

@@ -197,7 +197,7 @@ static int take_record(struct sealing *s, const struct log_line *line, struct bu
                     (unsigned long long)(line->damaged && line->first_seq ? line->first_seq : seq));
         if (!leaf_of(&s->tree, &line->rec, scratch, &leaf))
                 return error_nomem(s->err);
-        /* A tombstone that was there before its seq was first sealed is no change. */
+        /* A tombstone that was there before its seq was first sealed is not a change. */
         if (seq > s->last.size && str_starts(line->rec.x, "{\"kind\":\"tombstone\"") &&
             note_ranges_add(&s->purged, seq, seq))
                 return error_nomem(s->err);

@@ -206,7 +206,8 @@ void row_look_release(struct row_look *l);
 
 struct row_change {
         int more;    /* 1: it is a new one; -1: there is none any more */
-        bool unsure; /* it is or was no folder perhaps, but a link: none of the project's links */
+        bool unsure; /* it may be or have been a link instead of a folder: none of the project's
+                        links */
 };
 
 /* Makes a conversation's row say what its folder says. One that cannot be read gets a row that

@@ -112,7 +112,7 @@ static int check_tail(struct checking *c)
         int rc = pg_look((struct pg_conv *)c->conv, &last, NULL, NULL, c->err);
         if (rc)
                 return rc;
-        /* Others may append meanwhile: more than was read is no damage, less is. */
+        /* Others may append meanwhile: more than was read is not damage, less is. */
         return last < c->seq ? tell(c, last, "there are records after the last one that counts")
                              : 0;
 }

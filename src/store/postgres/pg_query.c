@@ -155,7 +155,7 @@ static int doubt(struct steno_error *err, const char *why)
             "in doubt: %.120s; send it again with the same ids or key to find out", why);
 }
 
-/* What an answer that is no success comes to. */
+/* What an answer that is not a success comes to. */
 static enum outcome explain(
     struct pg_conn *c, struct pg_query *q, PGresult *r, int *rc, struct steno_error *err)
 {
