@@ -205,7 +205,7 @@ test("a member that stands twice is recorded as it came, and never joined", asyn
     const twice = (text) => text.replace(/"(content|text|delta)":"(\w+)"/, "\"$1\":\"XX\",\"$1\":\"$2\"");
     const body = k.stream ? k.w.events("hello").map((e, i, all) => (all.findIndex((x) => twice(x) !== x) === i ? twice(e) : e)) : twice(JSON.stringify(k.w.whole("hello")));
     const r = await tell(k, body);
-    wholly(k.name, r, /stands twice/);
+    wholly(k.name, r, /occurs twice/);
     same(r.replies.map(k.w.said), ["hello"], k.name);
     if (k.stream) continue;
     const lines = (await s.ask("GET", `/api/chat-sessions/${r.id}/messages?format=stored&limit=100`)).text;

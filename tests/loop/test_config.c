@@ -364,7 +364,7 @@ static void mistakes_are_answered_with_file_key_and_suggestion(void **state)
             {"{\"limits\":{\"turns\":-1}}", "must be a whole number"},
             {"{\"limits\":{\"turns\":1.5}}", "must be a whole number"},
             {"{\"model\":1}", "\"model\" must be a string"},
-            {"{\"model\":\"a\",\"model\":\"b\"}", "stands twice"},
+            {"{\"model\":\"a\",\"model\":\"b\"}", "occurs twice"},
             {"{\"model\":\"a\\u0000b\"}", "must be a string"},
             {"{\"mcpServers\":{\"a\":{\"comand\":\"x\"}}}",
                 "mcpServers.a: unknown key \"comand\", did you mean \"command\"?"},

@@ -283,7 +283,7 @@ static void bad_rules_are_refused_with_their_place(void **state)
                 "permissions[1]: unknown key \"acton\", did you mean \"action\"?"},
             {"[{\"tool\":\"x\",\"action\":\"deny\",\"argv_prefix\":[]}]",
                 "did you mean \"argvPrefix\"?"},
-            {"[{\"tool\":\"x\",\"action\":\"deny\",\"action\":\"allow\"}]", "stands twice"},
+            {"[{\"tool\":\"x\",\"action\":\"deny\",\"action\":\"allow\"}]", "occurs twice"},
             {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[]}]",
                 "match everything"},
             {"[{\"tool\":\"x\",\"action\":\"allow\",\"argvPrefix\":[\"ls\"]}]", "only for"},
