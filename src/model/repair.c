@@ -32,7 +32,7 @@ static const struct {
     [REPAIR_DUPLICATE] = {"duplicate", "a second result for the same call was left out"},
     [REPAIR_MOVED] = {"moved", "a result was moved to its call"},
     [REPAIR_RENAMED] = {"renamed",
-        "a call got another id: its own occurs twice, or is not one that the provider accepts"},
+        "a call got another id: its own stands twice, or is none that the provider takes"},
 };
 
 const char *repair_class_name(enum repair_class c)

@@ -319,7 +319,7 @@ test("events behind the end of an answer, and an answer without a message, are k
     const events = k.w.events("hello");
     const r = await tell(k, [...events, events[1]]);
     same(r.replies.map(k.w.said), ["hello"], k.name);
-    wholly(k.name, r, /1 event came behind the end/);
+    wholly(k.name, r, /1 event came after the end/);
   }
   const k = EACH.find((e) => e.wire === "gemini" && !e.stream);
   const r = await tell(k, { candidates: [{ finishReason: "SAFETY", index: 0 }] });
