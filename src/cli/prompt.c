@@ -48,6 +48,12 @@ static void close_input(int in)
                 close(in);
 }
 
+static bool readable(int fd)
+{
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        return poll(&p, 1, 0) > 0;
+}
+
 /* 1 with a byte, 0 at the end, -1 on failure, -2 when the stop descriptor is readable, -3 when the
  * terminal changed meanwhile. */
 static int next_byte(int in, int stop_fd, char *byte)
@@ -64,6 +70,10 @@ static int next_byte(int in, int stop_fd, char *byte)
                         return -3;
                 if (n <= 0)
                         continue;
+                /* A signal that came before the byte is handled when poll() returns, too late for
+                 * p[1]. The byte was typed after the Ctrl-C and belongs to the next line. */
+                if (readable(stop_fd))
+                        return -2;
                 ssize_t k = read(in, byte, 1);
                 if (k >= 0)
                         return (int)k;
