@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -32,14 +33,8 @@ static void put_key(struct buf *b, const struct accepted_loss *loss)
 static int keep(struct accepted *a, const struct accepted_loss *loss, struct steno_error *err)
 {
         struct buf key;
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? a->cap * 2 : 16;
-                struct str *keys = realloc(a->keys, cap * sizeof *keys);
-                if (!keys)
-                        return error_nomem(err);
-                a->keys = keys;
-                a->cap = cap;
-        }
+        if (!grow_room(a->keys, a->count, a->cap))
+                return error_nomem(err);
         buf_init(&key, 0);
         put_key(&key, loss);
         struct str copy = key.failed ? (struct str){0} : arena_dup(&a->arena, buf_str(&key));

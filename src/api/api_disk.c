@@ -8,6 +8,7 @@
 
 #include "api/api_store.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -143,14 +144,8 @@ static int add_entry(void *ctx, struct str json)
         struct entries *e = ctx;
         struct json j;
         struct buf key;
-        if (e->count == e->cap) {
-                size_t cap = e->cap ? 2 * e->cap : 32;
-                struct entry *list = realloc(e->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                e->list = list;
-                e->cap = cap;
-        }
+        if (!grow_room(e->list, e->count, e->cap))
+                return STENO_ENOMEM;
         json_init(&j);
         buf_init(&key, 0);
         if (json_parse(&j, json.p, json.n, NULL, NULL) == 0) {

@@ -10,6 +10,7 @@
 #include "api/api_transcript.h"
 #include "api/redact.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/tarball.h"
@@ -57,14 +58,8 @@ static int choose(void *ctx, const char *project, const char *id)
 {
         struct exporting *x = ctx;
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
-        if (x->count == x->cap) {
-                size_t cap = x->cap ? x->cap * 2 : 16;
-                struct chosen *list = realloc(x->list, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(x->err);
-                x->list = list;
-                x->cap = cap;
-        }
+        if (!grow_room(x->list, x->count, x->cap))
+                return error_nomem(x->err);
         struct chosen c = {.project = strdup(project), .id = strdup(id)};
         if (!c.project || !c.id || folder_of(project, project_folder) || folder_of(id, folder)) {
                 free(c.project);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -225,14 +226,8 @@ static int decide(struct importing *m, const struct json *j, struct arrival *a)
 
 static struct arrival *add_arrival(struct importing *m)
 {
-        if (m->count == m->cap) {
-                size_t cap = m->cap ? m->cap * 2 : 16;
-                struct arrival *list = realloc(m->list, cap * sizeof *list);
-                if (!list)
-                        return NULL;
-                m->list = list;
-                m->cap = cap;
-        }
+        if (!grow_room(m->list, m->count, m->cap))
+                return NULL;
         m->list[m->count] = (struct arrival){0};
         return &m->list[m->count++];
 }

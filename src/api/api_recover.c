@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/wait.h"
@@ -288,14 +289,8 @@ static int add_caller(struct callers *c, uint64_t place, const struct about *abo
                 c->list[i].run = about->run;
                 return 0;
         }
-        if (c->count == c->cap) {
-                size_t cap = c->cap ? c->cap * 2 : 32;
-                struct caller *list = realloc(c->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                c->list = list;
-                c->cap = cap;
-        }
+        if (!grow_room(c->list, c->count, c->cap))
+                return STENO_ENOMEM;
         c->list[c->count++] = (struct caller){.seq = place, .run = about->run};
         return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -507,14 +508,8 @@ static int list_one(void *ctx, const char *name)
 {
         struct listing *l = ctx;
         struct buf b;
-        if (l->count == l->cap) {
-                size_t cap = l->cap ? l->cap * 2 : 16;
-                struct listed *list = realloc(l->list, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(l->err);
-                l->list = list;
-                l->cap = cap;
-        }
+        if (!grow_room(l->list, l->count, l->cap))
+                return error_nomem(l->err);
         struct listed *it = &l->list[l->count];
         snprintf(it->name, sizeof it->name, "%s", name);
         buf_init(&b, MIB);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/spill.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "model/event.h"
@@ -86,14 +87,8 @@ static bool read_lifecycle(
 
 static int add_dispatch(struct run_facts *f, struct dispatched d)
 {
-        if (f->count == f->cap) {
-                size_t cap = f->cap ? f->cap * 2 : 16;
-                struct dispatched *list = realloc(f->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                f->list = list;
-                f->cap = cap;
-        }
+        if (!grow_room(f->list, f->count, f->cap))
+                return STENO_ENOMEM;
         buf_init(&d.steps, MESSAGE_MAX);
         f->list[f->count++] = d;
         return 0;

@@ -14,6 +14,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/words.h"
@@ -271,14 +272,8 @@ static int split_text(struct split *s, struct str text)
         struct word word;
         s->count = 0;
         while (words_next(&w, &word)) {
-                if (s->count == s->cap) {
-                        size_t cap = s->cap ? s->cap * 2 : 1024;
-                        struct word *list = realloc(s->list, cap * sizeof *list);
-                        if (!list)
-                                return STENO_ENOMEM;
-                        s->list = list;
-                        s->cap = cap;
-                }
+                if (!grow_room(s->list, s->count, s->cap))
+                        return STENO_ENOMEM;
                 s->list[s->count++] = word;
         }
         return 0;

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/words.h"
@@ -549,14 +550,8 @@ static int note_behind(void *ctx, const struct backend_listed *row)
         struct seen *s = v->seen_cap ? seen_slot(v, name) : NULL;
         if (!row->last_seq || (s && s->name && s->last >= row->last_seq))
                 return 0;
-        if (v->count == v->cap) {
-                size_t cap = v->cap ? v->cap * 2 : 64;
-                struct behind *list = realloc(v->list, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(v->err);
-                v->list = list;
-                v->cap = cap;
-        }
+        if (!grow_room(v->list, v->count, v->cap))
+                return error_nomem(v->err);
         struct behind b = {strdup(row->project), strdup(row->id)};
         v->list[v->count++] = b;
         return b.project && b.id ? 0 : error_nomem(v->err);

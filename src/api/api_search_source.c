@@ -12,6 +12,7 @@
 
 #include "api/api_record_as.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "output/lines.h"
 
@@ -47,14 +48,8 @@ static int note_amended(void *ctx, const struct steno_record *r)
         const char *target = steno_record_target(r);
         if (!*target)
                 return 0;
-        if (s->amended_count == s->amended_cap) {
-                size_t cap = s->amended_cap ? s->amended_cap * 2 : 64;
-                uint64_t *list = realloc(s->amended, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                s->amended = list;
-                s->amended_cap = cap;
-        }
+        if (!grow_room(s->amended, s->amended_count, s->amended_cap))
+                return STENO_ENOMEM;
         s->amended[s->amended_count++] = hash_64(target, strlen(target));
         return 0;
 }

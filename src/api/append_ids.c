@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "format/format.h"
 #include "model/pairing.h"
@@ -35,14 +36,8 @@ struct append_ids {
 static int add_call(
     struct append_ids *a, uint64_t seq, uint32_t index, struct str id, struct str name)
 {
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? a->cap * 2 : 16;
-                struct named *list = realloc(a->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                a->list = list;
-                a->cap = cap;
-        }
+        if (!grow_room(a->list, a->count, a->cap))
+                return STENO_ENOMEM;
         a->list[a->count++] = (struct named){.seq = seq,
             .index = index,
             .block = a->block,

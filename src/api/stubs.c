@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/optstruct.h"
@@ -118,14 +119,8 @@ static void release_text(struct stub_text *t)
 static int keep_text(struct reading *r, struct str text, size_t *at)
 {
         struct steno_stubs *s = r->stubs;
-        if (s->count == s->cap) {
-                size_t cap = s->cap ? 2 * s->cap : 4;
-                struct stub_text *list = realloc(s->list, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(r->err);
-                s->list = list;
-                s->cap = cap;
-        }
+        if (!grow_room(s->list, s->count, s->cap))
+                return error_nomem(r->err);
         struct stub_text t = {0};
         buf_init(&t.text, 0);
         buf_init(&t.token, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -65,14 +66,8 @@ static int hold(struct amends *a, const struct backend_record *r)
         size_t bytes = r->rec.x.n + r->rec.m.n + sizeof *a->kept;
         if (a->held_bytes + bytes > AMENDS_HELD)
                 return 0;
-        if (a->kept_count == a->kept_cap) {
-                size_t cap = a->kept_cap ? a->kept_cap * 2 : 16;
-                struct amend_kept *to = realloc(a->kept, cap * sizeof *to);
-                if (!to)
-                        return STENO_ENOMEM;
-                a->kept = to;
-                a->kept_cap = cap;
-        }
+        if (!grow_room(a->kept, a->kept_count, a->kept_cap))
+                return STENO_ENOMEM;
         struct amend_kept *k = &a->kept[a->kept_count];
         *k = (struct amend_kept){.seq = r->rec.seq};
         int rc = copy_held(r, &a->held, &k->held);
@@ -93,14 +88,8 @@ static int take_place(struct amends *a, const struct about *about, struct str m)
         json_release(&j);
         if (!is)
                 return 0;
-        if (a->place_count == a->place_cap) {
-                size_t cap = a->place_cap ? a->place_cap * 2 : 8;
-                struct amend_place *list = realloc(a->places, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                a->places = list;
-                a->place_cap = cap;
-        }
+        if (!grow_room(a->places, a->place_count, a->place_cap))
+                return STENO_ENOMEM;
         char *id = arena_alloc(&a->held, about->target.n + 1);
         if (!id)
                 return STENO_ENOMEM;
@@ -130,14 +119,8 @@ static int take(void *ctx, const struct backend_record *r)
                 e.kind = AMEND_DELETE;
         else
                 return 0;
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? a->cap * 2 : 32;
-                struct amend_entry *list = realloc(a->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                a->list = list;
-                a->cap = cap;
-        }
+        if (!grow_room(a->list, a->count, a->cap))
+                return STENO_ENOMEM;
         a->list[a->count++] = e;
         return hold(a, r);
 }

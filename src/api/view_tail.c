@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "api/view_segments.h"
 #include "view/strategies.h"
@@ -81,14 +82,8 @@ static void drop_leads(struct tail *t)
 
 static int add_lead(struct tail *t, const struct feed_item *item, uint64_t weight)
 {
-        if (t->lead_count == t->lead_cap) {
-                size_t cap = t->lead_cap ? t->lead_cap * 2 : 8;
-                struct lead **to = realloc(t->leads, cap * sizeof *to);
-                if (!to)
-                        return STENO_ENOMEM;
-                t->leads = to;
-                t->lead_cap = cap;
-        }
+        if (!grow_room(t->leads, t->lead_count, t->lead_cap))
+                return STENO_ENOMEM;
         struct lead *l = calloc(1, sizeof *l);
         if (!l)
                 return STENO_ENOMEM;

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "foreign/foreign_kinds.h"
 
@@ -323,14 +324,8 @@ static int note_name(void *ctx, const char *name, unsigned char type)
 {
         struct listing *l = ctx;
         (void)type;
-        if (l->count == l->cap) {
-                size_t cap = l->cap ? l->cap * 2 : 64;
-                char **names = realloc(l->names, cap * sizeof *names);
-                if (!names)
-                        return STENO_ENOMEM;
-                l->names = names;
-                l->cap = cap;
-        }
+        if (!grow_room(l->names, l->count, l->cap))
+                return STENO_ENOMEM;
         l->names[l->count] = strdup(name);
         return l->names[l->count] ? (l->count++, 0) : STENO_ENOMEM;
 }

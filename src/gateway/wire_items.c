@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "gateway/wire_core.h"
 
@@ -21,14 +22,8 @@ struct items {
 
 static int add_item(struct items *all, int64_t index, struct str raw)
 {
-        if (all->count == all->cap) {
-                size_t cap = all->cap ? 2 * all->cap : 8;
-                struct item *list = realloc(all->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                all->list = list;
-                all->cap = cap;
-        }
+        if (!grow_room(all->list, all->count, all->cap))
+                return STENO_ENOMEM;
         struct item *i = &all->list[all->count];
         *i = (struct item){.index = index, .order = all->count};
         all->count++;

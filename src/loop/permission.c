@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json_keys.h"
 #include "exec/exec_args.h"
 
@@ -340,14 +341,8 @@ int permission_approve(
                 return error_set(err, STENO_EINVAL, "an approval is 64 hex digits");
         if (permission_approved(approvals, approval))
                 return 0;
-        if (approvals->count == approvals->cap) {
-                size_t cap = approvals->cap ? approvals->cap * 2 : 16;
-                void *list = realloc(approvals->list, cap * sizeof(*approvals->list));
-                if (!list)
-                        return error_nomem(err);
-                approvals->list = list;
-                approvals->cap = cap;
-        }
+        if (!grow_room(approvals->list, approvals->count, approvals->cap))
+                return error_nomem(err);
         memcpy(approvals->list[approvals->count++], approval, 65);
         return 0;
 }

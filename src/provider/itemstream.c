@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 
 /* ---- items ---- */
@@ -15,14 +16,8 @@ static int keep_call(struct itemstream *s, struct str raw)
 {
         if (s->count == CALLS_MAX)
                 return STENO_ELIMIT;
-        if (s->count == s->cap) {
-                size_t cap = s->cap ? 2 * s->cap : 4;
-                struct itemstream_call *list = realloc(s->calls, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                s->calls = list;
-                s->cap = cap;
-        }
+        if (!grow_room(s->calls, s->count, s->cap))
+                return STENO_ENOMEM;
         struct itemstream_call *c = &s->calls[s->count++];
         buf_init(&c->raw, MESSAGE_MAX);
         buf_put_str(&c->raw, raw);

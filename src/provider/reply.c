@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -74,14 +75,8 @@ static enum call_state state_of(struct str args, enum reply_finish finish)
 
 static struct reply_call *new_call(struct reply *r)
 {
-        if (r->count == r->room) {
-                size_t room = r->room ? 2 * r->room : 4;
-                struct reply_call *list = realloc(r->calls, room * sizeof(*list));
-                if (!list)
-                        return NULL;
-                r->calls = list;
-                r->room = room;
-        }
+        if (!grow_room(r->calls, r->count, r->room))
+                return NULL;
         struct reply_call *call = &r->calls[r->count];
         *call = (struct reply_call){0};
         buf_init(&call->args, MESSAGE_MAX);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "http/follow.h"
 #include "http/server_core.h"
 #include "routes/history.h"
@@ -203,14 +204,8 @@ static int note_behind(void *ctx, const struct steno_record *record)
                 return 0;
         b->with_reply = false;
         b->any = true;
-        if (b->count == b->cap) {
-                size_t cap = b->cap ? 2 * b->cap : 16;
-                const char **ids = realloc(b->ids, cap * sizeof *ids);
-                if (!ids)
-                        return STENO_ENOMEM;
-                b->ids = ids;
-                b->cap = cap;
-        }
+        if (!grow_room(b->ids, b->count, b->cap))
+                return STENO_ENOMEM;
         b->ids[b->count] = arena_dup(&b->arena, str_of(steno_record_id(record))).p;
         return b->ids[b->count++] ? 0 : STENO_ENOMEM;
 }

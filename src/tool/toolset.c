@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "tool/tool.h"
@@ -126,14 +127,8 @@ int toolset_add(struct steno_tools *set, const struct tool *tool, struct steno_e
                 rc = make_things(set, err);
         if (rc)
                 return rc;
-        if (set->count == set->cap) {
-                size_t cap = set->cap ? 2 * set->cap : 16;
-                struct tool *list = realloc(set->list, cap * sizeof(*list));
-                if (!list)
-                        return error_nomem(err);
-                set->list = list;
-                set->cap = cap;
-        }
+        if (!grow_room(set->list, set->count, set->cap))
+                return error_nomem(err);
         struct tool *added = &set->list[set->count++];
         *added = *tool;
         if (!added->things)

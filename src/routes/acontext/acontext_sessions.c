@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/grow.h"
 #include "http/http_limits.h"
 
 #define SESSIONS_MAX 200
@@ -245,14 +246,8 @@ struct session_rows {
 
 static bool add_row(struct session_rows *rows, const struct json *j, json_ref item)
 {
-        if (rows->count == rows->cap) {
-                size_t cap = rows->cap ? rows->cap * 2 : 64;
-                struct session_row *list = realloc(rows->list, cap * sizeof *list);
-                if (!list)
-                        return false;
-                rows->list = list;
-                rows->cap = cap;
-        }
+        if (!grow_room(rows->list, rows->count, rows->cap))
+                return false;
         struct session_row *row = &rows->list[rows->count++];
         row->id = json_dup_string(j, json_get(j, item, "id"));
         row->created = json_dup_string(j, json_get(j, item, "createdAt"));

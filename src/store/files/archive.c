@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -111,14 +112,8 @@ static int note_name(void *ctx, const char *name, unsigned char type)
         (void)type;
         if (name[0] == '.' || (!*m->path && !archive_is_top(name)))
                 return 0;
-        if (m->count == m->cap) {
-                size_t cap = m->cap ? m->cap * 2 : 32;
-                char **names = realloc(m->names, cap * sizeof *names);
-                if (!names)
-                        return -ENOMEM;
-                m->names = names;
-                m->cap = cap;
-        }
+        if (!grow_room(m->names, m->count, m->cap))
+                return -ENOMEM;
         m->names[m->count] = strdup(name);
         return m->names[m->count] ? (m->count++, 0) : -ENOMEM;
 }

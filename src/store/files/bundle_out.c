@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "store/files/artifact.h"
 #include "store/files/conv.h"
@@ -28,14 +29,8 @@ struct preparing {
 
 static struct bundle_entry *add(struct bundle_conv *b, const char *name)
 {
-        if (b->count == b->cap) {
-                size_t cap = b->cap ? b->cap * 2 : 32;
-                struct bundle_entry *entries = realloc(b->entries, cap * sizeof *entries);
-                if (!entries)
-                        return NULL;
-                b->entries = entries;
-                b->cap = cap;
-        }
+        if (!grow_room(b->entries, b->count, b->cap))
+                return NULL;
         struct bundle_entry *e = &b->entries[b->count];
         *e = (struct bundle_entry){.name = arena_dup(&b->arena, str_of(name)).p};
         b->count += e->name != NULL;

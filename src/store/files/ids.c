@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/limits.h"
 
@@ -674,14 +675,8 @@ void ids_settle_end(struct ids *ids, struct ids_settling *s, bool synced)
 
 int ids_list_add(struct ids_list *list, uint64_t hash, uint64_t at)
 {
-        if (list->n == list->cap) {
-                size_t cap = list->cap ? list->cap * 2 : IDS_PENDING;
-                struct ids_entry *p = realloc(list->p, cap * sizeof *p);
-                if (!p)
-                        return -ENOMEM;
-                list->p = p;
-                list->cap = cap;
-        }
+        if (!grow_room(list->p, list->n, list->cap))
+                return -ENOMEM;
         list->p[list->n++] = (struct ids_entry){hash, at + 1};
         return 0;
 }

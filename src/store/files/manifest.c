@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -121,14 +122,8 @@ static int gather_line(void *ctx, const struct artifact_info *info)
                         return 0;
                 }
         }
-        if (g->count == g->cap) {
-                size_t cap = g->cap ? g->cap * 2 : 16;
-                struct artifact_info *list = realloc(g->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                g->list = list;
-                g->cap = cap;
-        }
+        if (!grow_room(g->list, g->count, g->cap))
+                return STENO_ENOMEM;
         g->list[g->count++] = *info;
         return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 
 struct amendment {
@@ -30,14 +31,8 @@ struct planning {
 
 static int names_add(struct purge_names *n, struct arena *arena, struct str s)
 {
-        if (n->count == n->cap) {
-                size_t cap = n->cap ? n->cap * 2 : 16;
-                struct str *list = realloc(n->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                n->list = list;
-                n->cap = cap;
-        }
+        if (!grow_room(n->list, n->count, n->cap))
+                return STENO_ENOMEM;
         struct str name = arena_dup(arena, s);
         if (!name.p)
                 return STENO_ENOMEM;
@@ -128,14 +123,8 @@ static int note_amendment(struct planning *p, const struct record *rec, const st
                 a.what = CHANGES;
         else
                 return 0;
-        if (p->count == p->cap) {
-                size_t cap = p->cap ? p->cap * 2 : 16;
-                struct amendment *list = realloc(p->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                p->list = list;
-                p->cap = cap;
-        }
+        if (!grow_room(p->list, p->count, p->cap))
+                return STENO_ENOMEM;
         a.target = arena_dup(arena, about->target);
         p->list[p->count++] = a;
         if (a.what == CHANGES)
@@ -175,14 +164,8 @@ static int goes(struct planning *p, const struct record *rec, const struct about
 
 int purge_plan_add(struct purge_plan *plan, uint64_t seq)
 {
-        if (plan->count == plan->cap) {
-                size_t cap = plan->cap ? plan->cap * 2 : 64;
-                uint64_t *seqs = realloc(plan->seqs, cap * sizeof *seqs);
-                if (!seqs)
-                        return STENO_ENOMEM;
-                plan->seqs = seqs;
-                plan->cap = cap;
-        }
+        if (!grow_room(plan->seqs, plan->count, plan->cap))
+                return STENO_ENOMEM;
         plan->seqs[plan->count++] = seq;
         return 0;
 }

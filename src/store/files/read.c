@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/watch.h"
@@ -389,14 +390,8 @@ static int note_amendment(void *ctx, const struct backend_record *r)
                 return 0;
         if (r->rec.seq >= a->below)
                 return 1;
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? a->cap * 2 : 16;
-                uint64_t *seqs = realloc(a->seqs, cap * sizeof *seqs);
-                if (!seqs)
-                        return STENO_ENOMEM;
-                a->seqs = seqs;
-                a->cap = cap;
-        }
+        if (!grow_room(a->seqs, a->count, a->cap))
+                return STENO_ENOMEM;
         a->seqs[a->count++] = r->rec.seq;
         return 0;
 }

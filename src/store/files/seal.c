@@ -10,6 +10,7 @@
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/conv.h"
@@ -174,14 +175,8 @@ static int take_state(struct sealing *s)
 
 static int push_leaf(struct sealing *s, const struct merkle_hash *leaf)
 {
-        if (s->count == s->cap) {
-                uint64_t cap = s->cap ? s->cap * 2 : 1024;
-                struct merkle_hash *list = realloc(s->leaves, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(s->err);
-                s->leaves = list;
-                s->cap = cap;
-        }
+        if (!grow_room(s->leaves, s->count, s->cap))
+                return error_nomem(s->err);
         s->leaves[s->count++] = *leaf;
         merkle_push(&s->tree, leaf);
         return 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "store/files/conv.h"
 
@@ -57,14 +58,8 @@ struct verifying {
 static int add_root(
     struct verifying *v, uint64_t size, const struct merkle_hash *hash, const char *who)
 {
-        if (v->root_count == v->root_cap) {
-                size_t cap = v->root_cap ? v->root_cap * 2 : 16;
-                struct root *list = realloc(v->roots, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(v->err);
-                v->roots = list;
-                v->root_cap = cap;
-        }
+        if (!grow_room(v->roots, v->root_count, v->root_cap))
+                return error_nomem(v->err);
         v->roots[v->root_count++] = (struct root){.size = size, .hash = *hash, .who = who};
         return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "store/files/artifact.h"
 #include "store/files/conv.h"
@@ -14,14 +15,8 @@
 
 static int add_named(struct seal_named *n, struct str ref, struct steno_error *err)
 {
-        if (n->count == n->cap) {
-                size_t cap = n->cap ? n->cap * 2 : 64;
-                struct str *list = realloc(n->list, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(err);
-                n->list = list;
-                n->cap = cap;
-        }
+        if (!grow_room(n->list, n->count, n->cap))
+                return error_nomem(err);
         n->list[n->count] = arena_dup(&n->arena, ref);
         return n->list[n->count++].p ? 0 : error_nomem(err);
 }

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/conv.h"
@@ -208,14 +209,8 @@ static int take_folder(void *ctx, const char *name, unsigned char type)
                 return STENO_EIO;
         if (l->sys || !S_ISDIR(st.st_mode))
                 return 0;
-        if (l->out->count == l->out->cap) {
-                size_t cap = l->out->cap ? l->out->cap * 2 : 16;
-                struct trash_item *items = realloc(l->out->items, cap * sizeof *items);
-                if (!items)
-                        return STENO_ENOMEM;
-                l->out->items = items;
-                l->out->cap = cap;
-        }
+        if (!grow_room(l->out->items, l->out->count, l->out->cap))
+                return STENO_ENOMEM;
         snprintf(item.name, sizeof item.name, "%s", name);
         time_format((int64_t)st.st_ctim.tv_sec * 1000, item.deleted_at);
         snprintf(file, sizeof file, "%s.json", name);

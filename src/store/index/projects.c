@@ -13,19 +13,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 
 /* ---- projects ---- */
 
 static int add_project(struct projects *c, const struct project *p)
 {
-        if (c->count == c->room) {
-                size_t room = c->room ? c->room * 2 : 16;
-                struct project *more = realloc(c->all, room * sizeof *more);
-                if (!more)
-                        return error_nomem(c->err);
-                c->all = more;
-                c->room = room;
-        }
+        if (!grow_room(c->all, c->count, c->room))
+                return error_nomem(c->err);
         c->all[c->count++] = *p;
         return 0;
 }

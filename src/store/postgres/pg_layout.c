@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "store/backend_lines.h"
 
@@ -130,14 +131,8 @@ static int put_bytes(struct laying *l, const struct artifact_info *info)
 static int note_output(void *ctx, const struct artifact_info *info)
 {
         struct laying *l = ctx;
-        if (l->count == l->cap) {
-                size_t cap = l->cap ? l->cap * 2 : 16;
-                struct artifact_info *list = realloc(l->outputs, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(l->err);
-                l->outputs = list;
-                l->cap = cap;
-        }
+        if (!grow_room(l->outputs, l->count, l->cap))
+                return error_nomem(l->err);
         l->outputs[l->count++] = *info;
         return 0;
 }
