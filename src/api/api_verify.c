@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
 
@@ -69,14 +70,8 @@ static int tell(void *ctx, const struct seal_finding *f)
 
 static int remember(struct verifying *v, const char *name)
 {
-        if (v->met_count == v->met_cap) {
-                size_t cap = v->met_cap ? v->met_cap * 2 : 64;
-                char(*list)[SEAL_CONV] = realloc(v->met, cap * sizeof *list);
-                if (!list)
-                        return error_nomem(v->err);
-                v->met = list;
-                v->met_cap = cap;
-        }
+        if (!grow_room(v->met, v->met_count, v->met_cap))
+                return error_nomem(v->err);
         memcpy(v->met[v->met_count++], name, SEAL_CONV);
         return 0;
 }

@@ -16,6 +16,7 @@
 #include <sys/file.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "base/named_file.h"
 
@@ -224,15 +225,9 @@ static int note_name(void *ctx, const char *name, unsigned char type)
         bool folder = type == DT_DIR;
         if (folder ? is_passed_over(w->folder, name) : type != DT_REG || !is_candidate(name))
                 return 0;
-        if (w->count == w->cap) {
-                size_t cap = w->cap ? w->cap * 2 : 64;
-                char **names = realloc(w->names, cap * sizeof *names);
-                if (!names) {
-                        w->failed = true;
-                        return 1;
-                }
-                w->names = names;
-                w->cap = cap;
+        if (!grow_room(w->names, w->count, w->cap)) {
+                w->failed = true;
+                return 1;
         }
         char *full = NULL;
         if (asprintf(&full, "%s/%s%s", w->folder, name, folder ? "/" : "") < 0) {

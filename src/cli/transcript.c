@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/pieces.h"
@@ -63,14 +64,8 @@ int transcript_learn(struct transcript *t, const struct steno_record *r)
 
         if (target == NULL || (!deleted && strcmp(kind, "supersede") != 0))
                 return 0;
-        if (t->change_count == t->change_cap) {
-                size_t cap = t->change_cap ? 2 * t->change_cap : 16;
-                to = realloc(t->changes, cap * sizeof(*to));
-                if (to == NULL)
-                        return STENO_ENOMEM;
-                t->changes = to;
-                t->change_cap = cap;
-        }
+        if (!grow_room(t->changes, t->change_count, t->change_cap))
+                return STENO_ENOMEM;
         to = &t->changes[t->change_count];
         *to = (struct transcript_change){strdup(target), steno_record_seq(r), deleted};
         if (to->target == NULL)

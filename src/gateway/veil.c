@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/limits.h"
 #include "gateway/veil_core.h"
 
@@ -282,15 +283,9 @@ struct veil_slot *veil_slot(struct veil *v, int64_t index, bool *fresh)
         for (size_t i = v->slot_count; i > 0; i--)
                 if (v->slots[i - 1].index == index)
                         return &v->slots[i - 1];
-        if (v->slot_count == v->slot_cap) {
-                size_t cap = v->slot_cap ? 2 * v->slot_cap : 8;
-                struct veil_slot *list = realloc(v->slots, cap * sizeof *list);
-                if (!list) {
-                        v->failed = STENO_ENOMEM;
-                        return NULL;
-                }
-                v->slots = list;
-                v->slot_cap = cap;
+        if (!grow_room(v->slots, v->slot_count, v->slot_cap)) {
+                v->failed = STENO_ENOMEM;
+                return NULL;
         }
         struct veil_slot *s = &v->slots[v->slot_count++];
         *s = (struct veil_slot){.index = index, .to = -1};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "model/pairing.h"
 #include "model/repair.h"
 
@@ -44,15 +45,7 @@ const struct history *fold_history(const struct fold *f)
 
 static bool reserve(struct fold *f)
 {
-        if (f->h.count < f->cap)
-                return true;
-        size_t cap = f->cap ? f->cap * 2 : 16;
-        struct message *list = realloc(f->h.list, cap * sizeof *list);
-        if (!list)
-                return false;
-        f->h.list = list;
-        f->cap = cap;
-        return true;
+        return grow_room(f->h.list, f->h.count, f->cap);
 }
 
 static bool collect_ids(struct fold *f, const struct message *m, struct about *about)

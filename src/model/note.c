@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
 
 #define PRIVATE "PRIVATE+KEY+"
@@ -231,14 +232,8 @@ int note_ranges_add(struct note_ranges *r, uint64_t first, uint64_t last)
                 first = r->list[end][0] < first ? r->list[end][0] : first;
                 last = r->list[end][1] > last ? r->list[end][1] : last;
         }
-        if (end == at && r->count == r->cap) {
-                size_t cap = r->cap ? r->cap * 2 : 16;
-                uint64_t(*list)[2] = realloc(r->list, cap * sizeof *list);
-                if (!list)
-                        return STENO_ENOMEM;
-                r->list = list;
-                r->cap = cap;
-        }
+        if (end == at && !grow_room(r->list, r->count, r->cap))
+                return STENO_ENOMEM;
         if (end == at || end - at > 1)
                 memmove(&r->list[at + 1], &r->list[end], (r->count - end) * sizeof *r->list);
         r->count = r->count - (end - at) + 1;

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/limits.h"
 
 #define ACCUM_MEMBERS_MAX 1024
@@ -52,15 +53,9 @@ static struct accum_member *add(struct accum *a, struct str key)
                 a->failed = STENO_ELIMIT;
                 return NULL;
         }
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? 2 * a->cap : 8;
-                struct accum_member *list = realloc(a->list, cap * sizeof(*list));
-                if (!list) {
-                        a->failed = STENO_ENOMEM;
-                        return NULL;
-                }
-                a->list = list;
-                a->cap = cap;
+        if (!grow_room(a->list, a->count, a->cap)) {
+                a->failed = STENO_ENOMEM;
+                return NULL;
         }
         struct accum_member *m = &a->list[a->count++];
         *m = (struct accum_member){.kind = ACCUM_RAW};

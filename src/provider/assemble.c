@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 
 void assemble_init(struct assemble *a, const struct reply_hooks *hooks)
@@ -39,15 +40,9 @@ static struct assemble_call *open_call(struct assemble *a, int64_t index)
                 a->message.failed = STENO_ELIMIT;
                 return NULL;
         }
-        if (a->count == a->cap) {
-                size_t cap = a->cap ? 2 * a->cap : 4;
-                struct assemble_call *list = realloc(a->calls, cap * sizeof(*list));
-                if (!list) {
-                        a->message.failed = STENO_ENOMEM;
-                        return NULL;
-                }
-                a->calls = list;
-                a->cap = cap;
+        if (!grow_room(a->calls, a->count, a->cap)) {
+                a->message.failed = STENO_ENOMEM;
+                return NULL;
         }
         struct assemble_call *c = &a->calls[a->count++];
         *c = (struct assemble_call){.index = index};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/limits.h"
 
 void blockstream_init(struct blockstream *b, const struct reply_hooks *hooks)
@@ -44,15 +45,9 @@ static struct blockstream_block *open_block(struct blockstream *b, int64_t index
                 b->message.failed = STENO_ELIMIT;
                 return NULL;
         }
-        if (b->count == b->cap) {
-                size_t cap = b->cap ? 2 * b->cap : 4;
-                struct blockstream_block *list = realloc(b->list, cap * sizeof(*list));
-                if (!list) {
-                        b->message.failed = STENO_ENOMEM;
-                        return NULL;
-                }
-                b->list = list;
-                b->cap = cap;
+        if (!grow_room(b->list, b->count, b->cap)) {
+                b->message.failed = STENO_ENOMEM;
+                return NULL;
         }
         struct blockstream_block *k = &b->list[b->count++];
         *k = (struct blockstream_block){.index = index};
