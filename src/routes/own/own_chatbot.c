@@ -108,21 +108,26 @@ static void find_again(struct request *r, struct turn *t)
         steno_free(info);
 }
 
-static bool read_turn(struct request *r, const struct json *j, struct turn *t)
+static bool read_mode(struct request *r, const struct json *j, struct turn *t)
 {
         static const char *const MODES[] = {"chat", "agent", "run"};
-        char hex[SHA256_HEX];
-        t->chat.project = r->who.project;
         t->chat.mode = request_member(r, j, 0, "mode");
-        t->chat.model = request_member(r, j, 0, "model");
-        t->stream = json_bool(j, json_get(j, 0, "stream"), true);
         bool known = !t->chat.mode;
         for (size_t i = 0; i < 3 && !known; i++)
                 known = strcmp(t->chat.mode, MODES[i]) == 0;
-        if (!known) {
+        if (!known)
                 request_error(r, 400, "bad_request", "mode must be chat, agent or run");
+        return known;
+}
+
+static bool read_turn(struct request *r, const struct json *j, struct turn *t)
+{
+        char hex[SHA256_HEX];
+        if (!read_mode(r, j, t))
                 return false;
-        }
+        t->chat.project = r->who.project;
+        t->chat.model = request_member(r, j, 0, "model");
+        t->stream = json_bool(j, json_get(j, 0, "stream"), true);
         if (request_keyed(r, r->path, hex)) {
                 snprintf(t->run, sizeof t->run, "run_k%.31s", hex);
                 t->chat.run = t->run;
@@ -459,13 +464,20 @@ static bool may_go_on(struct request *r, const struct json *j, bool visitor)
         return false;
 }
 
+static bool is_open(const struct request *r, bool visitor)
+{
+        const char *open = r->server->public_project;
+        return open && (!visitor || strcmp(open, r->who.project) == 0);
+}
+
 void own_chatbot_public(struct request *r)
 {
         struct turn t = {.chat.public_only = true};
         struct json j;
         bool visitor = r->who.known && r->who.session[0];
-        if (!visitor && !r->server->public_project) {
-                request_error(r, 404, "not_found", "no such route");
+        /* Who has a token from a time when it was open may read what was said, and say no more. */
+        if (!is_open(r, visitor)) {
+                request_error(r, 404, "not_found", "the public chatbot is not open");
                 return;
         }
         if (!buckets_take(r->server->buckets, visitor ? r->who.token_id : "new visitors",
@@ -476,7 +488,7 @@ void own_chatbot_public(struct request *r)
         }
         json_init(&j);
         if (request_json(r, &j, TURN) && may_go_on(r, &j, visitor) &&
-            (t.chat.message = own_visitor_text(r, &j)) &&
+            (t.chat.message = own_visitor_text(r, &j)) && read_mode(r, &j, &t) &&
             (visitor ? choose_conversation(r, &j, &t) : admit_visitor(r, &t)) &&
             own_visitor_has_room(r, t.chat.conversation) && read_turn(r, &j, &t)) {
                 t.chat.model = NULL; /* the owner's choice, not the visitor's */
