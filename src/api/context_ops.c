@@ -383,7 +383,11 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
     struct buf *said, struct steno_error *err)
 {
         uint64_t results, context;
-        if (!json_string(args, json_get(args, 0, "pattern"), pattern, NULL) || pattern->n == 0)
+        bool given = json_string(args, json_get(args, 0, "pattern"), pattern, NULL);
+        if (pattern->failed)
+                return error_set(
+                    err, STENO_ELIMIT, "pattern too long: at most %d bytes", GREP_PATTERN_MAX);
+        if (!given || pattern->n == 0)
                 return error_set(err, STENO_EPROTO, "pattern must be given, as a string");
         int rc = context_number(args, "max_results",
             (struct context_range){CONTEXT_GREP_RESULTS_DEFAULT, 1, CONTEXT_GREP_RESULTS_MAX}, said,

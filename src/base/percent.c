@@ -16,6 +16,8 @@ bool percent_decode(struct arena *arena, struct str s, bool plus, struct str *ou
         if (!p)
                 return false;
         for (size_t i = 0; i < s.n; i++) {
+                if (s.p[i] == '\0')
+                        return false;
                 if (s.p[i] != '%') {
                         p[n++] = plus && s.p[i] == '+' ? ' ' : s.p[i];
                         continue;

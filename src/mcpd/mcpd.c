@@ -380,6 +380,14 @@ static void discover(struct mcpd_call *c)
 }
 
 /* For the suite alone, whose check of caching asks for it. */
+static void fail_no_method(struct mcpd_call *c)
+{
+        if (c->m->method[0])
+                mcpd_fail(c, MCPD_NO_METHOD, "there is no method %s", c->m->method);
+        else
+                mcpd_fail(c, MCPD_NO_METHOD, "there is no method of this name");
+}
+
 static void list_prompts(struct mcpd_call *c)
 {
         if (c->scope->fixtures) {
@@ -387,7 +395,7 @@ static void list_prompts(struct mcpd_call *c)
                 return;
         }
         c->status = c->m->modern ? 404 : 200;
-        mcpd_fail(c, MCPD_NO_METHOD, "there is no method %s", c->m->method);
+        fail_no_method(c);
 }
 
 static void ping(struct mcpd_call *c)
@@ -477,7 +485,7 @@ static int run_method(const struct mcpd_scope *scope, const struct mcpd_message 
                         put_modern(&c.w, method);
         } else {
                 c.status = m->modern ? 404 : 200;
-                mcpd_fail(&c, MCPD_NO_METHOD, "there is no method %s", m->method);
+                fail_no_method(&c);
         }
         jsonw_object_end(&c.w);
         int status = finish(&c, &result, out);

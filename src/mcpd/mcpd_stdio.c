@@ -22,7 +22,8 @@
 #define THREADS 4
 #define WAITING_MAX 256 /* requests that wait for a thread; then the client is told to wait */
 #define READ_BLOCK (64 * KIB)
-#define LOOK_MS 200 /* between two looks at `stopped` */
+#define WRITE_BLOCK 4096 /* a pipe that says it has room takes that much without waiting */
+#define LOOK_MS 200      /* between two looks at `stopped` */
 
 struct task {
         struct task *next;
@@ -55,6 +56,16 @@ struct stdio {
 
 /* ---- writing ---- */
 
+/* Is there room for WRITE_BLOCK? A client that does not read must not keep us from ending. */
+static bool wait_for_room(struct stdio *s)
+{
+        struct pollfd p = {.fd = s->out, .events = POLLOUT};
+        while (poll(&p, 1, LOOK_MS) <= 0)
+                if (s->stopped())
+                        return false;
+        return true;
+}
+
 static void write_line(struct stdio *s, const char *p, size_t n)
 {
         struct buf line;
@@ -63,12 +74,12 @@ static void write_line(struct stdio *s, const char *p, size_t n)
         buf_putc(&line, '\n');
         pthread_mutex_lock(&s->write_mutex);
         for (size_t at = 0; at < line.n && !line.failed && !atomic_load(&s->broken);) {
-                ssize_t w = write(s->out, line.p + at, line.n - at);
+                bool room = wait_for_room(s);
+                size_t piece = line.n - at < WRITE_BLOCK ? line.n - at : WRITE_BLOCK;
+                ssize_t w = room ? write(s->out, line.p + at, piece) : -1;
                 if (w > 0)
                         at += (size_t)w;
-                else if (w < 0 && errno == EAGAIN)
-                        poll(&(struct pollfd){.fd = s->out, .events = POLLOUT}, 1, LOOK_MS);
-                else if (w < 0 && errno != EINTR)
+                else if (!room || (w < 0 && errno != EINTR && errno != EAGAIN))
                         atomic_store(&s->broken, true);
         }
         pthread_mutex_unlock(&s->write_mutex);
@@ -335,7 +346,7 @@ int mcpd_serve_stdio(
         else
                 rc = read_all(&s, in, err);
         finish(&s);
-        if (rc == 0 && atomic_load(&s.broken))
+        if (rc == 0 && atomic_load(&s.broken) && !stopped())
                 rc = error_set(err, STENO_EIO, "standard output is gone");
         pthread_cond_destroy(&s.work);
         pthread_cond_destroy(&s.idle);

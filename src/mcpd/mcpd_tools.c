@@ -355,6 +355,8 @@ static int take_arguments(struct mcpd_call *c, struct work *k, struct steno_erro
         json_edits_release(&edits);
         if (rc == 0)
                 rc = buf_check(&k->args, err);
+        if (rc == 0 && k->named && memchr(k->conversation.p, '\0', k->conversation.n))
+                rc = error_set(err, STENO_EPROTO, "conversation must not have a NUL in it");
         return rc ? rc : json_parse(&k->j, k->args.p, k->args.n, NULL, err);
 }
 

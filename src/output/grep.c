@@ -196,7 +196,8 @@ static void drop_far_ones(struct grep_search *s)
         while (s->opt->max_bytes && s->bytes > s->opt->max_bytes && drop + 1 < r->count)
                 s->bytes -= r->matches[drop++].bytes;
         r->count -= drop;
-        memmove(r->matches, r->matches + drop, r->count * sizeof *r->matches);
+        if (drop)
+                memmove(r->matches, r->matches + drop, r->count * sizeof *r->matches);
 }
 
 static void say_what_is_left(struct grep_search *s)
