@@ -2,7 +2,7 @@
 // without the recorder between them, and what was recorded.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { load, ok, scratch, steno } from "../http/lib.mjs";
@@ -20,7 +20,7 @@ export class World {
     this.runs = 0;
   }
   env(more = {}) {
-    const env = { ...process.env, VERSION: String(this.version), XDG_CONFIG_HOME: this.folder, ...more };
+    const env = { ...process.env, VERSION: String(this.version), XDG_CONFIG_HOME: this.folder, XDG_STATE_HOME: join(this.folder, "state"), ...more };
     for (const name of ["STENO_STORE", "STENO_PROJECT"]) delete env[name];
     return env;
   }
@@ -108,9 +108,13 @@ export class World {
   session(agentSide, more = {}) {
     return agentSide.request("session/new", { cwd: this.folder, ...(this.version === 1 ? { mcpServers: [] } : {}), ...more });
   }
+  // The recorder's own folder, on the machine where it runs.
+  place() {
+    const made = existsSync(join(this.folder, "state")) ? readdirSync(join(this.folder, "state"), { recursive: true }) : [];
+    return [join(this.store, "acp"), ...made.filter((n) => basename(n) === "acp").map((n) => join(this.folder, "state", n))].find(existsSync);
+  }
   left() {
-    const folder = join(this.store, "acp");
-    return existsSync(folder) ? readdirSync(folder).filter((n) => n !== "sessions") : [];
+    return this.place() ? readdirSync(this.place()).filter((n) => n !== "sessions") : [];
   }
 }
 
