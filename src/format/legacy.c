@@ -14,6 +14,7 @@
 #include "format/openai_content.h"
 #include "format/reading.h"
 #include "format/writing.h"
+#include "model/members.h"
 #include "model/token.h"
 
 static const char OPEN[] = "<function_call>";
@@ -359,18 +360,50 @@ static void report_result(struct writer *w, const struct message *m, const struc
         writing_report_silence(w, m, p);
 }
 
+/* Does an endpoint read it, or whoever judges by what endpoints take? */
+static bool goes_to_endpoint(const struct writer *w)
+{
+        return w->strict || w->via.n;
+}
+
+/* What an endpoint does not know: with `strict` whatever it is, else what is Steno's own. */
+static bool is_unknown_there(const struct writer *w, const struct extra *x)
+{
+        struct str name = str_span(x->key.p + 1, x->key.n - 2); /* without its quotes */
+        return w->strict || members_has(members_find_name(name), MEMBER_NOT_SENT);
+}
+
+/* The members beside the content. To an endpoint such a message is one of OpenAI's, and strict ones
+ * refuse a request for one member too many. */
+static void write_rest(struct writer *w, const struct message *m)
+{
+        if (!goes_to_endpoint(w)) {
+                writing_string(w, "createdAt", m->created_at);
+                writing_extras(w, m, "", m->extras, false);
+                return;
+        }
+        for (const struct extra *x = m->extras; x; x = x->next) {
+                struct extra one = *x;
+                one.next = NULL;
+                if (!x->inner && is_unknown_there(w, x))
+                        writing_lose_extras(w, m, "", &one);
+                else
+                        writing_extras(w, m, "", &one, false);
+        }
+}
+
 static int write_message(struct writer *w, const struct message *m)
 {
         struct message flat = *m;
         if (m->role == ROLE_ASSISTANT && flatten(w, m, &flat))
                 return error_nomem(w->err);
         jsonw_object(&w->json);
-        writing_string(w, "id", m->id);
+        if (!goes_to_endpoint(w))
+                writing_string(w, "id", m->id);
         writing_text(w, "role", openai_role_name(m->role));
         openai_write_content(w, &flat);
         writing_string(w, "name", m->name);
-        writing_string(w, "createdAt", m->created_at);
-        writing_extras(w, m, "", m->extras, false);
+        write_rest(w, m);
         jsonw_object_end(&w->json);
         if (!writing_own(w, m))
                 writing_extras(w, m, "", m->extras, true);
@@ -379,6 +412,8 @@ static int write_message(struct writer *w, const struct message *m)
 
 static int legacy_write(struct writer *w, const struct history *h)
 {
+        if (goes_to_endpoint(w))
+                w->rebuild = true; /* as it came, it may have members of any kind */
         return writing_embedded(w, h, write_message, report_result);
 }
 
