@@ -22,7 +22,8 @@ enum members_rule {
         MEMBER_BY_OUTPUT = 2,
         /* The loop sets it on a tool's result: a tool may not add a member of this name. */
         MEMBER_BY_LOOP = 4,
-        /* It says who wrote a message and whether it counts: a model's reply may not set it. */
+        /* It says who wrote a message, whether it counts and which output is its own: a model's
+         * reply may not set it. */
         MEMBER_OF_RUN = 8,
 };
 
@@ -56,8 +57,9 @@ enum members_rule {
         ROW(DENIED, "denied", MEMBER_NOT_SENT | MEMBER_BY_LOOP)             /* tool */             \
         ROW(CUT, "cut", MEMBER_NOT_SENT | MEMBER_BY_LOOP)                   /* tool */             \
         ROW(UNFINISHED, "unfinished", MEMBER_NOT_SENT | MEMBER_BY_LOOP)     /* tool */             \
-        ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT)                 /* tool */             \
-        ROW(FULL_OUTPUT_PATH, "fullOutputPath", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT) /* tool */     \
+        ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* tool */             \
+        ROW(FULL_OUTPUT_PATH, "fullOutputPath",                                                    \
+            MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* tool */                         \
         ROW(SEEN, "seen", MEMBER_NOT_SENT)   /* imported tool: what its model was shown */         \
         ROW(ENTRY, "entry", MEMBER_NOT_SENT) /* imported: what it was made from, as it stood */    \
         ROW(ACP, "acp", MEMBER_NOT_SENT)     /* recorded from ACP: what no message can say */
