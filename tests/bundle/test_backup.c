@@ -4,11 +4,13 @@
  */
 #include "bundle/history.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "store/files/backup_stamp.h"
 #include "store/play.h"
 
 #define WRITERS 8
@@ -198,6 +200,172 @@ static uint64_t backup(struct fixture *f, const struct scratch *to, const char *
         return n;
 }
 
+/* ---- what did not change ---- */
+
+#define CONV "projects/default/conversations/c"
+
+/* What changed a moment ago is copied again in any case. Now only what changes from here on is. */
+static void grow_old(void)
+{
+        usleep(150000);
+}
+
+static void shell(const char *format, const char *a, const char *b)
+{
+        char command[1400];
+        snprintf(command, sizeof command, format, a, b);
+        if (system(command))
+                fail_msg("%s", command);
+}
+
+/* Its note is written again when a conversation is copied. */
+static void note_of(const struct scratch *to, char note[600])
+{
+        char path[400];
+        snprintf(path, sizeof path, "%s/" CONV "/.backup", to->path);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        size_t n = fread(note, 1, 599, f);
+        note[n] = '\0';
+        fclose(f);
+}
+
+static void assert_equal_copy(struct fixture *f, const struct scratch *to)
+{
+        shell("diff -r -x '.*' -x 'ids.idx*' -x manifest.jsonl '%s/projects' '%s/projects' >&2",
+            f->scratch.path, to->path);
+        struct steno_open_options opt = {.size = sizeof opt, .flags = STENO_OPEN_EXISTING};
+        struct steno_store *store;
+        OK(steno_open(to->path, &opt, &store, &err));
+        history_check(store);
+        steno_close(store);
+}
+
+static void fill_and_back_up(struct fixture *f, const struct scratch *to)
+{
+        struct seed seed = seed_start();
+        struct history h = {.conv = f->conv, .seed = &seed};
+        for (int i = 0; i < 20; i++)
+                history_step(&h);
+        run_a_while(f->conv, 1);
+        OK(steno_conv_set_meta(f->conv, "{\"title\":\"first\"}", &err));
+        grow_old();
+        backup(f, to, "copied");
+}
+
+static void what_did_not_change_is_left_alone(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch to;
+        char before[600], after[600];
+        assert_int_equal(scratch_make(&to), 0);
+        fill_and_back_up(f, &to);
+        note_of(&to, before);
+        uint64_t records = backup(f, &to, "records");
+        note_of(&to, after);
+        assert_string_equal(before, after);
+        assert_true(records > 20);
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"one more\"}");
+        assert_int_equal(backup(f, &to, "records"), records + 1);
+        assert_equal_copy(f, &to);
+        scratch_remove(&to);
+}
+
+/* Of the same length, with the time it had, and so on: $1 is the store, $2 the backup. */
+static void every_change_is_noticed(void **state)
+{
+#define IN "set -e; A='%s/" CONV "'; B='%s/" CONV "'; "
+        static const char *const CHANGES[] = {
+            IN "M=\"$A\"/meta.json; touch -r \"$M\" \"$A\"/.old; printf F | dd of=\"$M\" bs=1 "
+               "seek=$(grep -bo first \"$M\" | cut -d: -f1) conv=notrunc status=none; "
+               "touch -r \"$A\"/.old \"$M\"; rm \"$A\"/.old",
+            IN "M=\"$A\"/meta.json; sed s/First/fir5t/ \"$M\" > \"$A\"/.new; "
+               "touch -r \"$M\" \"$A\"/.new; mv \"$A\"/.new \"$M\"",
+            IN "M=\"$A\"/meta.json; touch -d 2001-01-01 \"$A\"/.older; "
+               "sed s/fir5t/older/ \"$M\" > \"$A\"/.older; cp -p \"$A\"/.older \"$M\"; "
+               "rm \"$A\"/.older",
+            IN "for J in \"$A\"/runs/*.jsonl; do cp -p \"$J\" \"$A\"/.j; rm \"$J\"; "
+               "cp -p \"$A\"/.j \"$J\"; done; rm \"$A\"/.j",
+            IN "truncate -s -1 \"$B\"/messages.jsonl",
+            IN "rm \"$B\"/messages.jsonl",
+            IN "sed -i s/older/other/ \"$B\"/meta.json",
+            IN "rm -r \"$B\"/runs",
+            IN "for O in \"$B\"/artifacts/tool/*; do truncate -s 3 \"$O\"; done",
+            IN "rm -r \"$B\"/artifacts",
+            IN "echo x > \"$B\"/artifacts/tool/stray",
+            IN "echo '{' > \"$B\"/.backup",
+        };
+        struct fixture *f = *state;
+        struct scratch to;
+        char before[600], after[600];
+        assert_int_equal(scratch_make(&to), 0);
+        fill_and_back_up(f, &to);
+        for (size_t i = 0; i < sizeof CHANGES / sizeof *CHANGES; i++) {
+                grow_old();
+                backup(f, &to, "copied");
+                note_of(&to, before);
+                shell(CHANGES[i], f->scratch.path, to.path);
+                backup(f, &to, "copied");
+                note_of(&to, after);
+                if (strcmp(before, after) == 0)
+                        fail_msg("not noticed: %s", CHANGES[i]);
+                assert_equal_copy(f, &to);
+        }
+        scratch_remove(&to);
+}
+
+static int stop_at_once(void *ctx, const char *what, uint64_t done, uint64_t all)
+{
+        (void)ctx, (void)what, (void)done, (void)all;
+        return 1;
+}
+
+static void a_backup_that_was_stopped_is_made_again(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch to, into;
+        assert_int_equal(scratch_make(&to), 0);
+        assert_int_equal(scratch_make(&into), 0);
+        fill_and_back_up(f, &to);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(steno_backup(f->store, to.path, stop_at_once, NULL, NULL, NULL),
+                    STENO_EINTERRUPTED);
+                assert_int_equal(steno_restore(to.path, into.path, NULL, NULL), STENO_ECORRUPT);
+                fixture_append(f, "{\"role\":\"user\",\"content\":\"one more\"}");
+                backup(f, &to, "copied");
+                assert_equal_copy(f, &to);
+                grow_old();
+        }
+        scratch_remove(&to);
+        scratch_remove(&into);
+}
+
+static struct timespec later_by(struct timespec t, int ms)
+{
+        int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + (int64_t)ms * 1000000;
+        return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = ns % 1000000000};
+}
+
+/* Also when the clock was set back: then all files are from the future. */
+static void a_young_file_has_no_stamp(void **state)
+{
+        struct fixture *f = *state;
+        char stamp[SHA256_HEX], again[SHA256_HEX];
+        struct stat log;
+        fixture_append(f, "{\"role\":\"user\",\"content\":\"hello\"}");
+        assert_int_equal(stat(fixture_path(f, CONV "/messages.jsonl"), &log), 0);
+        int dir = open(fixture_path(f, CONV), O_RDONLY | O_DIRECTORY);
+        assert_true(dir >= 0);
+        struct timespec at[] = {later_by(log.st_ctim, -3600000), log.st_ctim,
+            later_by(log.st_ctim, 20), later_by(log.st_ctim, 5000)};
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(backup_stamp(fs_real(), dir, &at[i], stamp), 1);
+        assert_int_equal(backup_stamp(fs_real(), dir, &at[3], stamp), 0);
+        assert_int_equal(backup_stamp(fs_real(), dir, NULL, again), 0);
+        assert_string_equal(stamp, again);
+        close(dir);
+}
+
 static void the_second_backup_copies_what_changed(void **state)
 {
         struct fixture *f = *state;
@@ -229,6 +397,7 @@ static void what_was_purged_and_removed_leaves_the_backup(void **state)
         OK(steno_append(
             conv, "{\"role\":\"user\",\"content\":\"other-word\"}", 38, NULL, NULL, &err));
         steno_conv_close(conv);
+        grow_old();
         assert_int_equal(backup(f, &to, "conversations"), 2);
         OK(steno_amend(f->conv, "delete", "m", NULL, 0, NULL, &r, &err));
         steno_receipt_free(r);
@@ -237,6 +406,8 @@ static void what_was_purged_and_removed_leaves_the_backup(void **state)
         assert_int_equal(backup(f, &to, "trashed"), 1);
         snprintf(command, sizeof command, "grep -rq secret-word '%s'", to.path);
         assert_int_not_equal(system(command), 0);
+        grow_old();
+        assert_int_equal(backup(f, &to, "trashed"), 1);
         OK(steno_trash_empty(f->store, 0, &(uint64_t){0}, &err));
         assert_int_equal(backup(f, &to, "trashed"), 0);
         snprintf(command, sizeof command, "grep -rq other-word '%s'", to.path);
@@ -266,6 +437,7 @@ static void an_output_under_an_old_name_is_copied(void **state)
                 memset(text[i] + n, 'a' + i, 20000);
                 memcpy(text[i] + n + 20000, "\"}", 3);
                 fixture_append(f, text[i]);
+                grow_old();
                 backup(f, &to, "copied");
                 OK(steno_open(to.path, &opt, &store, &err));
                 history_check(store);
@@ -306,6 +478,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
             TEST(backups_of_a_busy_store),
             TEST(the_second_backup_copies_what_changed),
+            TEST(what_did_not_change_is_left_alone),
+            TEST(every_change_is_noticed),
+            TEST(a_backup_that_was_stopped_is_made_again),
+            TEST(a_young_file_has_no_stamp),
             TEST(what_was_purged_and_removed_leaves_the_backup),
             TEST(an_output_under_an_old_name_is_copied),
             TEST(folders_that_are_no_backup_are_refused),

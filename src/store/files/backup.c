@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/artifact.h"
+#include "store/files/backup_stamp.h"
 #include "store/files/conv.h"
 #include "store/files/manifest.h"
 #include "store/files/run.h"
@@ -32,6 +33,7 @@ struct copying {
         uint64_t end;
         uint64_t last_seq;
         uint64_t copied;
+        char stamp[SHA256_HEX];    /* of the conversation, "": none that counts */
         struct artifact_info *old; /* outputs that the copy had, by id */
         size_t old_count;
         struct steno_error *err;
@@ -133,7 +135,7 @@ static uint64_t known_end(struct copying *c)
 
 static int write_note(struct copying *c)
 {
-        char hex[SHA256_HEX] = "";
+        char hex[SHA256_HEX] = "", copy[SHA256_HEX];
         struct buf b;
         int rc = c->log >= 0 ? hash_tail(c, c->log, c->end, hex) : 0;
         if (rc)
@@ -145,26 +147,33 @@ static int write_note(struct copying *c)
         jsonw_field_u64(&w, "inode", c->ino);
         jsonw_field_u64(&w, "end", c->end);
         jsonw_field_cstr(&w, "tail", hex);
+        jsonw_field_u64(&w, "records", c->last_seq);
+        if (*c->stamp && backup_stamp(c->fs, c->to, NULL, copy) == 0) {
+                jsonw_field_cstr(&w, "source", c->stamp);
+                jsonw_field_cstr(&w, "copy", copy);
+        }
         jsonw_object_end(&w);
         rc = b.failed ? -ENOMEM : fs_replace(c->fs, c->to, BACKUP_NOTE, b.p, b.n);
         buf_release(&b);
         return rc ? failed(c, rc, BACKUP_NOTE) : 0;
 }
 
-int backup_is_of(const struct fs *fs, int dir, const char *mark)
+bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records)
 {
-        char *text = NULL;
+        char *text = NULL, stamp[SHA256_HEX];
         size_t n = 0;
         struct json j;
-        int sys = fs_slurp(fs, dir, BACKUP_NOTE, NOTE_MAX, &text, &n);
-        if (sys)
-                return sys == -ENOENT || sys == -EFBIG ? 0 : sys;
         json_init(&j);
-        int rc = json_parse(&j, text, n, NULL, NULL);
-        bool is = rc == 0 && json_is(&j, json_get(&j, 0, "backup"), mark);
+        bool same =
+            fs_slurp(fs, to, BACKUP_NOTE, NOTE_MAX, &text, &n) == 0 &&
+            json_parse(&j, text, n, NULL, NULL) == 0 &&
+            json_u64(&j, json_get(&j, 0, "records"), records) &&
+            json_get(&j, 0, "source") != JSON_NONE && backup_stamp(fs, from, NULL, stamp) == 0 &&
+            json_is(&j, json_get(&j, 0, "source"), stamp) &&
+            backup_stamp(fs, to, NULL, stamp) == 0 && json_is(&j, json_get(&j, 0, "copy"), stamp);
         json_release(&j);
         free(text);
-        return rc == STENO_ENOMEM ? -ENOMEM : is;
+        return same;
 }
 
 /* ---- the log ---- */
@@ -493,14 +502,27 @@ static int copy_all(struct copying *c)
         return rc;
 }
 
+/* Under the lock: the log must not grow behind the end that was noted before it is looked at. */
+static void take_stamp(struct copying *c, int64_t now_ms)
+{
+        struct timespec now = {
+            .tv_sec = (time_t)(now_ms / 1000), .tv_nsec = (long)(now_ms % 1000) * 1000000};
+        if (backup_stamp(c->fs, c->conv->dir, &now, c->stamp))
+                *c->stamp = '\0';
+}
+
 /* `hold`: the lock is kept, so that nothing can change. AGAIN: something did. */
 static int try_once(struct copying *c, bool hold)
 {
+        const struct env *env = c->conv->store->env;
         c->log = -1;
         int rc = files_conv_lock(c->conv, c->err);
         if (rc)
                 return rc;
+        int64_t now = env->now(env);
         rc = note_end(c);
+        if (rc == 0)
+                take_stamp(c, now);
         if (!hold || rc)
                 files_conv_unlock(c->conv);
         if (rc == 0) {

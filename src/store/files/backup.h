@@ -9,9 +9,13 @@
  *       fourth time it holds the lock itself.
  *   K3  A copy that is there already is brought up to date: a log that only grew is appended to,
  *       closed outputs and parts stay, and what the conversation no longer has goes.
+ *   K4  Where neither the conversation nor its copy has been touched since the last backup, as
+ *       their stamps tell (backup_stamp.h), the copy is as good as a new one: nothing is locked,
+ *       read or synced. The conversation's stamp is taken under the lock, before anything is
+ *       copied, so that whatever changes while it is copied makes another one.
  *
- * The file .backup in the copy says which log it is of, how much of it is there, and which backup
- * saw it last. Derived files are not copied.
+ * The file .backup in the copy says which log it is of, how much of it is there, which backup made
+ * it, and the stamps. Derived files are not copied.
  */
 #ifndef STORE_FILES_BACKUP_H
 #define STORE_FILES_BACKUP_H
@@ -29,7 +33,8 @@ struct backup_result {
 /* Into the folder `to`. `mark` names this backup. STENO_ENOTFOUND: it was removed meanwhile. */
 int backup_conv(struct files_conv *conv, int to, const char *mark, struct backup_result *out,
     struct steno_error *err);
-/* Was the copy in this folder made, or seen, by the backup `mark`? 1, 0, or a negative errno. */
-int backup_is_of(const struct fs *fs, int dir, const char *mark);
+/* Is the copy in the folder `to` one of the conversation in `from` as it is now (K4)? Then *records
+ * is what it has. */
+bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records);
 
 #endif

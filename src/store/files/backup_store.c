@@ -4,10 +4,13 @@
  * A backup is a folder in the format of a store, with a file backup.json that says so, and
  * complete.json, which is written last and taken away first: without it the folder is in the middle
  * of something. Conversations are copied one by one (backup.h). Projects are walked, then the
- * trash, then projects again, so that what is moved meanwhile is met at least once.
+ * trash, then projects again, so that what is moved meanwhile is met at least once. What was met is
+ * kept in memory, so that a conversation that did not change is looked at and nothing else.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +33,20 @@
 static const char *const ROOT_FILES[] = {
     "store.json", "projects.json", "tokens.json", "accepted.jsonl"};
 
+/* Where conversations lie, in the store and in the backup; -1 where that cannot be opened. */
+struct shelf {
+        char path[PLAIN_NAME_MAX + 40]; /* in the backup */
+        int from;
+        int to;
+};
+
 struct backing {
         struct files_store *store;
         const struct fs *fs;
         int root; /* of the backup */
         int trash;
+        struct shelf shelf; /* of the project at work */
+        void *met;          /* tree of the paths that are in this backup */
         char mark[BACKUP_MARK];
         uint64_t conversations;
         uint64_t trashed;
@@ -51,34 +63,76 @@ static int failed(struct backing *b, int sys, const char *what)
         return error_sys(b->err, sys, "backup: %s", what);
 }
 
+/* ---- what was met ---- */
+
+#define PATH_SIZE (PLAIN_NAME_MAX + 40 + PLAIN_NAME_MAX + 2)
+
+static int by_path(const void *a, const void *b)
+{
+        return strcmp(a, b);
+}
+
+static bool is_met(const struct backing *b, const char *above, const char *folder)
+{
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s/%s", above, folder);
+        return tfind(path, &b->met, by_path) != NULL;
+}
+
+static int note_met(struct backing *b, const char *above, const char *folder)
+{
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s/%s", above, folder);
+        char *kept = strdup(path);
+        if (kept && tsearch(kept, &b->met, by_path))
+                return 0;
+        free(kept);
+        return error_nomem(b->err);
+}
+
 /* ---- one conversation ---- */
 
-/* `above` is the path of `parent` in the backup. */
+/* Counts it where it need not be copied (K4). */
+static bool is_unchanged(struct backing *b, const struct shelf *at, const char *folder)
+{
+        uint64_t records = 0;
+        int from =
+            at->from < 0 ? -1 : b->fs->open(b->fs, at->from, folder, O_RDONLY | O_DIRECTORY, 0);
+        int to = from < 0 ? -1 : b->fs->open(b->fs, at->to, folder, O_RDONLY | O_DIRECTORY, 0);
+        bool same = to >= 0 && backup_is_unchanged(b->fs, from, to, &records);
+        if (to >= 0)
+                b->fs->close(b->fs, to);
+        if (from >= 0)
+                b->fs->close(b->fs, from);
+        b->records += same ? records : 0;
+        return same;
+}
+
 static int copy_conv(
-    struct backing *b, struct files_conv *conv, int parent, const char *above, const char *folder)
+    struct backing *b, struct files_conv *conv, const struct shelf *at, const char *folder)
 {
         struct backup_result r = {0};
-        int to = fs_open_dir(b->fs, parent, folder, true);
+        int to = fs_open_dir(b->fs, at->to, folder, true);
         if (to < 0)
                 return failed(b, to, folder);
-        /* A second look in one backup is for what the first one missed. */
-        int done = backup_is_of(b->fs, to, b->mark);
-        int rc = done < 0 ? failed(b, done, folder) : 0;
-        if (rc == 0 && !done)
-                rc = backup_conv(conv, to, b->mark, &r, b->err);
-        if (rc == 0 && !done && b->archive)
-                rc = archive_out_move(b->archive, to, above, folder, b->err);
+        int rc = backup_conv(conv, to, b->mark, &r, b->err);
+        if (rc == 0 && b->archive)
+                rc = archive_out_move(b->archive, to, at->path, folder, b->err);
         b->fs->close(b->fs, to);
         b->records += r.records;
         b->copied += r.copied;
         if (rc == STENO_ENOTFOUND) { /* removed meanwhile: it is in the trash, or gone */
-                fs_remove_tree(b->fs, parent, folder);
+                fs_remove_tree(b->fs, at->to, folder);
                 return 0;
         }
-        if (rc == 0 && b->progress &&
-            b->progress(b->progress_ctx, "backup", b->conversations + b->trashed, 0))
-                rc = error_set(b->err, STENO_EINTERRUPTED, "stopped by the caller");
-        return rc;
+        return rc ? rc : note_met(b, at->path, folder);
+}
+
+static int tell(struct backing *b)
+{
+        if (b->progress && b->progress(b->progress_ctx, "backup", b->conversations + b->trashed, 0))
+                return error_set(b->err, STENO_EINTERRUPTED, "stopped by the caller");
+        return 0;
 }
 
 /* The folder of a project's conversations in the backup. */
@@ -94,59 +148,116 @@ static int open_project(struct backing *b, const char *project)
         return conversations;
 }
 
+static void shelf_close(struct backing *b, struct shelf *at)
+{
+        if (at->from >= 0)
+                b->fs->close(b->fs, at->from);
+        if (at->to >= 0)
+                b->fs->close(b->fs, at->to);
+        *at = (struct shelf){.from = -1, .to = -1};
+}
+
+static int shelf_of(struct backing *b, const char *project)
+{
+        char path[sizeof b->shelf.path];
+        snprintf(path, sizeof path, "projects/%s/conversations", project);
+        if (strcmp(b->shelf.path, path) == 0)
+                return 0;
+        shelf_close(b, &b->shelf);
+        b->shelf.to = open_project(b, project);
+        if (b->shelf.to < 0)
+                return failed(b, b->shelf.to, project);
+        b->shelf.from = b->fs->open(b->fs, b->store->root, path, O_RDONLY | O_DIRECTORY, 0);
+        memcpy(b->shelf.path, path, sizeof path);
+        return 0;
+}
+
 static int take_conv(void *ctx, const char *project, const char *folder, bool link)
 {
         struct backing *b = ctx;
         struct files_conv *conv;
         if (link)
                 return 0;
-        int rc = files_conv_open_folder(b->store, project, folder, &conv, b->err);
-        if (rc)
-                return rc == STENO_ENOTFOUND ? 0 : rc;
-        int parent = open_project(b, project);
-        char above[PLAIN_NAME_MAX + 40];
-        snprintf(above, sizeof above, "projects/%s/conversations", project);
-        rc = parent < 0 ? failed(b, parent, project) : copy_conv(b, conv, parent, above, folder);
-        if (parent >= 0)
-                b->fs->close(b->fs, parent);
-        files_conv_release(conv);
-        return rc;
+        int rc = shelf_of(b, project);
+        /* A second look in one backup is for what the first one missed. */
+        if (rc || is_met(b, b->shelf.path, folder))
+                return rc;
+        if (is_unchanged(b, &b->shelf, folder)) {
+                rc = note_met(b, b->shelf.path, folder);
+        } else {
+                rc = files_conv_open_folder(b->store, project, folder, &conv, b->err);
+                if (rc)
+                        return rc == STENO_ENOTFOUND ? 0 : rc;
+                rc = copy_conv(b, conv, &b->shelf, folder);
+                files_conv_release(conv);
+        }
+        return rc ? rc : tell(b);
+}
+
+/* Folders may have been moved since an earlier walk. */
+static int take_projects(struct backing *b)
+{
+        shelf_close(b, &b->shelf);
+        return files_each_conv(b->store, take_conv, b, b->err);
+}
+
+/* ---- files that are replaced as a whole ---- */
+
+/* Copies one where the backup has other bytes; one that is gone goes there too. */
+static int copy_small(struct backing *b, int from, int to, const char *name, size_t max)
+{
+        char *text = NULL, *there = NULL;
+        size_t n = 0, there_n = 0;
+        int sys = fs_slurp(b->fs, from, name, max, &text, &n);
+        bool same = sys == 0 && fs_slurp(b->fs, to, name, max, &there, &there_n) == 0 &&
+                    n == there_n && memcmp(text, there, n) == 0;
+        if (sys == 0 && !same)
+                sys = fs_replace(b->fs, to, name, text, n);
+        else if (sys == -ENOENT)
+                sys = b->fs->unlink(b->fs, to, name, 0);
+        free(text);
+        free(there);
+        return sys && sys != -ENOENT ? failed(b, sys, name) : 0;
 }
 
 /* ---- the trash ---- */
 
-static int take_trashed(struct backing *b, const struct trash_item *item)
+static int take_trashed(struct backing *b, const struct shelf *at, const struct trash_item *item)
 {
         struct files_conv *conv;
-        char note[TRASH_NAME + 8], from[TRASH_NAME + 16], *text = NULL;
-        size_t n = 0;
-        int rc = files_conv_open_trashed(
-            b->store, item->name, str_of(item->project), str_of(item->id), &conv, b->err);
+        char note[TRASH_NAME + 8];
+        snprintf(note, sizeof note, "%s.json", item->name);
+        bool same = is_unchanged(b, at, item->name);
+        int rc = same ? 0
+                      : files_conv_open_trashed(b->store, item->name, str_of(item->project),
+                            str_of(item->id), &conv, b->err);
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc;
-        snprintf(note, sizeof note, "%s.json", item->name);
-        snprintf(from, sizeof from, "trash/%s", note);
-        int sys = fs_slurp(b->fs, b->store->root, from, META_MAX, &text, &n);
-        if (sys == 0)
-                sys = fs_replace(b->fs, b->trash, note, text, n);
-        free(text);
         b->trashed++;
-        rc = sys && sys != -ENOENT ? failed(b, sys, note)
-                                   : copy_conv(b, conv, b->trash, "trash", item->name);
-        files_conv_release(conv);
-        return rc;
+        rc = at->from < 0 ? 0 : copy_small(b, at->from, at->to, note, META_MAX);
+        if (rc == 0)
+                rc = same ? note_met(b, at->path, item->name) : copy_conv(b, conv, at, item->name);
+        if (!same)
+                files_conv_release(conv);
+        return rc ? rc : tell(b);
 }
 
 static int take_trash(struct backing *b)
 {
         struct trash_list list;
+        struct shelf at = {.path = "trash", .from = -1};
         int rc = trash_list_read(b->store, false, &list, b->err);
         if (rc)
                 return rc;
         b->trash = fs_open_dir(b->fs, b->root, "trash", true);
         rc = b->trash < 0 ? failed(b, b->trash, "trash") : 0;
+        at.to = b->trash;
+        if (rc == 0)
+                at.from = b->fs->open(b->fs, b->store->root, "trash", O_RDONLY | O_DIRECTORY, 0);
         for (size_t i = 0; rc == 0 && i < list.count; i++)
-                rc = take_trashed(b, &list.items[i]);
+                rc = take_trashed(b, &at, &list.items[i]);
+        if (at.from >= 0)
+                b->fs->close(b->fs, at.from);
         backend_trash_list_release(&list);
         return rc;
 }
@@ -156,6 +267,7 @@ static int take_trash(struct backing *b)
 struct sweep {
         struct backing *b;
         int dir;
+        const char *path; /* of it */
         bool trash;
         uint64_t *count; /* of what stays */
 };
@@ -166,19 +278,14 @@ static int sweep_conv(void *ctx, const char *name, unsigned char type)
         struct backing *b = s->b;
         struct stat st;
         char note[TRASH_NAME + 8];
-        (void)type;
-        if (b->fs->stat(b->fs, s->dir, name, &st) || !S_ISDIR(st.st_mode))
+        if (type == DT_UNKNOWN && b->fs->stat(b->fs, s->dir, name, &st) == 0 && S_ISDIR(st.st_mode))
+                type = DT_DIR;
+        if (type != DT_DIR)
                 return 0;
-        int dir = b->fs->open(b->fs, s->dir, name, O_RDONLY | O_DIRECTORY, 0);
-        if (dir < 0)
-                return dir;
-        int stays = backup_is_of(b->fs, dir, b->mark);
-        b->fs->close(b->fs, dir);
-        if (stays < 0)
-                return stays;
-        *s->count += (uint64_t)stays;
-        if (stays)
+        if (is_met(b, s->path, name)) {
+                ++*s->count;
                 return 0;
+        }
         if (s->trash) {
                 snprintf(note, sizeof note, "%.*s.json", TRASH_NAME - 1, name);
                 b->fs->unlink(b->fs, s->dir, note, 0);
@@ -190,9 +297,11 @@ static int sweep_project(void *ctx, const char *name, unsigned char type)
 {
         struct sweep *s = ctx;
         struct backing *b = s->b;
+        char path[PLAIN_NAME_MAX + 40];
         (void)type;
         int dir = open_project(b, name);
-        struct sweep below = {.b = b, .dir = dir, .count = s->count};
+        snprintf(path, sizeof path, "projects/%s/conversations", name);
+        struct sweep below = {.b = b, .dir = dir, .path = path, .count = s->count};
         int rc = dir < 0 ? dir : b->fs->list(b->fs, dir, sweep_conv, &below);
         if (dir >= 0)
                 b->fs->close(b->fs, dir);
@@ -208,7 +317,8 @@ static int sweep_all(struct backing *b)
         int sys = projects < 0 ? projects : b->fs->list(b->fs, projects, sweep_project, &s);
         if (projects >= 0)
                 b->fs->close(b->fs, projects);
-        struct sweep t = {.b = b, .dir = b->trash, .trash = true, .count = &trashed};
+        struct sweep t = {
+            .b = b, .dir = b->trash, .path = "trash", .trash = true, .count = &trashed};
         if (sys == 0)
                 sys = b->fs->list(b->fs, b->trash, sweep_conv, &t);
         b->trashed = trashed;
@@ -247,19 +357,6 @@ static int open_target(struct backing *b, const char *path)
         if (sys == 0 || sys == -ENOENT)
                 sys = b->fs->fsync(b->fs, b->root);
         return sys ? failed(b, sys, path) : 0;
-}
-
-static int copy_small(struct backing *b, int from, int to, const char *name, size_t max)
-{
-        char *text = NULL;
-        size_t n = 0;
-        int sys = fs_slurp(b->fs, from, name, max, &text, &n);
-        if (sys == 0)
-                sys = fs_replace(b->fs, to, name, text, n);
-        else if (sys == -ENOENT)
-                sys = b->fs->unlink(b->fs, to, name, 0);
-        free(text);
-        return sys && sys != -ENOENT ? failed(b, sys, name) : 0;
 }
 
 static int copy_root_files(struct backing *b)
@@ -343,11 +440,11 @@ static int back_up(struct backing *b, const char *path, char **report)
         if (rc == 0)
                 rc = copy_seals(b);
         if (rc == 0)
-                rc = files_each_conv(b->store, take_conv, b, b->err);
+                rc = take_projects(b);
         if (rc == 0)
                 rc = take_trash(b);
         if (rc == 0)
-                rc = files_each_conv(b->store, take_conv, b, b->err);
+                rc = take_projects(b);
         if (rc == 0)
                 rc = sweep_all(b);
         int sys = rc ? 0 : disk_backup(b->store, b->root, &b->copied);
@@ -355,6 +452,8 @@ static int back_up(struct backing *b, const char *path, char **report)
                 rc = failed(b, sys, "disks");
         if (rc == 0)
                 rc = complete(b, report);
+        shelf_close(b, &b->shelf);
+        tdestroy(b->met, free);
         if (b->trash >= 0)
                 b->fs->close(b->fs, b->trash);
         if (b->root >= 0)
@@ -370,6 +469,7 @@ int backup_store(struct files_store *store, const char *path, steno_progress pro
             .fs = store->env->fs,
             .root = -1,
             .trash = -1,
+            .shelf = {.from = -1, .to = -1},
             .progress = progress,
             .progress_ctx = progress_ctx,
             .err = err ? err : &why};
@@ -385,6 +485,7 @@ int backup_store_stream(struct files_store *store, const char *scratch, steno_si
             .fs = store->env->fs,
             .root = -1,
             .trash = -1,
+            .shelf = {.from = -1, .to = -1},
             .archive = &archive,
             .progress = progress,
             .progress_ctx = progress_ctx,
