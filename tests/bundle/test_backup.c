@@ -314,6 +314,57 @@ static void every_change_is_noticed(void **state)
         scratch_remove(&to);
 }
 
+static void what_was_moved_and_came_back_is_right(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch to;
+        struct steno_conv *conv;
+        char *name = NULL;
+        assert_int_equal(scratch_make(&to), 0);
+        fill_and_back_up(f, &to);
+        OK(steno_remove(f->store, NULL, "c", &name, &err));
+        OK(steno_conv_create(f->store, NULL, "c", NULL, &conv, &err));
+        fixture_append(&(struct fixture){.conv = conv}, "{\"role\":\"user\",\"content\":\"new\"}");
+        steno_conv_close(conv);
+        grow_old();
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(backup(f, &to, "trashed"), 1);
+                assert_equal_copy(f, &to); /* with nothing of the one that had its id */
+        }
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        OK(steno_trash_restore(f->store, NULL, name, NULL, &err));
+        assert_int_equal(backup(f, &to, "trashed"), 1);
+        assert_equal_copy(f, &to);
+        steno_free(name);
+        scratch_remove(&to);
+}
+
+/* A folder for large tokens, and no list of outputs, where the copy has one. */
+static void a_list_of_outputs_goes_with_them(void **state)
+{
+        struct fixture *f = *state;
+        struct scratch to;
+        struct steno_conv *conv;
+        static char large[300100];
+        char path[400];
+        assert_int_equal(scratch_make(&to), 0);
+        fill_and_back_up(f, &to);
+        OK(steno_remove(f->store, NULL, "c", NULL, &err));
+        OK(steno_conv_create(f->store, NULL, "c", NULL, &conv, &err));
+        int n = snprintf(large, sizeof large, "{\"role\":\"user\",\"content\":\"");
+        memset(large + n, 'x', 300000);
+        memcpy(large + n + 300000, "\"}", 3);
+        OK(steno_append(conv, large, (size_t)n + 300002, NULL, NULL, &err));
+        steno_conv_close(conv);
+        assert_int_equal(access(fixture_path(f, CONV "/artifacts/parts"), F_OK), 0);
+        backup(f, &to, "copied");
+        assert_equal_copy(f, &to);
+        snprintf(path, sizeof path, "%s/" CONV "/artifacts/manifest.jsonl", to.path);
+        assert_int_equal(access(path, F_OK) == 0,
+            access(fixture_path(f, CONV "/artifacts/manifest.jsonl"), F_OK) == 0);
+        scratch_remove(&to);
+}
+
 static int stop_at_once(void *ctx, const char *what, uint64_t done, uint64_t all)
 {
         (void)ctx, (void)what, (void)done, (void)all;
@@ -480,6 +531,8 @@ int main(void)
             TEST(the_second_backup_copies_what_changed),
             TEST(what_did_not_change_is_left_alone),
             TEST(every_change_is_noticed),
+            TEST(what_was_moved_and_came_back_is_right),
+            TEST(a_list_of_outputs_goes_with_them),
             TEST(a_backup_that_was_stopped_is_made_again),
             TEST(a_young_file_has_no_stamp),
             TEST(what_was_purged_and_removed_leaves_the_backup),

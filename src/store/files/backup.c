@@ -270,6 +270,13 @@ struct folder {
         int sys;
 };
 
+/* What the copy has of a folder that the conversation lacks is of another one, which had its id. */
+static int drop_folder(struct copying *c, const char *path)
+{
+        int sys = fs_remove_tree(c->fs, c->to, path);
+        return sys && sys != -ENOENT ? failed(c, sys, path) : 0;
+}
+
 static int open_both(struct copying *c, const char *path, struct folder *f)
 {
         char name[32];
@@ -277,7 +284,7 @@ static int open_both(struct copying *c, const char *path, struct folder *f)
         const char *slash = strchr(path, '/');
         f->from = c->fs->open(c->fs, c->conv->dir, path, O_RDONLY | O_DIRECTORY, 0);
         if (f->from == -ENOENT)
-                return 0;
+                return drop_folder(c, path);
         snprintf(
             name, sizeof name, "%.*s", (int)(slash ? slash - path : (ptrdiff_t)strlen(path)), path);
         int top = f->from < 0 ? f->from : fs_open_dir(c->fs, c->to, name, true);
@@ -458,9 +465,10 @@ static int copy_artifacts(struct copying *c)
         }
         if (rc == 0)
                 rc = buf_check(&lines, c->err);
-        if (rc == 0 && count) {
-                int sys = fs_replace(c->fs, f.to, MANIFEST_NAME, lines.p, lines.n);
-                rc = sys ? failed(c, sys, MANIFEST_NAME) : 0;
+        if (rc == 0) {
+                int sys = count ? fs_replace(c->fs, f.to, MANIFEST_NAME, lines.p, lines.n)
+                                : c->fs->unlink(c->fs, f.to, MANIFEST_NAME, 0);
+                rc = sys && (count || sys != -ENOENT) ? failed(c, sys, MANIFEST_NAME) : 0;
         }
         buf_release(&lines);
         free(list);
