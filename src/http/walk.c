@@ -1,6 +1,7 @@
 /* walk.c - see walk.h */
 #include "http/walk.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -80,6 +81,34 @@ static struct str content_of(struct telling *t, json_ref content)
         return STR("");
 }
 
+/* How long a text is, of which the JSON has `inner`. Texts may be long, so nothing is decoded. */
+static uint64_t decoded_size(struct str inner)
+{
+        uint64_t n = inner.n;
+        const char *end = inner.p + inner.n;
+        const char *at = inner.p;
+        while ((at = memchr(at, '\\', (size_t)(end - at))) && end - at > 1) {
+                if (at[1] != 'u' || end - at < 6) {
+                        n -= 1;
+                        at += 2;
+                        continue;
+                }
+                char hex[5] = {at[2], at[3], at[4], at[5], 0};
+                unsigned long c = strtoul(hex, NULL, 16);
+                /* A half of a pair is counted as half of the four bytes of both. */
+                n -= 6 - (c < 0x80 ? 1 : c < 0x800 || (c >= 0xd800 && c <= 0xdfff) ? 2 : 3);
+                at += 6;
+        }
+        return n;
+}
+
+/* The bytes of what a result says: of a text as text, of anything else as its JSON. */
+static uint64_t size_of(const struct json *j, json_ref said)
+{
+        return json_type(j, said) == JSON_STRING ? decoded_size(json_inner(j, said))
+                                                 : json_raw(j, said).n;
+}
+
 /* ---- results ---- */
 
 /* `m` is the message of a result. Results of older versions say it in their words only. */
@@ -117,10 +146,11 @@ static int tell_result(struct telling *t, json_ref m, struct str call, json_ref 
         r.has_exit = json_i64(j, json_get(j, m, "exitCode"), &r.exit);
         r.ref = text_of(t, json_get(j, ref, "id"));
         json_u64(j, json_get(j, ref, "byteSize"), &r.bytes);
+        uint64_t shown = size_of(j, said);
         if (!r.bytes)
-                r.bytes = json_raw(j, said).n;
-        else if (r.ref.n && str_starts(r.text, "[INCOMPLETE:") && r.bytes > json_raw(j, said).n)
-                r.kept = r.bytes - json_raw(j, said).n;
+                r.bytes = shown;
+        else if (r.ref.n && str_starts(r.text, "[INCOMPLETE:") && r.bytes > shown)
+                r.kept = r.bytes - shown;
         r.state = state_of(j, m, failed, r.text);
         return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
 }
