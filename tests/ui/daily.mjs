@@ -467,6 +467,25 @@ scenario("read the title of a conversation on a phone of 375 pixels", async () =
   }
   await w.close();
 });
+scenario("read all figures and titles beside names without a space, and wide tables by their words", async () => {
+  const long = "W".repeat(300);
+  const id = await server.conversation(`quagga ${long}`, [{ role: "user", content: `|${"column|".repeat(24)}\n|${"---|".repeat(24)}\n|${"cell|".repeat(24)}` }, { ...asks("", call("w", long)), model: long }, gives("w", "done", { duration: 5 })]);
+  for (const how of [{ width: 1280, height: 800 }, { width: 390, height: 844, hasTouch: true, isMobile: true }]) {
+    const w = await openWindow(server, { path: "/", ...how });
+    const inside = (selector) => holds(async () => { const right = await w.page.$$eval(selector, (all) => Math.max(...all.map((e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect().right; }))); assert(right > 0 && right <= how.width, `${selector} ends at ${right} of ${how.width}`); });
+    await until("the tool", async () => (await texts(w.page, ".used th")).some((t) => t.startsWith("WWW")));
+    // A table may scroll, but its names leave room for figures.
+    await inside(".used td:nth-child(3)");
+    await until("found", async () => (await server.api("GET", "/api/search?q=column")).items.length > 0);
+    await to("/search/column", w.page);
+    await w.page.waitForSelector("[data-hit]");
+    await inside(".hit-group h3 bdi");
+    await shown(id, w.page);
+    await w.page.waitForSelector(".rich th");
+    equal(await w.page.$eval(".rich th", (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length; }), 1, "lines of a word");
+    await w.close();
+  }
+});
 scenario("hear nothing of complaints and strangers after all of this", async () => {
   equal(me.complaints.filter((c) => !/net::ERR_|404/.test(c)).join(" | "), "", "complaints");
   equal(me.foreign.length, 0, "foreign requests");
