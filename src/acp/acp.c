@@ -267,6 +267,10 @@ static void tell_to_end(struct run *run)
                 kill(run->agent, SIGKILL);
         else
                 return;
+        /* Nor do we wait for a client that does not read. */
+        struct way *up = &run->ways[ACP_TO_CLIENT];
+        if (run->told && run->opt->stopped() && up->into >= 0 && waiting(up))
+                shut(run, up);
         run->told = true;
         run->deadline = now + PATIENCE_MS;
 }
