@@ -6,6 +6,7 @@
 
 #include "format/kinds.h"
 #include "format/rules.h"
+#include "format/turns.h"
 #include "format/writing.h"
 #include "model/token.h"
 
@@ -195,6 +196,30 @@ static int move_media(struct arrange *a, struct message *m)
                 p->child_count = sift(a, m, children, p->child_count);
         }
         return 0;
+}
+
+/* A reply that was nothing but an image, which stands in a user message now: providers refuse an
+ * assistant who says nothing. */
+static bool is_emptied(const struct arrange *a, const struct message *m)
+{
+        if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || m->role != ROLE_ASSISTANT)
+                return false;
+        for (size_t i = 0; i < m->count; i++) {
+                const struct part *p = &m->parts[i];
+                bool silent = p->kind == PART_THINKING || p->kind == PART_REDACTED ||
+                              (p->kind == PART_TEXT && turns_is_blank(p->text));
+                if (!silent)
+                        return false;
+        }
+        return true;
+}
+
+static void lose_emptied(struct arrange *a, const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind != PART_TEXT)
+                        writing_lose_part(a->w, m, &m->parts[i]);
+        writing_lose_extras(a->w, m, "", m->extras);
 }
 
 /* ---- ids ---- */
@@ -647,8 +672,13 @@ int arrange_history(struct writer *w, const struct history *h, bool own, struct 
                 }
                 /* Calls first: a result that its call carries gets the id that its call gets here.
                  */
-                if (name_calls(&a, &m) || name_results(&a, &m) || move_media(&a, &m) ||
-                    !put(&a, &m))
+                bool moved = a.media_count;
+                if (name_calls(&a, &m) || name_results(&a, &m) || move_media(&a, &m))
+                        return STENO_ENOMEM;
+                moved = !moved && a.media_count;
+                if (moved && is_emptied(&a, &m))
+                        lose_emptied(&a, &m);
+                else if (!put(&a, &m))
                         return STENO_ENOMEM;
         }
         if (flush_media(&a))

@@ -56,6 +56,8 @@ const histories = {
   "parts that hold two things": ["gemini", [{ role: "user", parts: [{ text: "x", inlineData: { mimeType: "image/png", data: PNG } }] }, { role: "model", parts: [{ text: "a", functionCall: { name: "f", args: {} } }] }]],
   "arguments that are a list and a response that is a text": ["gemini", [{ role: "user", parts: [] }, { role: "model", parts: [{ functionCall: { name: "f", args: [1] } }] }, { role: "user", parts: [{ functionResponse: { name: "f", response: "text" } }] }]],
   "code, its outcome, and a thought at the end": ["gemini", [{ role: "user", parts: [{ text: "x" }] }, { role: "model", parts: [{ executableCode: { code: "1", language: "PYTHON" } }, { codeExecutionResult: { outcome: "OUTCOME_OK", output: "1" } }, { thought: true, text: "hm" }] }]],
+  "a reply that is nothing but an image": ["gemini", [{ role: "user", parts: [{ text: "x" }] }, { role: "model", parts: [{ thought: true, text: "hm" }, { inlineData: { mimeType: "image/png", data: PNG } }] }, { role: "user", parts: [{ text: "y" }] }]],
+  "a reply of an image alone, at the end": ["anthropic", [u, { role: "assistant", content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: PNG } }] }]],
   "a content without a role, and empty ones": ["gemini", [{ parts: [{ text: "no role" }] }, { role: "model", parts: [{ text: "" }] }, { role: "model", parts: [{ text: " ", thoughtSignature: "not base64!" }] }]],
   "an empty text of the AI SDK before a call and a text": ["uimessage", [{ id: "u", role: "user", parts: [{ type: "text", text: "go" }] }, { id: "a", role: "assistant", parts: [{ type: "text", text: "" }, { type: "tool-grep", toolCallId: "c", state: "output-available", input: {}, output: "x" }, { type: "text", text: "so" }] }]],
 };
