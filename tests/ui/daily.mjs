@@ -1,6 +1,7 @@
 // What a person who has the page open every day expects of it: settings that stay, outputs that can
 // be wrapped, folded and taken along over a bad line, figures of what others recorded.
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { assert, equal, holds, Model, note, openWindow, runTests, Server, test, until, Wire } from "./lib.mjs";
 
@@ -485,6 +486,26 @@ scenario("read all figures and titles beside names without a space, and wide tab
     equal(await w.page.$eval(".rich th", (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length; }), 1, "lines of a word");
     await w.close();
   }
+});
+scenario("be told that the server is away, also where the script of the shared stream never came", async () => {
+  const own = await new Server("noworker").start("--no-tools");
+  const line = createServer((q, a) => {
+    if (/worker-/.test(q.url)) { a.destroy(); return; }
+    const far = request(own.direct + q.url, { method: q.method, headers: q.headers }, (b) => { a.writeHead(b.statusCode, b.rawHeaders); b.pipe(a).on("close", () => b.destroy()); });
+    far.on("error", () => a.destroy());
+    q.pipe(far);
+  });
+  await new Promise((done) => line.listen(0, "127.0.0.1", done));
+  const there = { address: (path) => `http://127.0.0.1:${line.address().port}/#token=${own.token}&${path}`, origin: `http://127.0.0.1:${line.address().port}` };
+  const w = await openWindow(there, { path: "/", fresh: true });
+  const id = await own.conversation("written meanwhile");
+  await w.page.getByText("written meanwhile").first().waitFor();
+  await own.kill();
+  await w.page.waitForSelector(".state:not(.state-live)");
+  await w.close();
+  line.closeAllConnections();
+  line.close();
+  assert(id, "made");
 });
 scenario("hear nothing of complaints and strangers after all of this", async () => {
   equal(me.complaints.filter((c) => !/net::ERR_|404/.test(c)).join(" | "), "", "complaints");

@@ -37,6 +37,8 @@ async function connect() {
   const token = currentToken();
   if (typeof SharedWorker === "undefined" || !crypto.subtle) { say = alone(token); return; }
   const worker = new SharedWorker(scriptUrl(hubUrl) as string, { type: "module", name: await nameOf(token) });
+  // Its script could not be fetched: the server is away, or answered something else.
+  worker.onerror = () => { say = alone(token); watchAll(); };
   worker.port.onmessage = (m: MessageEvent<Told>) => told(m.data);
   worker.port.start();
   worker.port.postMessage({ token });
@@ -45,12 +47,14 @@ async function connect() {
   addEventListener("pagehide", (e) => { if (!e.persisted) say?.({ leave: true }); });
 }
 
+function watchAll() {
+  for (const [topic, f] of listeners) if (f.size) say!({ watch: topic, at: places.get(topic) ?? 0 });
+}
+
 // Begins again when there is another token.
 let connecting: Promise<void> | null = null;
 export function startLive(): Promise<void> {
-  return connecting ??= connect().then(() => {
-    for (const [topic, f] of listeners) if (f.size) say!({ watch: topic, at: places.get(topic) ?? 0 });
-  });
+  return connecting ??= connect().then(watchAll);
 }
 onLost(() => say?.({ wake: true }));
 
