@@ -37,6 +37,7 @@
         X(sendQuery)                                                                               \
         X(sendQueryParams)                                                                         \
         X(sendQueryPrepared)                                                                       \
+        X(serverVersion)                                                                           \
         X(setNoticeReceiver)                                                                       \
         X(socket)                                                                                  \
         X(status)

@@ -67,15 +67,22 @@ bool pg_pool_is_up(const struct pg_conn *c)
         return c->pq && libpq.status(c->pq) == CONNECTION_OK;
 }
 
+/* The server must notice as well that this machine is cut off. Otherwise a transaction that was
+ * open then keeps its locks for hours, and those who take over wait for them. */
+#define SERVER_GIVES_UP                                                                            \
+        "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2;"                          \
+        " SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 15000"
+#define SERVER_LOOKS_WHILE_IT_WORKS "; SET client_connection_check_interval TO 5000"
+
 /* A pooler that gives a transaction at a time forgets what a session has set: then the next
  * statement would look for its tables elsewhere. */
 static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
 {
-        char sql[300];
+        char sql[500];
         snprintf(sql, sizeof sql,
             "SET client_encoding TO 'UTF8'; SET timezone TO 'UTC'; SET search_path TO %s; SET"
-            " client_min_messages TO warning",
-            s->schema);
+            " client_min_messages TO warning; " SERVER_GIVES_UP "%s",
+            s->schema, libpq.serverVersion(c->pq) >= 140000 ? SERVER_LOOKS_WHILE_IT_WORKS : "");
         libpq.setNoticeReceiver(c->pq, hear_notice, c);
         PGresult *r = libpq.exec(c->pq, sql);
         bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
