@@ -3,8 +3,9 @@ MODE ?= release
 BUILD ?= $(if $(filter release,$(MODE)),build,build-$(MODE))
 
 MESON_release =
-MESON_asan = -Db_sanitize=address,undefined -Db_lundef=false
-MESON_tsan = -Db_sanitize=thread -Db_lundef=false
+# At -O1 a sanitized build takes little more than half of the time, and its tests as long as before.
+MESON_asan = -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
+MESON_tsan = -Doptimization=1 -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
 .PHONY: all deps deps-test deps-long run test test-long with-tests sanitized mutants bench install uninstall deb dist format clean
