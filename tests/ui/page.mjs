@@ -50,7 +50,7 @@ const clean = (w) => { equal(w.complaints.join("|"), "", "complaints"); equal(w.
 const inside = async (w, selector) => w.page.evaluate((s) => { const r = document.querySelector(s).getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight + 1; }, selector);
 
 // ---- getting in ----
-scenario("the page opens from its address, with a strict policy and nothing foreign", async () => {
+scenario("open the page from its address, with a strict policy and nothing foreign", async () => {
   const answer = await fetch(server.origin + "/");
   const policy = answer.headers.get("content-security-policy");
   for (const part of ["default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"]) assert(policy.includes(part), `${part} in ${policy}`);
@@ -60,7 +60,7 @@ scenario("the page opens from its address, with a strict policy and nothing fore
   clean(w);
   await w.close();
 });
-scenario("its files are named by their content, compressed and kept for ever", async () => {
+scenario("wait for the page's files once: they are named by their content, compressed and kept for ever", async () => {
   const html = await (await fetch(server.origin + "/")).text();
   const names = [...html.matchAll(/\/assets\/[\w.-]+/g)].map((m) => m[0]);
   assert(names.length >= 2, html);
@@ -80,7 +80,7 @@ scenario("its files are named by their content, compressed and kept for ever", a
   assert(size > 1000 && size <= 90_000, `${size} bytes`);
   equal((await fetch(server.origin + "/assets/nothing.js")).status, 404);
 });
-scenario("without a token it asks for one, takes it, and keeps it out of every storage", async () => {
+scenario("come in with a token that is kept in no storage", async () => {
   const w = await openWindow(server);
   await w.page.goto("about:blank");
   await w.page.goto(`${server.origin}/#/usage`);
@@ -93,7 +93,7 @@ scenario("without a token it asks for one, takes it, and keeps it out of every s
   await w.page.waitForSelector("#stats .card");
   await w.close();
 });
-scenario("a token that is not ours is refused in words", async () => {
+scenario("be told in words that a token is not the right one", async () => {
   const w = await openWindow(server);
   await w.page.goto("about:blank");
   await w.page.goto(`${server.origin}/#token=sk-ac-wrong&/`);
@@ -102,7 +102,7 @@ scenario("a token that is not ours is refused in words", async () => {
 });
 
 // ---- conversations ----
-scenario("conversations are listed with activity and size, newest first", async () => {
+scenario("see my conversations with activity and size, newest first", async () => {
   await server.conversation("Older one", [{ role: "user", content: "x" }]);
   await server.conversation("Newer one", [{ role: "user", content: "y" }]);
   const w = await openWindow(server);
@@ -111,14 +111,14 @@ scenario("conversations are listed with activity and size, newest first", async 
   await holds(async () => { const facts = await w.page.textContent(".list li .entry-facts"); assert(/1 message.*(now|\d+ (s|min))$/.test(facts), facts); });
   await w.close();
 });
-scenario("a new conversation of another process appears by itself", async () => {
+scenario("see a conversation of another program appear by itself", async () => {
   const w = await openWindow(server);
   await w.page.waitForSelector(".list");
   await server.conversation("From elsewhere", [{ role: "user", content: "z" }]);
   await w.page.getByText("From elsewhere").waitFor();
   await w.close();
 });
-scenario("the filter narrows the list on the server", async () => {
+scenario("narrow the list by a filter that the server applies", async () => {
   const id = await server.conversation("Zebra crossing", [{ role: "user", content: "stripes" }]);
   const w = await openWindow(server);
   await w.page.waitForSelector(".list li");
@@ -127,7 +127,7 @@ scenario("the filter narrows the list on the server", async () => {
   assert(await w.page.$(`[data-conversation="${id}"]`), "the right one");
   await w.close();
 });
-scenario("a conversation is renamed in place", async () => {
+scenario("rename a conversation in its place", async () => {
   const id = await server.conversation("Old name", [{ role: "user", content: "x" }]);
   const w = await openWindow(server);
   await w.page.hover(`[data-conversation="${id}"]`);
@@ -138,7 +138,7 @@ scenario("a conversation is renamed in place", async () => {
   await until("it is stored", async () => (await server.api("GET", `/api/chat-sessions/${id}`)).title === "New name");
   await w.close();
 });
-scenario("a deleted conversation is gone, and undo brings it back whole", async () => {
+scenario("delete a conversation, and bring it back whole", async () => {
   const id = await server.conversation("To be deleted", [{ role: "user", content: "keep me" }]);
   const w = await openWindow(server, { path: talkPath(id) });
   await w.page.waitForSelector("article");
@@ -152,7 +152,7 @@ scenario("a deleted conversation is gone, and undo brings it back whole", async 
 });
 
 // ---- the transcript ----
-scenario("every kind of tool block says name, server, status, duration and bytes", async () => {
+scenario("see name, server, status, duration and bytes of every kind of call", async () => {
   const w = await open(await wholeId());
   await holds(async () => {
     equal((await statuses(w)).join(), "done,error,done,done,done");
@@ -166,7 +166,7 @@ scenario("every kind of tool block says name, server, status, duration and bytes
   clean(w);
   await w.close();
 });
-scenario("arguments and results are one line until they are opened, then a tree", async () => {
+scenario("open arguments and results from one line to a tree", async () => {
   const w = await open(await wholeId());
   assert(!(await w.page.$("[data-call=c1] .tool-body")), "closed at first");
   await w.page.click("[data-call=c1] .tool-head");
@@ -180,7 +180,7 @@ scenario("arguments and results are one line until they are opened, then a tree"
   await until("closed again", async () => !(await w.page.$("[data-call=c1] .tool-body")));
   await w.close();
 });
-scenario("a JSON result can be read as it is, byte for byte", async () => {
+scenario("read a JSON result as it is, byte for byte", async () => {
   const odd = '{"n":1.50,"big":12345678901234567890,"n":2}';
   const id = await server.conversation("Exact", [asks("", call("x1", "t", "{}")), gives("x1", odd)]);
   const w = await open(id);
@@ -191,7 +191,7 @@ scenario("a JSON result can be read as it is, byte for byte", async () => {
   await holds(async () => equal(await result.locator("pre").textContent(), odd));
   await w.close();
 });
-scenario("a change is shown as a diff, from arguments and from results", async () => {
+scenario("see a change as a diff, from arguments and from results", async () => {
   const w = await open(await wholeId());
   await w.page.click("[data-call=c4] .tool-head");
   await w.page.waitForSelector("[data-call=c4] .diff");
@@ -202,7 +202,7 @@ scenario("a change is shown as a diff, from arguments and from results", async (
   });
   await w.close();
 });
-scenario("colours of a terminal are colours, an image is an image", async () => {
+scenario("see colours of a terminal as colours, and an image as an image", async () => {
   const w = await open(await wholeId());
   await w.page.click("[data-call=c3] .tool-head");
   equal(await w.page.textContent("[data-call=c3] .fg-red"), "red");
@@ -212,7 +212,7 @@ scenario("colours of a terminal are colours, an image is an image", async () => 
   clean(w);
   await w.close();
 });
-scenario("a tool's own display is used: todos and a file's diff", async () => {
+scenario("see what a tool shows of its own: todos and a file's diff", async () => {
   const id = await server.conversation("Displays");
   await server.append(id, [
     { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "todo_write", input: {} }] },
@@ -230,7 +230,7 @@ scenario("a tool's own display is used: todos and a file's diff", async () => {
   equal(await w.page.textContent("[data-call=t2] .d-plus"), "+new");
   await w.close();
 });
-scenario("a call that was never answered is marked as repaired, with its reason", async () => {
+scenario("see that a call was never answered, and why it is repaired", async () => {
   const id = await server.conversation("Broken off", [{ role: "user", content: "go" }, asks("I try.", call("open1", "deploy", {})), { role: "user", content: "and?" }]);
   const w = await open(id);
   await holds(async () => {
@@ -241,7 +241,7 @@ scenario("a call that was never answered is marked as repaired, with its reason"
   await holds(async () => assert((await w.page.textContent("[data-call=open1] .note")).includes("no result was stored"), "reason"));
   await w.close();
 });
-scenario("an orphan result and a damaged record are marked where they stand", async () => {
+scenario("see an orphan result and a damaged record where they stand", async () => {
   const id = await server.conversation("Marks", [{ role: "user", content: "one" }]);
   await server.append(id, [gives("nobody", "an orphan")], "?record=true");
   await server.append(id, [{ role: "assistant", content: "TO BE DAMAGED" }]);
@@ -260,7 +260,7 @@ scenario("an orphan result and a damaged record are marked where they stand", as
   });
   await w.close();
 });
-scenario("a link to a message opens there, also after a reload", async () => {
+scenario("open a link to a message there, also after a reload", async () => {
   const id = await wholeId();
   const w = await open(id);
   const href = await w.page.getAttribute("article:nth-of-type(3) .when", "href");
@@ -279,7 +279,7 @@ const openFull = async (w, callId) => {
   await w.page.waitForSelector(".line-row[data-line='1'] .content");
   await until("its lines are there", async () => (await w.page.textContent(".line-row[data-line='1'] .content")) !== "…");
 };
-scenario("a whole output opens as a window into its lines", async () => {
+scenario("open a whole output as a window into its lines", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await holds(async () => {
@@ -290,7 +290,7 @@ scenario("a whole output opens as a window into its lines", async () => {
   clean(w);
   await w.close();
 });
-scenario("one jumps to a line, to the end, to the start, and to an error", async () => {
+scenario("jump to a line, to the end, to the start, and to an error", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await w.page.fill("#line", "3,210");
@@ -304,7 +304,7 @@ scenario("one jumps to a line, to the end, to the start, and to an error", async
   await until("the error", async () => (await w.page.textContent(".line-row.here .content")) === "src/a.c:12: error: no such thing");
   await w.close();
 });
-scenario("a search on the server goes to next and previous, with context", async () => {
+scenario("go to the next and the previous match of a search, with context", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await w.page.fill("#find", "line 39\\d\\d");
@@ -321,7 +321,7 @@ scenario("a search on the server goes to next and previous, with context", async
   await until("context", async () => (await w.page.$$(".matches .near")).length > 0);
   await w.close();
 });
-scenario("a bad pattern is answered with its reason", async () => {
+scenario("be told why a pattern is bad", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await w.page.fill("#find", "(unclosed");
@@ -332,7 +332,7 @@ scenario("a bad pattern is answered with its reason", async () => {
   await until("and a good one works after", async () => (await w.page.textContent(".hits")).startsWith("1 of 1"));
   await w.close();
 });
-scenario("a link to a line and a search opens just that, after a reload as well", async () => {
+scenario("open a link to a line and a search, after a reload as well", async () => {
   const w = await open(await wholeId());
   await openFull(w, "c2");
   await w.page.click(".line-row[data-line='9'] .no");
@@ -345,7 +345,7 @@ scenario("a link to a line and a search opens just that, after a reload as well"
   await w.page.waitForSelector(".line-row.here");
   await w.close();
 });
-scenario("copy takes the whole output, download its raw bytes", async () => {
+scenario("copy a whole output, and download its raw bytes", async () => {
   const w = await open(await wholeId(), { permissions: ["clipboard-read", "clipboard-write"], acceptDownloads: true });
   await openFull(w, "c2");
   await w.page.click("[data-act=copy]");
@@ -357,7 +357,7 @@ scenario("copy takes the whole output, download its raw bytes", async () => {
   equal(statSync(await d.path()).size, Buffer.byteLength(text));
   await w.close();
 });
-scenario("a growing output is followed, can be left, and jumped to live again", async () => {
+scenario("follow a growing output, leave it, and jump to its end again", async () => {
   const id = await server.conversation("Growing", [{ role: "user", content: "go" }, asks("", call("grow1", "build", {}))]);
   const tool = server.cli("output", id, "--tool", "build", "--call", "grow1");
   const feed = (from, to) => tool.stdin.write(Array.from({ length: to - from }, (_, i) => `grown ${from + i}\n`).join(""));
@@ -383,7 +383,7 @@ scenario("a growing output is followed, can be left, and jumped to live again", 
 // ---- chat ----
 const say = async (w, words) => { await w.page.fill("#composer", words); await w.page.press("#composer", "Enter"); };
 const lastText = async (w) => (await texts(w, "article .prose")).at(-1);
-scenario("one types, the answer streams in, and it is stored", async () => {
+scenario("type, see the answer stream in, and find it stored", async () => {
   let go;
   const seen = new Promise((r) => { go = r; });
   model.play(async (_, r) => { await r.text("The answer is"); await seen; await r.text(" forty-two, said slowly."); r.end(); });
@@ -402,7 +402,7 @@ scenario("one types, the answer streams in, and it is stored", async () => {
   clean(w);
   await w.close();
 });
-scenario("a run is stopped, its words are kept, and it is continued", async () => {
+scenario("stop a run, keep its words, and continue it", async () => {
   const id = await server.conversation("Stop and go", []);
   model.play(async (_, r) => { await r.text("Words that were said before"); while (!r.gone()) { await r.text("."); await sleep(50); } r.end(); });
   const w = await openWindow(server, { path: talkPath(id) });
@@ -417,7 +417,7 @@ scenario("a run is stopped, its words are kept, and it is continued", async () =
   await until("it went on", async () => (await texts(w, "article .prose")).at(-1) === "And this is the rest.");
   await w.close();
 });
-scenario("a tool call waits for permission with its exact command, and runs when allowed", async () => {
+scenario("allow a call by its exact command, and see it run", async () => {
   const id = await server.conversation("Permission", []);
   model.calls("execute_command", { argv: ["printf", "%s\n", "it ran; $(really)"] }, "I need to run this.");
   model.says("Thank you.");
@@ -433,7 +433,7 @@ scenario("a tool call waits for permission with its exact command, and runs when
   await until("its output", async () => (await w.page.textContent(".tool-body")).includes("it ran; $(really)"));
   await w.close();
 });
-scenario("a call is allowed only where it has the focus and was seen to its end, with every argument shown", async () => {
+scenario("allow only a call that has the focus and was seen to its end, with every argument shown", async () => {
   const id = await server.conversation("Hidden", []);
   const shell = `ls -l${"\n".repeat(60)}rm -rf hidden`;
   model.calls("execute_command", { shell, directory: "far/away", timeout_seconds: 5000 });
@@ -472,7 +472,7 @@ scenario("a call is allowed only where it has the focus and was seen to its end,
   await until("done, once it has had the focus for a while", async () => { await w.page.keyboard.press("a"); return (await statuses(w)).at(-1) === "done"; });
   await w.close();
 });
-scenario("a denied call is shown as denied, and the model is told", async () => {
+scenario("deny a call, and see that the model is told", async () => {
   const id = await server.conversation("Denial", []);
   model.calls("execute_command", { shell: "rm -rf everything" });
   model.says("Then not.");
@@ -488,7 +488,7 @@ scenario("a denied call is shown as denied, and the model is told", async () => 
   await until("denied after a reload", async () => (await statuses(w)).join() === "denied");
   await w.close();
 });
-scenario("an approval asked in one window can be given in another", async () => {
+scenario("give in one window the approval that another asked for", async () => {
   const id = await server.conversation("Two windows", []);
   model.calls("execute_command", { argv: ["printf", "two"] });
   model.says("Done.");
@@ -502,7 +502,7 @@ scenario("an approval asked in one window can be given in another", async () => 
   await a.close();
   await b.close();
 });
-scenario("a model that cannot be reached is said so, and can be tried again", async () => {
+scenario("be told that a model cannot be reached, and try again", async () => {
   const id = await server.conversation("Trouble", []);
   model.fails(401, "no such key");
   const w = await openWindow(server, { path: talkPath(id) });
@@ -534,7 +534,7 @@ async function midway(title) {
   };
   return { id, w, go, finished };
 }
-scenario("tool blocks survive a switch to another conversation and back in the middle", async () => {
+scenario("switch to another conversation and back in the middle of a run, and miss no call", async () => {
   const { id, w, finished } = await midway("Switching");
   const other = await wholeId();
   await w.page.click(`[data-conversation="${other}"] a`);
@@ -545,14 +545,14 @@ scenario("tool blocks survive a switch to another conversation and back in the m
   clean(w);
   await w.close();
 });
-scenario("tool blocks survive a reload in the middle of a stream", async () => {
+scenario("reload in the middle of a stream, and miss no call", async () => {
   const { w, finished } = await midway("Reloading");
   await w.page.reload();
   await until("midway again", async () => (await lastText(w)) === "Second part begins" && (await statuses(w)).join() === "done");
   await finished();
   await w.close();
 });
-scenario("a second window sees the same stream", async () => {
+scenario("see the same stream in a second window", async () => {
   const { id, w, finished } = await midway("Second window");
   const b = await openWindow(server, { path: talkPath(id) });
   await until("midway there too", async () => (await lastText(b)) === "Second part begins" && (await statuses(b)).join() === "done");
@@ -561,7 +561,7 @@ scenario("a second window sees the same stream", async () => {
   await b.close();
   await w.close();
 });
-scenario("offline is visible, and back online the stream goes on by itself", async () => {
+scenario("see that I am offline, and the stream go on by itself when I am back", async () => {
   const { w, go, finished } = await midway("Offline");
   await w.context.setOffline(true);
   await w.page.waitForSelector("#connection[data-state=lost]");
@@ -573,7 +573,7 @@ scenario("offline is visible, and back online the stream goes on by itself", asy
   await finished();
   await w.close();
 });
-scenario("a connection that is cut in the middle goes on where it was, without a word twice", async () => {
+scenario("lose the connection in the middle, and read no word twice", async () => {
   const id = await server.conversation("Cut", []);
   const wire = await new Wire(server).start();
   let go, end;
@@ -593,7 +593,7 @@ scenario("a connection that is cut in the middle goes on where it was, without a
   await until("four", async () => (await lastText(w)) === "One, two, three, four.");
   await w.close();
 });
-scenario("a message whose answer was lost on the way is stored once", async () => {
+scenario("send a message whose answer is lost on the way, and find it stored once", async () => {
   const id = await server.conversation("Lost answer", []);
   const wire = await new Wire(server).start();
   model.says("Heard once.");
@@ -607,7 +607,7 @@ scenario("a message whose answer was lost on the way is stored once", async () =
   equal(messages.map((m) => m.content).join("|"), "Only once|Heard once.");
   await w.close();
 });
-scenario("a server killed in the middle of a stream loses nothing, and the page comes back by itself", async () => {
+scenario("lose nothing when the server is killed in the middle of a stream", async () => {
   const { w } = await midway("Killed");
   await server.kill();
   await w.page.waitForSelector("#connection[data-state=lost]");
@@ -622,7 +622,7 @@ scenario("a server killed in the middle of a stream loses nothing, and the page 
   await until("it goes on", async () => (await lastText(w)) === "Third part.");
   await w.close();
 });
-scenario("a message typed while the server is away is sent once when it is back", async () => {
+scenario("type while the server is away, and have it sent once when it is back", async () => {
   const id = await server.conversation("Away", [{ role: "user", content: "before" }, { role: "assistant", content: "yes" }]);
   const w = await open(id);
   await w.context.setOffline(true);
@@ -635,7 +635,7 @@ scenario("a message typed while the server is away is sent once when it is back"
   await holds(async () => equal((await texts(w, "article.user .prose")).filter((t) => t === "Are you there?").length, 1));
   await w.close();
 });
-scenario("what was sent while the server was down is sent once, after leaving, a reload and a restart", async () => {
+scenario("send while the server is down, leave, reload, and have it sent once after the restart", async () => {
   const id = await server.conversation("Down", []), other = await server.conversation("Elsewhere", []);
   model.says("Here again.");
   const w = await openWindow(server, { path: talkPath(id) });
@@ -664,7 +664,7 @@ scenario("what was sent while the server was down is sent once, after leaving, a
   await holds(async () => equal(await w.page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("steno-outbox:")).length), 0));
   await w.close();
 });
-scenario("a conversation that begins while the server is down is made when it is back", async () => {
+scenario("begin a conversation while the server is down, and find it made when it is back", async () => {
   const w = await openWindow(server, { path: "/" });
   await w.page.waitForSelector("#composer");
   model.says("Welcome.");
@@ -676,7 +676,7 @@ scenario("a conversation that begins while the server is down is made when it is
   await holds(async () => equal((await texts(w, "article.user .prose")).filter((t) => t === "First words").length, 1));
   await w.close();
 });
-scenario("a message that is refused stays in the composer with the reason", async () => {
+scenario("keep a message that is refused in the composer, with the reason", async () => {
   const id = await server.conversation("Refused", []);
   const w = await openWindow(server, { path: talkPath(id) });
   await w.page.waitForSelector("#composer");
@@ -700,7 +700,7 @@ scenario("a message that is refused stays in the composer with the reason", asyn
   equal((await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.length, 2);
   await w.close();
 });
-scenario("a draft survives a reload", async () => {
+scenario("find my draft after a reload", async () => {
   const w = await open(await wholeId());
   await w.page.fill("#composer", "half a thought");
   await w.page.reload();
@@ -709,7 +709,7 @@ scenario("a draft survives a reload", async () => {
   await w.page.fill("#composer", "");
   await w.close();
 });
-scenario("a running tool shows its state, and its output can be followed while it runs", async () => {
+scenario("see the state of a running tool, and follow its output", async () => {
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${server.folder}/slow.sh`, 'i=0; while [ ! -e enough ]; do i=$((i+1)); echo "tick $i"; sleep 0.02; done\n');
   const id = await server.conversation("Long tool", []);
@@ -733,7 +733,7 @@ scenario("a running tool shows its state, and its output can be followed while i
 });
 
 // ---- keyboard ----
-scenario("the whole page is usable with the keyboard alone", async () => {
+scenario("use the whole page with the keyboard alone", async () => {
   const id = await wholeId();
   const w = await openWindow(server);
   const key = (k) => w.page.keyboard.press(k);
@@ -786,7 +786,7 @@ scenario("the whole page is usable with the keyboard alone", async () => {
   clean(w);
   await w.close();
 });
-scenario("k and E walk back, and G goes to the latest", async () => {
+scenario("walk back with k and E, and go to the latest with G", async () => {
   const w = await open(await wholeId());
   await w.page.waitForSelector("[data-act=failures]");
   await w.page.keyboard.press("G");
@@ -800,7 +800,7 @@ scenario("k and E walk back, and G goes to the latest", async () => {
 });
 
 // ---- looks ----
-scenario("at 360 pixels nothing is cut off and everything can be reached", async () => {
+scenario("reach everything at 360 pixels, with nothing cut off", async () => {
   const id = await wholeId();
   const w = await openWindow(server, { width: 360, height: 740, hasTouch: true });
   await w.page.waitForSelector(".list li");
@@ -824,7 +824,7 @@ scenario("at 360 pixels nothing is cut off and everything can be reached", async
   await w.page.waitForSelector(".list li");
   await w.close();
 });
-scenario("dark follows the system, and can be chosen", async () => {
+scenario("have it dark as the system is, or as I choose", async () => {
   const id = await wholeId();
   const w = await open(id, { dark: true });
   const background = () => w.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -837,7 +837,7 @@ scenario("dark follows the system, and can be chosen", async () => {
   await holds(async () => equal(await background(), "rgb(251, 250, 248)", "kept"));
   await w.close();
 });
-scenario("the usage says what was kept out, how large the store is, and what was used", async () => {
+scenario("know what was kept out, how large the store is, and what was used", async () => {
   await wholeId();
   const w = await openWindow(server, { path: "/usage" });
   // They come with two answers, in any order.
@@ -847,12 +847,12 @@ scenario("the usage says what was kept out, how large the store is, and what was
   clean(w);
   await w.close();
 });
-scenario("a conversation that is not there is said so", async () => {
+scenario("be told that a conversation is not there", async () => {
   const w = await openWindow(server, { path: "/c/nowhere" });
   await w.page.getByText("There is no such conversation.").waitFor();
   await w.close();
 });
-scenario("a second tab of the same window shares nothing but the address", async () => {
+scenario("share nothing but the address with a second tab", async () => {
   const id = await wholeId();
   const w = await open(id);
   const other = await adopt(w.context, server);
