@@ -379,7 +379,7 @@ static void discover(struct mcpd_call *c)
         put_capabilities(&c->w, c->scope);
 }
 
-/* For the suite alone, whose check of caching asks for it. */
+/* A name that is too long was not kept. */
 static void fail_no_method(struct mcpd_call *c)
 {
         if (c->m->method[0])
@@ -388,6 +388,7 @@ static void fail_no_method(struct mcpd_call *c)
                 mcpd_fail(c, MCPD_NO_METHOD, "there is no method of this name");
 }
 
+/* For the suite alone, whose check of caching asks for it. */
 static void list_prompts(struct mcpd_call *c)
 {
         if (c->scope->fixtures) {
