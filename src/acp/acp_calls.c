@@ -73,24 +73,38 @@ static void set(struct acp_call *c, struct str key, struct str json)
 
 struct acp_call *acp_call_find(struct acp_record *r, const char *id)
 {
-        struct acp_call *c = r->calls;
-        while (c && strcmp(c->id, id) != 0)
-                c = c->next;
+        const struct acp_node *node = acp_index_first(&r->calls_by_id, id, strlen(id));
+        return node ? node->value : NULL;
+}
+
+static struct acp_call *add(struct acp_record *r, const char *id)
+{
+        struct acp_call *c = calloc(1, sizeof *c);
+        if (!c || !(c->id = strdup(id))) {
+                free(c);
+                return NULL;
+        }
+        c->began = r->now;
+        c->prev = r->last_call;
+        *(r->last_call ? &r->last_call->next : &r->calls) = c;
+        r->last_call = c;
+        if (!r->unwritten)
+                r->unwritten = c;
+        r->unwritten_count++;
+        acp_index_add(&r->calls_by_id, &c->by_id, c->id, c);
         return c;
 }
 
-/* Takes over the id. */
-static struct acp_call *add(struct acp_record *r, char *id)
+/* The caller owns it. */
+static void take_out(struct acp_record *r, struct acp_call *c)
 {
-        struct acp_call *c = calloc(1, sizeof *c), **at = &r->calls;
-        if (!c)
-                return NULL;
-        while (*at)
-                at = &(*at)->next;
-        c->id = id;
-        c->began = r->now;
-        *at = c;
-        return c;
+        *(c->prev ? &c->prev->next : &r->calls) = c->next;
+        *(c->next ? &c->next->prev : &r->last_call) = c->prev;
+        if (r->unwritten == c)
+                r->unwritten = c->next;
+        r->unwritten_count -= !c->written;
+        acp_index_remove(&r->calls_by_id, &c->by_id);
+        c->next = c->prev = NULL;
 }
 
 /* ---- what a call is ---- */
@@ -324,25 +338,22 @@ void acp_call_take(struct acp_record *r, const struct json *j, json_ref update)
                 free(id);
                 return;
         }
-        if (c) {
-                free(id);
-        } else {
-                /* Text before a call belongs to its message; calls that others have answered since
-                 * do not. */
-                if (r->open == ACP_SAID_USER)
-                        acp_record_flush(r);
-                c = add(r, id);
-                if (!c) {
-                        free(id);
-                        return;
-                }
-        }
-        merge(r, c, j, update);
-        acp_terminal_take_meta(r, c->id, j, json_get(j, update, "_meta"));
-        c->over = acp_call_is(c, "status", "completed") || acp_call_is(c, "status", "failed");
-        if (c->over && !c->written)
+        /* Text before a call belongs to its message; calls that others have answered since
+         * do not, and neither do more than a message may have. */
+        if (!c && (r->open == ACP_SAID_USER || r->unwritten_count == CALLS_MAX))
                 acp_record_flush(r);
-        acp_calls_settle(r);
+        if (!c)
+                c = add(r, id);
+        if (c) {
+                merge(r, c, j, update);
+                acp_terminal_take_meta(r, id, j, json_get(j, update, "_meta"));
+                c->over =
+                    acp_call_is(c, "status", "completed") || acp_call_is(c, "status", "failed");
+                if (c->over && !c->written)
+                        acp_record_flush(r);
+                acp_call_settle(r, id);
+        }
+        free(id);
 }
 
 void acp_call_add_content(struct acp_record *r, const struct json *j, json_ref update)
@@ -383,13 +394,9 @@ void acp_call_add_content(struct acp_record *r, const struct json *j, json_ref u
 
 static void close_call(struct acp_record *r, struct acp_call *c)
 {
-        struct acp_call **at = &r->calls;
         if (!c->written)
                 acp_record_flush(r);
-        while (*at != c)
-                at = &(*at)->next;
-        *at = c->next;
-        c->next = NULL;
+        take_out(r, c);
         c->terminal = acp_terminal_of_call(r, c);
         if (c->terminal)
                 acp_terminal_take(r, c->terminal);
@@ -401,6 +408,14 @@ static void close_call(struct acp_record *r, struct acp_call *c)
                 acp_call_free(c);
         }
         acp_record_emit(r, item);
+}
+
+void acp_call_settle(struct acp_record *r, const char *id)
+{
+        struct acp_call *c = acp_call_find(r, id);
+        if (c && c->over && !acp_terminals_open(r, c))
+                close_call(r, c);
+        acp_terminals_settle_of(r, id);
 }
 
 void acp_calls_settle(struct acp_record *r)
@@ -432,7 +447,7 @@ void acp_calls_finish(struct acp_record *r)
                         c->unfinished = !c->over;
                         close_call(r, c);
                 } else {
-                        r->calls = c->next;
+                        take_out(r, c);
                         acp_call_free(c);
                 }
         }

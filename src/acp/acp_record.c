@@ -153,6 +153,9 @@ void acp_record_close(struct acp_record *r)
                 acp_item_free(r->replayed);
                 r->replayed = next;
         }
+        acp_index_release(&r->calls_by_id);
+        acp_index_release(&r->terminals_by_id);
+        acp_index_release(&r->terminals_by_call);
         acp_members_free(r->told);
         steno_conv_close(r->conv);
         buf_release(&r->text);
@@ -209,7 +212,8 @@ void acp_record_append(struct acp_record *r, struct str message, uint64_t of_seq
             .of_seq = of_seq};
         int rc = steno_append(r->conv, message.p, message.n, &opt, &receipt, &err);
         if (rc)
-                acp_record_fail(r, rc, &err);
+                acp_record_fail(
+                    r, error_prefix(&err, rc, "conversation %s", r->conversation), &err);
         else if (seq)
                 *seq = steno_receipt_first_seq(receipt);
         steno_receipt_free(receipt);
@@ -455,14 +459,6 @@ void acp_record_prompt(struct acp_record *r, const struct json *j, json_ref prom
 
 /* ---- the message that is being told ---- */
 
-static size_t count_unwritten(const struct acp_record *r)
-{
-        size_t n = 0;
-        for (const struct acp_call *c = r->calls; c; c = c->next)
-                n += !c->written;
-        return n;
-}
-
 /* Agents tell a prompt again as they got it. */
 static bool is_echo(const struct acp_record *r)
 {
@@ -479,13 +475,13 @@ static void put_calls(struct acp_record *r, struct jsonw *w, struct acp_item *it
 {
         jsonw_key(w, "tool_calls");
         jsonw_array(w);
-        for (struct acp_call *c = r->calls; c; c = c->next) {
-                if (c->written)
-                        continue;
+        for (struct acp_call *c = r->unwritten; c; c = c->next) {
                 acp_call_put(c, w);
                 c->written = true;
                 item->calls[item->call_count++] = c;
         }
+        r->unwritten = NULL;
+        r->unwritten_count = 0;
         jsonw_array_end(w);
 }
 
@@ -585,9 +581,8 @@ void acp_record_flush(struct acp_record *r)
                         acp_record_emit(r, make_message(r, 0));
                 clear_open(r);
         }
-        size_t calls = count_unwritten(r);
-        if (r->open == ACP_SAID_ASSISTANT || calls)
-                acp_record_emit(r, make_message(r, calls));
+        if (r->open == ACP_SAID_ASSISTANT || r->unwritten)
+                acp_record_emit(r, make_message(r, r->unwritten_count));
         clear_open(r);
 }
 
@@ -598,7 +593,7 @@ static void begin(struct acp_record *r, enum acp_said kind, const struct json *j
         /* Thoughts belong to the message behind them, though some agents number them apart. */
         bool thoughts = kind == ACP_SAID_ASSISTANT && r->open == kind && r->text.n == 0;
         bool other = id && r->open_id && strcmp(id, r->open_id) != 0 && !thoughts;
-        if (count_unwritten(r) || (r->open != ACP_SAID_OTHER && (r->open != kind || other)))
+        if (r->unwritten || (r->open != ACP_SAID_OTHER && (r->open != kind || other)))
                 acp_record_flush(r);
         if (r->open == ACP_SAID_OTHER)
                 r->open_at = r->now;
@@ -611,6 +606,8 @@ static void begin(struct acp_record *r, enum acp_said kind, const struct json *j
 
 static void keep_block(struct acp_record *r, const struct json *j, json_ref block)
 {
+        if (block == JSON_NONE)
+                return;
         if (r->blocks.n)
                 buf_putc(&r->blocks, ',');
         buf_put_str(&r->blocks, json_raw(j, block));

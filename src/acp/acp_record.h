@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "acp/acp_index.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -33,7 +34,8 @@ struct acp_member {
 };
 
 struct acp_call {
-        struct acp_call *next;
+        struct acp_call *next, *prev;
+        struct acp_node by_id;
         char *id;
         struct acp_member *members; /* in the order in which they came first */
         int64_t began;              /* ms since 1970 */
@@ -48,7 +50,9 @@ struct acp_call {
 /* ---- terminals ---- */
 
 struct acp_terminal {
-        struct acp_terminal *next;
+        struct acp_terminal *next, *prev;
+        struct acp_node by_id, by_call;
+        uint64_t number; /* in the order in which they were told of */
         char *id;
         char *command;            /* JSON of what was started; NULL: not known */
         char *call;               /* the id of the call that shows it; NULL: none yet */
@@ -105,8 +109,13 @@ struct acp_record {
         struct acp_member *told; /* by messageId: the text that was recorded; newest first */
         char *prompt;            /* the text of the last prompt, without white space */
         bool titled;
-        struct acp_call *calls;
-        struct acp_terminal *terminals;
+        struct acp_call *calls, *last_call;
+        struct acp_call *unwritten; /* the first that no message has; all behind it neither */
+        size_t unwritten_count;
+        struct acp_index calls_by_id;
+        struct acp_terminal *terminals, *last_terminal;
+        uint64_t terminal_count; /* that were told of */
+        struct acp_index terminals_by_id, terminals_by_call;
         bool replaying;
         struct acp_item *replayed;
         struct acp_item **replayed_end;
@@ -172,7 +181,9 @@ void acp_call_put(const struct acp_call *c, struct jsonw *w);
 /* What is known of a call beside that, as a JSON object; of a `result` also what its `output` does
  * not say. */
 void acp_call_put_about(const struct acp_call *c, bool result, struct str output, struct buf *out);
-/* Results of calls that are over, and whose terminals have ended. */
+/* Results of calls that are over, and whose terminals have ended: of the one with this id, for
+ * which something has changed, or of all. */
+void acp_call_settle(struct acp_record *r, const char *id);
 void acp_calls_settle(struct acp_record *r);
 void acp_calls_cancel(struct acp_record *r);
 void acp_calls_finish(struct acp_record *r);
@@ -216,7 +227,9 @@ void acp_terminal_take(struct acp_record *r, struct acp_terminal *t);
 /* Ends those that only pieces were told of, since agents do not always tell the end; and what no
  * call has shown by now is not a call's. */
 void acp_terminals_turn_over(struct acp_record *r);
-/* Records those that have ended and that no call has as its result. */
+/* Records those that have ended and that no call has as its result: of a call with this id, or
+ * of all. */
+void acp_terminals_settle_of(struct acp_record *r, const char *call);
 void acp_terminals_settle(struct acp_record *r, bool all);
 
 /* ---- acp_replay.c ---- */

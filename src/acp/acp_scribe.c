@@ -301,8 +301,9 @@ static void take_notification(struct scribe *s, json_ref method)
         if (!r)
                 return;
         r->now = s->now;
-        if (json_is(&s->j, method, "session/update")) {
-                acp_record_update(r, &s->j, json_get(&s->j, params, "update"));
+        json_ref update = json_get(&s->j, params, "update");
+        if (json_is(&s->j, method, "session/update") && json_type(&s->j, update) == JSON_OBJECT) {
+                acp_record_update(r, &s->j, update);
                 return;
         }
         struct buf b;

@@ -9,6 +9,7 @@
  */
 #include "acp/acp_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,10 @@
 
 struct acp_terminal *acp_terminal_get(struct acp_record *r, struct str id, bool make)
 {
-        struct acp_terminal **at = &r->terminals;
-        while (*at && !str_is(id, (*at)->id))
-                at = &(*at)->next;
-        if (*at || !make)
-                return *at;
+        id.n = id.n ? strnlen(id.p, id.n) : 0; /* a NUL ends a name here */
+        const struct acp_node *node = acp_index_first(&r->terminals_by_id, id.p, id.n);
+        if (node || !make)
+                return node ? node->value : NULL;
         struct acp_terminal *t = calloc(1, sizeof *t);
         if (!t || !(t->id = strndup(id.p, id.n))) {
                 free(t);
@@ -32,7 +32,11 @@ struct acp_terminal *acp_terminal_get(struct acp_record *r, struct str id, bool 
         }
         buf_init(&t->text, 0);
         t->began = r->now;
-        *at = t;
+        t->number = r->terminal_count++;
+        t->prev = r->last_terminal;
+        *(r->last_terminal ? &r->last_terminal->next : &r->terminals) = t;
+        r->last_terminal = t;
+        acp_index_add(&r->terminals_by_id, &t->by_id, t->id, t);
         return t;
 }
 
@@ -51,11 +55,36 @@ void acp_terminal_free(struct acp_terminal *t)
 
 void acp_terminal_take(struct acp_record *r, struct acp_terminal *t)
 {
-        struct acp_terminal **at = &r->terminals;
-        while (*at != t)
-                at = &(*at)->next;
-        *at = t->next;
-        t->next = NULL;
+        *(t->prev ? &t->prev->next : &r->terminals) = t->next;
+        *(t->next ? &t->next->prev : &r->last_terminal) = t->prev;
+        t->next = t->prev = NULL;
+        acp_index_remove(&r->terminals_by_id, &t->by_id);
+        if (t->call)
+                acp_index_remove(&r->terminals_by_call, &t->by_call);
+}
+
+/* A call shows it. */
+static void set_call(struct acp_record *r, struct acp_terminal *t, const char *call)
+{
+        t->call = strdup(call);
+        if (t->call)
+                acp_index_add(&r->terminals_by_call, &t->by_call, t->call, t);
+}
+
+/* Its call may be over with it. */
+static void end(struct acp_record *r, struct acp_terminal *t)
+{
+        char call[CALL_ID_MAX + 1];
+        t->ended = true;
+        if (!t->call) {
+                if (t->own_call) {
+                        acp_terminal_take(r, t);
+                        acp_terminal_store(r, t);
+                }
+                return;
+        }
+        snprintf(call, sizeof call, "%s", t->call); /* the terminal may be gone with its call */
+        acp_call_settle(r, call);
 }
 
 /* ---- pieces ---- */
@@ -175,8 +204,7 @@ void acp_terminal_released(struct acp_record *r, struct str id)
 {
         struct acp_terminal *t = acp_terminal_get(r, id, false);
         if (t)
-                t->ended = true;
-        acp_calls_settle(r);
+                end(r, t);
 }
 
 /* ---- the agent's terminals ---- */
@@ -191,7 +219,7 @@ static struct acp_terminal *named(
                 t = acp_terminal_get(r, buf_str(&id), true);
         buf_release(&id);
         if (t && call && !t->call)
-                t->call = strdup(call);
+                set_call(r, t, call);
         return t;
 }
 
@@ -215,10 +243,13 @@ void acp_terminal_take_meta(
         }
         buf_release(&data);
         struct acp_terminal *t = over == JSON_NONE ? NULL : named(r, j, over, "terminal_id", call);
-        if (t) {
-                take_exit(t, j, over);
-                t->ended = true;
-        }
+        if (!t)
+                return;
+        take_exit(t, j, over);
+        if (t->call && strcmp(t->call, call) == 0)
+                t->ended = true; /* the call itself is being told, and settled then */
+        else
+                end(r, t);
 }
 
 void acp_terminal_update(struct acp_record *r, const struct json *j, json_ref update)
@@ -243,8 +274,7 @@ void acp_terminal_update(struct acp_record *r, const struct json *j, json_ref up
                 add_base64(r, t, json_inner(j, json_get(j, output, "data")), true);
         if (json_type(j, over) == JSON_OBJECT) {
                 take_exit(t, j, over);
-                t->ended = true;
-                acp_calls_settle(r);
+                end(r, t);
         }
 }
 
@@ -262,16 +292,21 @@ void acp_terminal_attach(struct acp_record *r, struct str id, const struct acp_c
         struct acp_terminal *t = acp_terminal_get(r, id, true);
         if (!t || t->call || t->own_call)
                 return;
-        t->call = strdup(c->id);
+        set_call(r, t, c->id);
         flow(r, t);
 }
 
 struct acp_terminal *acp_terminal_of_call(struct acp_record *r, const struct acp_call *c)
 {
-        struct acp_terminal *t = r->terminals;
-        while (t && (t->own_call || !t->call || strcmp(t->call, c->id) != 0))
-                t = t->next;
-        return t;
+        struct acp_terminal *first = NULL;
+        for (const struct acp_node *n =
+                 acp_index_first(&r->terminals_by_call, c->id, strlen(c->id));
+             n; n = acp_index_next(n)) {
+                struct acp_terminal *t = n->value;
+                if (!t->own_call && (!first || t->number < first->number))
+                        first = t;
+        }
+        return first;
 }
 
 bool acp_terminals_open(struct acp_record *r, const struct acp_call *c)
@@ -288,6 +323,20 @@ void acp_terminals_turn_over(struct acp_record *r)
                         t->ended = true;
                 if (t->ended && !t->call)
                         t->own_call = true;
+        }
+}
+
+void acp_terminals_settle_of(struct acp_record *r, const char *call)
+{
+        bool known = acp_call_find(r, call) != NULL;
+        struct acp_node *n = acp_index_first(&r->terminals_by_call, call, strlen(call));
+        while (n) {
+                struct acp_terminal *t = n->value;
+                n = acp_index_next(n);
+                if (t->ended && (t->own_call || !known)) {
+                        acp_terminal_take(r, t);
+                        acp_terminal_store(r, t);
+                }
         }
 }
 
