@@ -443,11 +443,45 @@ static void guess_title(struct import_target *t, const struct foreign_item *item
         buf_release(&text);
 }
 
-int import_target_take(struct import_target *t, const struct foreign_item *item)
+/*
+ * A recording cannot say which of our outputs is its own: such a record would refer to nothing, or
+ * to an output that another message has, and a check would report a loss. The message goes without
+ * the member, with all of it as its entry.
+ */
+static int without_ref(
+    const struct foreign_item *item, struct buf *out, struct str *json, struct steno_error *err)
+{
+        static const char *const names[] = {"ref", NULL};
+        struct json_edits edits;
+        struct json j;
+        int rc = 0;
+        if (item->other || !memmem(item->json.p, item->json.n, "\"ref\"", 5))
+                return 0;
+        json_init(&j);
+        json_edits_init(&edits);
+        if (json_parse(&j, item->json.p, item->json.n, NULL, NULL) == 0 &&
+            json_get(&j, 0, "ref") != JSON_NONE) {
+                json_edit_remove_members(&edits, &j, 0, names);
+                rc = json_edits_apply(&edits, &j, 0, out);
+                if (rc == 0 && out->n > 2 && json_get(&j, 0, "entry") == JSON_NONE) {
+                        out->n--; /* its brace */
+                        buf_puts(out, ",\"entry\":");
+                        buf_put_str(out, item->json);
+                        buf_putc(out, '}');
+                }
+                rc = rc || out->failed ? error_nomem(err) : 0;
+                *json = buf_str(out);
+        }
+        json_edits_release(&edits);
+        json_release(&j);
+        return rc;
+}
+
+static int take(struct import_target *t, const struct foreign_item *item, struct str json)
 {
         char made[32], source[SOURCE_HEX], at[TIME_TEXT];
         struct str entry = item->entry.n ? item->entry : item->json;
-        struct append_item a = {.format = item->format, .json = item->json, .id = item->id};
+        struct append_item a = {.format = item->format, .json = json, .id = item->id};
         struct found f = {0};
         int64_t ms;
         uint64_t ordinal = item->beside ? 0 : t->entries++;
@@ -489,6 +523,18 @@ int import_target_take(struct import_target *t, const struct foreign_item *item)
         count(t, item);
         guess_title(t, item);
         return add_pending(t, &a, hash);
+}
+
+int import_target_take(struct import_target *t, const struct foreign_item *item)
+{
+        struct str json = item->json;
+        struct buf other;
+        buf_init(&other, 2 * MESSAGE_MAX + KIB);
+        int rc = without_ref(item, &other, &json, t->run->err);
+        if (rc == 0)
+                rc = take(t, item, json);
+        buf_release(&other);
+        return rc;
 }
 
 /* ---- opening and closing ---- */
