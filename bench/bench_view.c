@@ -1,6 +1,7 @@
 /*
  * bench_view.c - how fast histories are converted, beside memcpy of the same bytes. A JSON line
- * for each pair of formats: {"bench":"convert","from","to","mb_per_s","memcpy_ratio"}.
+ * for each pair of formats: {"bench":"convert","from","to","mb_per_s","memcpy_ratio"}. Two
+ * arguments are the one pair to look at, such as with a profiler.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +104,7 @@ static int run(const char *from, const char *to, const struct buf *in)
         return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
         static const char *const formats[] = {"openai", "responses", "anthropic", "gemini",
             "acontext", "toolmessage2", "toolmessage", "chat", "legacy"};
@@ -112,6 +113,11 @@ int main(void)
         buf_init(&in, 0);
         make_history(&base, 16 << 20);
         int bad = 0;
+        if (argc == 3) {
+                struct steno_error err = {0};
+                bad = steno_convert("openai", argv[1], base.p, base.n, keep, &in, NULL, &err);
+                return bad || run(argv[1], argv[2], &in);
+        }
         for (size_t i = 0; i < 9; i++)
                 bad |= run("openai", formats[i], &base);
         for (size_t i = 1; i < 9 && !bad; i++) {

@@ -83,6 +83,7 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
             .on_repair = report_repair,
             .repair_ctx = &c->report,
         };
+        buf_reserve(&c->out, n + n / 8); /* about what it takes: a buffer that grows is copied */
         return format_write_history(c->to, &w, &h, err);
 }
 

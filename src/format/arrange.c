@@ -441,11 +441,13 @@ static int drop_foreign(struct arrange *a, const struct history *h, struct histo
 /* Items [i, ...) that are one turn, as one message; returns how many. */
 static size_t join(struct arrange *a, const struct history *h, size_t i, struct message *m)
 {
-        size_t n = 1;
-        while (i + n < h->count && m->item && joins(m, &h->list[i + n])) {
-                const struct message *next = &h->list[i + n++];
-                if (!own_parts(a, m, next->count))
-                        return 0;
+        size_t n = 1, more = 0;
+        while (i + n < h->count && m->item && joins(m, &h->list[i + n]))
+                more += h->list[i + n++].count;
+        if (n > 1 && !own_parts(a, m, more)) /* once for all: a turn may have any number of items */
+                return 0;
+        for (size_t j = 1; j < n; j++) {
+                const struct message *next = &h->list[i + j];
                 for (size_t k = 0; k < next->count; k++) {
                         m->parts[m->count] = next->parts[k];
                         m->parts[m->count].seq = next->seq;

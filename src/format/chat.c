@@ -180,24 +180,23 @@ static void report_result(struct writer *w, const struct message *m, const struc
 
 static struct str join_texts(struct writer *w, const struct message *m, bool thinking, size_t *n)
 {
-        struct str all = {0};
+        struct token_sum all;
+        token_sum_begin(&all);
         *n = 0;
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 bool text = p->kind == PART_TEXT || p->kind == PART_REFUSAL;
                 if (thinking ? p->kind != PART_THINKING : !text)
                         continue;
-                if (p->text.p && (*n)++)
-                        all = token_join(all, p->text, w->arena);
-                else if (p->text.p)
-                        all = p->text;
+                *n += p->text.p != NULL;
+                token_sum_add(&all, p->text);
                 if (p->kind == PART_REFUSAL)
                         writing_lose(w, m, "refusal", "written as text");
                 if (p->signature.p)
                         writing_lose(w, m, "signature", "the format has no place for it");
                 writing_lose_extras(w, m, thinking ? "thinking" : "content", p->extras);
         }
-        return all;
+        return token_sum_end(&all, w->arena);
 }
 
 static bool is_media(const struct part *p)

@@ -296,16 +296,30 @@ static int make_record(
         return failed ? STENO_ENOMEM : 0;
 }
 
-/* Consecutive texts become one text, because the records stand inside of it. */
-static void add_text(struct writer *w, struct message *flat, const struct part *p)
+static bool is_plain_text(const struct part *p)
 {
-        struct part *last = flat->count ? &flat->parts[flat->count - 1] : NULL;
-        if (last && last->kind == PART_TEXT && !p->extras && !last->extras) {
-                last->text = token_join(last->text, p->text, w->arena);
-                last->raw = (struct str){0};
-                return;
+        return p->kind == PART_TEXT && !p->extras;
+}
+
+/* Consecutive texts become one text, because the records stand inside of it. */
+static void join_texts(struct writer *w, struct message *flat)
+{
+        size_t n = 0;
+        for (size_t i = 0, end; i < flat->count; i = end) {
+                struct part *to = &flat->parts[n++];
+                *to = flat->parts[i];
+                end = i + 1;
+                if (!is_plain_text(to) || end == flat->count || !is_plain_text(&flat->parts[end]))
+                        continue;
+                struct token_sum text;
+                token_sum_begin(&text);
+                token_sum_add(&text, to->text);
+                for (; end < flat->count && is_plain_text(&flat->parts[end]); end++)
+                        token_sum_add(&text, flat->parts[end].text);
+                to->text = token_sum_end(&text, w->arena);
+                to->raw = (struct str){0};
         }
-        flat->parts[flat->count++] = *p;
+        flat->count = n;
 }
 
 static int flatten(struct writer *w, const struct message *m, struct message *flat)
@@ -326,7 +340,7 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                 case PART_CALL:
                         if (make_record(w, m, p, &made))
                                 return STENO_ENOMEM;
-                        add_text(w, flat, &made);
+                        flat->parts[flat->count++] = made;
                         break;
                 case PART_TEXT:
                         texts++;
@@ -335,7 +349,7 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                                 writing_lose_extras(w, m, "content", p->extras);
                                 made.extras = NULL;
                         }
-                        add_text(w, flat, &made);
+                        flat->parts[flat->count++] = made;
                         if (!writing_own(w, m) && memmem(p->text.p, p->text.n, "function_call", 13))
                                 writing_lose(w, m, "content", "text that looks like a call");
                         break;
@@ -347,6 +361,7 @@ static int flatten(struct writer *w, const struct message *m, struct message *fl
                         flat->parts[flat->count++] = *p;
                 }
         }
+        join_texts(w, flat);
         if (!writing_own(w, m) && texts > 1)
                 writing_lose(w, m, "content", "several texts, joined");
         return 0;

@@ -280,17 +280,19 @@ static void write_block(struct writer *w, const struct message *m, const struct 
 
 static struct str join_texts(struct writer *w, const struct message *m)
 {
-        struct str all = STR("");
+        struct token_sum all;
+        token_sum_begin(&all);
+        token_sum_add(&all, STR(""));
         for (size_t i = 0; i < m->count; i++)
                 if (m->parts[i].kind == PART_TEXT) {
-                        all = token_join(all, m->parts[i].text, w->arena);
+                        token_sum_add(&all, m->parts[i].text);
                         writing_lose_extras(w, m, "content", m->parts[i].extras);
                 } else {
                         writing_lose_part(w, m, &m->parts[i]);
                 }
         if (m->count > 1)
                 writing_lose(w, m, "content", "several texts, joined");
-        return all;
+        return token_sum_end(&all, w->arena);
 }
 
 static void write_message(struct writer *w, const struct message *m)

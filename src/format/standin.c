@@ -115,17 +115,21 @@ static bool may_be_empty(const struct writer *w, const struct message *m)
 /* One text for all of it. */
 static int replace(struct writer *w, struct message *m)
 {
-        struct str all = {0};
+        struct token_sum sum;
+        bool any = false;
         if (may_be_empty(w, m))
                 return 0;
+        token_sum_begin(&sum);
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 struct str text = part_text(w, m, p);
-                if (text.n && all.n)
-                        all = token_join(all, STR("\\n"), w->arena);
-                all = token_join(all, text, w->arena);
+                if (text.n && any)
+                        token_sum_add(&sum, STR("\\n"));
+                token_sum_add(&sum, text);
+                any = any || text.n;
                 report(w, m, p);
         }
+        struct str all = token_sum_end(&sum, w->arena);
         if (!m->count)
                 writing_lose(w, m, "content", "empty, written as text");
         struct part *made = arena_zalloc(w->arena, sizeof *made);

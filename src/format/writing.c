@@ -325,7 +325,7 @@ static struct str data_text(struct writer *w, const struct message *m, const str
 
 struct str writing_output(struct writer *w, const struct message *m, const struct part *p)
 {
-        struct str s = STR("");
+        struct token_sum s;
         switch (p->output_kind) {
         case OUTPUT_NONE:
                 break;
@@ -334,12 +334,14 @@ struct str writing_output(struct writer *w, const struct message *m, const struc
         case OUTPUT_DATA:
                 return data_text(w, m, p);
         case OUTPUT_PARTS:
+                token_sum_begin(&s);
+                token_sum_add(&s, STR(""));
                 for (size_t i = 0; i < p->child_count; i++)
                         if (p->children[i].kind == PART_TEXT)
-                                s = token_join(s, p->children[i].text, w->arena);
-                break;
+                                token_sum_add(&s, p->children[i].text);
+                return token_sum_end(&s, w->arena);
         }
-        return s;
+        return STR("");
 }
 
 void writing_url(struct writer *w, const char *key, const struct media *media)

@@ -1,8 +1,10 @@
 /* join.c - see join.h */
 #include "model/join.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "steno.h"
 
 static bool has_pieces(const struct history *h)
@@ -13,47 +15,163 @@ static bool has_pieces(const struct history *h)
         return false;
 }
 
-/* The message that `m` continues: only results may stand between them. NULL: none. */
-static struct message *find_first(struct history *out, const struct message *m)
+/* ---- what was joined so far ---- */
+
+/* Where something stands, by the hash of its name: an open table. Whoever finds a place looks
+ * whether it is what they meant. */
+struct place {
+        uint64_t hash; /* 0: free */
+        uint32_t message, part;
+};
+
+struct joining {
+        struct arena *arena;
+        struct history to;
+        size_t *caps;   /* room for parts of each message; 0: its parts are those of the source */
+        size_t barrier; /* pieces before this place are not continued any more */
+        struct place *places;
+        size_t count, cap;
+};
+
+static uint64_t name_hash(uint64_t kind, uint64_t of, struct str name)
 {
-        for (size_t i = out->count; m->piece && i-- > 0;) {
-                struct message *before = &out->list[i];
-                if (before->piece && before->origin == m->origin && str_eq(before->id, m->id))
-                        return before;
-                if (before->role != ROLE_TOOL && !before->piece)
-                        return NULL;
+        return (hash_64(name.p, name.n) ^ (kind + 1) * 0x9E3779B97F4A7C15ull ^
+                   (of + 1) * 0xC2B2AE3D27D4EB4Full) |
+               1;
+}
+
+static struct place *place_of(const struct joining *j, uint64_t hash)
+{
+        for (size_t k = hash >> 1;; k++) {
+                struct place *p = &j->places[k & (j->cap - 1)];
+                if (!p->hash || p->hash == hash)
+                        return p;
         }
-        return NULL;
+}
+
+static int remember(struct joining *j, uint64_t hash, size_t message, size_t part)
+{
+        if (j->count * 2 >= j->cap) {
+                struct joining larger = *j;
+                larger.cap = j->cap ? j->cap * 2 : 64;
+                larger.places = arena_zalloc(j->arena, larger.cap * sizeof *larger.places);
+                if (!larger.places)
+                        return STENO_ENOMEM;
+                for (size_t i = 0; i < j->cap; i++)
+                        if (j->places[i].hash)
+                                *place_of(&larger, j->places[i].hash) = j->places[i];
+                *j = larger;
+        }
+        struct place *p = place_of(j, hash);
+        j->count += !p->hash;
+        *p = (struct place){hash, (uint32_t)message, (uint32_t)part};
+        return 0;
+}
+
+static const struct place *recall(const struct joining *j, uint64_t hash)
+{
+        const struct place *p = j->cap ? place_of(j, hash) : NULL;
+        return p && p->hash ? p : NULL;
+}
+
+/* ---- messages ---- */
+
+#define OF_MESSAGE 1000 /* beside enum part_kind */
+
+static uint64_t message_hash(const struct message *m)
+{
+        return name_hash(OF_MESSAGE, (uintptr_t)m->origin, m->id);
+}
+
+/* The message that `m` continues: only results may stand between them. NULL: none. */
+static struct message *find_first(const struct joining *j, const struct message *m)
+{
+        const struct place *p = m->piece ? recall(j, message_hash(m)) : NULL;
+        if (!p || p->message < j->barrier)
+                return NULL;
+        struct message *first = &j->to.list[p->message];
+        return first->origin == m->origin && str_eq(first->id, m->id) ? first : NULL;
+}
+
+static int put_message(struct joining *j, const struct message *m)
+{
+        size_t at = j->to.count++;
+        j->to.list[at] = *m;
+        if (m->piece)
+                return remember(j, message_hash(m), at, 0);
+        if (m->role != ROLE_TOOL)
+                j->barrier = at;
+        return 0;
+}
+
+/* ---- their parts ---- */
+
+static uint64_t id_hash(const struct part *p, size_t message)
+{
+        return name_hash(2 * (uint64_t)p->kind, message, p->id);
+}
+
+static uint64_t raw_hash(const struct part *p, size_t message)
+{
+        return name_hash(2 * (uint64_t)p->kind + 1, message, p->raw);
 }
 
 /* The earlier block that `p` repeats; NULL: `p` is new. */
-static struct part *find_same(struct message *m, const struct part *p)
+static struct part *find_same(const struct joining *j, size_t message, const struct part *p)
 {
-        for (size_t i = 0; i < m->count; i++) {
-                struct part *q = &m->parts[i];
-                if (q->kind != p->kind)
-                        continue;
-                if (p->kind == PART_CALL && p->id.n && str_eq(p->id, q->id))
-                        return q;
-                if (p->raw.p && q->raw.p && str_eq(p->raw, q->raw))
-                        return q;
-        }
-        return NULL;
+        struct part *parts = j->to.list[message].parts, *same = NULL;
+        const struct place *at;
+        if (p->kind == PART_CALL && p->id.n && (at = recall(j, id_hash(p, message))) &&
+            parts[at->part].kind == p->kind && str_eq(parts[at->part].id, p->id))
+                same = &parts[at->part];
+        if (p->raw.p && (at = recall(j, raw_hash(p, message))) && parts[at->part].kind == p->kind &&
+            str_eq(parts[at->part].raw, p->raw) && (!same || &parts[at->part] < same))
+                same = &parts[at->part];
+        return same;
 }
 
-static int join(struct message *to, const struct message *m, struct arena *arena)
+static int remember_part(struct joining *j, size_t message, size_t part)
 {
-        struct part *parts = arena_alloc(arena, (to->count + m->count + 1) * sizeof *parts);
+        const struct part *p = &j->to.list[message].parts[part];
+        if (p->kind == PART_CALL && p->id.n && remember(j, id_hash(p, message), message, part))
+                return STENO_ENOMEM;
+        return p->raw.p ? remember(j, raw_hash(p, message), message, part) : 0;
+}
+
+/* Room for `more` parts behind those of a message. It doubles, because a message may come in any
+ * number of pieces. */
+static int make_room(struct joining *j, size_t message, size_t more)
+{
+        struct message *to = &j->to.list[message];
+        size_t *cap = &j->caps[message], want = to->count + more;
+        bool first = *cap == 0;
+        if (want <= *cap)
+                return 0;
+        struct part *parts = arena_alloc(j->arena, 2 * want * sizeof *parts);
         if (!parts)
                 return STENO_ENOMEM;
         if (to->count)
                 memcpy(parts, to->parts, to->count * sizeof *parts);
         to->parts = parts;
+        *cap = 2 * want;
+        for (size_t i = 0; first && i < to->count; i++)
+                if (remember_part(j, message, i))
+                        return STENO_ENOMEM;
+        return 0;
+}
+
+static int join(struct joining *j, size_t message, const struct message *m)
+{
+        if (make_room(j, message, m->count + 1))
+                return STENO_ENOMEM;
+        struct message *to = &j->to.list[message];
         for (size_t i = 0; i < m->count; i++) {
-                struct part *same = find_same(to, &m->parts[i]);
-                struct part *put = same ? same : &parts[to->count++];
+                struct part *same = find_same(j, message, &m->parts[i]);
+                struct part *put = same ? same : &to->parts[to->count++];
                 *put = m->parts[i];
                 put->seq = m->seq;
+                if (remember_part(j, message, (size_t)(put - to->parts)))
+                        return STENO_ENOMEM;
         }
         to->shape = SHAPE_ARRAY;
         message_touch(to);
@@ -66,16 +184,19 @@ int join_pieces(const struct history *h, struct arena *arena, struct history *ou
                 *out = *h;
                 return 0;
         }
-        struct history to = {.list = arena_alloc(arena, (h->count + 1) * sizeof *to.list)};
-        if (!to.list)
+        struct joining j = {
+            .arena = arena,
+            .to.list = arena_alloc(arena, (h->count + 1) * sizeof *h->list),
+            .caps = arena_zalloc(arena, (h->count + 1) * sizeof *j.caps),
+        };
+        if (!j.to.list || !j.caps)
                 return STENO_ENOMEM;
         for (size_t i = 0; i < h->count; i++) {
-                struct message *first = find_first(&to, &h->list[i]);
-                if (!first)
-                        to.list[to.count++] = h->list[i];
-                else if (join(first, &h->list[i], arena))
+                const struct message *first = find_first(&j, &h->list[i]);
+                if (first ? join(&j, (size_t)(first - j.to.list), &h->list[i])
+                          : put_message(&j, &h->list[i]))
                         return STENO_ENOMEM;
         }
-        *out = to;
+        *out = j.to;
         return 0;
 }

@@ -62,3 +62,32 @@ struct str token_join(struct str a, struct str b, struct arena *arena)
         memcpy(p + a.n, b.p, b.n);
         return str_span(p, a.n + b.n);
 }
+
+void token_sum_begin(struct token_sum *s)
+{
+        *s = (struct token_sum){0};
+        buf_init(&s->all, 0);
+}
+
+void token_sum_add(struct token_sum *s, struct str string)
+{
+        if (!s->first.n) {
+                if (string.p)
+                        s->first = string;
+                return;
+        }
+        if (string.n && !s->all.n)
+                buf_put_str(&s->all, s->first);
+        buf_put_str(&s->all, string);
+}
+
+struct str token_sum_end(struct token_sum *s, struct arena *arena)
+{
+        struct str all = s->all.n ? arena_dup(arena, buf_str(&s->all)) : s->first;
+        if (s->all.failed) {
+                arena->failed = STENO_ENOMEM;
+                all = (struct str){0};
+        }
+        buf_release(&s->all);
+        return all;
+}

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
 
@@ -27,5 +28,21 @@ struct str token_make(struct str text, struct arena *arena);
 
 /* The strings one behind the other. */
 struct str token_join(struct str a, struct str b, struct arena *arena);
+
+/*
+ * The same for many: each is added, and what they are together comes at the end, which must be
+ * asked for. One after the other with token_join() would keep every step: a message of 8 MB in 250
+ * parts cost 1 GB.
+ */
+struct token_sum {
+        struct str first; /* as long as it is the only one that says something */
+        struct buf all;
+};
+
+void token_sum_begin(struct token_sum *s);
+/* Absent ones change nothing. */
+void token_sum_add(struct token_sum *s, struct str string);
+/* Absent where nothing was added. */
+struct str token_sum_end(struct token_sum *s, struct arena *arena);
 
 #endif

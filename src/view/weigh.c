@@ -29,12 +29,13 @@ int weigher_check(const struct weigher *w, struct steno_error *err)
 
 static struct str joined(struct weigher *w, const struct part *of)
 {
-        struct str text = STR("");
+        struct token_sum text;
+        token_sum_begin(&text);
+        token_sum_add(&text, STR(""));
         for (size_t i = 0; i < of->child_count; i++)
                 if (of->children[i].kind == PART_TEXT)
-                        text = token_join(
-                            text, token_decode(of->children[i].text, &w->decode, NULL), &w->decode);
-        return text;
+                        token_sum_add(&text, token_decode(of->children[i].text, &w->decode, NULL));
+        return token_sum_end(&text, &w->decode);
 }
 
 struct str weigh_output(struct weigher *w, const struct part *result)
