@@ -404,6 +404,7 @@ struct listing {
         struct mcp_tool *list;
         size_t count;
         size_t bytes;
+        bool more; /* than are taken */
         int64_t deadline;
 };
 
@@ -415,8 +416,12 @@ static int add_tool(struct listing *l, const struct json *j, json_ref tool, stru
         json_ref hints = json_get(j, tool, "annotations");
 
         /* A tool without a name cannot be called; the others still can. */
-        if (json_type(j, name) != JSON_STRING || l->count == TOOLS_MAX)
+        if (json_type(j, name) != JSON_STRING)
                 return 0;
+        if (l->count == TOOLS_MAX) {
+                l->more = true;
+                return 0;
+        }
         struct mcp_tool *list = realloc(l->list, (l->count + 1) * sizeof(*list));
         if (!list)
                 return error_nomem(err);
@@ -473,7 +478,7 @@ static int list_page(struct mcp_client *c, struct listing *l, struct buf *cursor
 }
 
 int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct mcp_tool **list,
-    size_t *count, struct steno_error *err)
+    size_t *count, bool *more, struct steno_error *err)
 {
         struct listing l = {.deadline = time_monotonic_ms() + LIST_MS};
         struct buf cursor;
@@ -483,6 +488,7 @@ int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct
         do
                 rc = list_page(c, &l, &cursor, stop, err);
         while (rc == 0 && cursor.n && l.count < TOOLS_MAX && ++pages < PAGES_MAX);
+        *more = l.more || cursor.n;
         buf_release(&cursor);
         if (rc < 0) {
                 mcp_tools_free(l.list, l.count);

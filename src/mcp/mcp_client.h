@@ -26,9 +26,10 @@ int mcp_client_open(const struct mcp_server *server, const struct mcp_host *host
     const struct steno_stop *stop, struct mcp_client **out, struct steno_error *err);
 void mcp_client_close(struct mcp_client *c);
 
-/* All of its tools, every page, in the server's order. Freed with mcp_tools_free(). */
+/* All of its tools, every page, in the server's order; *more: it has others, beyond what is taken.
+ * Freed with mcp_tools_free(). */
 int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct mcp_tool **list,
-    size_t *count, struct steno_error *err);
+    size_t *count, bool *more, struct steno_error *err);
 void mcp_tools_free(struct mcp_tool *list, size_t count);
 
 struct mcp_call {

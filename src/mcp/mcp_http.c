@@ -30,6 +30,7 @@
 #define RETRY_MS 1000 /* before a stream is taken up again, unless the server says */
 #define RETRY_MOST_MS 30000
 #define RESUMES_MAX 100
+#define REPLY_MS 2000 /* for an answer to a request of the server */
 
 struct http {
         struct mcp_transport base;
@@ -56,6 +57,7 @@ struct post {
         bool in_session;          /* when it was sent */
         bool streams;             /* the answer is a stream of events */
         bool done;                /* the answer is there */
+        bool deaf;                /* it does not take answers to its own requests */
         int failed;
         char last_event[EVENT_ID_MAX]; /* empty: events have no ids */
         int64_t retry_ms;
@@ -167,14 +169,20 @@ static void keep_answer(struct post *p, struct str text)
         p->done = true;
 }
 
+/* A server that did not take one answer in time gets no more of them beside this call: they keep
+ * its own answer waiting. */
 static void reply(struct post *p, const struct json *j)
 {
+        int64_t now = time_monotonic_ms(), until = now + REPLY_MS;
         struct buf b;
 
+        if (p->deaf || (p->x->deadline && p->x->deadline <= now))
+                return;
+        if (p->x->deadline && p->x->deadline < until)
+                until = p->x->deadline;
         buf_init(&b, 64 * KIB);
         mcp_message_reply(&b, j);
-        if (!b.failed)
-                run(p->http, NULL, buf_str(&b), time_monotonic_ms() + 2000, NULL, NULL);
+        p->deaf = !b.failed && run(p->http, NULL, buf_str(&b), until, p->x->stop, NULL) != 0;
         buf_release(&b);
 }
 
@@ -257,12 +265,22 @@ static int on_event(void *ctx, struct str name, struct str data)
         return 0;
 }
 
+/* What comes back in headers of ours: ASCII from `lowest` on. MCP has '!' for sessions; the id of
+ * an event may hold spaces. */
+static bool is_ascii_from(char lowest, const char *p, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (p[i] < lowest || p[i] > '~')
+                        return false;
+        return true;
+}
+
 /* Where to go on, and when. */
 static void on_field(void *ctx, struct str field, struct str value)
 {
         struct post *p = ctx;
 
-        if (str_is(field, "id") && value.n < EVENT_ID_MAX && !memchr(value.p, '\0', value.n)) {
+        if (str_is(field, "id") && value.n < EVENT_ID_MAX && is_ascii_from(' ', value.p, value.n)) {
                 memcpy(p->last_event, value.p, value.n);
                 p->last_event[value.n] = '\0';
         } else if (str_is(field, "retry") && value.n && value.n < 9) {
@@ -290,7 +308,7 @@ static size_t on_header(char *text, size_t size, size_t n, void *ctx)
                         v++, m--;
                 while (m && (v[m - 1] == '\r' || v[m - 1] == '\n' || v[m - 1] == ' '))
                         m--;
-                if (m < SESSION_MAX) {
+                if (m < SESSION_MAX && is_ascii_from('!', v, m)) {
                         memcpy(p->session, v, m);
                         p->session[m] = '\0';
                 }

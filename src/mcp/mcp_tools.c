@@ -84,6 +84,7 @@ struct opening {
         struct mcp_client *client;
         struct mcp_tool *tools;
         size_t count;
+        bool more;
 };
 
 static void *open_server(void *arg)
@@ -93,7 +94,8 @@ static void *open_server(void *arg)
         o->rc = mcp_client_open(
             o->server, &o->opt->host, o->opt->start_ms, o->opt->stop, &o->client, &o->err);
         if (o->rc == 0)
-                o->rc = mcp_client_tools(o->client, o->opt->stop, &o->tools, &o->count, &o->err);
+                o->rc = mcp_client_tools(
+                    o->client, o->opt->stop, &o->tools, &o->count, &o->more, &o->err);
         return NULL;
 }
 
@@ -193,6 +195,11 @@ int mcp_tools_add(struct steno_tools *set, const struct mcp_tools_options *opt,
                 else if (o->rc < 0 && warnings)
                         buf_printf(warnings, "MCP server %s is not available: %s\n",
                             o->server->name, o->err.msg);
+                if (o->rc == 0 && o->more && warnings)
+                        buf_printf(warnings,
+                            "MCP server %s has more tools than are taken; the first %zu are "
+                            "offered\n",
+                            o->server->name, o->count);
                 mcp_client_close(o->client);
                 mcp_tools_free(o->tools, o->count);
         }

@@ -193,7 +193,7 @@ static void take_parts(struct mcpd_message *m)
 int mcpd_take(struct mcpd_message *m, const char *text, size_t n,
     const struct mcpd_headers *headers, const char *legacy, struct steno_error *err)
 {
-        struct json_fault fault;
+        struct json_fault fault = {0};
         memset(m, 0, sizeof *m);
         m->id = m->params = JSON_NONE;
         json_init(&m->j);
@@ -211,7 +211,12 @@ int mcpd_take(struct mcpd_message *m, const char *text, size_t n,
         if (rc == STENO_ENOMEM)
                 return rc;
         if (rc) {
-                refuse(m, MCPD_PARSE, "the message is not JSON");
+                snprintf(m->why, sizeof m->why,
+                    rc == STENO_ELIMIT ? "the message cannot be read: byte %zu: %s"
+                                       : "the message is not JSON: byte %zu: %s",
+                    fault.offset, fault.what ? fault.what : "?");
+                m->kind = MCPD_REFUSED;
+                m->code = MCPD_PARSE;
                 return 0;
         }
         take_parts(m);
