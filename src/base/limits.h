@@ -22,12 +22,18 @@
 #define BATCH_MAX 1000
 #define ID_MAX 256          /* bytes of a conversation, project or message id */
 #define CALL_ID_MAX 1024    /* bytes of a tool call id; longer ones are refused */
-#define CALL_STEPS_MAX 200  /* of a tool call, in its result; the run's journal has all */
+#define CALL_STEPS_MAX 200  /* of a tool call, in its result */
 #define PLAIN_NAME_MAX 64   /* an id of this many safe characters is its own file name */
 #define PAIRING_WINDOW 1000 /* records that a result may lie behind its call */
 #define TITLE_MAX (4 * KIB)
 #define META_MAX (1 * MIB) /* meta.json */
 #define CALLS_MAX 1024     /* tool calls of one message */
+/* Steps of a tool call that the run's journal has as they come. Later ones are told ten times a
+ * second and in short, so that a tool cannot fill the disk with them. */
+#define CALL_STEPS_TOLD 1000
+#define CALL_STEPS_BYTES (1 * MIB)
+#define CALL_STEP_LATER_MS 100
+#define CALL_STEP_LATER_BYTES 1000
 /* What a view makes of a message costs a few hundred bytes for each part and a few dozen for each
  * value, so that a small body could take much memory. */
 #define PARTS_MAX 10000            /* of one message, calls included */

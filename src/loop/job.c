@@ -9,8 +9,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 #define JOB_STACK (1 * MIB)
 
@@ -95,9 +97,9 @@ static int job_write(struct steno_tool_call *call, const void *p, size_t n, stru
         return rc;
 }
 
-static void put_step(struct jsonw *w, const char *text, uint64_t done, uint64_t total)
+static void put_step(struct jsonw *w, struct str text, uint64_t done, uint64_t total)
 {
-        jsonw_field_cstr(w, "text", text ? text : "");
+        jsonw_field_str(w, "text", text);
         if (done || total) {
                 jsonw_field_u64(w, "progress", done);
         }
@@ -106,31 +108,50 @@ static void put_step(struct jsonw *w, const char *text, uint64_t done, uint64_t 
         }
 }
 
+/* Is this one told? Then *text is as much of it as is told. */
+static bool is_told(struct job *job, struct str *text)
+{
+        int64_t now = time_monotonic_ms();
+        bool early = job->step_count < CALL_STEPS_TOLD && job->step_bytes < CALL_STEPS_BYTES;
+        if (!early && now - job->step_at < CALL_STEP_LATER_MS)
+                return false;
+        if (!early && text->n > CALL_STEP_LATER_BYTES)
+                text->n = text_floor(text->p, text->n, CALL_STEP_LATER_BYTES);
+        job->step_at = now;
+        job->step_bytes += text->n;
+        return true;
+}
+
+static int tell_step(struct job *job, struct str text, uint64_t done, uint64_t total)
+{
+        struct event e;
+        journal_event_begin(&e, job->journal, STENO_EVENT_TOOL_CALL_STEP, job->message_id);
+        jsonw_field_cstr(&e.w, "toolCallId", job->id);
+        put_step(&e.w, text, done, total);
+        int rc = journal_event_end(&e, job->journal);
+        if (job->step_count < CALL_STEPS_MAX) {
+                if (job->steps.n)
+                        buf_putc(&job->steps, ',');
+                struct jsonw w = jsonw_to(&job->steps);
+                jsonw_object(&w);
+                put_step(&w, text, done, total);
+                jsonw_object_end(&w);
+        }
+        job->step_count++;
+        return rc;
+}
+
 static int job_step(struct steno_tool_call *call, const char *text, uint64_t done, uint64_t total,
     struct steno_error *err)
 {
         struct job *job = (struct job *)call;
+        struct str told = str_of(text ? text : "");
+        int rc = 0;
         pthread_mutex_lock(&job->lock);
-        int rc;
-        if (job->over) {
+        if (job->over)
                 rc = error_set(err, STENO_EINTERRUPTED, "the call is over");
-        } else {
-                struct event e;
-                journal_event_begin(&e, job->journal, STENO_EVENT_TOOL_CALL_STEP, job->message_id);
-                jsonw_field_cstr(&e.w, "toolCallId", job->id);
-                put_step(&e.w, text, done, total);
-                rc = journal_event_end(&e, job->journal);
-                if (rc)
-                        error_set(err, rc, "the run's log cannot be written");
-                if (job->step_count++ < CALL_STEPS_MAX) {
-                        if (job->steps.n)
-                                buf_putc(&job->steps, ',');
-                        struct jsonw w = jsonw_to(&job->steps);
-                        jsonw_object(&w);
-                        put_step(&w, text, done, total);
-                        jsonw_object_end(&w);
-                }
-        }
+        else if (is_told(job, &told) && (rc = tell_step(job, told, done, total)) != 0)
+                error_set(err, rc, "the run's log cannot be written");
         pthread_mutex_unlock(&job->lock);
         return rc;
 }

@@ -46,6 +46,8 @@ struct job {
         size_t written;
         struct buf steps; /* members of a JSON array */
         unsigned step_count;
+        size_t step_bytes;               /* of the texts that the journal has */
+        int64_t step_at;                 /* when it got the last one; monotonic */
         struct steno_error store_failed; /* code 0 while all is well */
         bool quota_reached;              /* the output was ended by a quota, with a mark */
 
