@@ -41,6 +41,10 @@ static int read_members(struct exec_args *a, const struct json *j, struct steno_
         if (rc == 0)
                 rc = json_keys_number(
                     j, 0, "timeout_seconds", "arguments", SECONDS_MAX, &a->seconds, err);
+        if (rc == 0 && !a->seconds && json_get(j, 0, "timeout_seconds") != JSON_NONE)
+                rc = error_set(err, STENO_EINVAL,
+                    "arguments: \"timeout_seconds\" must be a whole number from 1 to %d",
+                    SECONDS_MAX);
         return rc;
 }
 

@@ -93,6 +93,7 @@ static void mistakes_come_back_as_words(void **state)
             {"{\"argv\":[\"a\"],\"argv\":[\"b\"]}", "twice"},
             {"{\"command\":\"ls\"}", "unknown key \"command\""},
             {"{\"argv\":[\"ls\"],\"timeout\":3}", "unknown key \"timeout\""},
+            {"{\"argv\":[\"ls\"],\"timeout_seconds\":0}", "from 1 to"},
             {"{\"argv\":[\"no-such-program-here\"]}",
                 "cannot run \"no-such-program-here\": no such program in PATH"},
             {"{\"argv\":[\"ls\"],\"directory\":\"nowhere\"}",
