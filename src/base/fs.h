@@ -75,6 +75,8 @@ const struct fs *fs_real(void);
  * signals are not its business.
  */
 void fs_end_waits(bool (*when)(void));
+/* Is it so now? For waits of other kinds. */
+bool fs_waits_end(void);
 /* The same, for tables that are constant expressions. */
 extern const struct fs fs_real_table;
 

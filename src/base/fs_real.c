@@ -397,13 +397,18 @@ void fs_end_waits(bool (*when)(void))
         end_waits = when;
 }
 
+bool fs_waits_end(void)
+{
+        return end_waits && end_waits();
+}
+
 static int real_flock(const struct fs *self, int fd, int operation)
 {
         (void)self;
         while (flock(fd, operation) < 0) {
                 if (errno != EINTR || (operation & LOCK_NB))
                         return -errno;
-                if (operation == LOCK_EX && end_waits && end_waits())
+                if (operation == LOCK_EX && fs_waits_end())
                         return -EINTR;
         }
         return 0;

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "base/json.h"
+#include "base/state_folder.h"
 #include "base/text.h"
 #include "cli/callview.h"
 #include "cli/input.h"
@@ -41,6 +42,22 @@ static bool can_ask(void)
         return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
+static int open_otel(struct talk *t)
+{
+        struct steno_error err = {0};
+        char *path = NULL;
+        int rc = state_folder(cli_store_url(t->c), &path, &err);
+        struct otel_options opt = {.store = t->c->store,
+            .path = path,
+            .config = t->session.config.otlp,
+            .provider = t->session.config.provider,
+            .env = (const char *const *)environ};
+        if (rc == 0)
+                rc = otel_new(&opt, &t->otel, &err);
+        free(path);
+        return rc ? cli_fail(t->c, &err) : 0;
+}
+
 static int open_session(struct talk *t)
 {
         struct steno_error err = {0};
@@ -62,14 +79,7 @@ static int open_session(struct talk *t)
         if (rc)
                 return cli_fail(t->c, &err);
         say_warnings(t->c, &t->session.warnings);
-        if (!t->session.config.otlp)
-                return 0;
-        struct otel_options otel = {.store = t->c->store,
-            .path = cli_store_path(t->c),
-            .config = t->session.config.otlp,
-            .provider = t->session.config.provider,
-            .env = (const char *const *)environ};
-        return otel_new(&otel, &t->otel, &err) ? cli_fail(t->c, &err) : 0;
+        return t->session.config.otlp ? open_otel(t) : 0;
 }
 
 /* The run that has ended, for who collects traces. */

@@ -21,6 +21,7 @@ import time
 from postgres import BIN, NOBODY, alive, free_port, place
 
 NODES = 3
+BIRTH = 120  # seconds until they have found together; longer, they never will
 CONFIG = """
 scope: steno
 name: n%(n)d
@@ -87,6 +88,9 @@ class Cluster:
             self.kill_node(n)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def close(self):
+        self.__exit__()
+
     def path(self, name):
         return os.path.join(self.folder, name)
 
@@ -151,8 +155,8 @@ class Cluster:
                 process.wait()
         self.kill_server(n)
 
-    def ask(self, n, method, path, body=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.rest[n], timeout=60)
+    def ask(self, n, method, path, body=None, timeout=60):
+        c = http.client.HTTPConnection("127.0.0.1", self.rest[n], timeout=timeout)
         try:
             c.request(method, path, json.dumps(body) if body else None,
                       {"Content-Type": "application/json"})
@@ -165,7 +169,7 @@ class Cluster:
         """{number: (role, state)} as a live node tells it."""
         for n in self.nodes:
             try:
-                status, text = self.ask(n, "GET", "/cluster")
+                status, text = self.ask(n, "GET", "/cluster", timeout=5)
             except (OSError, http.client.HTTPException):
                 continue
             if status == 200:
@@ -174,13 +178,17 @@ class Cluster:
         return {}
 
     def wait(self, look, what):
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + (self.patience if self.born else min(self.patience, BIRTH))
         while True:
             found = look()
             if found is not None:
                 return found
+            dead = ["%s %d" % (name, n) for name, those in (("etcd", self.etcds), ("patroni",
+                    self.patronis)) for n, p in those.items() if p.poll() is not None]
+            if not self.born and dead:
+                raise OSError("these ended instead of starting: %s\n%s" % (dead, self.said()))
             if time.monotonic() > end:
-                raise TimeoutError("%s: %s\n%s" % (what, self.members(), self.said()))
+                raise TimeoutError("no %s: %s\n%s" % (what, self.members(), self.said()))
             time.sleep(0.1)
 
     def said(self):

@@ -6,6 +6,8 @@ it is told: `faults` maps a word to how often it still happens.
         s3.faults["slow down"] = 2
 
     slow down     503 SlowDown
+    full          507 InsufficientStorage, for what is put there
+    quota         403 QuotaExceeded, as Ceph says it
     no part       200 with an error, when parts are put together
     whole         ranges are ignored
     cut           half of the bytes, then the connection ends
@@ -103,6 +105,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.refuse(403, why, "it is not signed as it should be")
         elif self.fault("slow down"):
             self.refuse(503, "SlowDown")
+        elif self.command in ("PUT", "POST") and self.fault("full"):
+            self.refuse(507, "InsufficientStorage")
+        elif self.command in ("PUT", "POST") and self.fault("quota"):
+            self.refuse(403, "QuotaExceeded")
         elif not path.startswith("/" + self.server.bucket):
             self.refuse(404, "NoSuchBucket")
         else:

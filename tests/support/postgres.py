@@ -67,9 +67,13 @@ def place():
 class Postgres:
     wanted = None  # a port that clients know already
 
-    def __init__(self, *settings):
+    def __init__(self, *settings, network=None):
+        """`network`: whose machines may connect too, as 10.7.0.0/16."""
+        self.network = network
         self.settings = ["fsync=off", "max_connections=200", "listen_addresses=127.0.0.1",
                          "unix_socket_directories=", *settings]
+        if network:
+            self.settings.append("listen_addresses=*")
 
     def __enter__(self):
         self.folder = place()
@@ -78,6 +82,9 @@ class Postgres:
         self.url = "postgres://steno@127.0.0.1:%d/postgres" % self.port
         self.run("initdb", "-D", self.data, "-A", "trust", "-U", "steno", "--no-sync", "-E", "UTF8",
                  "--locale=C.UTF-8")
+        if self.network:
+            with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="ascii") as f:
+                f.write("host all all %s trust\n" % self.network)
         self.start()
         return self
 
@@ -121,10 +128,39 @@ class Postgres:
         # Nobody may have collected the dead server: it would be taken for a live one.
         os.unlink(os.path.join(self.data, "postmaster.pid"))
 
+    def session(self):
+        return Session(self.port)
+
     def sql(self, text):
         return subprocess.run([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(self.port),
                                "-U", "steno", "-d", "postgres", "-Atqc", text], check=True,
                               stdout=subprocess.PIPE).stdout.decode().strip()
+
+
+class Session:
+    """A session that stays, with its locks."""
+
+    def __init__(self, port):
+        self.psql = subprocess.Popen([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(port),
+                                      "-U", "steno", "-d", "postgres", "-Atq", "-v",
+                                      "ON_ERROR_STOP=1"],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def sql(self, text):
+        """Ends when the server has answered."""
+        self.psql.stdin.write(text.encode() + b";\n\\echo answered\n")
+        self.psql.stdin.flush()
+        lines = []
+        for line in self.psql.stdout:
+            if line == b"answered\n":
+                return b"".join(lines).decode().strip()
+            lines.append(line)
+        raise ConnectionError("psql has ended")
+
+    def close(self):
+        self.psql.stdin.close()
+        self.psql.wait()
+        self.psql.stdout.close()
 
 
 class Standby(Postgres):

@@ -176,11 +176,11 @@ def refusals(pg, s3, check, bucket="artifacts"):
         "SELECT (SELECT count(*) FROM stray) || ' ' || (SELECT count(*) FROM artifact WHERE state ="
         " 1) || ' ' || (SELECT count(*) FROM record)"))
 
-    def refused(sentence, word, **variables):
+    def refused(sentence, word, code=None, **variables):
         run = store.steno("output", "c", "--tool", "t", "--call", "k", stdin=data, **variables)
         getattr(s3, "faults", {}).clear()  # what it could not remove then is removed now
         store.steno("trash", "--empty", "--yes")
-        check(sentence, run.returncode in (2, 3, 5, 1) and word in run.stderr.lower()
+        check(sentence, run.returncode in ((code,) if code else (2, 3, 5, 1)) and word in run.stderr.lower()
               and run.stderr.count(b"\n") == 1 and untouched(store, s3, bucket, before),
               (run.returncode, run.stdout[-300:], run.stderr, before))
     refused("a wrong secret is one clear line, and nothing is half done", b"signature",

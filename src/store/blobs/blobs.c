@@ -425,9 +425,15 @@ static int refuse(struct blobs_request *q, CURLcode code, const char *what, stru
                 return error_set(err, STENO_ETIMEOUT, "S3 %s: the server does not answer", what);
         if (q->status < 300)
                 return error_set(err, STENO_EIO, "S3 %s: %s", what, libcurl.easy_strerror(code));
-        int rc = q->status == 403 || q->status == 401   ? STENO_EDENIED
+        bool full = q->status == 507 || str_is(name, "QuotaExceeded");
+        int rc = full                                   ? STENO_EFULL
+                 : q->status == 403 || q->status == 401 ? STENO_EDENIED
                  : q->status == 404 || q->status == 412 ? STENO_ENOTFOUND
                                                         : STENO_EIO;
+        if (full)
+                return error_set(err, rc, "S3 %s: the server has no room (%ld%s%.*s)", what,
+                    q->status, name.n ? " " : "", (int)(name.n > 60 ? 60 : name.n),
+                    name.n ? name.p : "");
         return error_set(err, rc, "S3 %s: the server answered %ld%s%.*s%s%.*s", what, q->status,
             name.n ? " " : "", (int)(name.n > 60 ? 60 : name.n), name.n ? name.p : "",
             words.n ? ": " : "", (int)(words.n > 100 ? 100 : words.n), words.n ? words.p : "");
@@ -439,7 +445,7 @@ static bool may_help(const struct blobs_request *q, CURLcode code)
                 return code == CURLE_COULDNT_CONNECT || code == CURLE_GOT_NOTHING ||
                        code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
                        code == CURLE_PARTIAL_FILE;
-        return q->status >= 500 || q->status == 429 || q->status == 408;
+        return (q->status >= 500 && q->status != 507) || q->status == 429 || q->status == 408;
 }
 
 int blobs_ask(struct blobs *b, struct blobs_request *q, const char *what, struct steno_error *err)

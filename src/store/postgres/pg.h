@@ -43,6 +43,7 @@ struct pg_conn {
         bool busy;
         bool relaxed;      /* synchronous_commit is off */
         bool doubt;        /* the standby did not confirm the last commit */
+        bool cancelled;    /* a cancel is on its way, and may hit whatever runs when it arrives */
         unsigned prepared; /* bits of enum pg_prepared that the server knows */
 };
 
@@ -203,6 +204,7 @@ struct pg_conv {
         uint64_t last_amend;
         struct pairing *pairing; /* NULL: not loaded */
         uint64_t signals;        /* atomic (pg_signal.c) */
+        uint64_t claimed;        /* atomic: the epoch of this process's claim, or 0 */
 };
 
 /* What lists show of metadata. Nothing of it may keep a conversation from being listed. */

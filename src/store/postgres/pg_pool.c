@@ -41,13 +41,35 @@ int pg_pool_refuse(struct pg_conn *c, struct steno_error *err)
 
 /* What stands before the URL can be set otherwise there. A machine that is cut off does not answer
  * at all: then the kernel gives up after these times. */
-PGconn *pg_pool_dial(struct pg_store *s)
+static PGconn *dial(struct pg_store *s)
 {
         static const char *const names[] = {"connect_timeout", "keepalives_idle",
             "keepalives_interval", "keepalives_count", "tcp_user_timeout",
             "fallback_application_name", "dbname", NULL};
         const char *const values[] = {"3", "10", "3", "3", "15000", "steno", s->url, NULL};
         return libpq.connectdbParams(names, values, 1);
+}
+
+/* The server must notice as well that this machine is cut off, and before its leases are over:
+ * those who take its runs over need what its sessions have locked. Without these it would keep them
+ * for hours. */
+static const char *server_gives_up(PGconn *pq)
+{
+#define NOTICES                                                                                    \
+        "SET tcp_keepalives_idle TO 2; SET tcp_keepalives_interval TO 2; SET"                      \
+        " tcp_keepalives_count TO 2; SET tcp_user_timeout TO 6000"
+        return libpq.serverVersion(pq) >= 140000 ? NOTICES
+                   "; SET client_connection_check_interval TO 1000"
+                                                 : NOTICES;
+#undef NOTICES
+}
+
+PGconn *pg_pool_dial(struct pg_store *s)
+{
+        PGconn *pq = dial(s);
+        if (pq && libpq.status(pq) == CONNECTION_OK)
+                libpq.clear(libpq.exec(pq, server_gives_up(pq)));
+        return pq;
 }
 
 /* A commit that its standby did not confirm is reported by a warning, and as a success. */
@@ -67,13 +89,6 @@ bool pg_pool_is_up(const struct pg_conn *c)
         return c->pq && libpq.status(c->pq) == CONNECTION_OK;
 }
 
-/* The server must notice as well that this machine is cut off. Otherwise a transaction that was
- * open then keeps its locks for hours, and those who take over wait for them. */
-#define SERVER_GIVES_UP                                                                            \
-        "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2;"                          \
-        " SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 15000"
-#define SERVER_LOOKS_WHILE_IT_WORKS "; SET client_connection_check_interval TO 5000"
-
 /* A pooler that gives a transaction at a time forgets what a session has set: then the next
  * statement would look for its tables elsewhere. */
 static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
@@ -81,8 +96,8 @@ static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err
         char sql[500];
         snprintf(sql, sizeof sql,
             "SET client_encoding TO 'UTF8'; SET timezone TO 'UTC'; SET search_path TO %s; SET"
-            " client_min_messages TO warning; " SERVER_GIVES_UP "%s",
-            s->schema, libpq.serverVersion(c->pq) >= 140000 ? SERVER_LOOKS_WHILE_IT_WORKS : "");
+            " client_min_messages TO warning; %s",
+            s->schema, server_gives_up(c->pq));
         libpq.setNoticeReceiver(c->pq, hear_notice, c);
         PGresult *r = libpq.exec(c->pq, sql);
         bool ok = libpq.resultStatus(r) == PGRES_COMMAND_OK;
@@ -96,6 +111,7 @@ void pg_pool_drop(struct pg_conn *c)
 {
         libpq.finish(c->pq);
         c->pq = NULL;
+        c->cancelled = false;
 }
 
 int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct steno_error *err)
@@ -104,7 +120,7 @@ int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct
         int rc;
         for (int wait = PAUSE_MS;; wait = wait < PAUSE_MAX_MS ? wait * 2 : wait) {
                 pg_pool_drop(c);
-                c->pq = pg_pool_dial(s);
+                c->pq = dial(s);
                 rc = pg_pool_is_up(c) ? set_up(s, c, err) : pg_pool_refuse(c, err);
                 if (rc == 0)
                         break;
@@ -134,6 +150,7 @@ void pg_pool_cancel(struct pg_conn *c)
         PGcancel *request = libpq.getCancel(c->pq);
         if (!request)
                 return;
+        c->cancelled = true;
         if (pthread_create(&thread, NULL, send_cancel, request) == 0)
                 pthread_detach(thread);
         else

@@ -19,11 +19,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fs.h"
 #include "base/limits.h"
 #include "base/wait.h"
 
 #define TRIES 8        /* of a statement that lost against another one */
 #define CANCEL_MS 2000 /* for the server to say what became of it */
+#define ENDING_MS 300  /* for it to end when a signal comes */
 
 static const struct {
         const char *state; /* its beginning */
@@ -50,19 +52,22 @@ static int code_of(const char *state)
 
 /* ---- asking with a time limit ---- */
 
-/* Until the next result can be had, or there will be none. False: it is too late. */
-static bool await_result(struct pg_conn *c, int64_t until)
+/* Until the next result can be had, or there will be none. False: it is too late, or the process is
+ * to end (*until is sooner then). */
+static bool await_result(struct pg_conn *c, int64_t *until)
 {
         for (;;) {
                 int unsent = libpq.flush(c->pq);
                 if (unsent < 0 || !libpq.consumeInput(c->pq) || !libpq.isBusy(c->pq))
                         return true;
-                int64_t left = until - time_monotonic_ms();
+                int64_t left = *until - time_monotonic_ms();
                 if (left <= 0)
                         return false;
                 struct pollfd p = {.fd = libpq.socket(c->pq),
                     .events = (short)(unsent ? POLLIN | POLLOUT : POLLIN)};
-                poll(&p, 1, (int)left);
+                if (poll(&p, 1, (int)left) < 0 && errno == EINTR && left > ENDING_MS &&
+                    fs_waits_end())
+                        *until = time_monotonic_ms() + ENDING_MS;
         }
 }
 
@@ -78,7 +83,7 @@ static bool collect(struct pg_conn *c, int64_t until, PGresult **out)
 {
         PGresult *found = NULL;
         for (;;) {
-                if (!await_result(c, until)) {
+                if (!await_result(c, &until)) {
                         libpq.clear(found);
                         return false;
                 }
@@ -138,7 +143,7 @@ static int relax(struct pg_conn *c, bool relaxed, int64_t until, struct steno_er
 static int make_ready(
     struct pg_store *s, struct pg_conn *c, bool relaxed, int64_t until, struct steno_error *err)
 {
-        if (pg_pool_is_up(c) && libpq.consumeInput(c->pq) && pg_pool_is_up(c) &&
+        if (pg_pool_is_up(c) && !c->cancelled && libpq.consumeInput(c->pq) && pg_pool_is_up(c) &&
             relax(c, relaxed, until, NULL) == 0)
                 return 0;
         int rc = pg_pool_connect(s, c, until, err);
@@ -170,9 +175,12 @@ static enum outcome explain(
                 return BROKEN;
         }
         if (state && strcmp(state, "57014") == 0) {
-                *rc = error_set(err, STENO_ETIMEOUT,
-                    "PostgreSQL took longer than %d ms; this attempt stored nothing",
-                    q->patience_ms);
+                *rc = fs_waits_end() ? error_set(err, STENO_EINTERRUPTED,
+                                           "interrupted; this attempt stored nothing")
+                                     : error_set(err, STENO_ETIMEOUT,
+                                           "PostgreSQL took longer than %d ms; this attempt stored"
+                                           " nothing",
+                                           q->patience_ms);
                 return DONE;
         }
         *rc = code_of(state);
@@ -372,8 +380,10 @@ int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err)
         struct pg_conn *c = tx->conn;
         if (rc == 0)
                 rc = commit(tx, err);
-        else if (pg_pool_is_up(c))
+        else if (pg_pool_is_up(c) && !c->cancelled)
                 say(c, "ROLLBACK", time_monotonic_ms() + PG_READ_MS, NULL);
+        if (c->cancelled)
+                pg_pool_drop(c);
         pg_pool_give(tx->store, c);
         return rc;
 }

@@ -92,20 +92,24 @@ static int try_claim(struct pg_claim *k, struct str id, const char *name, struct
 }
 
 /* Ours it is until somebody else has the next epoch, or has settled it: also where the lease was
- * over meanwhile. */
-static void renew(struct pg_claim *k)
+ * over meanwhile. 1: it is ours; 0: not any more; or negative. */
+static long extend_lease(struct pg_conv *c, uint64_t epoch)
 {
-        struct pg_conv *c = k->conv;
         struct pg_query q;
-        int64_t before = time_monotonic_ms();
         pg_query_init(&q, "UPDATE claim SET lease = clock_timestamp() + $3::bigint * interval '1"
                           " ms' WHERE project = $1 AND uid = $2 AND epoch = $4 AND open");
         q.relaxed = q.repeatable = true;
         q.patience_ms = c->store->lease_ms;
         pg_key(&q, c);
         put_lease(&q, c->store);
-        pg_u64(&q, k->epoch);
-        long n = pg_change(c->store, &q, NULL);
+        pg_u64(&q, epoch);
+        return pg_change(c->store, &q, NULL);
+}
+
+static void renew(struct pg_claim *k)
+{
+        int64_t before = time_monotonic_ms();
+        long n = extend_lease(k->conv, k->epoch);
         pthread_mutex_lock(&k->mutex);
         if (n == 1)
                 k->renewed = before;
@@ -170,6 +174,7 @@ int pg_run_claim(
         wait_init(&k->wake);
         int rc = try_claim(k, id, name, err);
         if (rc == 0) {
+                __atomic_store_n(&k->conv->claimed, k->epoch, __ATOMIC_RELEASE);
                 k->runs = pthread_create(&k->thread, NULL, keep_alive, k) == 0;
                 rc = k->runs ? 0 : error_nomem(err);
         }
@@ -193,6 +198,9 @@ void pg_run_claim_release(struct backend_claim *claim, bool finished)
                 pthread_join(k->thread, NULL);
         }
         if (k->epoch) {
+                uint64_t ours = k->epoch;
+                __atomic_compare_exchange_n(
+                    &k->conv->claimed, &ours, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
                 pg_query_init(&q, "UPDATE claim SET open = $4::bigint = 0, lease = '-infinity'"
                                   " WHERE project = $1 AND uid = $2 AND epoch = $3");
                 q.repeatable = true;
@@ -343,10 +351,14 @@ void pg_run_settle_all(struct backend_conv *conv)
 }
 
 /* Waits for an append of the holder, which has the row's key locked (pg_append.c), and for nothing
- * else. The lease is over for good then: who takes the journal over looks for that. */
+ * else. The lease is over for good then: who takes the journal over looks for that. A process that
+ * stood still does not take its own run for a dead one's. */
 int pg_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err)
 {
         struct pg_query q;
+        uint64_t ours = __atomic_load_n(&of(conv)->claimed, __ATOMIC_ACQUIRE);
+        if (ours)
+                extend_lease(of(conv), ours);
         pg_query_init(&q,
             "WITH dead AS (SELECT epoch FROM claim WHERE project = $1 AND uid = $2 AND name = $3 "
             "AND"

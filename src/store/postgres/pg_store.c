@@ -320,9 +320,10 @@ int pg_lock(struct backend_store *store, const char *name, struct backend_lock *
                 return error_nomem(err);
         lock->base.ops = &postgres_backend;
         lock->pq = pg_pool_dial(of(store));
+        const char *const values[] = {of(store)->schema, name};
         PGresult *r = libpq.execParams(lock->pq,
-            "SELECT pg_advisory_lock(hashtextextended('steno.' || $1, 0))", 1, NULL, &name, NULL,
-            NULL, 1);
+            "SELECT pg_advisory_lock(hashtextextended('steno.' || $1 || '.' || $2, 0))", 2, NULL,
+            values, NULL, NULL, 1);
         bool ok = libpq.resultStatus(r) == PGRES_TUPLES_OK;
         libpq.clear(r);
         if (!ok) {
