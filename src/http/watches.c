@@ -315,8 +315,15 @@ static void look_conversation(struct looking *l)
                 tell_end(l, "{\"type\":\"gone\"}");
                 return;
         }
-        if (seq == t->at && t->once && !is_due(t, RUNS_MS))
-                return;
+        if (seq == t->at && t->once) {
+                if (!is_due(t, RUNS_MS))
+                        return;
+                /* One that is open does not notice that it was moved to the trash. */
+                steno_conv_close(t->conv);
+                t->conv = NULL;
+                if (!open_conv(l))
+                        return;
+        }
         if (steno_run_list(t->conv, &runs, NULL))
                 return;
         t->at = seq;

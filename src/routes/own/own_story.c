@@ -277,6 +277,8 @@ static void put_failures(struct request *r, const struct digest *d, size_t from,
         jsonw_field_u64(&w, "total", d->failed);
         jsonw_field_u64(&w, "seq", d->seq);
         jsonw_field_bool(&w, "whole", d->whole);
+        if (d->title[0])
+                jsonw_field_cstr(&w, "first", d->title);
         jsonw_key(&w, "items");
         jsonw_array(&w);
         for (size_t i = from; i < d->failure_count && i - from < limit; i++)
