@@ -62,7 +62,7 @@ const views = {
   "the trash": async () => { await to("/trash"); await there(".trash-rows li"); },
   "settings": async () => { await to("/settings"); await there("#settings table"); },
   "a new conversation": async () => { await to("/new"); await there(".welcome #composer"); },
-  "what is not there": async (page) => { await to("/c/nowhere"); await page.getByText("There is no such conversation.").waitFor(); },
+  "what is not there": async (page) => { await to("/c/nowhere"); await page.getByText("There is no such conversation").waitFor(); },
   "the keyboard's help": async (page) => { await page.click("[data-act=help]"); await there("dialog.help[open]"); },
 };
 for (const [name, go] of Object.entries(views)) test(`axe finds nothing in ${name}, light and dark`, async () => {
@@ -77,7 +77,7 @@ test("axe finds nothing on a phone, in any view", async () => {
   const page = await begin();
   await page.keyboard.press("Escape");
   await page.setViewportSize({ width: 390, height: 844 });
-  for (const [p, ready] of [["/", ".home-rows li"], [`/c/${E(talk)}`, "[data-call=c2] .wrong-row"], [`/c/${E(talk)}/timeline`, ".time-row"], [`${path}/L5/q/cc`, ".matches li"], [json, ".line-row"],
+  for (const [p, ready] of [["/", ".home-rows li"], ["/list", ".list li"], [`/c/${E(talk)}`, "[data-call=c2] .wrong-row"], [`/c/${E(talk)}/timeline`, ".time-row"], [`${path}/L5/q/cc`, ".matches li"], [json, ".line-row"],
     ["/search/thing", "[data-hit] mark"], ["/usage", "#stats .card"], ["/trash", ".trash-rows li"], ["/settings", "#settings table"]]) {
     await to(p);
     await there(ready);

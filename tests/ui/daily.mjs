@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { join } from "node:path";
-import { assert, equal, holds, Model, note, openWindow, runTests, Server, test, until, Wire } from "./lib.mjs";
+import { adopt, assert, equal, holds, Model, note, openWindow, runTests, Server, test, toasted, until, Wire } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("daily", model);
@@ -435,7 +435,7 @@ scenario("hit every button with a finger on a phone", async () => {
   const id = await server.conversation("Fingers", [{ role: "user", content: "go" }, asks("", call("f", "look", { a: 1 })), gives("f", `${"a line\n".repeat(3000)}error: no\n`, { isError: true, duration: 5 })]);
   const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
   const w = await openWindow(server, { path: "/", width: 390, height: 844, hasTouch: true, isMobile: true });
-  for (const [path, ready] of [["/", ".list li"], [`/c/${E(id)}`, "[data-call=f] .wrong-row"], [`/c/${E(id)}/timeline`, ".time-row"], [`/c/${E(id)}/o/${ref}/L5/q/line`, ".matches li"], ["/search/line", "[data-hit]"], ["/usage", "#stats .card"], ["/trash", "#main h2"], ["/settings", "#settings table"]]) {
+  for (const [path, ready] of [["/", ".home-rows li"], ["/list", ".list li"], [`/c/${E(id)}`, "[data-call=f] .wrong-row"], [`/c/${E(id)}/timeline`, ".time-row"], [`/c/${E(id)}/o/${ref}/L5/q/line`, ".matches li"], ["/search/line", "[data-hit]"], ["/usage", "#stats .card"], ["/trash", "#main h2"], ["/settings", "#settings table"]]) {
     await to(path, w.page);
     await w.page.waitForSelector(ready);
     await holds(async () => {
@@ -489,9 +489,12 @@ scenario("read all figures and titles beside names without a space, and wide tab
 });
 scenario("be told that the server is away, also where the script of the shared stream never came", async () => {
   const own = await new Server("noworker").start("--no-tools");
+  let deaf = false;
+  const held = [];
   const line = createServer((q, a) => {
     if (/worker-/.test(q.url)) { a.destroy(); return; }
-    const far = request(own.direct + q.url, { method: q.method, headers: q.headers }, (b) => { a.writeHead(b.statusCode, b.rawHeaders); b.pipe(a).on("close", () => b.destroy()); });
+    if (deaf && q.url.startsWith("/api/watch")) { held.push(a); return; }
+    const far = request(own.direct + q.url, { method: q.method, headers: q.headers }, (b) => { a.writeHead(b.statusCode, b.rawHeaders); b.pipe(a).on("close", () => b.destroy()); b.on("close", () => a.destroy()); });
     far.on("error", () => a.destroy());
     q.pipe(far);
   });
@@ -500,12 +503,245 @@ scenario("be told that the server is away, also where the script of the shared s
   const w = await openWindow(there, { path: "/", fresh: true });
   const id = await own.conversation("written meanwhile");
   await w.page.getByText("written meanwhile").first().waitFor();
+  // One whose stream has not been answered yet.
+  deaf = true;
+  const early = await openWindow(there, { path: "/settings", fresh: true });
+  await early.page.waitForSelector("#settings");
+  await until("its stream is asked for", () => held.some((a) => a.req.method === "POST"));
   await own.kill();
-  await w.page.waitForSelector(".state:not(.state-live)");
+  deaf = false;
+  for (const a of held) a.destroy();
+  for (const x of [w, early]) await x.page.waitForSelector(".state:not(.state-live)");
+  await early.close();
   await w.close();
   line.closeAllConnections();
   line.close();
   assert(id, "made");
+});
+scenario("do with the keyboard alone what is done with a message, and go on from where I jumped to", async (page) => {
+  const id = await server.conversation("By keys", []);
+  for (const [role, content] of [["user", "first words"], ["assistant", "a reply"], ["user", "more words"], ["assistant", "the last reply"]]) await server.append(id, [{ role, content }]);
+  await shown(id);
+  await blur(page);
+  const at = () => page.evaluate(() => document.activeElement.closest("#transcript [data-row], #transcript button") && document.activeElement.innerText.trim());
+  await page.keyboard.press("g"); await page.keyboard.press("g");
+  await until("the first message", async () => (await at())?.includes("first words"));
+  for (const act of ["copy", "link", "edit"]) { await page.keyboard.press("Tab"); await holds(async () => equal(await at(), act)); }
+  model.says("A reply to other words.");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".editor textarea:focus");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("other words");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await until("a fork of its own", async () => (await texts(page, "article .prose")).join() === "other words,A reply to other words.");
+  await shown(id);
+  await blur(page);
+  await page.keyboard.press("g"); await page.keyboard.press("g");
+  await until("the first message", async () => (await at())?.includes("first words"));
+  await page.keyboard.press("G");
+  await until("the last one", async () => (await at())?.includes("the last reply"));
+  await page.keyboard.press("k");
+  await until("the one before it", async () => (await at())?.includes("more words"));
+  await page.keyboard.press("Tab");
+  await holds(async () => equal(await at(), "copy", "what can be done with this one"));
+  await page.keyboard.press("Shift+Tab"); await page.keyboard.press("Shift+Tab");
+  assert(!(await page.evaluate(() => document.activeElement.closest(".message-acts"))), "and not with the others");
+});
+scenario("leave the field of line numbers for the line, and reach every control of figures, searches and outputs in a few stops", async (page) => {
+  const { path } = await artifact("Lines by keys", Array.from({ length: 3000 }, (_, i) => `brook ${i + 1}`).join("\n"));
+  await to(path, page);
+  await page.waitForSelector(".line-row");
+  await page.keyboard.press(":");
+  await page.keyboard.type("1200");
+  await page.keyboard.press("Enter");
+  await until("the line", async () => (await page.textContent(".line-row.here .content").catch(() => "")) === "brook 1200");
+  await holds(async () => equal(await page.evaluate(() => document.activeElement.id), "lines"));
+  await page.keyboard.press(":");
+  await page.keyboard.press("Escape");
+  await holds(async () => equal(await page.evaluate(() => document.activeElement.id), "lines"));
+  const stops = async (inside) => {
+    await page.evaluate(() => { document.activeElement.blur(); document.querySelector(".skip").focus(); });
+    let n = 0;
+    for (let i = 0; i < 80; i++) { await page.keyboard.press("Tab"); const where = await page.evaluate((s) => (document.activeElement === document.body || document.activeElement.matches(".skip") ? "over" : document.activeElement.closest(s) ? "in" : ""), inside); if (where === "over") break; n += where === "in" ? 1 : 0; }
+    return n;
+  };
+  const few = async (inside, most) => { const n = await stops(inside); assert(n > 0 && n <= most, `${inside}: ${n} stops`); };
+  await few(".output .tools", 4);
+  await until("it is indexed", async () => (await server.api("GET", "/api/search?q=brook")).items.length);
+  await to("/search/brook", page);
+  await page.waitForSelector("[data-hit]");
+  await few(".facets", 1);
+  await page.focus(".facets button"); await page.keyboard.press("ArrowRight"); await page.keyboard.press("Enter");
+  await until("narrowed by the arrow", () => page.evaluate(() => /in%3Aoutput$/.test(location.hash)));
+  await to("/usage", page);
+  await page.waitForSelector(".days button");
+  await few(".days", 1);
+  await few(".table-wrap", 4);
+});
+scenario("know a conversation without a title by its words, also where the list does not have it", async (page) => {
+  const id = (await server.api("POST", "/api/chat-sessions", {})).id;
+  await server.append(id, [{ role: "user", content: "where the wombats dig" }]);
+  const titled = await server.conversation("A title of wombats", [{ role: "user", content: "wombats again" }]);
+  await until("it is indexed", async () => (await server.api("GET", "/api/search?q=wombats")).items.length > 1);
+  await to("/", page);
+  await page.fill("#filter", "nothing has this name");
+  await until("an empty list", async () => (await page.textContent(".list")).includes("Nothing matches"));
+  await shown(id);
+  await holds(async () => { equal(await page.textContent(".bar h2"), "where the wombats dig"); equal(await page.title(), "where the wombats dig · Steno"); });
+  await to("/search/wombats", page);
+  await until("both by name", async () => (await texts(page, ".hit-group h3 bdi")).sort().join() === "A title of wombats,where the wombats dig");
+  await page.fill("#filter", "");
+  await until("all again", async () => (await texts(page, ".list li")).length > 3);
+  assert(titled, "");
+});
+// ---- what waits, and no longer does ----
+const waits = async (s, title, args = { argv: ["printf", "it ran"] }) => {
+  const id = await s.conversation(title, []);
+  model.calls("execute_command", args, "May I?");
+  model.says("Then not.");
+  void s.api("POST", "/api/chatbot", { sessionId: id, message: "run it", stream: false }).catch(() => {});
+  return { id, ...await until("it waits", async () => (await s.api("GET", "/api/approvals")).items.find((a) => a.conversation === id)) };
+};
+scenario("learn that a call ran out while I was cut off: nothing offers to allow it any more", async () => {
+  const own = new Server("runs-out", model);
+  own.config = { limits: { approvalSeconds: 1 } };
+  await own.start();
+  const wire = await new Wire(own).start();
+  const w = await openWindow(wire, { path: "/usage", width: 1300, height: 800, fresh: true });
+  await w.page.waitForSelector("#connection[data-state=live]");
+  const other = await adopt(w.context, wire);
+  const { id } = await waits(own, "Runs out");
+  await other.page.goto(wire.address(talk(id)));
+  await other.page.waitForSelector(".tool [data-act=approve]:not(:disabled)");
+  await w.page.click("[data-act=tray]");
+  await w.page.waitForSelector("#tray [data-act=approve]:not(:disabled)");
+  await holds(async () => { equal(await w.page.textContent("[data-only=waiting] b"), "1", "the list counts it"); assert((await w.page.title()).startsWith("(1) "), "and the tab"); });
+  wire.cut();
+  // What is not known to wait any more cannot be allowed.
+  await w.page.waitForSelector("#tray [data-act=approve]:disabled");
+  await other.page.waitForSelector(".tool [data-act=approve]:disabled");
+  await until("it ran out", async () => !(await own.api("GET", "/api/approvals")).items.length);
+  wire.mend();
+  for (const page of [w.page, other.page]) await page.waitForSelector("#connection[data-state=live]");
+  await until("the tray says why", async () => /Denied, because nobody answered in time, \d\d:/.test(await w.page.textContent("#tray").catch(() => "")));
+  await toasted(w.page, "execute_command: Denied, because nobody answered in time.");
+  await holds(async () => {
+    equal(await w.page.textContent("#tray h2"), "Nothing waits for you");
+    for (const page of [w.page, other.page]) {
+      equal(await page.$$eval("[data-act=approve], [data-act=deny]", (all) => all.length), 0, "buttons");
+      assert(!(await page.title()).startsWith("("), "the tab");
+      assert(!(await page.getAttribute("link[rel=icon]", "href")).includes("circle"), "its icon");
+      equal(await page.$$eval("[data-only=waiting] b", (all) => all.length), 0, "the list's count");
+      assert(!(await page.textContent(`[data-conversation="${id}"]`)).includes("waits for you"), "its row");
+    }
+    equal(await other.page.$eval(".tool", (e) => e.dataset.status), "denied", "the card is the call again");
+    assert((await other.page.textContent(".tool")).includes("nobody was there"), "which says why");
+  });
+  await w.close();
+  await own.kill();
+});
+scenario("see what became of a call whose run somebody stopped, or that somebody answered elsewhere", async (page) => {
+  for (const [how, said] of [["stop", "The run was stopped"], ["deny", "Denied in another window"], ["allow", "Allowed in another window"]]) {
+    const a = await waits(server, `Elsewhere: ${how}`);
+    await page.waitForSelector("[data-act=tray]:not([hidden])");
+    await page.click("[data-act=tray]");
+    await page.waitForSelector("#tray [data-act=approve]");
+    if (how === "stop") await server.api("POST", `/api/runs/${a.run}/stop`);
+    else await server.api("POST", `/api/runs/${a.run}/approvals/${a.call}`, { approved: how === "allow", approval: a.approval });
+    await until(said, async () => (await page.textContent("#tray").catch(() => "")).includes(`${said}, `));
+    await page.click("#tray [aria-label=Close]");
+    await page.waitForSelector("#tray", { state: "detached" });
+    await server.atRest();
+    model.plays.length = 0;
+  }
+});
+scenario("read at home that nothing is at work while a run only waits for me", async (page) => {
+  const a = await waits(server, "Only waits");
+  await to("/", page);
+  await until("the sentence", async () => (await page.textContent(".home-head").catch(() => "")) === "One call waits for you.");
+  await holds(async () => {
+    const home = await page.innerText("#home");
+    assert(home.includes("Nothing else is at work.") && !/^At work/m.test(home), home);
+    equal((await texts(page, ".needs a")).join(), "Only waits");
+  });
+  await server.api("POST", `/api/runs/${a.run}/approvals/${a.call}`, { approved: false, approval: a.approval });
+  await server.atRest();
+});
+scenario("read at home why a call failed that printed nothing", async (page) => {
+  await server.conversation("Said nothing", [{ role: "user", content: "go" }, asks("", call("mute", "execute_command", { argv: ["false"] })), gives("mute", "", { isError: true, exitCode: 7 })]);
+  await to("/", page);
+  await until("the reason", async () => (await texts(page, ".home-rows li")).some((t) => t.includes("Said nothing") && t.includes("execute_command: exit 7, it printed nothing")));
+});
+scenario("read a change line by line: places far apart are hunks of their own, and what was written anew is replaced", async (page) => {
+  const lines = Array.from({ length: 60 }, (_, i) => `line ${i}`);
+  const changed = lines.map((l, i) => (i === 5 || i === 50 ? `${l}!` : l));
+  const anew = (mark) => Array.from({ length: 900 }, (_, i) => `${mark} ${i}`).join("\n");
+  const id = await server.conversation("Changes", [{ role: "user", content: "go" }, asks("",
+    call("two", "edit", { file_path: "a", old_string: lines.join("\n"), new_string: changed.join("\n") }), call("all", "edit", { file_path: "b", old_string: anew("old"), new_string: anew("new") }), call("end", "edit", { file_path: "c", old_string: "x", new_string: "x\n" })), gives("two", "ok"), gives("all", "ok"), gives("end", "ok")]);
+  await shown(id);
+  for (const c of ["two", "all", "end"]) { await page.click(`[data-call=${c}] .tool-head`); await page.waitForSelector(`[data-call=${c}] .diff`); }
+  await holds(async () => {
+    equal((await texts(page, "[data-call=two] .diff pre > div")).join("\n"), ["@@ -3,7 +3,7 @@", " line 2", " line 3", " line 4", "-line 5", "+line 5!", " line 6", " line 7", " line 8", "@@ -48,7 +48,7 @@", " line 47", " line 48", " line 49", "-line 50", "+line 50!", " line 51", " line 52", " line 53"].join("\n"));
+    equal(await page.textContent("[data-call=all] .diff-head"), "b+900−900");
+    equal((await texts(page, "[data-call=end] .diff pre > div")).join("|"), "@@ -1,1 +1,2 @@| x|+");
+  });
+});
+scenario("see the name of an output, or its id until the name has come", async (page) => {
+  const { path, ref } = await artifact("Named", "a line\n".repeat(3000));
+  let go;
+  await page.route("**/context?limit=200", async (r) => { await new Promise((done) => { go = done; }); await r.continue(); });
+  await to(path, page);
+  await page.waitForSelector(".line-row");
+  await until("asked", () => go);
+  equal(await page.textContent(".output h2 bdi"), ref);
+  go();
+  await until("its name", async () => (await page.textContent(".output h2 bdi")).includes("build"));
+  await page.unrouteAll();
+});
+scenario("read on a phone what stands beside a switch, and durations of years", async () => {
+  const id = await server.conversation("Small", [{ role: "user", content: "go" }, asks("", call("a", "edit_file", { file_path: "src/a.ts", old_string: "const a = 1;\n", new_string: "const a = 2;\n" }), call("b", "wait"), call("c", "wait_more")),
+    gives("a", JSON.stringify({ text: "a long line ".repeat(20) }), { duration: 3.2e11 }), gives("b", "ok", { duration: 4e8 }), gives("c", "ok", { duration: 1e15 })]);
+  const w = await openWindow(server, { path: talk(id), width: 390, height: 844, hasTouch: true, isMobile: true });
+  await w.page.click("[data-call=a] .tool-head");
+  await w.page.waitForSelector("[data-call=a] .switch >> nth=1");
+  await holds(async () => {
+    const over = await w.page.$$eval(".value", (all) => all.flatMap((v) => {
+      const s = v.querySelector(".switch")?.getBoundingClientRect();
+      if (!s) return [];
+      const words = document.createTreeWalker(v, NodeFilter.SHOW_TEXT), out = [];
+      for (let n = words.nextNode(); n; n = words.nextNode()) { if (n.parentElement.closest(".switch")) continue; const r = document.createRange(); r.selectNodeContents(n); for (const b of r.getClientRects()) if (b.width && b.right > s.left && b.left < s.right && b.bottom > s.top && b.top < s.bottom) out.push(n.textContent); }
+      return out;
+    }));
+    equal(over.join(), "", "covered");
+  });
+  await to(`${talk(id)}/timeline`, w.page);
+  await w.page.waitForSelector("[data-time=c]");
+  await holds(async () => {
+    equal((await w.page.$$eval(".k-call .time-took", (all) => all.map((e) => e.innerText))).join("|"), "10 y|4 d 15 h|> 9,999 y");
+    for (const r of await w.page.$$eval(".k-call", (all) => all.map((e) => { const r = document.createRange(); r.selectNodeContents(e.querySelector(".time-took")); return [e.querySelector(".time-track").getBoundingClientRect().right, r.getBoundingClientRect().left]; }))) assert(r[0] <= r[1] + 1, `the words begin at ${r[1]}, the bar ends at ${r[0]}`);
+  });
+  await w.close();
+});
+scenario("go from a number at home to the list that it counts, on a phone as well", async () => {
+  await server.conversation(`Numbers ${"and more ".repeat(20)}`, [{ role: "user", content: "go" }, asks("", call("n", "count_up")), gives("n", "1 2 3")]);
+  const w = await openWindow(server, { path: "/", width: 390, height: 844, hasTouch: true, isMobile: true });
+  await w.page.waitForSelector(".used .number");
+  await w.page.click(".phone-bar a:has-text('List')");
+  await w.page.waitForSelector(".list li");
+  await w.page.click(".phone-bar a:has-text('Home')");
+  await w.page.click(".used .number >> nth=0");
+  await w.page.waitForSelector(".list li");
+  await holds(async () => assert(/^(model|tool):/.test(await w.page.inputValue("#filter")), "narrowed"));
+  await holds(async () => {
+    const [words, acts] = await w.page.$eval(".list li", (e) => [Math.max(...[...e.querySelectorAll(".entry-title, .entry-facts")].map((x) => x.getBoundingClientRect().right)), e.querySelector(".entry-acts").getBoundingClientRect().left]);
+    assert(words <= acts + 1, `the words end at ${words}, the buttons begin at ${acts}`);
+  });
+  await w.page.click(".list li > a");
+  await w.page.waitForSelector("#transcript article");
+  await w.page.click("[aria-label='Back to the list']");
+  await w.page.waitForSelector(".list li");
+  await w.close();
 });
 scenario("hear nothing of complaints and strangers after all of this", async () => {
   equal(me.complaints.filter((c) => !/net::ERR_|404/.test(c)).join(" | "), "", "complaints");

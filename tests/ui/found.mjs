@@ -87,6 +87,7 @@ scenario("answer while a second person answers: one counts, and the other window
   const press = (p, act) => p.evaluate((a) => document.querySelector(`#tray [data-act=${a}]`)?.click(), act);
   await Promise.all([press(page, "approve"), press(other.page, "deny")]);
   for (const p of [page, other.page]) await until("gone in both", async () => !(await p.$("#tray [data-act=approve]")));
+  await until("one of them is told", async () => (await Promise.all([page, other.page].map((p) => p.evaluate(() => window.toasts.some((t) => /^execute_command: (Allowed|Denied) in another window\.$/.test(t)))))).filter((x) => x).length === 1);
   await until("decided once", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.at(-1).content === "Thank you.");
   await other.close();
 });
@@ -147,13 +148,18 @@ scenario("walk to all calls of a message, beyond the hundredth", async (page) =>
 });
 let long;
 const longId = () => (long ??= (async () => {
-  const messages = Array.from({ length: 5000 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: `message ${i}` }));
-  for (const at of [700, 4200]) messages.splice(at, 2, asks("", call(`f${at}`, "deploy")), gives(`f${at}`, "Error: no route", { isError: true }));
+  const messages = Array.from({ length: 5000 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: i % 2 ? `message ${i} with **bold** and \`code\`\n\n- one\n- two` : `message ${i}` }));
+  for (const at of [700, 4200]) messages.splice(at, 2, asks("", call(`f${at}`, "deploy", { to: "production" })), gives(`f${at}`, "Error: no route", { isError: true, duration: 400 }));
   return server.conversation("5,000 messages", messages);
 })());
 scenario("find two failures among 5,000 messages with e and E, from wherever I am", async (page) => {
   await shown(page, await longId());
   await until("2 failed", async () => (await page.textContent("[data-act=failures]").catch(() => "")).includes("2 failed"));
+  await page.evaluate(() => document.activeElement.blur());
+  await page.click("[data-act=failures]");
+  await until("from the end, the first one", async () => (await focused(page, "call")) === "f700" && onScreen(page, "[data-call=f700]"));
+  await page.keyboard.press("G");
+  await until("the end again", () => page.evaluate(() => document.activeElement.closest("article")?.textContent.includes("message 4999")));
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("E");
   await until("the last one", async () => (await focused(page, "call")) === "f4200" && onScreen(page, "[data-call=f4200]"));
@@ -248,6 +254,23 @@ scenario("come back to my place with Back", async (page) => {
   await page.goBack();
   await until("the same row at the same height", async () => { const now = await top(); return now !== null && Math.abs(now - was) <= 3; });
   await holds(async () => equal(await focused(page, "call"), "f4200", "and the focus"));
+  // At the very top, below texts that become Markdown later, also after a reload.
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("E");
+  const f700 = () => page.$eval("[data-call=f700]", (e) => Math.round(e.getBoundingClientRect().top)).catch(() => null);
+  await until("the other failure", async () => (await focused(page, "call")) === "f700");
+  await still(f700);
+  const height700 = await f700();
+  await page.click(".sidebar-foot a >> nth=0");
+  await page.waitForSelector("#stats .card");
+  await page.goBack();
+  for (const how of ["Back", "a reload"]) {
+    if (how !== "Back") await page.reload();
+    await until("the row", async () => (await f700()) !== null);
+    await still(f700);
+    const now = await f700();
+    assert(Math.abs(now - height700) <= 3, `after ${how} at ${now}, and it was at ${height700}`);
+  }
   // Out of an output one comes back to the call whose output it is.
   const { id } = await artifact("Out and back", "line\n".repeat(5000));
   await server.append(id, Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: `later ${i}` })));
@@ -605,6 +628,11 @@ scenario("open a link to a call", async (page) => {
   await to("/");
   await to(`${talk(id)}/k/f700@${items[0].seq}`);
   await until("at the call", async () => (await focused(page, "call")) === "f700" && onScreen(page, "[data-call=f700]"));
+  // Of one that is not there the end is shown, and a word.
+  await to("/");
+  await to(`${talk(id)}/k/never@99999999`);
+  await toasted(page, "That place is not in this conversation.");
+  await until("its end", async () => (await texts(page, "article .prose")).some((t) => t.includes("message 4999")));
 });
 scenario("use a phone: nothing is cut off, what waits is a sheet, the timeline is a view", async () => {
   const id = await runOf();

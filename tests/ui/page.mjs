@@ -803,9 +803,12 @@ scenario("walk back with k and E, and go to the latest with G", async () => {
 scenario("reach everything at 360 pixels, with nothing cut off", async () => {
   const id = await wholeId();
   const w = await openWindow(server, { width: 360, height: 740, hasTouch: true });
+  await w.page.waitForSelector(".home-head");
+  assert(await w.page.evaluate(() => document.documentElement.scrollWidth) <= 360, "home");
+  await w.page.click(".phone-bar a:has-text('List')");
   await w.page.waitForSelector(".list li");
   const wide = () => w.page.evaluate(() => document.documentElement.scrollWidth);
-  assert(await wide() <= 360, "home");
+  assert(await wide() <= 360, "list");
   await w.page.click(`[data-conversation="${id}"] a`);
   await w.page.waitForSelector("#transcript article");
   assert(await wide() <= 360, "transcript");
@@ -847,9 +850,29 @@ scenario("know what was kept out, how large the store is, and what was used", as
   clean(w);
   await w.close();
 });
-scenario("be told that a conversation is not there", async () => {
+scenario("be told that a conversation is not there, with a way back and nothing to type into", async () => {
   const w = await openWindow(server, { path: "/c/nowhere" });
-  await w.page.getByText("There is no such conversation.").waitFor();
+  for (const view of ["", "/timeline"]) {
+    await w.page.evaluate((v) => { location.hash = location.hash.replace(/&.*/, `&/c/nowhere${v}`); }, view);
+    await w.page.getByText("There is no such conversation").waitFor();
+    await holds(async () => equal(await w.page.title(), "Not found · Steno"));
+    equal(await w.page.$$eval("main :is(textarea, canvas, [data-act=menu], #transcript)", (all) => all.length), 0, "nothing of a conversation");
+  }
+  await w.page.click("#missing a >> nth=0");
+  await w.page.waitForSelector(".home-head");
+  // One that is deleted elsewhere while it is read.
+  const id = await server.conversation("Soon gone", [{ role: "user", content: "x" }]);
+  await w.page.evaluate((v) => { location.hash = location.hash.replace(/&.*/, `&/c/${v}`); }, id);
+  await w.page.waitForSelector("#transcript article");
+  await w.page.evaluate((v) => { location.hash = location.hash.replace(/&.*/, `&/c/${v}/o/ctx_nowhere`); }, id);
+  await w.page.getByText("There is no such output").waitFor();
+  equal(await w.page.$$eval("main :is(input, #lines)", (all) => all.length), 0, "nothing of an output");
+  await w.page.click("#missing a >> nth=1");
+  await w.page.waitForSelector("#transcript article");
+  await server.api("DELETE", `/api/chat-sessions/${id}`);
+  await w.page.getByText("There is no such conversation").waitFor();
+  await w.page.click("#missing a >> nth=1");
+  await w.page.waitForSelector(`[data-trash="${id}"]`);
   await w.close();
 });
 scenario("share nothing but the address with a second tab", async () => {

@@ -3,9 +3,11 @@
 // while the card has had the focus for so long.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
+import { connection } from "./api";
 import { answer, answered, type Approval } from "./approvals";
 import { clock, count, plural, utf8Size } from "./format";
 import { readJson, type Json } from "./json";
+import { quoted } from "./shells";
 import { Tree } from "./Value";
 import { plain, show } from "./text";
 
@@ -27,8 +29,6 @@ function Exactly({ text }: { text: string }) {
       : r.blank ? <span class="exact-text">{show(r.text.replace(/ /g, "␠").replace(/\t/g, "␉"))}{r.blank === 2 ? <span class="odd">↵</span> : null}</span>
         : <span class="exact-text">{show(r.text)}</span>}{i < rows.length - 1 ? "\n" : ""}</span>)}</>;
 }
-
-const quoted = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`);
 
 interface Parts { command: string; how: string; rest: [string, Json][]; directory?: string; env?: Json }
 // Only of the tool that runs commands: other tools may call an argument "command" and mean anything.
@@ -79,10 +79,11 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
   const focused = () => { clearTimeout(timer.current); timer.current = window.setTimeout(() => { ready.value = true; }, FOCUS_MS); };
   const blurred = (e: FocusEvent) => { if (!box.current?.contains(e.relatedTarget as Node | null)) { clearTimeout(timer.current); ready.value = false; } };
   const decide = async (yes: boolean) => {
-    if (busy.peek() || (yes && !settled.peek())) return;
+    if (busy.peek() || (yes && (!settled.peek() || away))) return;
     busy.value = true;
     try { await answer(a, yes); } catch (e) { problem.value = (e as Error).message; busy.value = false; }
   };
+  const away = connection.value === "lost";
   const done = answered.value.get(a.approval);
   const size = utf8Size(a.arguments);
   return <div class="approval" role="group" aria-label={`May ${plain(a.tool, 80)} run this?`} ref={box} tabIndex={-1} data-approval={a.approval}
@@ -106,10 +107,10 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
       : <><p class="quiet">Arguments, byte for byte · {plural(size, "byte")}</p><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /><i class="end" /></pre></>}
     <i class="end" />
     {done ? <p class="quiet" role="status">{done.word}, {clock(done.at)}</p> : <>
-      <p class="quiet seen">{seen.value ? `You have seen all of it: ${plural(size, "byte")}, ` : "Scroll to its end before you allow it. "}{seen.value && <code>{a.approval.slice(0, 4)}…{a.approval.slice(-4)}</code>}</p>
+      <p class="quiet seen">{away ? "Not connected: it may have been answered, or have run out. " : seen.value ? `You have seen all of it: ${plural(size, "byte")}, ` : "Scroll to its end before you allow it. "}{!away && seen.value && <code>{a.approval.slice(0, 4)}…{a.approval.slice(-4)}</code>}</p>
       <p class="buttons">
-        <button type="button" class="primary" data-act="approve" disabled={busy.value || !settled.value} onClick={() => void decide(true)}>Allow once <kbd>a</kbd></button>
-        <button type="button" class="danger" data-act="deny" disabled={busy.value} onClick={() => void decide(false)}>Deny <kbd>d</kbd></button>
+        <button type="button" class="primary" data-act="approve" disabled={busy.value || !settled.value || away} onClick={() => void decide(true)}>Allow once <kbd>a</kbd></button>
+        <button type="button" class="danger" data-act="deny" disabled={busy.value || away} onClick={() => void decide(false)}>Deny <kbd>d</kbd></button>
         <span role="alert">{problem}</span>
       </p></>}
   </div>;

@@ -14,9 +14,12 @@ import { Days, narrow, useHome, UsedTable, type Home as Figures } from "./Usage"
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
 const word = (n: number) => NUMBERS[n] ?? count(n);
 
+// A run that waits for a person does nothing until then.
+const works = (i: Item) => i.state !== "waiting";
+
 function sentence(h: Figures): [string, string] {
-  const w = h.waiting.items.length, r = h.running.length;
-  const runs = r ? `${word(r)} ${r === 1 ? "run is" : "runs are"} at work.` : "Nothing is at work.";
+  const w = h.waiting.items.length, r = h.running.filter(works).length;
+  const runs = r ? `${word(r)} ${r === 1 ? "run is" : "runs are"} at work.` : `Nothing ${w ? "else " : ""}is at work.`;
   const failed = h.failedCount ? ` ${word(h.failedCount)} ${h.failedCount === 1 ? "conversation" : "conversations"} of the last two weeks had failures.` : h.conversations ? " Nothing has failed lately." : "";
   if (w) return [`${word(w)} ${w === 1 ? "call waits" : "calls wait"} for you.`, runs + failed];
   if (r) return [runs, `Nothing waits for you.${failed}`];
@@ -28,7 +31,7 @@ function RunRow({ item: i, words, failed }: { item: Item; words?: string; failed
   const f = i.lastFailure;
   const to = f && status === "error" ? hrefOf({ view: "conversation", id: i.id, from: f.seq, ...(f.call ? { call: f.call } : {}) }) : hrefOf({ view: "conversation", id: i.id });
   return <li><a href={to}><StateIcon status={status} word /><span class="home-title"><bdi>{show(cut(titleOf(i), 120))}</bdi></span>
-    <span class="home-what">{show(cut(plain(words ?? f?.text ?? "", 160), 160))}</span>
+    <span class="home-what">{show(cut(plain(words ?? (f?.text || (f?.name ? `${f.name}: ${f.exit ? `exit ${f.exit}, ` : ""}it printed nothing` : "")), 160), 160))}</span>
     <Strip of={i} /><span class="home-count">{plural(i.calls ?? 0, "call")}</span><span class="home-when" title={clock(i.updatedAt ?? "")}>{ago(i.updatedAt ?? "")}</span></a></li>;
 }
 
@@ -45,7 +48,7 @@ export function HomeView() {
       <StateIcon status="waiting" /><div><code>{show(cut(plain(commandOf(a.tool, a.arguments) ?? `${a.tool} ${a.arguments}`, 200), 200))}</code>
         <p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 100))}</a> · asked {ago(a.since)} ago</p></div>
       <button type="button" data-act="look" onClick={() => { trayOpen.value = true; }}>Look at it</button></li>)}</ul></>}
-    {h.running.length > 0 && <><h3>At work <span class="quiet">{count(h.running.length)}</span></h3><ul class="home-rows">{h.running.map((i) => <RunRow key={i.id} item={i} words="" />)}</ul></>}
+    {h.running.some(works) && <><h3>At work <span class="quiet">{count(h.running.filter(works).length)}</span></h3><ul class="home-rows">{h.running.filter(works).map((i) => <RunRow key={i.id} item={i} words="" />)}</ul></>}
     {h.failed.length > 0 && <><h3>Failed lately {h.failedCount > h.failed.length && <button type="button" class="more" onClick={() => narrow("", "error")}>All {count(h.failedCount)} of two weeks</button>}</h3><ul class="home-rows">{h.failed.map((i) => <RunRow key={i.id} item={i} failed />)}</ul></>}
     {h.conversations === 0 && <div class="welcome"><p>There is nothing here yet. Write below to start a conversation, run <code>steno chat</code>, point an agent at this server, or bring in what you have with <code>steno import</code>.</p></div>}
     {turns > 0 && <div class="home-two"><div><h3>Turns a day <span class="quiet">{count(turns)} in 14 days</span></h3><Days days={h.days} /></div>

@@ -5,9 +5,11 @@ import { useSignal } from "@preact/signals";
 import { comebacks, get, Unreachable } from "./api";
 import { bytes, count, plural } from "./format";
 import type { Ref } from "./history";
+import { Missing } from "./Missing";
 import { Lines, type Found, type Line, type Match } from "./lines";
 import { nameOf } from "./list";
 import { wrap } from "./prefs";
+import { useRoving } from "./roving";
 import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
 import { FoldedJson } from "./Folded";
 import { Scroll } from "./scroll";
@@ -23,15 +25,16 @@ const COPY_MOST = 4_000_000;
 
 export function Output({ id, refId }: { id: string; refId: string }) {
   const [lines, setLines] = useState<Lines | null>(null);
-  const hint = useSignal("");
+  const hint = useSignal(refId);
   useEffect(() => {
     const l = new Lines(id, refId);
     setLines(l);
     get<{ items: Ref[] }>(`/api/chat-sessions/${encodeURIComponent(id)}/context?limit=200`).then((list) => {
       hint.value = list.items.find((r) => r.id === refId)?.hint ?? refId;
-    }, () => { hint.value = refId; });
+    }, () => {});
     return () => l.close();
   }, [id, refId]);
+  if (lines?.missing.value) return <Missing what="output"><a class="button" href={hrefOf({ view: "conversation", id })}>Go to its conversation</a></Missing>;
   return lines ? <Viewer key={`${id}/${refId}`} lines={lines} id={id} refId={refId} name={hint.value} /> : null;
 }
 
@@ -39,6 +42,7 @@ interface Here { match: Match; index: number; total: number }
 
 function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: string; name: string }) {
   const box = useRef<HTMLDivElement>(null);
+  const tools = useRoving<HTMLDivElement>("button");
   const scroll = useRef(new Scroll(ROW)).current;
   const [, repaint] = useState(0);
   const live = useSignal(false);
@@ -236,6 +240,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
     } catch (e) { toast(`Not downloaded: ${(e as Error).message}`); } finally { taking.value = ""; }
   };
+  const leave = (e: KeyboardEvent) => { if (e.key === "Escape") { e.stopPropagation(); box.current!.focus(); } };
   const link = () => copied(sharedLink(here(place.line ? { line: place.line } : {})), LINKED);
 
   const at = current.value;
@@ -249,11 +254,10 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       <h2 title={cut(name, 200)}><span class="quiet wide-only">{show(cut(nameOf(id), 60))} / </span><bdi>{show(cut(name, 200))}</bdi></h2>
       <span class="figures" title={plural(lines.bytes.value, "byte")}>{plural(total, "line")} · {bytes(lines.bytes.value)}{lines.growing.value && <span class="flag live">growing</span>}</span>
     </header>
-    <div class="bar tools" role="toolbar" aria-label="Output">
+    <div class="bar tools" ref={tools} role="toolbar" aria-label="Output">
       <form class="find" role="search" aria-label="This output" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (current.peek() && v === pattern.peek()) step(1); else search(v); }}>
         <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder="Search (regex)…" value={typed.value} autocomplete="off" spellcheck={false}
-          onInput={(e) => { typed.value = e.currentTarget.value; }}
-          onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); box.current!.focus(); } }} />
+          onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={leave} />
         <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (pattern.peek()) search(pattern.peek()); }} />Aa</label>
         <button type="button" aria-label="Previous match" disabled={!pattern.value || none.value} onClick={() => step(-1)}>↑</button>
         <button type="button" aria-label="Next match" disabled={!pattern.value || none.value} onClick={() => step(1)}>↓</button>
@@ -261,8 +265,8 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
           : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
       <button type="button" data-act="errors" class={errorCount.value ? "bad" : ""} onClick={() => errors(1)}>Errors{errorCount.value !== null ? ` ${count(errorCount.value)}` : ""}</button>
-      <form class="line" onSubmit={(e) => { e.preventDefault(); const v = Number(String(new FormData(e.currentTarget).get("line")).replace(/\D/g, "")); if (v) mark(v); }}>
-        <input id="line" name="line" inputMode="numeric" aria-label="Go to line" placeholder="Line…" size={9} autocomplete="off" />
+      <form class="line" onSubmit={(e) => { e.preventDefault(); const v = Number(String(new FormData(e.currentTarget).get("line")).replace(/\D/g, "")); if (v) { mark(v); box.current!.focus(); } }}>
+        <input id="line" name="line" inputMode="numeric" aria-label="Go to line" placeholder="Line…" size={9} autocomplete="off" onKeyDown={leave} />
       </form>
       <button type="button" data-act="start" onClick={() => { go(here({}), true); showLine(1, false); }}>Start</button>
       <button type="button" data-act="end" onClick={() => { live.value = lines.growing.peek(); toEnd(); }}>End</button>
@@ -320,9 +324,9 @@ function LongLine({ lines, n, line, match, literal, cased }: { lines: Lines; n: 
   }, [n, match?.byte_offset, moved, lines.total.value]);
   const shown = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
   return <>
-    {shown.before > 0 && <button type="button" tabIndex={-1} class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
+    {shown.before > 0 && <button type="button" class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
     {literal && match ? marked(shown.text, literal, cased) : show(shown.text)}
-    {shown.after > 0 && <button type="button" tabIndex={-1} class="letters" data-act="letters-after" onClick={() => setMoved(shown.at + WINDOW)}>{plural(shown.after, "byte")} after</button>}
+    {shown.after > 0 && <button type="button" class="letters" data-act="letters-after" onClick={() => setMoved(shown.at + WINDOW)}>{plural(shown.after, "byte")} after</button>}
   </>;
 }
 

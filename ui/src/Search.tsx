@@ -6,6 +6,7 @@ import { comebacks, get } from "./api";
 import { ago, clock, count, plural } from "./format";
 import { nameOf } from "./list";
 import { go, hrefOf, route, type Route } from "./route";
+import { useRoving } from "./roving";
 import { cut, show } from "./text";
 import { Bars } from "./Transcript";
 
@@ -44,6 +45,7 @@ export function SearchView() {
   const missing = useSignal(0);
   const problem = useSignal("");
   const busy = useSignal(false);
+  const buttons = useRoving<HTMLDivElement>("button");
   const stop = useRef<AbortController | null>(null);
   const counted = useRef<{ bare: string; hits: Hit[]; more: boolean }>({ bare: "", hits: [], more: false });
   const look = async (more: boolean) => {
@@ -73,7 +75,7 @@ export function SearchView() {
   return <section class="search-view" aria-label="Search" tabIndex={0}>
     <h2 aria-live="polite">{!q.trim() ? "Search everything" : found.value ? groups.size ? `${count(found.value.length)}${cursor.value ? "+" : ""} ${found.value.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : "Searching…"}</h2>
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
-    <div class="seg facets" role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
+    <div class="seg facets" ref={buttons} role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
     {missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
     <Problem of={problem} />
     {busy.value && !found.value && <Bars />}

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";
+import { approvals } from "./approvals";
 import { ago, clock, plural } from "./format";
 import { Glyph, StateIcon } from "./icons";
 import { behind, filter, items, MOST, more, only, problem, refreshList, shown, STEP, titleOf, type Item } from "./list";
@@ -42,7 +43,7 @@ export function Sidebar() {
       <a class="button" href={hrefOf({ view: "new", id: "" })} data-act="new" aria-label="New conversation" title="New conversation"><Glyph name="plus" /></a>
     </div>
     <div class="chips" role="group" aria-label="Show only">{CHIPS.map(([k, words]) => <button key={k} type="button" aria-pressed={only.value === k} data-only={k || "all"} title={words}
-      onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="chip-word">{words}</span></>}</button>)}</div>
+      onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="hidden">{words}</span>{k === "waiting" && approvals.value.length ? <b>{approvals.value.length}</b> : null}</>}</button>)}</div>
     {problem.value && <p class="problem" role="alert">{problem}</p>}
     <div class="list" tabIndex={-1}>
       {behind.value && <p class="edge" role="status">Catching up: this list may be out of date.</p>}

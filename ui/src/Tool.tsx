@@ -13,7 +13,7 @@ import { readJson } from "./json";
 import type { Found } from "./lines";
 import { go, hrefOf, sharedLink } from "./route";
 import { ansi, cut, Long, plain, show } from "./text";
-import { SHELLS } from "./shells";
+import { quoted, SHELLS } from "./shells";
 import { statusOf, type TimeRow } from "./Timeline";
 import { changeOf, Diff, Tree, Value } from "./Value";
 import { opened } from "./opened";
@@ -29,7 +29,6 @@ const STUB = "[INCOMPLETE:";
 export const ERRORS = "\\b(error|exception|traceback|panic|fatal|fail(ed|ure|ing)?)\\b|AssertionError|\\w+Error:|\\b(E|FAIL)[: ]";
 const parse = (s: string): unknown => { try { return JSON.parse(s); } catch { return undefined; } };
 
-const quoted = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`);
 // The command a person would recognise, where it is one.
 export function commandOf(name: string, args: string): string | null {
   if (!SHELLS.test(name)) return null;

@@ -17,6 +17,8 @@ import { copied, LINKED, toast } from "./toast";
 const NEAR = 900; // pixels from an end at which the next page is fetched
 const CALLS = 100; // of one message in the document at once
 
+const rowsOf = (el: Element) => [...el.querySelectorAll<HTMLElement>("[data-row]")];
+
 export function Transcript({ conversation: c }: { conversation: Conversation }) {
   const box = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
@@ -27,6 +29,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const reached = useRef("");
   const restore = useRef(placeHere());
   const saving = useRef(0);
+  const acts = useRef<Element | null>(null);
   const last = useRef(""); // the row that had the focus last
 
   // The first row that begins on the screen; where one row fills it, that one. What grows above it
@@ -38,7 +41,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     for (const row of el.querySelectorAll<HTMLElement>("article, .mark, .tool")) {
       const r = row.getBoundingClientRect();
       if (r.bottom <= edge.top) continue;
-      if (r.top >= edge.top) {
+      if (r.top >= edge.top - 2) {
         if (r.top < edge.top + edge.height * 0.8) { anchor.current = { key: row.dataset.row!, top: r.top - edge.top, at: el.scrollTop }; return; }
         break;
       }
@@ -47,13 +50,17 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     anchor.current = filling ? { key: filling.dataset.row!, top: filling.getBoundingClientRect().top - edge.top, at: el.scrollTop } : null;
   };
 
+  // Our own corrections are no move of the reader's.
+  const moved = () => { if (!anchor.current || Math.abs(box.current!.scrollTop - anchor.current.at) > 2) remember(); };
+
   const scrolled = () => {
     const el = box.current;
     if (!el) return;
+    if (!stick.current) hold(); // what grew since then has not been held yet
     const below = el.scrollHeight - el.scrollTop - el.clientHeight;
     stick.current = below < 40 && c.atEnd.peek();
     away.value = !stick.current && (below > 400 || !c.atEnd.peek());
-    remember();
+    moved();
     clearTimeout(saving.current);
     saving.current = window.setTimeout(savePlace, 250);
     if (el.scrollTop < NEAR && !c.atStart.peek()) void c.earlier();
@@ -64,7 +71,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   useEffect(() => {
     keepPlace(() => {
       if (!box.current || !c.pages.peek().length) return null;
-      remember();
+      moved();
       const focus = last.current;
       const row = anchor.current && box.current.querySelector<HTMLElement>(`[data-row="${CSS.escape(anchor.current.key)}"]`);
       const seq = Number(row?.dataset.seq ?? NaN);
@@ -81,10 +88,11 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     const row = el && a ? el.querySelector<HTMLElement>(`[data-row="${CSS.escape(a.key)}"]`) : null;
     if (!el || !a || !row) return;
     // The reader may have scrolled on since, and the event is still to come.
-    const moved = row.getBoundingClientRect().top - el.getBoundingClientRect().top - (a.top - (el.scrollTop - a.at));
-    if (Math.abs(moved) <= 1) return;
-    el.scrollTop += moved;
-    a.at += moved;
+    const on = el.scrollTop - a.at;
+    const by = row.getBoundingClientRect().top - el.getBoundingClientRect().top - a.top + on;
+    if (Math.abs(by) <= 1) return;
+    el.scrollTop += by;
+    a.at = el.scrollTop - on; // not a.at + by: the browser rounds
   };
 
   // At the end one stays at the end, unless the reader has begun to leave it.
@@ -105,10 +113,11 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
         el.scrollTop += row.getBoundingClientRect().top - el.getBoundingClientRect().top - (place.top ?? 0);
         stick.current = false;
         reached.current = target ?? "";
+        anchor.current = { key: place.row!, top: place.top ?? 0, at: el.scrollTop };
       }
       if (place.focus) el.querySelector<HTMLElement>(`[data-row="${CSS.escape(place.focus)}"]`)?.focus({ preventScroll: true });
       restore.current = null;
-      if (row) { remember(); return; }
+      if (row) return;
     }
     if (target && reached.current !== target) {
       const at = rows.find((r) => r.kind === "message" && r.calls.some((x) => x.id === target) && route.peek().call !== undefined) as Message | undefined;
@@ -158,7 +167,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
       const el = box.current;
       if (!el) return;
       el.scrollTop = 0;
-      el.querySelector<HTMLElement>("[data-row]")?.focus();
+      rowsOf(el)[0]?.focus();
     });
   };
   // To the next failure, wherever it is: the server has the list of them all.
@@ -195,7 +204,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   };
   useEffect(() => {
     const el = box.current!;
-    const start = () => void toStart(), end = () => void toEnd();
+    const start = () => void toStart(), end = () => void toEnd().then(() => rowsOf(el).at(-1)?.focus({ preventScroll: true }));
     const failure = (e: Event) => void toFailure((e as CustomEvent<1 | -1>).detail);
     el.addEventListener("steno-start", start);
     el.addEventListener("steno-end", end);
@@ -206,10 +215,19 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const first = c.pages.value[0]?.first ?? 0, end = c.pages.value.at(-1)?.last ?? 0;
   const all = c.session.value?.lastSeq ?? 0;
   return <div class="transcript-wrap">
-    <div class="transcript" id="transcript" ref={box} onScroll={scrolled} onFocusIn={(e) => { const row = (e.target as Element).closest<HTMLElement>("[data-row]"); if (row) last.current = row.dataset.row!; }} tabIndex={0} role={rows.length ? "feed" : "region"} aria-label="Transcript" aria-busy={!rows.length && !c.problem.value}>
+    <div class="transcript" id="transcript" ref={box} onScroll={scrolled} onFocusIn={(e) => {
+      const row = (e.target as Element).closest<HTMLElement>("[data-row]");
+      if (!row) return;
+      last.current = row.dataset.row!;
+      // What can be done with a message is a stop of the Tab key while one is at it.
+      const at = row.closest("article");
+      if (at === acts.current) return;
+      for (const [of, stop] of [[acts.current, -1], [at, 0]] as const) of?.querySelectorAll<HTMLElement>(".message-acts button").forEach((b) => { b.tabIndex = stop; });
+      acts.current = at;
+    }} tabIndex={0} role={rows.length ? "feed" : "region"} aria-label="Transcript" aria-busy={!rows.length && !c.problem.value}>
       <div class="rows">
         {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(end)} of {count(all)}</p>}
-        {c.problem.value && <p class="problem" role="alert">{c.problem} {c.again && <button type="button" class="small" data-act="again" onClick={() => { c.problem.value = ""; void c.again!(); }}>Try again</button>}</p>}
+        {c.problem.value && <p class="problem" role="alert">{c.problem} <button type="button" class="small" data-act="again" onClick={() => { c.problem.value = ""; void c.again!(); }}>Try again</button></p>}
         {!rows.length && !c.problem.value && !c.atEnd.value && <Bars />}
         {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">Nothing has been said yet.</p>}
         {rows.map((r) => <RowView key={r.key} row={r} conversation={c} from={first} all={all} marked={!!target && (r.kind === "message" && (r.id === target || r.calls.some((x) => x.id === target)))} />)}
@@ -271,7 +289,7 @@ function Calls({ message: m, conversation }: { message: Message; conversation: C
     {m.calls.length > CALLS && <p class="calls-head quiet">{plural(m.calls.length, "call")}{failed ? `, ${count(failed)} failed` : ""}: {count(from + 1)} to {count(to)}
       {from > 0 && <button type="button" class="more" data-act="calls-before" onClick={() => move(from - CALLS)}>{count(Math.min(CALLS, from))} before</button>}</p>}
     {m.calls.slice(from, to).map((call: Call, i) => <Tool key={`${call.id}:${from + i}`} call={call} conversation={conversation} rowKey={`${m.id}/${call.id}/${from + i}`} seq={m.seq} slow={(call.duration ?? 0) >= slow && slow > 0} />)}
-    {to < m.calls.length && <button type="button" class="more" data-act="calls-after" onClick={() => move(to)}>{count(Math.min(CALLS, m.calls.length - to))} of {plural(m.calls.length - to, "more call")}</button>}
+    {to < m.calls.length && <button type="button" class="more" data-act="calls-after" onClick={() => move(to)}>{m.calls.length - to > CALLS && `${CALLS} of `}{plural(m.calls.length - to, "more call")}</button>}
   </div>;
 }
 

@@ -1,7 +1,7 @@
 // What waits for a person, in every view: a button that is always there, and a tray that covers
 // nothing that one has to answer.
 import { useEffect, useRef } from "preact/hooks";
-import { approvals, trayOpen } from "./approvals";
+import { answered, approvals, trayOpen } from "./approvals";
 import { Card } from "./Approval";
 import { Glyph, StateIcon } from "./icons";
 import { ago, plural } from "./format";
@@ -21,15 +21,19 @@ export function Tray() {
   const box = useRef<HTMLElement>(null);
   const items = approvals.value;
   const before = useRef(0);
+  const since = useRef(0);
+  if (!trayOpen.value) since.current = Infinity; else if (since.current === Infinity) since.current = Date.now();
+  // One that was answered elsewhere under the reader's eyes stays, and says so.
+  const over = [...answered.value.values()].filter((x) => !x.mine && x.at >= since.current && !items.some((a) => a.approval === x.of.approval)).map((x) => x.of);
   useEffect(() => { if (trayOpen.value) box.current?.querySelector<HTMLElement>("[data-approval]")?.focus({ preventScroll: true }); }, [trayOpen.value]);
-  useEffect(() => { if (!items.length && before.current) trayOpen.value = false; before.current = items.length; }, [items.length]);
+  useEffect(() => { if (!items.length && before.current && !over.length) trayOpen.value = false; before.current = items.length; }, [items.length]);
   // Said once to those who do not see it.
   return <>
     <p class="hidden" role="alert">{items.length ? waitWords(items.length) : ""}</p>
     {trayOpen.value && <aside class="tray" id="tray" ref={box} aria-label="Calls that wait for you" onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); trayOpen.value = false; document.querySelector<HTMLElement>("[data-act=tray]")?.focus(); } }}>
       <header><StateIcon status="waiting" /><h2>{items.length ? waitWords(items.length) : "Nothing waits for you"}</h2>
         <button type="button" class="quiet-button" aria-label="Close" onClick={() => { trayOpen.value = false; }}><Glyph name="close" /></button></header>
-      {items.map((a) => <Card key={a.approval} of={a} title={<p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 120))}</a> · asked {ago(a.since)} ago</p>} />)}
+      {[...items, ...over].map((a) => <Card key={a.approval} of={a} title={<p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 120))}</a> · asked {ago(a.since)} ago</p>} />)}
     </aside>}
   </>;
 }

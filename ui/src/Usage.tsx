@@ -8,7 +8,8 @@ import { bytes, cost, count, dollars, duration, plural, short, type Prices, type
 import { filter, only, refreshList, type Item } from "./list";
 import { watch } from "./live";
 import type { Approval } from "./approvals";
-import { hrefOf } from "./route";
+import { go, hrefOf } from "./route";
+import { useRoving } from "./roving";
 import { cut, show } from "./text";
 
 interface Figures {
@@ -38,15 +39,15 @@ export function useHome(days: number) {
 }
 
 // Narrows the list to what a number is about.
-export const narrow = (words: string, state: "" | "error" | "running" | "waiting" = "") => { filter.value = words; only.value = state; void refreshList(); document.getElementById("filter")?.focus(); };
+export const narrow = (words: string, state: "" | "error" | "running" | "waiting" = "") => { filter.value = words; only.value = state; void refreshList(); const box = document.getElementById("filter"); if (!box?.offsetParent) go({ view: "list", id: "" }); requestAnimationFrame(() => box?.focus()); };
 export const Number_ = ({ n, words, state = "", label }: { n: string; words: string; state?: "" | "error"; label: string }) =>
   <button type="button" class="number" aria-label={`${n}: ${label}`} title={label} onClick={() => narrow(words, state)}>{n}</button>;
 
 export function UsedTable({ list, kind, prices, most }: { list: Used[]; kind: "model" | "tool"; prices: Prices | undefined; most: number }) {
   const all = [...list].sort((a, b) => b.calls - a.calls).slice(0, most);
-  if (!all.length) return <p class="edge">None yet.</p>;
   const model = kind === "model";
-  return <div class="table-wrap" tabIndex={0} role="region" aria-label={model ? "By model" : "By tool"}><table class="used">
+  const box = useRoving<HTMLDivElement>("button, a");
+  return <div class="table-wrap" ref={box} tabIndex={0} role="region" aria-label={model ? "By model" : "By tool"}>{!all.length ? <p class="edge">None yet.</p> : <table class="used">
     <thead><tr><th scope="col">{model ? "Model" : "Tool"}</th><th scope="col">{model ? "Replies" : "Calls"}</th><th scope="col">Failed</th><th scope="col">Time</th>{model && <><th scope="col">Tokens</th><th scope="col">Cost</th></>}<th scope="col">Kept out</th></tr></thead>
     <tbody>{all.map((u) => {
       const c = cost(prices, u.name, u.tokens), any = u.tokens[0] + u.tokens[1] > 0;
@@ -57,7 +58,7 @@ export function UsedTable({ list, kind, prices, most }: { list: Used[]; kind: "m
         {model && <><td title={`${count(u.tokens[0])} in, ${count(u.tokens[1])} out, ${count(u.tokens[2])} cached`}>{any ? <Number_ n={short(u.tokens[0] + u.tokens[1])} words={`${kind}:${u.name}`} label={`Tokens of ${u.name}`} /> : "—"}</td>
           <td>{c !== undefined && any ? <Number_ n={dollars(c)} words={`${kind}:${u.name}`} label={`Cost of ${u.name}`} /> : any ? <a href={hrefOf({ view: "settings", id: "" })}>set a price</a> : "—"}</td></>}
         <td title={`${plural(u.kept, "byte")} that stood in outputs and not in contexts`}>{u.kept ? bytes(u.kept) : "—"}</td></tr>;
-    })}</tbody></table></div>;
+    })}</tbody></table>}</div>;
 }
 
 function Card({ label, value, more }: { label: string; value: string; more?: string }) {
@@ -98,7 +99,8 @@ export function Usage() {
 export function Days({ days }: { days: Home["days"] }) {
   const most = Math.max(1, ...days.map((d) => d.turns));
   const next = (d: string) => new Date(Date.parse(d) + 86_400_000).toISOString().slice(0, 10);
-  return <ol class={days.length > 14 ? "days many" : "days"} aria-label="Turns a day">{days.map((d) => <li key={d.day}>
+  const box = useRoving<HTMLOListElement>("button");
+  return <ol ref={box} class={days.length > 14 ? "days many" : "days"} aria-label="Turns a day">{days.map((d) => <li key={d.day}>
     <button type="button" aria-label={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} title={`${d.day}: ${plural(d.turns, "turn")}, ${plural(d.failed, "failure")}`} onClick={() => narrow(`after:${d.day} before:${next(d.day)}`)}>
       <i class="all" style={{ height: `${(d.turns / most) * 100}%` }} /><i class="failed" style={{ height: `${(Math.min(d.failed, d.turns) / most) * 100}%` }} /></button>
     <span aria-hidden="true">{Number(d.day.slice(8))}</span></li>)}</ol>;

@@ -1,10 +1,11 @@
 // A value of a tool, in the shape that fits it: tree, diff, list of todos, image, coloured text.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { structuredPatch } from "diff";
 import { ansi, cut, Long, show } from "./text";
+import { patchOf } from "./diff";
 import { count, plural } from "./format";
 import { readJson, type Json } from "./json";
+import { useRoving } from "./roving";
 
 const CHILDREN = 100;
 const DIFF_LINES = 400;
@@ -66,7 +67,8 @@ function Node({ name, value, again, depth }: { name: string; value: Json; again:
 }
 
 export function Tree({ value }: { value: Json }) {
-  return <div class="tree"><Branch value={value} depth={0} /></div>;
+  const box = useRoving<HTMLDivElement>("button");
+  return <div class="tree" ref={box}><Branch value={value} depth={0} /></div>;
 }
 
 // ---- diffs ----
@@ -90,13 +92,6 @@ export function Diff({ text, name }: { text: string; name?: string }) {
   </div>;
 }
 
-function patchOf(name: string, before: string, after: string): string {
-  if (before.length + after.length > 400_000) return "";
-  const p = structuredPatch(name, name, before, after, "", "", { context: 3, timeout: 200 });
-  if (!p) return "";
-  return p.hunks.map((h) => `@@ -${h.oldStart},${h.oldLines} +${h.newStart},${h.newLines} @@\n${h.lines.join("\n")}`).join("\n");
-}
-
 const text = (o: Record<string, unknown>, ...keys: string[]) => {
   for (const k of keys) if (typeof o[k] === "string") return o[k] as string;
   return undefined;
@@ -111,8 +106,8 @@ export function changeOf(value: unknown): { name: string; patch: string } | null
   if (ready && /^@@ /m.test(ready)) return { name, patch: ready };
   const before = text(o, "old_string", "oldText", "old_str", "originalContent");
   const after = text(o, "new_string", "newText", "new_str", "newContent");
-  if (before === undefined || after === undefined) return null;
-  const patch = patchOf(name, before, after);
+  if (before === undefined || after === undefined || before.length + after.length > 400_000) return null;
+  const patch = patchOf(before, after);
   return patch ? { name, patch } : null;
 }
 

@@ -11,6 +11,7 @@ export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) { super(message); }
 }
 export class Unreachable extends Error {}
+export const isGone = (e: unknown) => e instanceof ApiError && e.status === 404;
 
 export const sleep = (ms: number, stop?: AbortSignal) => new Promise<void>((done) => {
   const timer = setTimeout(done, ms);
@@ -56,10 +57,9 @@ export function lost() {
 // What the shared stream says of the connection.
 export function heard(state: Connection) {
   if (state === "refused") connection.value = "refused";
-  else if (state === "lost") { if (begun) lost(); }
-  else { begun = true; if (connection.peek() === "lost") wake(); }
+  else if (state === "lost") lost();
+  else if (connection.peek() === "lost") wake();
 }
-let begun = false;
 
 export function startConnection() {
   addEventListener("offline", lost);

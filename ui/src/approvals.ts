@@ -4,6 +4,7 @@ import { send } from "./api";
 import { watch } from "./live";
 import { notify } from "./prefs";
 import { plain } from "./text";
+import { toast } from "./toast";
 
 export interface Approval {
   run: string; call: string; approval: string; conversation: string; tool: string; server?: string;
@@ -12,16 +13,31 @@ export interface Approval {
 }
 
 export const approvals = signal<Approval[]>([]);
-// What became of one that was here: answered in this window, or somewhere else.
-export const answered = signal<Map<string, { word: string; at: number }>>(new Map());
+// What became of one that was here: answered in this window, or not.
+export const answered = signal<Map<string, { of: Approval; word: string; at: number; mine: boolean }>>(new Map());
 export const trayOpen = signal(false);
 
-const mine = new Map<string, string>();
-function note(key: string, word: string) {
+const mine = new Set<string>(); // answered here, or on its way
+function note(of: Approval, word: string) {
   const next = new Map(answered.peek());
-  next.set(key, { word, at: Date.now() });
+  next.set(of.approval, { of, word, at: Date.now(), mine: mine.has(of.approval) });
   while (next.size > 50) next.delete(next.keys().next().value!);
   answered.value = next;
+}
+
+// One that left without an answer from here: its run knows why.
+function learn(a: Approval) {
+  note(a, "No longer asked");
+  let here = false;
+  const say = (word: string) => { off(); note(a, word); toast(`${plain(a.tool, 60)}: ${word}.`); };
+  const off = watch(`r/${encodeURIComponent(a.run)}`, 0, (e) => {
+    const d = (e.data ?? {}) as Record<string, unknown>;
+    if (d.approval === a.approval) here = true;
+    const its = here && d.toolCallId === a.call;
+    if (its && d.state === "allowed") say("Allowed in another window");
+    else if (its && e.type === "tool_call_error") say(/nobody was there/.test(String(d.content)) ? "Denied, because nobody answered in time" : d.state === "denied" ? "Denied in another window" : "The run was stopped");
+    else if (e.type === "run_finished" || e.type === "gone") say("Its run has ended");
+  });
 }
 
 // Seen also where this page is not. Windows share the tag, so that one of them is heard.
@@ -37,16 +53,20 @@ function take(items: Approval[]) {
   const known = new Set(approvals.peek().map((a) => a.approval));
   const fresh = items.find((a) => !known.has(a.approval));
   if (fresh && document.hidden && notify.peek() === "on") call(fresh, items.length);
-  for (const a of approvals.peek()) if (!now.has(a.approval)) note(a.approval, mine.get(a.approval) ?? "Answered in another window");
+  for (const a of approvals.peek()) if (!now.has(a.approval)) if (!mine.has(a.approval)) learn(a);
   if (JSON.stringify(items) !== JSON.stringify(approvals.peek())) approvals.value = items;
 }
 
 export const startApprovals = () => watch("approvals", 0, (e) => { if (Array.isArray(e.items)) take(e.items as Approval[]); });
 
-export async function answer(a: { run: string; call: string; approval: string }, yes: boolean) {
-  mine.set(a.approval, yes ? "Allowed" : "Denied");
+export async function answer(a: Approval, yes: boolean) {
+  mine.add(a.approval);
   try {
     await send("POST", `/api/runs/${encodeURIComponent(a.run)}/approvals/${encodeURIComponent(a.call)}`, { approved: yes, approval: a.approval });
-    note(a.approval, yes ? "Allowed" : "Denied");
-  } catch (e) { mine.delete(a.approval); throw e; }
+    note(a, yes ? "Allowed" : "Denied");
+  } catch (e) {
+    mine.delete(a.approval);
+    if (!approvals.peek().some((x) => x.approval === a.approval)) learn(a); // somebody was quicker
+    throw e;
+  }
 }

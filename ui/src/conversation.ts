@@ -3,7 +3,7 @@
 // The window holds a bounded number of rows, however long the history: pages are fetched at the
 // end towards which one scrolls and dropped at the other.
 import { batch, computed, signal } from "@preact/signals";
-import { ApiError, ask, get, sleep, Unreachable, comebacks, connection } from "./api";
+import { ask, get, isGone, sleep, Unreachable, comebacks, connection } from "./api";
 import { approvals } from "./approvals";
 import { Failures } from "./errors";
 import { Times } from "./Timeline";
@@ -12,6 +12,7 @@ import { hasOpenCalls, pageOf, type Call, type Message, type Page, type Row, typ
 import { onDelivered, outbox, post, waiting } from "./outbox";
 import { prepare } from "./Prose";
 import { Run } from "./run";
+import { toast } from "./toast";
 
 const PAGE = 40;
 const ROWS_MOST = 360;
@@ -32,6 +33,7 @@ export class Conversation {
   readonly atStart = signal(false);
   readonly atEnd = signal(false);
   readonly problem = signal("");
+  readonly missing = signal(false);
   readonly run = signal<Run | null>(null);
   readonly sending = computed(() => waiting(outbox.value, this.id)?.text ?? "");
   readonly failure = signal("");
@@ -47,7 +49,7 @@ export class Conversation {
     this.failures = new Failures(id);
     this.times = new Times(id);
     void this.begin(from);
-    const done = watch(`c/${encodeURIComponent(id)}`, 0, (e) => { if (e.type !== "gone") void this.look().catch(() => {}); });
+    const done = watch(`c/${encodeURIComponent(id)}`, 0, () => void this.look().catch((e) => { if (isGone(e)) this.missing.value = true; }));
     let seen = comebacks.peek();
     const off = comebacks.subscribe((n) => { if (n !== seen) { seen = n; void this.look(); } });
     const deaf = onDelivered(async (conversation, run) => { if (conversation === this.id) await this.delivered(run); });
@@ -83,9 +85,9 @@ export class Conversation {
       const off = comebacks.subscribe((n) => { if (n !== seen) { queueMicrotask(off); seen = n; void again(); } });
       return;
     }
-    const gone = e instanceof ApiError && e.status === 404;
-    this.again = gone ? null : again;
-    this.problem.value = gone ? "There is no such conversation." : String((e as Error).message);
+    if (isGone(e)) { this.missing.value = true; return; }
+    this.again = again;
+    this.problem.value = String((e as Error).message);
   }
 
   // The last page: where a reader begins.
@@ -100,6 +102,7 @@ export class Conversation {
 
   async loadFrom(seq: number) {
     const v = await this.view(`after=${Math.max(0, seq - 1)}&limit=${PAGE}`);
+    if (!v.messages.length && seq > 1) { toast("That place is not in this conversation."); return this.loadEnd(); }
     batch(() => {
       this.pages.value = [pageOf(v)];
       this.atEnd.value = !v.next_cursor;

@@ -50,6 +50,7 @@ export class Failures {
     const all = this.all.peek();
     const here = call === undefined ? -1 : all.findIndex((f) => f.seq === seq && f.call === call);
     if (here >= 0) return all[here + by];
-    return by > 0 ? all.find((f) => f.seq > seq || (f.seq === seq && f.call !== "")) : all.findLast((f) => f.seq < seq || (f.seq === seq && call !== undefined && f.call === ""));
+    // From where no more of them come one goes on at the other end.
+    return (by > 0 ? all.find((f) => f.seq > seq || (f.seq === seq && f.call !== "")) : all.findLast((f) => f.seq < seq || (f.seq === seq && call !== undefined && f.call === ""))) ?? all.at(by > 0 ? 0 : -1);
   }
 }

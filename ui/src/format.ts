@@ -19,7 +19,8 @@ export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
   const s = Math.round(ms / 1000);
-  return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  const h = Math.floor(s / 3600), d = Math.floor(h / 24);
+  return !h ? `${Math.floor(s / 60)} min ${s % 60} s` : h < 100 ? `${h} h ${Math.floor((s % 3600) / 60)} min` : d < 1000 ? `${d} d ${h % 24} h` : d < 365e4 ? `${count(Math.round(d / 365))} y` : "> 9,999 y";
 }
 
 // Ticks while the page is seen, so that times stay true.

@@ -21,7 +21,7 @@ export class Hub {
   private topics = new Map<string, Topic>();
   private takers = new Set<Taker>();
   private id = "";
-  private state: "live" | "lost" | "refused" = "lost";
+  private state: "" | "live" | "lost" | "refused" = ""; // nothing is known before the first answer
   private running = false;
   private stop = new AbortController();
   private pause = new AbortController();
@@ -31,7 +31,7 @@ export class Hub {
 
   constructor(private token: string) {}
 
-  join(taker: Taker) { this.takers.add(taker); taker({ state: this.state }); }
+  join(taker: Taker) { this.takers.add(taker); if (this.state) taker({ state: this.state }); }
   leave(taker: Taker) {
     this.takers.delete(taker);
     for (const name of [...this.topics.keys()]) this.unwatch(taker, name);
@@ -76,7 +76,7 @@ export class Hub {
   }
 
   private headers() { return { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" }; }
-  private say(state: Hub["state"]) {
+  private say(state: "live" | "lost" | "refused") {
     if (this.state === state) return;
     this.state = state;
     for (const t of this.takers) t({ state });

@@ -1,7 +1,7 @@
 // The lines of an artifact, however many: fetched by range, a bounded number kept. A server that
 // was away is asked again when it is back.
 import { signal } from "@preact/signals";
-import { ApiError, ask, comebacks, get, lost, nextComeback, Unreachable } from "./api";
+import { ApiError, ask, comebacks, get, lost, nextComeback, isGone, Unreachable } from "./api";
 import type { HubEvent } from "./hub";
 import { watch } from "./live";
 
@@ -31,6 +31,7 @@ export class Lines {
   readonly growing = signal(false);
   readonly ready = signal(false);
   readonly problem = signal("");
+  readonly missing = signal(false);
   readonly changed = signal(0);
   private chunks = new Map<number, Line[]>();
   private fresh = new Map<number, Line>(); // what came while following
@@ -61,7 +62,8 @@ export class Lines {
 
   private complain(e: unknown) {
     // The state of the connection is said elsewhere, and this is looked at again when it is back.
-    if (!this.stop.signal.aborted && !(e instanceof Unreachable)) this.problem.value = (e as Error).message;
+    if (this.stop.signal.aborted || e instanceof Unreachable) return;
+    if (isGone(e)) this.missing.value = true; else this.problem.value = (e as Error).message;
   }
 
   private async open() {

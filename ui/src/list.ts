@@ -85,4 +85,23 @@ export function startList() {
 export const titleOf = (i: { title?: string; first?: string; id: string }) =>
   (typeof i.title === "string" && i.title.trim() ? i.title : i.first?.trim() ? cutWords(i.first) : i.id);
 const cutWords = (s: string) => { const t = [...s.trim().replace(/\s+/g, " ")]; return t.length > 60 ? `${t.slice(0, 60).join("").trimEnd()}…` : t.join(""); };
-export const nameOf = (id: string) => { const i = items.peek()?.find((x) => x.id === id); return i ? titleOf(i) : id; };
+
+// The same of any conversation: one that the list does not have is asked for once.
+const names = signal(new Map<string, string>());
+export function nameOf(id: string): string {
+  const i = items.value?.find((x) => x.id === id);
+  // It keeps the name that it had when it leaves the list, such as for the trash.
+  if (i) { const title = titleOf(i); names.peek().set(id, title); return title; }
+  const known = names.value.get(id);
+  if (known === undefined) { names.peek().set(id, "…"); void learn(id); }
+  return known ?? "…";
+}
+async function learn(id: string) {
+  const path = `/api/chat-sessions/${encodeURIComponent(id)}`;
+  let name = id;
+  try {
+    const i = await get<Item>(path);
+    name = titleOf(i.title?.trim() ? i : { id, ...await get<{ first?: string }>(`${path}/errors?limit=1`) });
+  } catch { /* not there: its id */ }
+  names.value = new Map(names.peek()).set(id, name);
+}

@@ -1,7 +1,7 @@
 // The page: a list on the left; a conversation, an output, or one of the other views on the right.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { effect, signal, useSignal } from "@preact/signals";
+import { effect, useSignal } from "@preact/signals";
 import { ask, comebacks, connection, heardAt, send, startConnection } from "./api";
 import { approvals, startApprovals } from "./approvals";
 import { startOutbox } from "./outbox";
@@ -11,8 +11,9 @@ import { clock, count, now, plural } from "./format";
 import { HomeView } from "./Home";
 import { Glyph, StateIcon } from "./icons";
 import { Help, helpOpen, startKeys } from "./keys";
-import { items, startList, titleOf } from "./list";
+import { nameOf, startList } from "./list";
 import { startLive } from "./live";
+import { Missing, named } from "./Missing";
 import { Output } from "./Output";
 import { pane, theme, THEMES } from "./prefs";
 import { useRoving } from "./roving";
@@ -30,7 +31,6 @@ import { Usage } from "./Usage";
 import "./style.css";
 
 // ---- the title of the tab: how many calls wait, and what is shown ----
-const named = signal("");
 effect(() => {
   const n = approvals.value.length;
   document.title = `${n ? `(${n}) ` : ""}${named.value ? `${named.value} · Steno` : "Steno"}`;
@@ -102,14 +102,13 @@ function Failed({ conversation: c }: { conversation: Conversation }) {
     {at > 0 && <><button type="button" class="small" aria-label="Previous failure" onClick={() => walk(-1)}>↑</button><button type="button" class="small" aria-label="Next failure" onClick={() => walk(1)}>↓</button></>}</span>;
 }
 
-function Header({ conversation: c }: { conversation: Conversation }) {
+function Header({ conversation: c, title }: { conversation: Conversation; title: string }) {
   const bar = useRoving<HTMLElement>(".bar a, .bar button");
   const renaming = useSignal(false);
   const { id } = c;
   const s = c.session.value;
-  const title = s ? titleOf({ ...items.value?.find((i) => i.id === id), ...s }) : "…";
   return <header class="bar" ref={bar} role="group" aria-label="This conversation's header">
-    <a class="button small narrow-only" href={hrefOf({ view: "home", id: "" })} aria-label="Back to the list">←</a>
+    <a class="button small narrow-only" href={hrefOf({ view: "list", id: "" })} aria-label="Back to the list">←</a>
     {renaming.value && s ? <Rename item={{ id, ...(s.title ? { title: s.title } : {}) }} done={(t) => { renaming.value = false; if (t !== undefined) c.session.value = { ...s, title: t }; }} />
       : <h2><bdi>{show(cut(title, 200))}</bdi></h2>}
     {s && <span class="figures">{s.project && s.project !== "default" ? <>{show(cut(s.project, 60))} · </> : null}{plural(s.lastSeq, "record")}</span>}
@@ -133,11 +132,14 @@ function Talk({ id }: { id: string }) {
   }, [id]);
   // Another place in the same conversation.
   useEffect(() => { if (c && c.id === id && r.from && c.pages.peek().length) void c.show(r.from); }, [r.message, r.call, r.from]);
-  useEffect(() => { if (c) return c.session.subscribe((s) => { named.value = s ? plain(titleOf(items.peek()?.find((i) => i.id === s.id && i.title === s.title) ?? s), 80) : ""; }); }, [c, items.value]);
+  const s = c?.session.value;
+  const title = !s ? "" : s.title?.trim() ? s.title : nameOf(s.id);
+  useEffect(() => { named.value = plain(title, 80); }, [title]);
   if (!c || c.id !== id) return null;
+  if (c.missing.value) return <Missing what="conversation"><a class="button" href={hrefOf({ view: "trash", id: "" })}>Look in the trash</a></Missing>;
   const wide = r.view === "timeline";
   return <section class="talk" aria-label="Conversation" data-id={id}>
-    <Header conversation={c} />
+    <Header conversation={c} title={title || "…"} />
     <Vitals conversation={c} />
     {wide ? <Waterfall conversation={c} wide /> : <div class="talk-body"><div class="talk-main"><Transcript key={id} conversation={c} /><Composer conversation={c} /></div>{pane.value === "on" && <Waterfall conversation={c} wide={false} />}</div>}
   </section>;
@@ -156,11 +158,12 @@ function Main() {
   return <HomeView />;
 }
 
-const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash", settings: "Settings", search: "Search", new: "New conversation" };
+const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash", settings: "Settings", search: "Search", new: "New conversation", list: "Conversations" };
 
 function App() {
   const v = route.value.view;
   useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; else if (v === "output") named.value = "Output"; }, [v]);
+  const waits = approvals.value.length;
   const inside = currentToken() && connection.value !== "refused";
   const top = useRoving<HTMLElement>(".top a, .top > button:not(.tray-button)");
   return <div class={`app view-${v}`}>
@@ -178,10 +181,8 @@ function App() {
     <main id="main" tabIndex={-1}>{<Main />}</main>
     {inside ? <Tray /> : null}
     {inside ? <nav class="phone-bar" aria-label="Views">
-      <a href={hrefOf({ view: "home", id: "" })} aria-current={v === "home" ? "page" : undefined}><Glyph name="home" />Home</a>
-      <a href={hrefOf({ view: "search", id: "" })} aria-current={v === "search" ? "page" : undefined}><Glyph name="search" />Search</a>
-      {(v === "conversation" || v === "timeline") && <a href={hrefOf({ view: "timeline", id: route.value.id })} aria-current={v === "timeline" ? "page" : undefined}><Glyph name="bars" />Timeline</a>}
-      <a href={hrefOf({ view: "usage", id: "" })} aria-current={v === "usage" ? "page" : undefined}><Glyph name="usage" />Usage</a>
+      {(["home", "list", "search", "timeline", "usage"] as const).map((to) => to === "timeline" && v !== "conversation" && v !== to ? null
+        : <a key={to} href={hrefOf({ view: to, id: route.value.id })} aria-current={v === to ? "page" : undefined}><Glyph name={to === "timeline" ? "bars" : to} />{to === "list" && waits > 0 && <b class="badge">{waits}</b>}{to[0]!.toUpperCase() + to.slice(1)}</a>)}
     </nav> : null}
     <Toast />
     <Help />

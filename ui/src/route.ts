@@ -4,7 +4,7 @@
 // that Back comes to the same place.
 import { signal } from "@preact/signals";
 
-export type View = "home" | "conversation" | "output" | "timeline" | "search" | "usage" | "trash" | "settings" | "new";
+export type View = "home" | "conversation" | "output" | "timeline" | "search" | "usage" | "trash" | "settings" | "new" | "list";
 export interface Route {
   view: View;
   id: string;
@@ -36,7 +36,7 @@ function parseOutput(id: string, p: string[]): Route {
   return r;
 }
 
-const PLAIN = new Set(["usage", "trash", "settings", "new"]);
+const PLAIN = new Set(["usage", "trash", "settings", "new", "list"]);
 export function parsePath(path: string): Route {
   const p = path.split("/").slice(1);
   if (p[0] === "stats") return { view: "usage", id: "" };

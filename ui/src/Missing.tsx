@@ -1,0 +1,16 @@
+// What is not there, with a way back. Whether it never was or may not be seen is not said.
+import { useEffect } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { hrefOf } from "./route";
+
+// What is shown, for the title of the tab.
+export const named = signal("");
+
+export function Missing({ what, children }: { what: string; children: preact.ComponentChildren }) {
+  useEffect(() => { named.value = "Not found"; }, []);
+  return <section class="welcome" id="missing" aria-label="Not found" tabIndex={-1}>
+    <h2>There is no such {what}</h2>
+    <p>It may have been deleted, or the link is from another server or project.</p>
+    <p class="buttons"><a class="button primary" href={hrefOf({ view: "home", id: "" })}>Go to Home</a>{children}</p>
+  </section>;
+}
