@@ -486,4 +486,8 @@ CHANGES = [
            cases=["loop/default/exec"], questions=["messages --format anthropic *"],
            rule=any_of(became(("content", "", "[The tool failed and said nothing.]")),
                        reported("losses"))),
+    Change("What is reported of a moved image says so in the usual words.",
+           cases=["*"], questions=["messages --format *"],
+           rule=became(("why", "moved into a user message behind it",
+                        "moved into a user message after it"))),
 ]
