@@ -132,6 +132,36 @@ size_t scan_sequence(const unsigned char *p, size_t n)
         return n >= 4 && (p[3] & 0xC0) == 0x80 ? 4 : 0;
 }
 
+#define BYTE_ONES UINT64_C(0x0101010101010101)
+
+/* Continuation bytes (10xxxxxx) of eight, one bit in each byte. */
+static uint64_t continuations_of_eight(const char *p)
+{
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        return v >> 7 & ~v >> 6 & BYTE_ONES;
+}
+
+size_t scan_continuations_baseline(const char *p, size_t n)
+{
+        size_t count = 0;
+        while (n >= 8) {
+                size_t words = n / 8 < 255 ? n / 8 : 255; /* no byte of the sum overflows */
+                uint64_t sum = 0;
+                for (size_t i = 0; i < words; i++)
+                        sum += continuations_of_eight(p + i * 8);
+                /* Byte by byte in two halves, because eight of them may pass 255. */
+                uint64_t pairs = (sum & UINT64_C(0x00FF00FF00FF00FF)) +
+                                 (sum >> 8 & UINT64_C(0x00FF00FF00FF00FF));
+                count += pairs * UINT64_C(0x0001000100010001) >> 48;
+                p += words * 8;
+                n -= words * 8;
+        }
+        for (size_t i = 0; i < n; i++)
+                count += (signed char)p[i] < -64;
+        return count;
+}
+
 size_t scan_utf8_baseline(const char *text, size_t n)
 {
         const unsigned char *p = (const unsigned char *)text;
@@ -308,6 +338,35 @@ size_t scan_utf8(const char *p, size_t n)
         return scan_utf8_baseline(p, n);
 }
 
+/* Of whole vectors; the caller has the rest. */
+AVX2 static size_t continuations_avx2(const char *p, size_t n)
+{
+        const __m256i lead = _mm256_set1_epi8(-64);
+        const __m256i zero = _mm256_setzero_si256();
+        __m256i total = zero;
+        uint64_t lanes[4];
+        for (size_t i = 0; i < n;) {
+                /* A byte-wide counter holds 255. */
+                size_t stop = n - i > (size_t)255 * 32 ? i + (size_t)255 * 32 : n;
+                __m256i sum = zero;
+                for (; i < stop; i += 32) {
+                        __m256i x = _mm256_loadu_si256((const __m256i *)(p + i));
+                        sum = _mm256_sub_epi8(sum, _mm256_cmpgt_epi8(lead, x));
+                }
+                total = _mm256_add_epi64(total, _mm256_sad_epu8(sum, zero));
+        }
+        _mm256_storeu_si256((__m256i *)lanes, total);
+        return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
+
+size_t scan_continuations(const char *p, size_t n)
+{
+        if (n < 64 || !__builtin_cpu_supports("avx2"))
+                return scan_continuations_baseline(p, n);
+        size_t whole = n / 32 * 32;
+        return continuations_avx2(p, whole) + scan_continuations_baseline(p + whole, n - whole);
+}
+
 #else
 
 const char *scan_string(const char *p, const char *end)
@@ -328,6 +387,11 @@ enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
 size_t scan_utf8(const char *p, size_t n)
 {
         return scan_utf8_baseline(p, n);
+}
+
+size_t scan_continuations(const char *p, size_t n)
+{
+        return scan_continuations_baseline(p, n);
 }
 
 #endif

@@ -27,6 +27,9 @@ enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped);
 /* Length of the longest valid UTF-8 prefix. */
 size_t scan_utf8(const char *p, size_t n);
 
+/* How many bytes are 10xxxxxx, which in UTF-8 begin no character. */
+size_t scan_continuations(const char *p, size_t n);
+
 /* The closing quote of a string that is short and has no escapes, NULL for any other: keys and
  * small values then cost no call. */
 static inline const char *scan_short_string(const char *p, const char *end);
@@ -34,6 +37,7 @@ static inline const char *scan_short_string(const char *p, const char *end);
 /* What machines without AVX2 use, named so that tests can hold both to the same answers. */
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped);
 size_t scan_utf8_baseline(const char *p, size_t n);
+size_t scan_continuations_baseline(const char *p, size_t n);
 
 /* Length of the valid UTF-8 sequence that starts at `p`, 0 when there is none within `n`. */
 size_t scan_sequence(const unsigned char *p, size_t n);

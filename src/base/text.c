@@ -48,34 +48,9 @@ bool text_utf8_finish(const struct text_utf8 *u)
 
 /* ---- characters ---- */
 
-#define BYTE_ONES UINT64_C(0x0101010101010101)
-
-/* Continuation bytes (10xxxxxx) of eight, one bit in each byte. */
-static uint64_t continuations(const char *p)
-{
-        uint64_t v;
-        memcpy(&v, p, sizeof v);
-        return v >> 7 & ~v >> 6 & BYTE_ONES;
-}
-
 size_t text_count_leads(const char *p, size_t n)
 {
-        size_t count = n;
-        while (n >= 8) {
-                size_t words = n / 8 < 255 ? n / 8 : 255; /* no byte of the sum overflows */
-                uint64_t sum = 0;
-                for (size_t i = 0; i < words; i++)
-                        sum += continuations(p + i * 8);
-                /* Byte by byte in two halves, because eight of them may pass 255. */
-                uint64_t pairs = (sum & UINT64_C(0x00FF00FF00FF00FF)) +
-                                 (sum >> 8 & UINT64_C(0x00FF00FF00FF00FF));
-                count -= pairs * UINT64_C(0x0001000100010001) >> 48;
-                p += words * 8;
-                n -= words * 8;
-        }
-        for (size_t i = 0; i < n; i++)
-                count -= (signed char)p[i] < -64;
-        return count;
+        return n - scan_continuations(p, n);
 }
 
 /* Where bytes are bad, more of them are likely to follow: a few characters are taken one by one
