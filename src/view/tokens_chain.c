@@ -65,7 +65,7 @@ static bool tokens_fit(const unsigned char *border, struct token left, struct to
 {
         uint32_t limit = TOKENS_NONE;
         for (;;) {
-                if (tokens_rank(border - left.len, left.len + right.len) < limit)
+                if (tokens_rank_if_any(border - left.len, left.len + right.len) < limit)
                         return false;
                 if (left.len == 1 && right.len == 1)
                         return true;
@@ -73,11 +73,11 @@ static bool tokens_fit(const unsigned char *border, struct token left, struct to
                 if (undo_left) {
                         limit = left.rank;
                         left.len -= tokens_splits[left.rank];
-                        left.rank = tokens_rank(border - left.len, left.len);
+                        left.rank = tokens_rank_if_any(border - left.len, left.len);
                 } else {
                         limit = right.rank + 1;
                         right.len = tokens_splits[right.rank];
-                        right.rank = tokens_rank(border, right.len);
+                        right.rank = tokens_rank_if_any(border, right.len);
                 }
         }
 }
@@ -88,7 +88,7 @@ static bool chain_extend(struct chain *c, size_t done, const unsigned char *end,
 {
         if (len == 0 || len > done)
                 return false;
-        uint32_t rank = tokens_rank(end - len, len);
+        uint32_t rank = tokens_rank_if_any(end - len, len);
         if (rank == TOKENS_NONE || tokens_splits[rank] == TOKENS_UNREACHABLE)
                 return false;
         struct token t = {rank, len};

@@ -8,12 +8,14 @@
 #ifndef VIEW_TOKENS_DATA_H
 #define VIEW_TOKENS_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #define TOKENS_COUNT 199998
 #define TOKENS_SLOT_BITS 19
+#define TOKENS_SEEN_BITS 22
 #define TOKENS_RANK_BITS 18
 #define TOKENS_TAG_BITS (32 - TOKENS_RANK_BITS)
 #define TOKENS_LENGTH_MAX 128 /* bytes of the longest token */
@@ -27,6 +29,11 @@ TOKENS_TABLE uint32_t tokens_slots[1 << TOKENS_SLOT_BITS];
 /* The bytes of rank r are tokens_bytes[tokens_starts[r] .. tokens_starts[r + 1]). */
 TOKENS_TABLE uint32_t tokens_starts[TOKENS_COUNT + 1];
 TOKENS_TABLE unsigned char tokens_bytes[];
+/* A bit for each value of the first bits of a hash: whether some token has it. Smaller than the
+ * slots, so that it stays in a cache: most bytes that merging asks for are not a token. */
+TOKENS_TABLE uint8_t tokens_seen[1 << (TOKENS_SEEN_BITS - 3)];
+/* The rank of one byte. */
+TOKENS_TABLE uint32_t tokens_singles[256];
 /* The rank of two bytes, which is what is asked most. */
 TOKENS_TABLE uint32_t tokens_pairs[256][256];
 /* Length of the left half in the last merge that makes a token; 0 for a byte, and
@@ -68,16 +75,25 @@ static inline uint32_t tokens_hash(const unsigned char *p, size_t n)
         return h ^ h >> 16;
 }
 
-/* The rank of the token that is exactly these bytes, or TOKENS_NONE. */
-static inline uint32_t tokens_rank(const unsigned char *p, size_t n)
+/* memcmp for what is short, without the call. */
+static inline bool tokens_same(const unsigned char *a, const unsigned char *b, size_t n)
 {
-        if (n == 2)
-                return tokens_pairs[p[0]][p[1]];
-        if (n > TOKENS_LENGTH_MAX)
-                return TOKENS_NONE;
+        if (n > 8 || n < 3)
+                return memcmp(a, b, n) == 0;
+        if (n == 3)
+                return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
+        uint32_t x[2], y[2];
+        memcpy(x, a, 4);
+        memcpy(y, b, 4);
+        memcpy(x + 1, a + n - 4, 4);
+        memcpy(y + 1, b + n - 4, 4);
+        return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+static inline uint32_t tokens_look_up(const unsigned char *p, size_t n, uint32_t h)
+{
         const uint32_t tag_mask = (1u << TOKENS_TAG_BITS) - 1;
         const uint32_t slot_mask = (1u << TOKENS_SLOT_BITS) - 1;
-        uint32_t h = tokens_hash(p, n);
         for (uint32_t at = h >> (32 - TOKENS_SLOT_BITS);; at = (at + 1) & slot_mask) {
                 uint32_t slot = tokens_slots[at];
                 if (slot == 0)
@@ -86,9 +102,35 @@ static inline uint32_t tokens_rank(const unsigned char *p, size_t n)
                         continue;
                 uint32_t rank = (slot >> TOKENS_TAG_BITS) - 1;
                 uint32_t start = tokens_starts[rank];
-                if (tokens_starts[rank + 1] - start == n && memcmp(tokens_bytes + start, p, n) == 0)
+                if (tokens_starts[rank + 1] - start == n && tokens_same(tokens_bytes + start, p, n))
                         return rank;
         }
+}
+
+/* The rank of the token that is exactly these bytes, or TOKENS_NONE. */
+static inline uint32_t tokens_rank(const unsigned char *p, size_t n)
+{
+        if (n == 2)
+                return tokens_pairs[p[0]][p[1]];
+        if (n > TOKENS_LENGTH_MAX)
+                return TOKENS_NONE;
+        return tokens_look_up(p, n, tokens_hash(p, n));
+}
+
+/* The same, faster when they are probably none. */
+static inline uint32_t tokens_rank_if_any(const unsigned char *p, size_t n)
+{
+        if (n == 2)
+                return tokens_pairs[p[0]][p[1]];
+        if (n == 1)
+                return tokens_singles[p[0]];
+        if (n > TOKENS_LENGTH_MAX)
+                return TOKENS_NONE;
+        uint32_t h = tokens_hash(p, n);
+        uint32_t at = h >> (32 - TOKENS_SEEN_BITS);
+        if (!(tokens_seen[at >> 3] >> (at & 7) & 1))
+                return TOKENS_NONE;
+        return tokens_look_up(p, n, h);
 }
 
 #endif

@@ -18,7 +18,8 @@ static uint32_t joined_rank(const struct parts *parts, size_t i)
 {
         if (i + 2 > parts->n)
                 return TOKENS_NONE;
-        return tokens_rank(parts->p + parts->start[i], parts->start[i + 2] - parts->start[i]);
+        return tokens_rank_if_any(
+            parts->p + parts->start[i], parts->start[i + 2] - parts->start[i]);
 }
 
 static void join(struct parts *parts, size_t i)
