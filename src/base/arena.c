@@ -17,6 +17,12 @@ struct arena_block {
         alignas(max_align_t) char data[];
 };
 
+static size_t aligned(size_t n)
+{
+        size_t align = alignof(max_align_t);
+        return (n + align - 1) & ~(align - 1);
+}
+
 void arena_init(struct arena *a)
 {
         *a = (struct arena){0};
@@ -48,10 +54,9 @@ void arena_reset(struct arena *a)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
-        size_t align = alignof(max_align_t);
         if (a->failed || n > SIZE_MAX - BLOCK_MIN - sizeof(struct arena_block))
                 goto fail;
-        n = (n + align - 1) & ~(align - 1);
+        n = aligned(n);
         struct arena_block *b = a->head;
         if (!b || b->size - b->used < n) {
                 size_t size = b ? b->size * 2 : BLOCK_MIN;
@@ -79,6 +84,34 @@ void *arena_zalloc(struct arena *a, size_t n)
         if (p)
                 memset(p, 0, n);
         return p;
+}
+
+void arena_trim(struct arena *a, void *p, size_t n, size_t used)
+{
+        struct arena_block *b = a->head;
+        if (b && (char *)p + aligned(n) == b->data + b->used)
+                b->used -= aligned(n) - aligned(used);
+}
+
+struct arena_mark arena_mark(const struct arena *a)
+{
+        return (struct arena_mark){a->head, a->head ? a->head->used : 0};
+}
+
+/* The newest block stays, because what comes next probably needs it as well. */
+void arena_rewind(struct arena *a, struct arena_mark mark)
+{
+        struct arena_block *b = a->head;
+        if (b && b != mark.head) {
+                while (b->next != mark.head) {
+                        struct arena_block *older = b->next;
+                        b->next = older->next;
+                        free(older);
+                }
+                b->used = 0;
+        } else if (b) {
+                b->used = mark.used;
+        }
 }
 
 struct str arena_dup(struct arena *a, struct str s)

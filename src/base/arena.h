@@ -15,6 +15,11 @@ struct arena {
         int failed; /* sticky: STENO_ENOMEM */
 };
 
+struct arena_mark {
+        const struct arena_block *head;
+        size_t used;
+};
+
 void arena_init(struct arena *a);
 void arena_release(struct arena *a);
 /* Frees everything but keeps one block for the next use. */
@@ -24,6 +29,11 @@ void arena_reset(struct arena *a);
 void *arena_alloc(struct arena *a, size_t n);
 /* Cleared. */
 void *arena_zalloc(struct arena *a, size_t n);
+/* Gives back all but the first `used` bytes of the last allocation, which had `n`. */
+void arena_trim(struct arena *a, void *p, size_t n, size_t used);
+/* What was allocated since arena_mark is gone after arena_rewind; what was there before stays. */
+struct arena_mark arena_mark(const struct arena *a);
+void arena_rewind(struct arena *a, struct arena_mark mark);
 /* A copy with a NUL behind it; {NULL, 0} when memory is out. */
 struct str arena_dup(struct arena *a, struct str s);
 
