@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "base/scan.h"
 #include "base/text.h"
 
 static const struct json_node *node_of(const struct json *j, json_ref r)
@@ -13,24 +14,10 @@ static const struct json_node *node_of(const struct json *j, json_ref r)
         return r < j->count ? &j->nodes[r] : NULL;
 }
 
-enum json_type json_type(const struct json *j, json_ref r)
-{
-        const struct json_node *n = node_of(j, r);
-        return n ? (enum json_type)(n->info & 0x0F) : JSON_NOTHING;
-}
-
 struct str json_raw(const struct json *j, json_ref r)
 {
         const struct json_node *n = node_of(j, r);
         return n ? str_span(j->text + n->off, n->len) : str_span("", 0);
-}
-
-struct str json_inner(const struct json *j, json_ref r)
-{
-        if (json_type(j, r) != JSON_STRING)
-                return str_span("", 0);
-        const struct json_node *n = &j->nodes[r];
-        return str_span(j->text + n->off + 1, n->len - 2);
 }
 
 bool json_is_escaped(const struct json *j, json_ref r)
@@ -57,30 +44,6 @@ uint32_t json_count(const struct json *j, json_ref r)
         return json_type(j, r) == JSON_OBJECT ? n / 2 : n;
 }
 
-json_ref json_child(const struct json *j, json_ref r)
-{
-        if (!is_container(j, r) || j->nodes[r].next == r + 1)
-                return JSON_NONE;
-        return r + 1;
-}
-
-json_ref json_next(const struct json *j, json_ref parent, json_ref child)
-{
-        const struct json_node *p = node_of(j, parent);
-        const struct json_node *c = node_of(j, child);
-        return p && c && c->next < p->next ? c->next : JSON_NONE;
-}
-
-json_ref json_value(const struct json *j, json_ref key)
-{
-        return key < j->count && key + 1 < j->count ? key + 1 : JSON_NONE;
-}
-
-json_ref json_next_key(const struct json *j, json_ref obj, json_ref key)
-{
-        return json_next(j, obj, json_value(j, key));
-}
-
 json_ref json_at(const struct json *j, json_ref arr, uint32_t i)
 {
         if (json_type(j, arr) != JSON_ARRAY)
@@ -99,7 +62,10 @@ json_ref json_get(const struct json *j, json_ref obj, const char *key)
         json_ref found = JSON_NONE;
         json_ref end = j->nodes[obj].next;
         for (json_ref k = obj + 1; k < end; k = j->nodes[k + 1].next) {
-                if (json_is_str(j, k, want))
+                const struct json_node *n = &j->nodes[k];
+                if (n->info & JSON_ESCAPED
+                        ? json_is_str(j, k, want)
+                        : n->len == want.n + 2 && memcmp(j->text + n->off + 1, want.p, want.n) == 0)
                         found = k + 1;
         }
         return found;
@@ -194,28 +160,31 @@ bool json_is_str(const struct json *j, json_ref r, struct str s)
         return escaped_equals(inner, s);
 }
 
-bool json_is(const struct json *j, json_ref r, const char *z)
-{
-        return json_is_str(j, r, str_of(z));
-}
+/* The byte that a backslash and this one stand for; 0: more than one, or not ASCII. */
+static const char short_escapes[256] = {['"'] = '"',
+    ['\\'] = '\\',
+    ['/'] = '/',
+    ['b'] = '\b',
+    ['f'] = '\f',
+    ['n'] = '\n',
+    ['r'] = '\r',
+    ['t'] = '\t'};
 
-/* What is decoded is never longer than its escapes, so room for all is taken once. */
-void json_unescape(struct str inner, struct buf *out, bool *lossy)
+size_t json_unescape_to(struct str inner, char *to, bool *lossy)
 {
-        char *to = inner.n ? buf_reserve(out, inner.n) : NULL;
-        if (!to)
-                return;
         const char *p = inner.p;
         const char *end = inner.p + inner.n;
         char *at = to;
         while (p < end) {
-                const char *slash = memchr(p, '\\', (size_t)(end - p));
-                size_t run = (size_t)((slash ? slash : end) - p);
-                memcpy(at, p, run);
-                at += run;
-                p += run;
-                if (!slash)
+                p = scan_copy_plain(p, end, &at);
+                if (p == end)
                         break;
+                char one = end - p >= 2 ? short_escapes[(unsigned char)p[1]] : 0;
+                if (one) {
+                        *at++ = one;
+                        p += 2;
+                        continue;
+                }
                 size_t used;
                 uint32_t cp = decode_escape(p, (size_t)(end - p), &used);
                 if (is_surrogate(cp)) {
@@ -229,7 +198,15 @@ void json_unescape(struct str inner, struct buf *out, bool *lossy)
                 at += len;
                 p += used;
         }
-        out->n += (size_t)(at - to);
+        return (size_t)(at - to);
+}
+
+/* What is decoded is never longer than its escapes, so room for all is taken once. */
+void json_unescape(struct str inner, struct buf *out, bool *lossy)
+{
+        char *to = inner.n ? buf_reserve(out, inner.n) : NULL;
+        if (to)
+                out->n += json_unescape_to(inner, to, lossy);
 }
 
 bool json_string(const struct json *j, json_ref r, struct buf *out, bool *lossy)

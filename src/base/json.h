@@ -91,33 +91,80 @@ ptrdiff_t json_scan_value(
 
 /* ---- reading ---- */
 
-enum json_type json_type(const struct json *j, json_ref r);
+/* The shortest calls are inline, because every reader makes them many times for each message. */
+
+static inline enum json_type json_type(const struct json *j, json_ref r)
+{
+        return r < j->count ? (enum json_type)(j->nodes[r].info & 0x0F) : JSON_NOTHING;
+}
+
 /* The value's bytes as they stand in the text. */
 struct str json_raw(const struct json *j, json_ref r);
 /* A string's bytes between its quotes, escapes as they stand; empty for anything else. */
-struct str json_inner(const struct json *j, json_ref r);
+static inline struct str json_inner(const struct json *j, json_ref r)
+{
+        if (json_type(j, r) != JSON_STRING)
+                return str_span("", 0);
+        const struct json_node *n = &j->nodes[r];
+        return str_span(j->text + n->off + 1, n->len - 2);
+}
+
 bool json_is_escaped(const struct json *j, json_ref r);
 /* Elements of an array, members of an object, 0 for anything else. */
 uint32_t json_count(const struct json *j, json_ref r);
 
 /* Children: for an array its elements; for an object the keys, each followed by its value. */
-json_ref json_child(const struct json *j, json_ref r);
+static inline json_ref json_child(const struct json *j, json_ref r)
+{
+        enum json_type t = json_type(j, r);
+        bool container = t == JSON_ARRAY || t == JSON_OBJECT;
+        return container && j->nodes[r].next != r + 1 ? r + 1 : JSON_NONE;
+}
+
 /* The next sibling inside `parent`, or JSON_NONE. */
-json_ref json_next(const struct json *j, json_ref parent, json_ref child);
+static inline json_ref json_next(const struct json *j, json_ref parent, json_ref child)
+{
+        if (parent >= j->count || child >= j->count)
+                return JSON_NONE;
+        json_ref next = j->nodes[child].next;
+        return next < j->nodes[parent].next ? next : JSON_NONE;
+}
+
 /*
  * for (json_ref key = json_child(j, obj); key != JSON_NONE; key = json_next_key(j, obj, key)) {
  *         json_ref value = json_value(j, key);
  */
-json_ref json_value(const struct json *j, json_ref key);
-json_ref json_next_key(const struct json *j, json_ref obj, json_ref key);
+static inline json_ref json_value(const struct json *j, json_ref key)
+{
+        return key < j->count && key + 1 < j->count ? key + 1 : JSON_NONE;
+}
+
+static inline json_ref json_next_key(const struct json *j, json_ref obj, json_ref key)
+{
+        return json_next(j, obj, json_value(j, key));
+}
+
 /* The i-th element of an array: walks. */
 json_ref json_at(const struct json *j, json_ref arr, uint32_t i);
 
 /* The value of a member; the last one where a key stands twice, as most readers do. */
 json_ref json_get(const struct json *j, json_ref obj, const char *key);
 /* Compares a string (key or value) with a plain literal, escapes decoded. */
-bool json_is(const struct json *j, json_ref r, const char *z);
 bool json_is_str(const struct json *j, json_ref r, struct str s);
+static inline bool json_is(const struct json *j, json_ref r, const char *z)
+{
+        if (json_type(j, r) != JSON_STRING)
+                return false;
+        const struct json_node *n = &j->nodes[r];
+        const char *inner = j->text + n->off + 1;
+        if ((n->info & JSON_ESCAPED) || !z)
+                return json_is_str(j, r, str_of(z));
+        /* Most comparisons are with a word that begins otherwise. A quote stands behind the inside
+         * of a string, so that there is a first byte. */
+        if (*inner != *z && n->len > 2)
+                return false;
+        return strlen(z) == n->len - 2 && memcmp(inner, z, n->len - 2) == 0;
+}
 
 /*
  * Appends a string's decoded bytes to `out`; false when `r` is not a string. A lone surrogate
@@ -126,6 +173,9 @@ bool json_is_str(const struct json *j, json_ref r, struct str s);
 bool json_string(const struct json *j, json_ref r, struct buf *out, bool *lossy);
 /* The same for the inside of a string token that stands outside of a tape. */
 void json_unescape(struct str inner, struct buf *out, bool *lossy);
+/* The same into memory of at least inner.n bytes, all of which may be written to; returns the
+ * length, which is never greater. */
+size_t json_unescape_to(struct str inner, char *to, bool *lossy);
 /* A member as a decoded, NUL-terminated copy, or NULL; freed with free(). */
 char *json_dup_string(const struct json *j, json_ref r);
 /* A member of `obj` in an array of `size` bytes, cut to whole characters that fit; "" where it is

@@ -5,23 +5,54 @@
 
 #include "base/scan.h"
 
-static void put_control(struct buf *b, unsigned char c)
+/* Writes at most six bytes. */
+static size_t escape(char *to, unsigned char c)
 {
         static const char hex[] = "0123456789abcdef";
         static const char brief[0x20] = {
             ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-        char out[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        to[0] = '\\';
         if (c == '"' || c == '\\' || (c < 0x20 && brief[c])) {
-                out[1] = c < 0x20 ? brief[c] : (char)c;
-                buf_put(b, out, 2);
-                return;
+                to[1] = c < 0x20 ? brief[c] : (char)c;
+                return 2;
         }
-        buf_put(b, out, sizeof out);
+        to[1] = 'u';
+        to[2] = to[3] = '0';
+        to[4] = hex[c >> 4];
+        to[5] = hex[c & 15];
+        return 6;
+}
+
+static void put_control(struct buf *b, unsigned char c)
+{
+        char out[6];
+        buf_put(b, out, escape(out, c));
+}
+
+/* Room for a step of scan_copy_step and the escape behind it: as long as the buffer has so much,
+ * nothing is asked of it. */
+#define STEP_ROOM 32
+
+static const char *put_quickly(struct buf *b, const char *p, const char *end)
+{
+        char *at = b->p + b->n;
+        const char *limit = b->p + b->cap - STEP_ROOM;
+        while (end - p >= SCAN_STEP && at <= limit) {
+                size_t n = scan_copy_step(p, at);
+                p += n;
+                at += n;
+                if (n < SCAN_STEP)
+                        at += escape(at, (unsigned char)*p++);
+        }
+        b->n = (size_t)(at - b->p);
+        return p;
 }
 
 static void put_valid(struct buf *b, const char *p, const char *end)
 {
         while (p < end) {
+                if (!b->failed && b->cap - b->n >= STEP_ROOM)
+                        p = put_quickly(b, p, end);
                 const char *q = scan_string(p, end);
                 buf_put(b, p, (size_t)(q - p));
                 if (q == end)

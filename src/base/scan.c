@@ -178,6 +178,16 @@ size_t scan_utf8_baseline(const char *text, size_t n)
         return i;
 }
 
+const char *scan_unicode_escape_baseline(const char *p, const char *end)
+{
+        while (p < end && (p = memchr(p, '\\', (size_t)(end - p)))) {
+                if (end - p > 1 && p[1] == 'u')
+                        return p;
+                p++;
+        }
+        return end;
+}
+
 #if SCAN_X86
 
 INLINE const char *find_sse2(const char *p, const char *end)
@@ -206,25 +216,44 @@ AVX2 INLINE unsigned mask_avx2(const char *p)
         return (unsigned)_mm256_movemask_epi8(_mm256_or_si256(hit, low));
 }
 
-AVX2 INLINE const char *find_avx2(const char *p, const char *end)
-{
-        while (end - p >= 32) {
-                unsigned mask = mask_avx2(p);
-                if (mask)
-                        return p + __builtin_ctz(mask);
-                p += 32;
-        }
-        return find_sse2(p, end);
-}
-
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped)
 {
         return walk_body(p, end, escaped, find_sse2);
 }
 
-AVX2 static enum scan_stop body_avx2(const char **p, const char *end, bool *escaped)
+/* The length of the escape at `p`; 0: there is no such escape, or it does not end before `end`. */
+INLINE size_t whole_escape(const char *p, const char *end)
 {
-        return walk_body(p, end, escaped, find_avx2);
+        int kind = end - p >= 2 ? escapes[(unsigned char)p[1]] : 0;
+        if (kind == 2)
+                return hex_digits(p + 2, end, 4) == 4 ? 6 : 0;
+        return kind ? 2 : 0;
+}
+
+/* A block is looked at once, however many escapes are in it. The last bytes, and an escape that is
+ * wrong or cut, are left to walk_body. */
+AVX2 static enum scan_stop body_avx2(const char **pp, const char *end, bool *escaped)
+{
+        const char *p = *pp;
+        while (end - p >= 32) {
+                const char *block = p;
+                unsigned mask = mask_avx2(block);
+                p += 32;
+                while (mask) {
+                        const char *hit = block + __builtin_ctz(mask);
+                        size_t n = *hit == '\\' ? whole_escape(hit, end) : 0;
+                        if (!n) {
+                                *pp = hit;
+                                return walk_body(pp, end, escaped, find_sse2);
+                        }
+                        *escaped = true;
+                        size_t next = (size_t)(hit - block) + n;
+                        mask = next < 32 ? mask & (~0u << next) : 0;
+                        p = next > 32 ? block + next : p;
+                }
+        }
+        *pp = p;
+        return walk_body(pp, end, escaped, find_sse2);
 }
 
 #define TOO_SHORT (1 << 0)
@@ -331,6 +360,29 @@ enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
         return scan_string_body_baseline(p, end, escaped);
 }
 
+AVX2 static const char *unicode_avx2(const char *p, const char *end)
+{
+        const __m256i slash = _mm256_set1_epi8('\\');
+        const __m256i u = _mm256_set1_epi8('u');
+        for (; end - p > 32; p += 32) {
+                __m256i a = _mm256_loadu_si256((const __m256i *)p);
+                __m256i b = _mm256_loadu_si256((const __m256i *)(p + 1));
+                __m256i hit =
+                    _mm256_and_si256(_mm256_cmpeq_epi8(a, slash), _mm256_cmpeq_epi8(b, u));
+                unsigned mask = (unsigned)_mm256_movemask_epi8(hit);
+                if (mask)
+                        return p + __builtin_ctz(mask);
+        }
+        return scan_unicode_escape_baseline(p, end);
+}
+
+const char *scan_unicode_escape(const char *p, const char *end)
+{
+        if (end - p > 32 && __builtin_cpu_supports("avx2"))
+                return unicode_avx2(p, end);
+        return scan_unicode_escape_baseline(p, end);
+}
+
 size_t scan_utf8(const char *p, size_t n)
 {
         if (n >= 32 && __builtin_cpu_supports("avx2"))
@@ -372,6 +424,11 @@ size_t scan_continuations(const char *p, size_t n)
 const char *scan_string(const char *p, const char *end)
 {
         return find_words(p, end);
+}
+
+const char *scan_unicode_escape(const char *p, const char *end)
+{
+        return scan_unicode_escape_baseline(p, end);
 }
 
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped)

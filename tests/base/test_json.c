@@ -572,6 +572,48 @@ static void a_writer_goes_on_behind_what_is_there(void **state)
         buf_release(&b);
 }
 
+/* One byte at a time, as the quick way does it for many. */
+static void put_slowly(struct buf *b, const char *p, size_t n)
+{
+        static const char plain[] = "\"\\\b\f\n\r\t", brief[] = "\"\\bfnrt";
+        for (size_t i = 0; i < n; i++) {
+                const char *at = memchr(plain, p[i], sizeof plain - 1);
+                if (at)
+                        buf_printf(b, "\\%c", brief[at - plain]);
+                else if ((unsigned char)p[i] < 0x20)
+                        buf_printf(b, "\\u%04x", p[i]);
+                else
+                        buf_putc(b, p[i]);
+        }
+}
+
+static void escapes_are_the_same_wherever_a_buffer_ends(void **state)
+{
+        (void)state;
+        struct seed s = seed_start();
+        for (int i = 0; i < seed_rounds(200000); i++) {
+                char text[120];
+                size_t n = seed_below(&s, sizeof text);
+                uint64_t rare = 1 + seed_below(&s, 30);
+                for (size_t k = 0; k < n; k++)
+                        text[k] = (char)(seed_below(&s, rare) ? 'a' + seed_below(&s, 26)
+                                                              : seed_below(&s, 0x80));
+                struct buf quick, slow, back;
+                buf_init(&quick, 0);
+                buf_init(&slow, 0);
+                buf_init(&back, 0);
+                buf_reserve(&quick, 1 + seed_below(&s, 200));
+                json_put_escaped(&quick, str_span(text, n));
+                put_slowly(&slow, text, n);
+                assert_true(str_eq(buf_str(&quick), buf_str(&slow)));
+                json_unescape(buf_str(&quick), &back, NULL);
+                assert_true(str_eq(buf_str(&back), str_span(text, n)));
+                buf_release(&quick);
+                buf_release(&slow);
+                buf_release(&back);
+        }
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -588,6 +630,7 @@ int main(void)
             cmocka_unit_test(a_tape_answers_without_checks_between),
             cmocka_unit_test(strings_are_decoded_on_demand),
             cmocka_unit_test(numbers_keep_to_their_range),
+            cmocka_unit_test(escapes_are_the_same_wherever_a_buffer_ends),
             cmocka_unit_test(spans_nest_in_random_documents),
             cmocka_unit_test(a_writer_puts_every_comma_itself),
             cmocka_unit_test(members_are_copied_byte_for_byte),

@@ -60,6 +60,36 @@ static void check_body(const char *text, size_t n)
         assert_int_equal(flags[2], flags[0]);
 }
 
+static const char *slow_unicode(const char *p, const char *end)
+{
+        while (p < end && !(p[0] == '\\' && end - p > 1 && p[1] == 'u'))
+                p++;
+        return p;
+}
+
+/* `text` has exactly n bytes, so that a sanitizer sees a read or a write outside of it. */
+static void check_copies(const char *text, size_t n)
+{
+        const char *end = text + n, *slash = n ? memchr(text, '\\', n) : NULL;
+        const char *unicode = slow_unicode(text, end);
+        assert_ptr_equal(scan_unicode_escape(text, end), unicode);
+        assert_ptr_equal(scan_unicode_escape_baseline(text, end), unicode);
+        char *room = malloc(n + 1), *at = room;
+        assert_non_null(room);
+        room[n] = '#';
+        slash = slash ? slash : end;
+        assert_ptr_equal(scan_copy_plain(text, end, &at), slash);
+        assert_int_equal(at - room, slash - text);
+        assert_memory_equal(room, text, (size_t)(slash - text));
+        assert_int_equal(room[n], '#');
+        if (n >= SCAN_STEP) {
+                size_t k = scan_copy_step(text, room);
+                assert_ptr_equal(text + k, scan_string(text, text + SCAN_STEP));
+                assert_memory_equal(room, text, k);
+        }
+        free(room);
+}
+
 static void every_byte_stops_where_it_should(void **state)
 {
         (void)state;
@@ -99,6 +129,7 @@ static void random_strings_are_walked_alike(void **state)
                 assert_non_null(exact);
                 memcpy(exact, text, n);
                 check_body(exact, n);
+                check_copies(exact, n);
                 assert_int_equal(scan_utf8(exact, n), scan_utf8_baseline(exact, n));
                 free(exact);
         }
