@@ -147,22 +147,34 @@ int format_describe(const struct format *f, const struct json *j, json_ref msg, 
         return arena->failed ? error_nomem(err) : 0;
 }
 
-int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+/* What describing a message needs is not needed to read it, and a history that is held takes as
+ * little memory as it can. */
+static int check_and_read(const struct format *f, const struct json *j, json_ref msg,
     struct arena *arena, struct message *out, struct steno_error *err)
 {
         struct about about;
+        struct arena_mark mark = arena_mark(arena);
+        int rc = f->describe(j, msg, arena, &about, err);
+        if (rc)
+                return rc;
+        arena_rewind(arena, mark);
+        return f->read(j, msg, arena, out) ? error_nomem(err) : 0;
+}
+
+int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+    struct arena *arena, struct message *out, struct steno_error *err)
+{
         int rc = format_measure(j, msg, err);
         if (rc)
                 return rc;
         struct spelling s;
         if (spelling_of(j, msg, arena, &s))
                 return error_nomem(err);
-        rc = f->describe(s.j, s.msg, arena, &about, err);
+        *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(s.j, s.msg)};
+        rc = f->check_and_read ? f->check_and_read(s.j, s.msg, arena, out, err)
+                               : check_and_read(f, s.j, s.msg, arena, out, err);
         if (rc)
                 return rc;
-        *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(s.j, s.msg)};
-        if (f->read(s.j, s.msg, arena, out))
-                return error_nomem(err);
         spelling_restore(&s, out);
         /* What an importer keeps beside a message is nothing that a conversion could lose. */
         for (struct extra *x = out->extras; x; x = x->next)

@@ -105,6 +105,10 @@ struct format {
          * inside a message becomes PART_OPAQUE or an extra, never an error.
          */
         int (*read)(const struct json *j, json_ref msg, struct arena *arena, struct message *m);
+        /* Both at once, where that saves work: says the same as `describe` of a message that is
+         * wrong. NULL: one after the other. */
+        int (*check_and_read)(const struct json *j, json_ref msg, struct arena *arena,
+            struct message *m, struct steno_error *err);
         /* Writes all of it, separated by commas, without the array's brackets. */
         int (*write)(struct writer *w, const struct history *h);
         /*

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scan.h"
+
 static const struct rules *const tables[] = {
     &rules_openai, &rules_responses, &rules_anthropic, &rules_gemini};
 
@@ -503,9 +505,22 @@ static int hex_at(struct str s, size_t i)
         return v;
 }
 
+/* Only escapes with a `u` matter. The first of them, or the first of the backslashes before it, is
+ * where an escape begins. */
+static const char *first_unicode(struct str s)
+{
+        const char *end = s.p + s.n;
+        const char *p = s.p ? scan_unicode_escape(s.p, end) : end;
+        if (p == end)
+                return NULL;
+        while (p > s.p && p[-1] == '\\')
+                p--;
+        return p;
+}
+
 bool rules_has_lone(struct str s)
 {
-        for (const char *p = s.p ? memchr(s.p, '\\', s.n) : NULL; p;) {
+        for (const char *p = first_unicode(s); p;) {
                 size_t i = (size_t)(p - s.p);
                 int unit = hex_at(s, i);
                 if (unit >= 0xdc00 && unit <= 0xdfff)

@@ -61,7 +61,10 @@ size_t message_count(const struct message *m, enum part_kind kind)
 
 bool message_has(const struct message *m, enum part_kind kind)
 {
-        return message_count(m, kind) > 0;
+        for (size_t i = 0; i < m->count; i++)
+                if (m->parts[i].kind == kind)
+                        return true;
+        return false;
 }
 
 static bool give(

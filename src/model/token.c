@@ -7,16 +7,13 @@
 
 static struct str decode(struct str inner, struct arena *arena, bool *lossy)
 {
-        struct buf b;
-        buf_init(&b, 0);
-        json_unescape(inner, &b, lossy);
-        struct str text = {0};
-        if (b.failed)
-                arena->failed = STENO_ENOMEM;
-        else
-                text = arena_dup(arena, buf_str(&b));
-        buf_release(&b);
-        return text;
+        char *to = arena_alloc(arena, inner.n + 1);
+        if (!to)
+                return (struct str){0};
+        size_t n = json_unescape_to(inner, to, lossy);
+        to[n] = '\0';
+        arena_trim(arena, to, inner.n + 1, n + 1);
+        return str_span(to, n);
 }
 
 struct str token_text(const struct json *j, json_ref r, struct arena *arena)
