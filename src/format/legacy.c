@@ -45,25 +45,32 @@ static void records_begin(struct records *r, struct str string, struct arena *ar
                 r->string = token_make(text, arena);
 }
 
+/* Records have no '<' of their own, so it is looked for first. */
 static const char *find_close(const char *from, const char *end, size_t *size)
 {
-        const char *best = NULL;
-        for (size_t i = 0; i < 2; i++) {
-                size_t n = strlen(CLOSES[i]);
-                const char *at = memmem(from, (size_t)(end - from), CLOSES[i], n);
-                if (at && (!best || at < best)) {
-                        best = at;
-                        *size = n;
+        for (const char *p = from; (p = memchr(p, '<', (size_t)(end - p))); p++) {
+                for (size_t i = 0; i < 2; i++) {
+                        *size = strlen(CLOSES[i]);
+                        if ((size_t)(end - p) >= *size && memcmp(p, CLOSES[i], *size) == 0)
+                                return p;
                 }
         }
-        return best;
+        return NULL;
+}
+
+static const char *find_open(const char *from, const char *end)
+{
+        for (const char *p = from; p && (p = memchr(p, '<', (size_t)(end - p))); p++)
+                if ((size_t)(end - p) >= OPEN_SIZE && memcmp(p, OPEN, OPEN_SIZE) == 0)
+                        return p;
+        return NULL;
 }
 
 static bool records_next(struct records *r)
 {
         const char *end = r->string.p + r->string.n;
         for (const char *look = r->string.p + r->to; look < end;) {
-                const char *open = memmem(look, (size_t)(end - look), OPEN, OPEN_SIZE);
+                const char *open = find_open(look, end);
                 size_t size = 0;
                 const char *json = open ? open + OPEN_SIZE : NULL;
                 const char *close = open ? find_close(json, end, &size) : NULL;
@@ -87,35 +94,41 @@ static bool is_answered(const struct json *j)
         return t != JSON_NOTHING && t != JSON_NULL;
 }
 
-static int describe_text(struct describe *d, json_ref string)
+static int describe_record(struct describe *d, const struct json *j)
 {
         const struct json *outer = d->j;
-        struct str inner = json_inner(outer, string);
+        json_ref id = json_get(j, 0, "id");
+        json_ref name = json_get(j, 0, "name");
+        d->j = j;
+        int rc = describe_named_call(d, id, name, "the id of a function_call");
+        if (!rc && is_answered(j))
+                rc = describe_named_answer(d, id, name, "the id of a function_call");
+        d->j = outer;
+        return rc;
+}
+
+static int describe_text(struct describe *d, json_ref string)
+{
+        struct str inner = json_inner(d->j, string);
         if (!memmem(inner.p, inner.n, "function_call", 13))
                 return 0;
         struct records r;
         records_begin(&r, inner, d->arena);
         int rc = 0;
-        d->j = &r.j;
-        while (!rc && records_next(&r)) {
-                json_ref id = json_get(&r.j, 0, "id");
-                json_ref name = json_get(&r.j, 0, "name");
-                rc = describe_named_call(d, id, name, "the id of a function_call");
-                if (!rc && is_answered(&r.j))
-                        rc = describe_named_answer(d, id, name, "the id of a function_call");
-        }
-        d->j = outer;
+        while (!rc && records_next(&r))
+                rc = describe_record(d, &r.j);
         json_release(&r.j);
         return rc;
 }
 
+static const char *const ROLES[] = {"system", "developer", "user", "assistant", NULL};
+
 static int legacy_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
 {
-        static const char *const roles[] = {"system", "developer", "user", "assistant", NULL};
         struct about a = {0};
         struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
-        int rc = describe_message(&d, msg, roles);
+        int rc = describe_message(&d, msg, ROLES);
         json_ref content = json_get(j, msg, "content");
         if (!rc && str_is(a.role, "assistant") && json_type(j, content) == JSON_STRING)
                 rc = describe_text(&d, content);
@@ -177,13 +190,24 @@ static void put_text(struct reading *r, struct str string)
                 reading_part(r, PART_TEXT, JSON_NONE)->text = string;
 }
 
-/* Takes a text part apart into texts and records. */
-static void split_text(struct reading *r, const struct part *p)
+/* Most texts begin with prose, and most records hold a call and its result. */
+static size_t expected_parts(struct str text)
+{
+        size_t n = 1;
+        for (const char *p = text.p, *end = p + text.n; (p = find_open(p, end)); p++)
+                n += 2;
+        return n;
+}
+
+/* Takes a text part apart into texts and records, and describes these unless `d` is NULL. */
+static int split_text(struct reading *r, const struct part *p, struct describe *d)
 {
         struct records found;
         records_begin(&found, p->text, r->arena);
         size_t done = 0;
-        while (records_next(&found)) {
+        int rc = 0;
+        while (!rc && records_next(&found)) {
+                rc = d ? describe_record(d, &found.j) : 0;
                 put_text(r, str_span(found.string.p + done, found.from - done));
                 read_record(r, &found.j, found.json);
                 done = found.to;
@@ -193,9 +217,11 @@ static void split_text(struct reading *r, const struct part *p)
                 *reading_part(r, PART_TEXT, JSON_NONE) = *p;
         else
                 put_text(r, str_span(found.string.p + done, found.string.n - done));
+        return rc;
 }
 
-static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+static int read_message(
+    const struct json *j, json_ref msg, struct arena *arena, struct message *m, struct describe *d)
 {
         static const char *const keys[] = {"role", "content", "id", "name", "createdAt", NULL};
         struct reading r = {.j = j, .arena = arena, .m = m};
@@ -211,15 +237,37 @@ static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, 
                 return arena->failed;
         struct message whole = *m;
         m->parts = NULL;
-        m->count = r.cap = 0;
-        for (size_t i = 0; i < whole.count; i++) {
+        m->count = r.cap = r.expected = 0;
+        for (size_t i = 0; i < whole.count; i++)
+                r.expected +=
+                    whole.parts[i].kind == PART_TEXT ? expected_parts(whole.parts[i].text) : 1;
+        int rc = 0;
+        for (size_t i = 0; i < whole.count && !rc; i++) {
                 const struct part *p = &whole.parts[i];
                 if (p->kind == PART_TEXT && memmem(p->text.p, p->text.n, "function_call", 13))
-                        split_text(&r, p);
+                        rc = split_text(&r, p, d);
                 else
                         *reading_part(&r, p->kind, JSON_NONE) = *p;
         }
-        return arena->failed;
+        return rc ? rc : arena->failed;
+}
+
+static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, struct message *m)
+{
+        return read_message(j, msg, arena, m, NULL);
+}
+
+/* The records of a text are decoded and parsed once for both. */
+static int legacy_check_and_read(const struct json *j, json_ref msg, struct arena *arena,
+    struct message *m, struct steno_error *err)
+{
+        struct about a = {0};
+        struct describe d = {.j = j, .arena = arena, .out = &a, .err = err};
+        bool text = json_type(j, json_get(j, msg, "content")) == JSON_STRING;
+        int rc = text ? describe_message(&d, msg, ROLES) : legacy_describe(j, msg, arena, &a, err);
+        if (!rc)
+                rc = read_message(j, msg, arena, m, text ? &d : NULL);
+        return !rc || rc == STENO_EPROTO || rc == STENO_ELIMIT ? rc : error_nomem(err);
 }
 
 /* ---- writing ---- */
@@ -268,6 +316,11 @@ static void write_json(struct writer *w, const struct message *m, const struct p
                 writing_lose(w, m, "state", "the format has no place for it");
 }
 
+static size_t about_as_long(const struct part *p)
+{
+        return 256 + p->arguments.n + (p->peer ? p->peer->output.n : 0);
+}
+
 /* The record as a text part. */
 static int make_record(
     struct writer *w, const struct message *m, const struct part *p, struct part *to)
@@ -278,18 +331,19 @@ static int make_record(
         struct writer inner = *w;
         inner.out = &json;
         inner.json = jsonw_to(&json);
+        buf_reserve(&json, about_as_long(p)); /* a buffer that grows is copied */
         write_json(&inner, m, p);
-        buf_puts(&text, OPEN);
-        for (size_t i = 0, from = 0; i <= json.n; i++) {
-                if (i < json.n && json.p[i] != '<')
-                        continue;
-                buf_put(&text, json.p + from, i - from);
-                if (i < json.n)
-                        buf_puts(&text, "\\u003c");
-                from = i + 1;
+        buf_reserve(&text, json.n + json.n / 8);
+        json_put_escaped(&text, STR(OPEN));
+        for (const char *from = json.p, *end = from + json.n; from < end;) {
+                const char *mark = memchr(from, '<', (size_t)(end - from));
+                json_put_escaped(&text, str_span(from, (size_t)((mark ? mark : end) - from)));
+                if (mark)
+                        json_put_escaped(&text, STR("\\u003c"));
+                from = mark ? mark + 1 : end;
         }
-        buf_puts(&text, CLOSES[0]);
-        *to = (struct part){.kind = PART_TEXT, .text = token_make(buf_str(&text), w->arena)};
+        json_put_escaped(&text, str_of(CLOSES[0]));
+        *to = (struct part){.kind = PART_TEXT, .text = arena_dup(w->arena, buf_str(&text))};
         int failed = json.failed || text.failed || w->arena->failed;
         buf_release(&json);
         buf_release(&text);
@@ -410,6 +464,7 @@ static void write_rest(struct writer *w, const struct message *m)
 static int write_message(struct writer *w, const struct message *m)
 {
         struct message flat = *m;
+        struct arena_mark mark = arena_mark(w->arena);
         if (m->role == ROLE_ASSISTANT && flatten(w, m, &flat))
                 return error_nomem(w->err);
         jsonw_object(&w->json);
@@ -422,6 +477,7 @@ static int write_message(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
         if (!writing_own(w, m))
                 writing_extras(w, m, "", m->extras, true);
+        arena_rewind(w->arena, mark); /* what was made of the message stands in the output */
         return 0;
 }
 
@@ -450,6 +506,7 @@ const struct format format_legacy = {
     .flags = FORMAT_EMBEDS | FORMAT_NAMELESS | FORMAT_USER_MEDIA | FORMAT_TEXT_ARGUMENTS,
     .describe = legacy_describe,
     .read = legacy_read,
+    .check_and_read = legacy_check_and_read,
     .write = legacy_write,
     .detect = legacy_detect,
 };
