@@ -193,6 +193,9 @@ static bool read_posix(struct reader *r)
         for (const char *const *z = harmless; *z; z++) {
                 if (str_starts(rest, *z)) {
                         r->p += strlen(*z);
+                        /* PCRE2 gives these both cases in bytes, and not in characters. */
+                        if (r->fold && (**z == 'u' || **z == 'l'))
+                                r->ascii = false;
                         return true;
                 }
         }

@@ -397,6 +397,25 @@ static struct grep_result run(struct str text, const char *pattern, uint32_t max
         return r;
 }
 
+/* The first line of a text decides nothing about the others. */
+static void classes_mean_the_same_beside_text_that_is_not_ascii(void **state)
+{
+        static const char *const patterns[] = {
+            "[[:upper:]]", "[[:lower:]]", "[^[:upper:]]", "[^[:lower:]]", "[[:alpha:]]", "\\w"};
+        (void)state;
+        for (size_t i = 0; i < ITEMS(patterns); i++) {
+                struct grep_result plain = run(STR("one\nTWO\n3\n"), patterns[i], 50, 0);
+                struct grep_result mixed =
+                    run(STR("one\nTWO\n3\n\xE2\x82\xAC\xFF\n"), patterns[i], 50, 0);
+                for (size_t k = 0; k < plain.count; k++)
+                        assert_int_equal(plain.matches[k].line, mixed.matches[k].line);
+                for (size_t k = plain.count; k < mixed.count; k++)
+                        assert_int_equal(mixed.matches[k].line, 4);
+                grep_release(&mixed);
+                grep_release(&plain);
+        }
+}
+
 static void matches_carry_line_offset_content_and_context(void **state)
 {
         struct str text = STR("one\ntwo\nthree\nfour\r\nfive");
@@ -576,6 +595,7 @@ int main(void)
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),
             cmocka_unit_test(literals_are_read_out_of_patterns),
+            cmocka_unit_test(classes_mean_the_same_beside_text_that_is_not_ascii),
             cmocka_unit_test(matches_carry_line_offset_content_and_context),
             cmocka_unit_test(all_are_counted_and_the_first_collected),
             cmocka_unit_test(case_matters_only_when_asked),
