@@ -55,7 +55,7 @@ with-tests: set-up
 ASAN = *,!layers.test,!package/*,!bindings/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
 ASAN_LONG = ,!store/both.test,!loop/one_run.test,!test_mcp_large,!loop/random_shape.test,!http/bodies.test,!loop/states.test,!loop/commands.test,!gateway/damaged.test,!cli/strange.test,!cli/grammar.test,!http/calls.test,!http/carried.test,!api/quota.test,!test_roundtrip,!cli/completion.test,!cli/docs.test,!format/calls.test,!http/otel.test,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!examples.test,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!test_bundle_faults,!bundle/carry.test,!gateway/lineage.test,$\
 	!gateway/recipes.test,!gateway/stubs.test,!gateway/responses.test,!gateway/equal.test,!gateway/aisdk.test,!gateway/kill.test,!acp/kill.test,$\
-	!test_store_mutants,!test_output_grep_cost,!http/aborted.test,!http/refusals.test,!http/load.test,$\
+	!test_store_mutants,!test_output_grep_cost,!test_output_grep_cost_sieve,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!store/failover.test,!store/full.test,!store/machines.test,!store/s3.test,!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\
 	!loop/death.test,!loop/text_calls.test,!view/*.test,!search/*,!http/vercel.test
 TSAN_LONG = ,!loop/random_shape.test,!http/bodies.test,!http/json.test,!loop/states.test,!loop/one_run.test,!http/otel.test,!http/aborted.test,!http/members.test,!http/access.test,!http/carried.test,!http/spelling.test,!http/calls.test,!loop/large_reply.test,!loop/materialize.test,!loop/death.test,!loop/read_only.test,!acp/*,!gateway/stubs.test,!gateway/responses.test,!http/visitors.test,!http/refusals.test,!http/budget.test,!http/ids.test,$\

@@ -1,9 +1,10 @@
 /*
  * grep.c - see grep.h.
  *
- * Three ways to search, from what pattern.h knows:
+ * Four ways to search, from what pattern.h knows. Where there is a sieve, the clock decides which:
  *   literals   every match contains one of a few literals: find those at the speed of memory and
  *              run the engine on their lines only (or not at all, where the literal is the match)
+ *   sieve      Hyperscan names the lines that can match (sieve.h): run the engine on those
  *   windows    no match can see a line feed: run the engine over many lines at once
  *   lines      anything else: each line alone (grep_line.c)
  * A text is read in blocks of whole lines (grep_text.c). Where a block is ASCII the engine runs on
@@ -24,6 +25,11 @@
 #include "output/grep_search.h"
 
 #define DENSE 200 /* a candidate in so few bytes on average is not a filter */
+/* Loading Hyperscan and compiling take some ms. It is asked for where the rest of the text would
+ * take several times that without it. */
+#define SIEVE_GAIN_US 16000
+#define PACE_BLOCKS 64  /* that are searched in the fastest way before others are tried again */
+#define PACE_HOPELESS 3 /* times as slow: not tried again */
 
 /* ---- time ---- */
 
@@ -261,6 +267,63 @@ static int search_literals(struct grep_search *s, size_t from, size_t to)
         return 0;
 }
 
+/* ---- the sieve ---- */
+
+bool grep_sees_chars(const struct grep_search *s)
+{
+        return s->opt->utf8 && (s->wide || !s->info[0].ascii);
+}
+
+/* Would the rest of the text take long, in the best way so far? */
+static bool has_much_left(const struct grep_search *s)
+{
+        const struct grep_pace *p = &s->pace[s->wide];
+        uint64_t cost = p->cost[GREP_WAY_LINES];
+        if (s->has_finder[s->wide] && !s->dense)
+                cost = p->cost[GREP_WAY_LITERALS];
+        return cost * ((s->text.source->file.size - s->text.at) / KIB) / 1000 > SIEVE_GAIN_US;
+}
+
+struct sieve *grep_sieve(struct grep_search *s)
+{
+        bool chars = grep_sees_chars(s);
+        enum grep_engines engines = s->opt->engines;
+        if (engines == GREP_ONLY_PCRE2 || !s->info[s->wide].understood)
+                return NULL;
+        if (!s->sieve[chars] && !s->no_sieve[chars]) {
+                if (engines != GREP_WITH_SIEVE && !has_much_left(s))
+                        return NULL;
+                struct sieve_mode mode = {s->opt->utf8, chars, !s->opt->case_sensitive};
+                s->sieve[chars] = sieve_new(s->opt->pattern, &mode);
+                s->no_sieve[chars] = !s->sieve[chars];
+        }
+        return s->sieve[chars];
+}
+
+/* The engine decides about each line that the sieve names: 1, or 0 where the sieve has no answer
+ * and the block is to be searched without it. */
+static int search_sieved(struct grep_search *s)
+{
+        struct sieve *sieve = grep_sieve(s);
+        const uint32_t *at = NULL;
+        int count = sieve ? sieve_lines(sieve, s->p, s->n, &at) : -1;
+        size_t next = 0; /* where the line behind the last one begins */
+        if (count < 0)
+                return 0;
+        for (int i = 0; i < count; i++) {
+                if (at[i] < next)
+                        continue;
+                const char *nl = memrchr(s->p + next, '\n', at[i] - next);
+                size_t from = nl ? (size_t)(nl - s->p) + 1 : next;
+                size_t to = line_end(s, at[i]);
+                int rc = search_line(s, from, to);
+                if (rc < 0)
+                        return rc;
+                next = to + 1;
+        }
+        return 1;
+}
+
 /* Whole lines of a window at once. STENO_ELIMIT of the engine: the lines one by one. */
 static int search_window(struct grep_search *s, struct grep_code *code, size_t from, size_t to)
 {
@@ -331,21 +394,81 @@ void grep_look(struct grep_search *s, const char *text, size_t n)
         s->wide = s->opt->utf8 && (same || !is_ascii(text, n));
 }
 
-static int search_block(struct grep_search *s)
+static int search_engine(struct grep_search *s)
 {
-        grep_look(s, s->p, s->n);
-        if (s->has_finder[s->wide] && !s->dense) {
-                size_t before = s->candidates;
-                int rc = search_literals(s, 0, s->n);
-                if (!s->info[s->wide].exact && (s->candidates - before) * DENSE > s->n)
-                        s->dense = true;
-                return rc;
-        }
         /* A CR before the LF belongs to the line's end. A search over many lines at once would take
          * it for text. */
         if (s->info[s->wide].line_bound && !memchr(s->p, '\r', s->n))
                 return search_windows(s, 0, s->n);
         return search_lines(s, 0, s->n);
+}
+
+/* ---- which way ---- */
+
+static bool is_open(struct grep_search *s, enum grep_way way)
+{
+        if (way == GREP_WAY_LITERALS)
+                return s->has_finder[s->wide];
+        return way == GREP_WAY_LINES || grep_sieve(s);
+}
+
+/* The way for the next block: one that was not tried yet, or the fastest. */
+static enum grep_way choose_way(struct grep_search *s)
+{
+        struct grep_pace *p = &s->pace[s->wide];
+        if (s->has_finder[s->wide] && (s->info[s->wide].exact || !grep_sieve(s)))
+                return s->dense ? GREP_WAY_LINES : GREP_WAY_LITERALS;
+        if (!grep_sieve(s))
+                return GREP_WAY_LINES;
+        if (s->opt->engines == GREP_WITH_SIEVE)
+                return GREP_WAY_SIEVE;
+        for (enum grep_way way = 0; way < GREP_WAYS; way++) {
+                if (p->cost[way] == 0 && is_open(s, way))
+                        return way;
+        }
+        enum grep_way best = GREP_WAY_LINES;
+        for (enum grep_way way = 0; way < GREP_WAYS; way++) {
+                if (p->cost[way] && p->cost[way] < p->cost[best])
+                        best = way;
+        }
+        if (p->left > 0) {
+                p->left--;
+                return best;
+        }
+        p->left = PACE_BLOCKS;
+        for (enum grep_way way = 0; way < GREP_WAYS; way++) {
+                if (way != best && p->cost[way] < p->cost[best] * PACE_HOPELESS)
+                        p->cost[way] = 0;
+        }
+        return best;
+}
+
+static int search_in_way(struct grep_search *s, enum grep_way way)
+{
+        if (way == GREP_WAY_LITERALS) {
+                size_t before = s->candidates;
+                int rc = search_literals(s, 0, s->n);
+                s->dense = !s->info[s->wide].exact && (s->candidates - before) * DENSE > s->n;
+                return rc;
+        }
+        int rc = way == GREP_WAY_SIEVE ? search_sieved(s) : 0;
+        return rc ? (rc < 0 ? rc : 0) : search_engine(s);
+}
+
+static int search_block(struct grep_search *s)
+{
+        grep_look(s, s->p, s->n);
+        struct grep_pace *p = &s->pace[s->wide];
+        enum grep_way way = choose_way(s);
+        /* The first block pays for what is made once, and for the matches that are shown. */
+        bool is_timed = p->cost[way] == 0 && s->text.at > 0;
+        int64_t began = is_timed ? time_thread_us() : 0;
+        int rc = search_in_way(s, way);
+        if (is_timed) {
+                int64_t us = time_thread_us() - began;
+                p->cost[way] = 1 + (uint64_t)us * 1000 / (s->n / KIB + 1);
+        }
+        return rc;
 }
 
 static int search_text(struct grep_search *s)
@@ -427,6 +550,8 @@ static int run(struct grep_search *s, const struct grep_source *source)
         grep_text_close(&s->text);
         s->engine->free(s->code[0]);
         s->engine->free(s->code[1]);
+        sieve_free(s->sieve[0]);
+        sieve_free(s->sieve[1]);
         return rc;
 }
 

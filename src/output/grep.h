@@ -3,7 +3,9 @@
  *
  * A match lies within one line (lines end with LF; a CR before it belongs to the line's end).
  * Patterns are PCRE2's; they see characters where the artifact is UTF-8, bytes where it is not.
- * `^` and `$` are the line's ends.
+ * `^` and `$` are the line's ends. PCRE2 decides what matches. In a large text Hyperscan, where it
+ * is installed, chooses the lines that PCRE2 looks at (sieve.h), which changes no answer: only a
+ * pattern that is too costly on lines without a match may be answered instead of refused.
  *
  * Nothing can hang it: matching has limits, and when they or CONTEXT_GREP_DEADLINE_MS are passed
  * without real progress the answer is STENO_ELIMIT "pattern too costly: ...". Over a large file a
@@ -30,8 +32,17 @@
 #define GREP_LONG_SUBJECT (64 * 1024) /* a longer line is searched in windows */
 #define GREP_RATE_FLOOR (32u << 20)   /* bytes a second that count as progress */
 
+/* Which libraries search. The answers are the same; for tests, and for whoever looks for a fault.
+ */
+enum grep_engines {
+        GREP_FASTEST,    /* Hyperscan chooses lines where the text is large */
+        GREP_ONLY_PCRE2, /* it never does */
+        GREP_WITH_SIEVE, /* it does whatever the size, where it is here and knows the pattern */
+};
+
 struct grep_options {
         struct str pattern;
+        enum grep_engines engines;
         bool utf8; /* the text is (meant to be) UTF-8; bad bytes in it match nothing */
         bool case_sensitive;
         uint32_t max_results;   /* collected; 0: CONTEXT_GREP_RESULTS_DEFAULT */

@@ -29,7 +29,7 @@ struct piece {
 
 int grep_line_code(struct grep_search *s, struct grep_code **code)
 {
-        bool chars = s->opt->utf8 && (s->wide || !s->info[0].ascii);
+        bool chars = grep_sees_chars(s);
         struct grep_mode mode = {chars, s->opt->case_sensitive};
         if (!s->code[chars]) {
                 int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[chars], s->err);
@@ -196,6 +196,9 @@ static int match_piece(struct grep_search *s, struct piece *line, size_t *start,
                         return 1;
                 }
         }
+        struct sieve *sieve = grep_sieve(s);
+        if (sieve && !sieve_has(sieve, line->p, line->n))
+                return 0;
         int rc = grep_line_code(s, &code);
         return rc < 0 ? rc : match_slices(s, code, line, start, end);
 }

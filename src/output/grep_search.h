@@ -7,9 +7,18 @@
 #include "output/grep_engine.h"
 #include "output/grep_show.h"
 #include "output/pattern.h"
+#include "output/sieve.h"
 
 /* Starting points of one light call of the engine. */
 #define GREP_WINDOW ((size_t)16 * 1024)
+
+/* How a block is searched, see grep.c; and what that took so far. */
+enum grep_way { GREP_WAY_LITERALS, GREP_WAY_SIEVE, GREP_WAY_LINES, GREP_WAYS };
+
+struct grep_pace {
+        unsigned left;            /* blocks until the others are tried again */
+        uint64_t cost[GREP_WAYS]; /* ns for each KiB, of the last block; 0: not known yet */
+};
 
 struct grep_search {
         struct grep_text text;
@@ -24,6 +33,9 @@ struct grep_search {
         bool dense;
         int wide; /* index of the above for the block at hand */
         size_t candidates;
+        struct sieve *sieve[2];   /* bytes, characters; made when first needed */
+        bool no_sieve[2];         /* there is none for this pattern */
+        struct grep_pace pace[2]; /* for text that is ASCII, and other */
         /* time */
         int64_t began; /* time_thread_us() */
         size_t unchecked;
@@ -51,6 +63,11 @@ int grep_check_time(struct grep_search *s, uint64_t at, size_t work);
 void grep_look(struct grep_search *s, const char *text, size_t n);
 /* Adds a matching line. */
 int grep_collect(struct grep_search *s, const struct grep_hit *hit);
+
+/* The sieve for text as wide as s->wide says; NULL where it has none or is not worth its making. */
+struct sieve *grep_sieve(struct grep_search *s);
+/* Does the engine see characters, in text as wide as s->wide says? */
+bool grep_sees_chars(const struct grep_search *s);
 
 /* ---- one line (grep_line.c) ---- */
 

@@ -529,6 +529,7 @@ void pattern_read(
         read_alternatives(&r, 0, &all);
         if (r.opaque || r.p != r.end)
                 return;
+        out->understood = true;
         out->line_bound = r.line_bound;
         out->ascii = r.ascii;
         out->literals = all.set;

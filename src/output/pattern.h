@@ -27,6 +27,7 @@ struct pattern_set {
 };
 
 struct pattern_info {
+        bool understood; /* all of it; without that nothing below is set */
         /* Every match contains one of these (ASCII letters in lower case when folding). */
         bool has_literals;
         struct pattern_set literals;
