@@ -1,10 +1,13 @@
 /*
- * bench_output.c - grep over a large artifact against `rg -j1 -n`, side by side.
+ * bench_output.c - grep over a large artifact against `rg -n`, with -j1 and with all cores.
  *
  *         bench_output [MiB [rounds]]        (256, 5)
  *
- * Makes a log in a temporary folder and runs ten patterns in interleaved rounds. Prints
- * one line of JSON: the medians in ms, their ratio for each pattern, and the geometric mean.
+ * Makes three logs in a temporary folder (plain, with characters beyond ASCII, with lines of 100
+ * KB) and runs twenty patterns in interleaved rounds. Prints one line of JSON: for each pattern the
+ * medians of wall-clock and processor time in ms, of both and of ours with PCRE2 alone, their
+ * ratios, the worst of each and the geometric mean. `ratio` is wall-clock time against -j1,
+ * `cpu_ratio` processor time (user and system), `all_ratio` wall-clock time against all cores.
  * Matching lines are compared with rg's count; a difference fails the run.
  */
 #include <fcntl.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,33 +26,60 @@
 
 extern char **environ;
 
+enum text { PLAIN, MIXED, LONG };
+#define TEXTS 3
+
 struct trial {
         const char *name;
         const char *pattern;
         bool fold;
+        enum text text;
 };
 
 static const struct trial trials[] = {
-    {"literal", "connection reset by peer", false},
-    {"rare literal", "checksum mismatch in segment", false},
-    {"literal, any case", "TIMEOUT EXCEEDED", true},
-    {"common literal", "status=200", false},
-    {"alternation", "FATAL|panic|segfault|oom-killer", false},
-    {"alternation, any case", "exception|traceback|assertion failed", true},
-    {"class", "[0-9a-f]{24}", false},
-    {"anchored", "^2026-03-1[0-9]T", false},
-    {"anchored end", "took [0-9]+ms$", false},
-    {"ipv4", "\\b\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\b", false},
+    {"literal", "connection reset by peer", false, PLAIN},
+    {"rare literal", "checksum mismatch in segment", false, PLAIN},
+    {"literal, any case", "TIMEOUT EXCEEDED", true, PLAIN},
+    {"common literal", "status=200", false, PLAIN},
+    {"alternation", "FATAL|panic|segfault|oom-killer", false, PLAIN},
+    {"alternation, any case", "exception|traceback|assertion failed", true, PLAIN},
+    {"class", "[0-9a-f]{24}", false, PLAIN},
+    {"anchored", "^2026-03-1[0-9]T", false, PLAIN},
+    {"anchored end", "took [0-9]+ms$", false, PLAIN},
+    {"ipv4", "\\b\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\.\\d{1,3}\\b", false, PLAIN},
+    {"field, anchored", "^\\S+ (?:ERROR|FATAL) db", false, PLAIN},
+    {"words, no match", "\\b[A-Z]{6,}\\b", false, PLAIN},
+    {"two words, any case", "(?:error|warn).*cache", true, PLAIN},
+    {"no literal, any case", "[a-f]{5}[0-9]{3}z", true, PLAIN},
+    {"most lines", "id=\\d+", false, PLAIN},
+    {"path at the end", "/[0-9a-f]{3}/f[0-9a-f]$", false, PLAIN},
+    {"Unicode literal, any case",
+        "gr\xC3\xB6\xC3\x9F"
+        "e",
+        true, MIXED},
+    {"Unicode words", "\\w+\xE9\x8C\xAF\xE8\xAA\xA4\\s\\d{4}", false, MIXED},
+    {"Cyrillic, any case", "\xD0\x9E\xD0\xA8\xD0\x98\xD0\x91\xD0\x9A\xD0\x90 [0-9]+", true, MIXED},
+    {"long lines", "\"code\":5[0-9]{2},\"id\":[0-9]+7,", false, LONG},
 };
 
 #define TRIALS (sizeof(trials) / sizeof(trials[0]))
 #define ROUNDS_MAX 31
 
-static double now_ms(void)
+struct spent {
+        double wall; /* ms */
+        double cpu;
+};
+
+static double ms_of(clockid_t clock)
 {
         struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
+        clock_gettime(clock, &t);
         return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static struct spent clocks(void)
+{
+        return (struct spent){ms_of(CLOCK_MONOTONIC), ms_of(CLOCK_PROCESS_CPUTIME_ID)};
 }
 
 /* ---- the file ---- */
@@ -109,18 +140,51 @@ static int put_line(char *p, size_t room, uint64_t *state)
                        (unsigned)(q >> 40 & 0xFFF), (unsigned)(r & 0xFF));
 }
 
-static int make_file(const char *path, size_t size)
+/* A line with text beyond ASCII, now and then. */
+static int put_mixed(char *p, size_t room, uint64_t *state)
 {
+        static const char *const says[] = {"Gr\xC3\xB6\xC3\x9F"
+                                           "e ge\xC3\xA4ndert",
+            "\xE6\x9C\x8D\xE5\x8A\xA1\xE9\x94\x99\xE8\xAF\xAF", "caf\xC3\xA9 ouvert",
+            "\xD0\xBE\xD1\x88\xD0\xB8\xD0\xB1\xD0\xBA\xD0\xB0 "
+            "\xD1\x87\xD1\x82\xD0\xB5\xD0\xBD\xD0\xB8\xD1\x8F",
+            "\xE9\x8C\xAF\xE8\xAA\xA4 4711", "na\xC3\xAFve r\xC3\xA9sum\xC3\xA9"};
+        uint64_t r = draw(state);
+        if (r & 7)
+                return put_line(p, room, state);
+        return snprintf(p, room, "2026-03-01T10:00:00.000Z INFO text %s %u\n", says[r / 8 % 6],
+            (unsigned)(r >> 40));
+}
+
+/* A line of JSON of 100 KB. */
+static int put_long(char *p, size_t room, uint64_t *state)
+{
+        int n = 0;
+        while (n < 100000 && (size_t)n + 256 < room) {
+                uint64_t r = draw(state);
+                n += snprintf(p + n, room - (size_t)n,
+                    "{\"code\":%u,\"id\":%u,\"name\":\"item %x\",\"tags\":[\"a\",\"b\"]},",
+                    r % 1024 ? 200u : 503u, (unsigned)(r >> 20 & 0xFFFFF), (unsigned)(r >> 44));
+        }
+        p[n++] = '\n';
+        return n;
+}
+
+static int make_file(const char *path, enum text text, size_t size)
+{
+        static int (*const put[TEXTS])(char *, size_t, uint64_t *) = {
+            put_line, put_mixed, put_long};
+        size_t longest = text == LONG ? 110000 : 512;
         uint64_t state = 0x9E3779B97F4A7C15u;
         size_t done = 0;
-        static char block[1 << 16];
+        static char block[1 << 18];
         FILE *f = fopen(path, "wb");
         if (!f)
                 return -1;
         while (done < size) {
                 size_t n = 0;
-                while (n + 512 < sizeof(block))
-                        n += (size_t)put_line(block + n, sizeof(block) - n, &state);
+                while (n + longest < sizeof(block))
+                        n += (size_t)put[text](block + n, sizeof(block) - n, &state);
                 if (fwrite(block, 1, n, f) != n)
                         break;
                 done += n;
@@ -137,13 +201,23 @@ static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_err
         return fs_pread_all(fs_real(), *fd, p, n, (off_t)at) == (ssize_t)n ? 0 : STENO_EIO;
 }
 
-static double run_ours(const char *path, const struct trial *t, uint64_t *count)
+static struct spent since(struct spent began)
 {
-        double began = now_ms();
+        struct spent t = clocks();
+        return (struct spent){t.wall - began.wall, t.cpu - began.cpu};
+}
+
+static struct spent run_ours(
+    const char *path, const struct trial *t, enum grep_engines engines, uint64_t *count)
+{
+        struct spent began = clocks();
         struct grep_result r;
         struct steno_error err = {0};
-        struct grep_options opt = {
-            .pattern = str_of(t->pattern), .utf8 = true, .case_sensitive = !t->fold};
+        struct grep_options opt = {.pattern = str_of(t->pattern),
+            .engines = engines,
+            .utf8 = true,
+            .case_sensitive = !t->fold,
+            .max_bytes = 12288};
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         struct grep_source source = {.file = {.read = read_file, .ctx = &fd}};
         struct map map = {0};
@@ -158,16 +232,18 @@ static double run_ours(const char *path, const struct trial *t, uint64_t *count)
         grep_release(&r);
         map_close(&map);
         close(fd);
-        return now_ms() - began;
+        return since(began);
 }
 
-/* With `out` NULL the output goes nowhere, as ours does. */
-static double run_rg(const char *path, const struct trial *t, bool count, const char *out)
+/* With `out` NULL the output goes nowhere, as ours does. `mode` is -n or -c. */
+static struct spent run_rg(
+    const char *path, const struct trial *t, const char *threads, const char *mode, const char *out)
 {
-        double began = now_ms();
-        const char *argv[] = {"rg", "--no-config", "-j1", count ? "-c" : "-n",
-            t->fold ? "-i" : "-s", "-e", t->pattern, path, NULL};
+        struct spent began = clocks();
+        const char *argv[] = {"rg", "--no-config", threads, mode, t->fold ? "-i" : "-s", "-e",
+            t->pattern, path, NULL};
         posix_spawn_file_actions_t files;
+        struct rusage used = {0};
         pid_t pid;
         int status = 0;
         posix_spawn_file_actions_init(&files);
@@ -177,15 +253,18 @@ static double run_rg(const char *path, const struct trial *t, bool count, const 
                 fprintf(stderr, "rg is not here\n");
                 exit(77);
         }
-        waitpid(pid, &status, 0);
+        wait4(pid, &status, 0, &used);
         posix_spawn_file_actions_destroy(&files);
-        return now_ms() - began;
+        struct spent t1 = since(began);
+        t1.cpu = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e3 +
+                 (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e3;
+        return t1;
 }
 
 static uint64_t count_rg(const char *path, const struct trial *t, const char *out)
 {
         unsigned long long n = 0;
-        run_rg(path, t, true, out);
+        run_rg(path, t, "-j1", "-c", out);
         FILE *f = fopen(out, "rb");
         if (f && fscanf(f, "%llu", &n) != 1)
                 n = 0;
@@ -211,45 +290,84 @@ static double root(double x, size_t n)
         return low;
 }
 
+/* ---- rounds ---- */
+
+enum side { OURS, PCRE2_ALONE, RG_ONE, RG_ALL, SIDES };
+
+struct rounds {
+        double wall[SIDES][ROUNDS_MAX];
+        double cpu[SIDES][ROUNDS_MAX];
+};
+
+static void keep(struct rounds *t, enum side side, size_t round, struct spent spent)
+{
+        t->wall[side][round] = spent.wall;
+        t->cpu[side][round] = spent.cpu;
+}
+
+/* All sides once; false when the counts differ. */
+static bool run_round(
+    const char *path, const char *answer, const struct trial *t, struct rounds *all, size_t round)
+{
+        uint64_t count = 0;
+        uint64_t alone = 0;
+        keep(all, OURS, round, run_ours(path, t, GREP_FASTEST, &count));
+        keep(all, RG_ONE, round, run_rg(path, t, "-j1", "-n", NULL));
+        keep(all, PCRE2_ALONE, round, run_ours(path, t, GREP_ONLY_PCRE2, &alone));
+        keep(all, RG_ALL, round, run_rg(path, t, "-j0", "-n", NULL));
+        uint64_t theirs = round == 0 ? count_rg(path, t, answer) : count;
+        if (count == alone && count == theirs)
+                return true;
+        fprintf(stderr, "%s: %llu lines, %llu with PCRE2 alone, %llu by rg\n", t->name,
+            (unsigned long long)count, (unsigned long long)alone, (unsigned long long)theirs);
+        return false;
+}
+
 int main(int argc, char **argv)
 {
         size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 256;
         size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
-        static double ours[TRIALS][ROUNDS_MAX], theirs[TRIALS][ROUNDS_MAX];
+        static struct rounds all[TRIALS];
         char dir[] = "/tmp/bench_output.XXXXXX";
-        char path[64], answer[64];
+        char path[TEXTS][64], answer[64];
         double product = 1;
-        double worst = 0;
+        double worst[3] = {0};
         int failed = 0;
         if (rounds < 1 || rounds > ROUNDS_MAX || !mkdtemp(dir))
                 return 1;
-        snprintf(path, sizeof(path), "%s/log", dir);
         snprintf(answer, sizeof(answer), "%s/count", dir);
-        if (make_file(path, mib << 20) < 0)
-                return 1;
+        for (int i = 0; i < TEXTS; i++) {
+                snprintf(path[i], sizeof(path[i]), "%s/log%d", dir, i);
+                if (make_file(path[i], (enum text)i, mib << 20) < 0)
+                        return 1;
+        }
         for (size_t r = 0; r < rounds; r++) {
-                for (size_t i = 0; i < TRIALS; i++) {
-                        uint64_t count = 0;
-                        ours[i][r] = run_ours(path, &trials[i], &count);
-                        theirs[i][r] = run_rg(path, &trials[i], false, NULL);
-                        if (r == 0 && count != count_rg(path, &trials[i], answer)) {
-                                fprintf(stderr, "%s: %llu matches, rg disagrees\n", trials[i].name,
-                                    (unsigned long long)count);
-                                failed = 1;
-                        }
-                }
+                for (size_t i = 0; i < TRIALS; i++)
+                        failed |= !run_round(path[trials[i].text], answer, &trials[i], &all[i], r);
         }
         printf("{\"bench\":\"output\",\"mib\":%zu,\"rounds\":%zu,\"patterns\":[", mib, rounds);
         for (size_t i = 0; i < TRIALS; i++) {
-                double a = median(ours[i], rounds);
-                double b = median(theirs[i], rounds);
-                product *= a / b;
-                worst = a / b > worst ? a / b : worst;
-                printf("%s{\"name\":\"%s\",\"ms\":%.1f,\"rg_ms\":%.1f,\"ratio\":%.2f}",
-                    i ? "," : "", trials[i].name, a, b, a / b);
+                double wall[SIDES], cpu[SIDES];
+                for (int k = 0; k < SIDES; k++) {
+                        wall[k] = median(all[i].wall[k], rounds);
+                        cpu[k] = median(all[i].cpu[k], rounds);
+                }
+                double ratio[3] = {
+                    wall[OURS] / wall[RG_ONE], cpu[OURS] / cpu[RG_ONE], wall[OURS] / wall[RG_ALL]};
+                for (int k = 0; k < 3; k++)
+                        worst[k] = ratio[k] > worst[k] ? ratio[k] : worst[k];
+                product *= ratio[0];
+                printf("%s{\"name\":\"%s\",\"ms\":%.1f,\"rg_ms\":%.1f,\"rg_all_ms\":%.1f,"
+                       "\"cpu_ms\":%.1f,\"rg_cpu_ms\":%.1f,\"pcre2_cpu_ms\":%.1f,"
+                       "\"ratio\":%.2f,\"cpu_ratio\":%.2f,\"all_ratio\":%.2f}",
+                    i ? "," : "", trials[i].name, wall[OURS], wall[RG_ONE], wall[RG_ALL], cpu[OURS],
+                    cpu[RG_ONE], cpu[PCRE2_ALONE], ratio[0], ratio[1], ratio[2]);
         }
-        printf("],\"geomean_ratio\":%.2f,\"worst_ratio\":%.2f}\n", root(product, TRIALS), worst);
-        unlink(path);
+        printf("],\"geomean_ratio\":%.2f,\"worst_ratio\":%.2f,\"worst_cpu_ratio\":%.2f,"
+               "\"worst_all_ratio\":%.2f}\n",
+            root(product, TRIALS), worst[0], worst[1], worst[2]);
+        for (int i = 0; i < TEXTS; i++)
+                unlink(path[i]);
         unlink(answer);
         rmdir(dir);
         return failed;
