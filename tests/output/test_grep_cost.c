@@ -99,6 +99,12 @@ static void catastrophic_patterns_are_answered_in_time(void **state)
         buf_release(&b);
 }
 
+/* With Hyperscan, PCRE2 sees the same lines: the short run looks at fewer of them. */
+static bool is_short(void)
+{
+        return PLAY_ENGINES != GREP_ONLY_PCRE2 && !getenv("STENO_TEST_LONG");
+}
+
 /* One step of these compares thousands of bytes. */
 static void back_references_are_answered_in_time(void **state)
 {
@@ -107,10 +113,8 @@ static void back_references_are_answered_in_time(void **state)
         static const size_t LINES[] = {4000, 16000, 60000, 300000};
         struct buf b;
         (void)state;
-        if (PLAY_ENGINES != GREP_ONLY_PCRE2 && !getenv("STENO_TEST_LONG"))
-                skip();
         buf_init(&b, 0);
-        for (size_t i = 0; i < ITEMS(PATTERNS) * ITEMS(LINES); i++) {
+        for (size_t i = 0; i < ITEMS(PATTERNS) * ITEMS(LINES); i += is_short() ? 7 : 1) {
                 struct grep_options o = {
                     .pattern = str_of(PATTERNS[i / ITEMS(LINES)]), .utf8 = i % 2};
                 struct grep_result r;
@@ -134,13 +138,12 @@ static void catastrophic_patterns_on_very_long_lines_too(void **state)
 {
         struct buf b;
         (void)state;
-        if (PLAY_ENGINES != GREP_ONLY_PCRE2 && !getenv("STENO_TEST_LONG"))
-                skip();
+        size_t long_line = is_short() ? 50000 : 500000;
         buf_init(&b, 0);
-        many_of(&b, "a", 500000, 500000);
-        check_text(buf_str(&b), "a line of 500,000");
-        many_of(&b, "ab \xC3\xA9", 100000, 1 << 20);
-        check_text(buf_str(&b), "mixed lines of 100,000");
+        many_of(&b, "a", long_line, long_line);
+        check_text(buf_str(&b), "one long line");
+        many_of(&b, "ab \xC3\xA9", long_line / 5, is_short() ? 1 << 17 : 1 << 20);
+        check_text(buf_str(&b), "mixed lines, a fifth as long");
         buf_release(&b);
 }
 
