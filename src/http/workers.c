@@ -13,6 +13,7 @@
 
 #define IDLE_MS 30000 /* how long a thread waits for another request */
 #define STEP_BACK 10  /* niceness: a tenth of the processor where others want it too */
+#define WAKING_MAX 2  /* threads that are being woken at once */
 
 struct workers {
         pthread_mutex_t mutex;
@@ -22,6 +23,7 @@ struct workers {
         struct request **end;
         unsigned queued;
         unsigned idle;
+        unsigned waking; /* of the idle ones: were told of work, and have not looked yet */
         unsigned count;
         unsigned max;
         unsigned queue;
@@ -69,6 +71,20 @@ static void serve(struct request *r)
         http_finish(r);
 }
 
+/*
+ * Is there work for which a thread is to be woken? Under the mutex. Each thread that has been woken
+ * asks this again before it begins, so work never waits while a thread could do it. Few are woken
+ * at once because on a busy machine those that finish a request take the next one sooner: whoever
+ * was woken for it would only go to sleep again, and that costs as much as an append.
+ */
+static bool wants_thread(struct workers *w)
+{
+        if (w->queued <= w->waking || w->waking == w->idle || w->waking == WAKING_MAX)
+                return false;
+        w->waking++;
+        return true;
+}
+
 /* The next request, or NULL: this thread is not needed any more. Under the mutex. */
 static struct request *next(struct workers *w)
 {
@@ -78,6 +94,8 @@ static struct request *next(struct workers *w)
                 w->idle++;
                 patient = wait_until(&w->work, &w->mutex, until);
                 w->idle--;
+                if (w->waking) /* for whatever reason it has woken: waking <= idle */
+                        w->waking--;
         }
         struct request *r = w->first;
         if (!r)
@@ -97,7 +115,10 @@ static void *run(void *arg)
                 workers_step_back();
         pthread_mutex_lock(&w->mutex);
         while ((r = next(w))) {
+                bool wake = wants_thread(w);
                 pthread_mutex_unlock(&w->mutex);
+                if (wake)
+                        pthread_cond_signal(&w->work);
                 serve(r);
                 pthread_mutex_lock(&w->mutex);
         }
@@ -147,9 +168,12 @@ bool workers_run(struct workers *w, struct request *r)
                 *w->end = r;
                 w->end = &r->next;
                 w->queued++;
-                pthread_cond_signal(&w->work);
         }
+        bool wake = wants_thread(w);
         pthread_mutex_unlock(&w->mutex);
+        /* Not under the mutex: the thread would wake up to wait for it. */
+        if (wake)
+                pthread_cond_signal(&w->work);
         return served || waits;
 }
 
