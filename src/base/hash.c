@@ -1,6 +1,7 @@
 /* hash.c - see hash.h */
 #include "base/hash.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <openssl/evp.h>
@@ -48,10 +49,26 @@ uint64_t hash_64(const void *data, size_t n)
 
 /* ---- SHA-256 ---- */
 
+/* OpenSSL looks EVP_sha256() up by its name at each use, which takes longer than the sum of a short
+ * text. What was looked up once stays for the life of the process. */
+static const EVP_MD *fetched;
+
+static void fetch(void)
+{
+        fetched = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+static const EVP_MD *sha256(void)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        pthread_once(&once, fetch);
+        return fetched ? fetched : EVP_sha256();
+}
+
 int hash_sha256_init(struct sha256 *s)
 {
         EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-        if (ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
+        if (ctx && EVP_DigestInit_ex(ctx, sha256(), NULL) != 1) {
                 EVP_MD_CTX_free(ctx);
                 ctx = NULL;
         }
