@@ -12,6 +12,8 @@
 #define SERVER_WORKERS 64                   /* handlers may wait for a disk: appends share a sync */
 #define SERVER_QUEUE_MAX 4096               /* requests that wait for a worker; then 503 */
 #define SERVER_HEAVY_BYTES (1 * MIB)        /* of a body: more is work of tens of milliseconds */
+#define SERVER_KEPT_MEMORY (4 * MIB)        /* free at the end of a heap, for the next answers */
+#define SERVER_HEAPS 16                     /* of the C library, which threads share */
 #define SERVER_TURNS_MAX 512                /* turns under way, each with a thread; then 503 */
 #define SERVER_VISITOR_TURNS_MAX 64         /* of these, visitors' */
 #define SERVER_URGENT_WORKERS 64            /* for stop, approve and health */

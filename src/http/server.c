@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,17 @@ static void raise_descriptor_limit(void)
         }
 }
 
+/* An answer of a few hundred kilobytes would otherwise be given back to the system when it has been
+ * sent, and the next one would take its pages one fault at a time. */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+        mallopt(M_MMAP_THRESHOLD, SERVER_KEPT_MEMORY);
+        mallopt(M_TRIM_THRESHOLD, SERVER_KEPT_MEMORY);
+        mallopt(M_ARENA_MAX, SERVER_HEAPS);
+#endif
+}
+
 static int open_gateway(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         char *path = NULL;
@@ -296,6 +308,7 @@ int server_start(const struct server_options *opt, struct server **out, struct s
                 return error_nomem(err);
         pthread_mutex_init(&s->passing_mutex, NULL);
         raise_descriptor_limit();
+        keep_memory();
         int rc = parse_listen(s, opt->listen, &address, err);
         if (rc == 0 && !is_loopback(&address) && !opt->allow_remote)
                 rc = error_set(err, STENO_EDENIED,
