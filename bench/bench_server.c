@@ -1,16 +1,20 @@
 /*
  * bench_server.c - what the server costs beside the library, and what it bears.
  *
- *   bench_server [DIRECTORY]     (or STENO_BENCH_DIR; needs STENO_BUILD or STENO)
+ *   bench_server [DIRECTORY [PART]]     (or STENO_BENCH_DIR; needs STENO_BUILD or STENO)
  *
  * 1. Durable appends of 1 KB: 64 connections to the server against 64 threads of this process on
  *    the library, in short rounds that take turns.
- * 2. 10,000 readers of a run that says nothing: memory, and how long an event takes to all.
- * 3. Other requests while 2,000 connections send their headers a byte a second.
- * 4. Other requests and memory while 100 readers of a large run do not read.
- * Prints one line of JSON. STENO_BENCH_SCALE=20 takes a twentieth of the counts.
+ * 2. Reads of a view against a file of a disk that holds the same bytes, likewise.
+ * 3. 10,000 readers of a run that says nothing: memory, and how long an event takes to all.
+ * 4. Other requests while 2,000 connections send their headers a byte a second.
+ * 5. Other requests and memory while 100 readers of a large run do not read.
+ * Prints a line of JSON for 1 and 2 and one for the others; PART is appends, reads or rest. Where
+ * it says "cpuUs" it is processor time for each request, of the server, of the client and of the
+ * library. STENO_BENCH_SCALE=20 takes a twentieth of the counts.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -18,6 +22,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +39,7 @@
 #include "steno.h"
 
 #define WRITERS 64
+#define READERS 8
 #define ROUNDS 9
 #define SECONDS 0.6
 #define MESSAGE 1024
@@ -100,6 +106,70 @@ static double rss_mb(void)
         return (double)kb / 1024;
 }
 
+/* Processor time in seconds, of the server and of this process. */
+struct cpu {
+        double server;
+        double own;
+};
+
+static bool read_small(const char *path, char *text, size_t size)
+{
+        FILE *f = fopen(path, "re");
+        size_t n = f ? fread(text, 1, size - 1, f) : 0;
+        text[n] = '\0';
+        if (f)
+                fclose(f);
+        return n > 0;
+}
+
+/* Threads that give way to others, which index and tidy up when there is time, do not count. */
+static double thread_seconds(const char *task)
+{
+        char path[128], text[1024];
+        long nice = 0;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/stat", (int)server.pid, task);
+        const char *at = read_small(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+        if (!at ||
+            sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %ld",
+                &nice) != 1)
+                return 0;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/schedstat", (int)server.pid, task);
+        return nice > 0 || !read_small(path, text, sizeof text) ? 0 : strtod(text, NULL) / 1e9;
+}
+
+static struct cpu cpu_now(void)
+{
+        struct timespec ts;
+        struct cpu c = {0};
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/task", (int)server.pid);
+        DIR *d = opendir(path);
+        if (!d)
+                fail(path);
+        for (struct dirent *e; (e = readdir(d));)
+                if (e->d_name[0] != '.')
+                        c.server += thread_seconds(e->d_name);
+        closedir(d);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+        c.own = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+        return c;
+}
+
+/* What a round gave. */
+struct rate {
+        double per_second;
+        double server_us; /* for each */
+        double own_us;
+};
+
+static struct rate rate_since(double from, struct cpu before, unsigned long count)
+{
+        double seconds = now() - from, n = count ? (double)count : 1;
+        struct cpu after = cpu_now();
+        return (struct rate){n / seconds, (after.server - before.server) / n * 1e6,
+            (after.own - before.own) / n * 1e6};
+}
+
 /* ---- requests ---- */
 
 static int dial(void)
@@ -150,9 +220,9 @@ static int take_answer(int fd, char *text, size_t size)
                         return -1;
                 n += (size_t)k;
                 text[n] = '\0';
-                const char *end = strstr(text, "\r\n\r\n");
-                const char *length = end ? strcasestr(text, "content-length:") : NULL;
-                if (length && n >= (size_t)(end + 4 - text) + strtoul(length + 15, NULL, 10))
+                const char *end = memmem(text, n, "\r\n\r\n", 4);
+                const char *length = end ? memmem(text, n, "Content-Length: ", 16) : NULL;
+                if (length && n >= (size_t)(end + 4 - text) + strtoul(length + 16, NULL, 10))
                         return atoi(text + 9);
         }
 }
@@ -177,7 +247,9 @@ static char message[MESSAGE + 64];
 static void make_message(void)
 {
         int n = snprintf(message, sizeof message, "{\"role\":\"user\",\"content\":\"");
-        memset(message + n, 'x', MESSAGE - (size_t)n - 2);
+        static const char PROSE[] = "What was said is kept, and who asks for it gets it back. ";
+        for (size_t i = (size_t)n; i < MESSAGE - 2; i++)
+                message[i] = PROSE[(i - (size_t)n) % (sizeof PROSE - 1)];
         memcpy(message + MESSAGE - 2, "\"}", 3);
 }
 
@@ -198,10 +270,11 @@ static void *library_write(void *arg)
         return NULL;
 }
 
-static double library_rate(struct steno_conv **convs)
+static struct rate library_rate(struct steno_conv **convs)
 {
         struct library_writer w[WRITERS];
         pthread_t t[WRITERS];
+        struct cpu before = cpu_now();
         double from = now();
         unsigned long all = 0;
         for (int i = 0; i < WRITERS; i++) {
@@ -213,49 +286,111 @@ static double library_rate(struct steno_conv **convs)
                 pthread_join(t[i], NULL);
                 all += w[i].done;
         }
-        return (double)all / (now() - from);
+        return rate_since(from, before, all);
 }
 
-/* One thread, as little as possible: what is measured is the server. */
-static double http_rate(const int *fds, char (*requests)[2048], const size_t *sizes)
+/* Sends a request on each connection again and again, and takes the answers. One thread, as little
+ * as possible: what is measured is the server. */
+struct load {
+        int count;
+        int fds[WRITERS];
+        char requests[WRITERS][2048];
+        size_t sizes[WRITERS];
+        size_t left[WRITERS]; /* bytes of the answer that are still to come */
+        int status;           /* that all answers must have */
+};
+
+/* The first bytes of an answer are looked at. The others are thrown away in the kernel. True: that
+ * was all. */
+static bool take_piece(struct load *l, uint32_t i)
+{
+        char text[4096];
+        bool first = l->left[i] == 0;
+        ssize_t k = first ? recv(l->fds[i], text, sizeof text, 0)
+                          : recv(l->fds[i], NULL, l->left[i], MSG_TRUNC);
+        if (k <= 0)
+                fail("no answer");
+        if (first) {
+                const char *end = memmem(text, (size_t)k, "\r\n\r\n", 4);
+                const char *length = memmem(text, (size_t)k, "Content-Length: ", 16);
+                if (!end || !length || atoi(text + 9) != l->status)
+                        fail("a request was refused");
+                l->left[i] = (size_t)(end + 4 - text) + strtoul(length + 16, NULL, 10);
+        }
+        l->left[i] -= (size_t)k;
+        return l->left[i] == 0;
+}
+
+static struct rate http_rate(struct load *l)
 {
         struct epoll_event events[WRITERS];
-        char text[4096];
-        int ep = epoll_create1(EPOLL_CLOEXEC);
+        int ep = epoll_create1(EPOLL_CLOEXEC), waiting = l->count;
+        struct cpu before = cpu_now();
         double from = now(), until = from + SECONDS;
         unsigned long all = 0;
-        int waiting = WRITERS;
-        for (int i = 0; i < WRITERS; i++) {
+        for (int i = 0; i < l->count; i++) {
                 struct epoll_event e = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
-                epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &e);
-                send_all(fds[i], requests[i], sizes[i]);
+                epoll_ctl(ep, EPOLL_CTL_ADD, l->fds[i], &e);
+                send_all(l->fds[i], l->requests[i], l->sizes[i]);
         }
         while (waiting) {
                 int n = epoll_wait(ep, events, WRITERS, 5000);
                 if (n <= 0)
                         fail("no answer");
+                bool more = now() < until;
                 for (int k = 0; k < n; k++) {
                         uint32_t i = events[k].data.u32;
-                        if (take_answer(fds[i], text, sizeof text) != 201)
-                                fail("an append was refused");
+                        if (!take_piece(l, i))
+                                continue;
                         all++;
-                        if (now() < until)
-                                send_all(fds[i], requests[i], sizes[i]);
+                        if (more)
+                                send_all(l->fds[i], l->requests[i], l->sizes[i]);
                         else
                                 waiting--;
                 }
         }
         close(ep);
-        return (double)all / (now() - from);
+        return rate_since(from, before, all);
+}
+
+static double middle(const struct rate *v, size_t field)
+{
+        double list[ROUNDS];
+        for (int k = 0; k < ROUNDS; k++)
+                memcpy(&list[k], (const char *)&v[k] + field, sizeof list[k]);
+        return median(list, ROUNDS);
+}
+
+#define MIDDLE(v, field) middle(v, offsetof(struct rate, field))
+
+static void put_ratio(const struct rate *v, const struct rate *base, double aim)
+{
+        double ratio[ROUNDS];
+        for (int k = 0; k < ROUNDS; k++)
+                ratio[k] = v[k].per_second / base[k].per_second;
+        double half = median(ratio, ROUNDS); /* and they are sorted now */
+        printf("\"ratio\":%.2f,\"least\":%.2f,\"most\":%.2f,\"aim\":%.2f", half, ratio[0],
+            ratio[ROUNDS - 1], aim);
+}
+
+static void load_add(struct load *l, const char *method, const char *path, const char *body)
+{
+        int i = l->count++;
+        l->sizes[i] = make_request(l->requests[i], sizeof l->requests[i], method, path, body);
+        l->fds[i] = dial();
+}
+
+static void load_end(struct load *l)
+{
+        for (int i = 0; i < l->count; i++)
+                close(l->fds[i]);
 }
 
 static void bench_appends(struct steno_store *library)
 {
-        static char requests[WRITERS][2048];
+        static struct load l = {.status = 201};
         struct steno_conv *convs[WRITERS];
-        size_t sizes[WRITERS];
-        int fds[WRITERS];
-        double lib[ROUNDS], http[ROUNDS], ratio[ROUNDS];
+        struct rate lib[ROUNDS], http[ROUNDS];
         char text[4096], path[128], body[64];
         for (int i = 0; i < WRITERS; i++) {
                 if (steno_conv_create(library, "bench", NULL, NULL, &convs[i], NULL))
@@ -263,20 +398,103 @@ static void bench_appends(struct steno_store *library)
                 snprintf(body, sizeof body, "{\"id\":\"w%d\"}", i);
                 ask("POST", "/api/chat-sessions", body, text, sizeof text);
                 snprintf(path, sizeof path, "/api/chat-sessions/w%d/messages", i);
-                sizes[i] = make_request(requests[i], sizeof requests[i], "POST", path, message);
-                fds[i] = dial();
+                load_add(&l, "POST", path, message);
         }
         for (int k = 0; k < ROUNDS; k++) {
                 lib[k] = library_rate(convs);
-                http[k] = http_rate(fds, requests, sizes);
-                ratio[k] = http[k] / lib[k];
+                http[k] = http_rate(&l);
         }
-        for (int i = 0; i < WRITERS; i++) {
-                close(fds[i]);
+        load_end(&l);
+        for (int i = 0; i < WRITERS; i++)
                 steno_conv_close(convs[i]);
+        printf("{\"appends\":{\"http\":%.0f,\"library\":%.0f,", MIDDLE(http, per_second),
+            MIDDLE(lib, per_second));
+        put_ratio(http, lib, 0.65);
+        printf(",\"cpuUs\":{\"server\":%.1f,\"client\":%.1f,\"library\":%.1f}}}\n",
+            MIDDLE(http, server_us), MIDDLE(http, own_us), MIDDLE(lib, own_us));
+}
+
+/* ---- 2. reads ---- */
+
+/* The answer's body, to be freed. */
+static char *fetch(const char *path, size_t *n)
+{
+        char request[1024], head[4096];
+        int fd = dial();
+        send_all(fd, request, make_request(request, sizeof request, "GET", path, ""));
+        ssize_t k = recv(fd, head, sizeof head, MSG_PEEK);
+        const char *end = k > 0 ? memmem(head, (size_t)k, "\r\n\r\n", 4) : NULL;
+        const char *length = end ? memmem(head, (size_t)k, "Content-Length: ", 16) : NULL;
+        if (!length || atoi(head + 9) != 200)
+                fail(path);
+        *n = strtoul(length + 16, NULL, 10);
+        char *body = malloc(*n + 1);
+        if (!body || recv(fd, head, (size_t)(end + 4 - head), MSG_WAITALL) <= 0 ||
+            recv(fd, body, *n, MSG_WAITALL) != (ssize_t)*n)
+                fail(path);
+        close(fd);
+        return body;
+}
+
+/* The script of the page: a file that the server has in memory and sends as it is. */
+static char *find_static(size_t *n)
+{
+        static char path[200];
+        char *page = fetch("/", n), *at = memmem(page, *n, "src=\"", 5);
+        if (!at)
+                fail("the page's script");
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(at + 5, "\""), at + 5);
+        free(page);
+        free(fetch(path, n));
+        return path;
+}
+
+/* A view of about as many bytes as the file has, in rounds that take turns. */
+static void bench_view(const char *name, const char *query, const char *file, size_t size)
+{
+        static struct load view, sent;
+        struct rate a[ROUNDS], b[ROUNDS];
+        char path[256];
+        size_t n;
+        snprintf(path, sizeof path, "/api/chat-sessions/read/messages?limit=%zu&%s",
+            size / (MESSAGE + 1), query);
+        free(fetch(path, &n));
+        view = sent = (struct load){.status = 200};
+        for (int i = 0; i < READERS; i++) {
+                load_add(&view, "GET", path, "");
+                load_add(&sent, "GET", file, "");
         }
-        printf("{\"appends\":{\"http\":%.0f,\"library\":%.0f,\"ratio\":%.2f,\"aim\":0.3}",
-            quantile(http, ROUNDS, 0.5), quantile(lib, ROUNDS, 0.5), quantile(ratio, ROUNDS, 0.5));
+        for (int k = 0; k < ROUNDS; k++) {
+                b[k] = http_rate(&sent);
+                a[k] = http_rate(&view);
+                b[k].per_second *= (double)size / (double)n;
+        }
+        load_end(&view);
+        load_end(&sent);
+        printf("%s\"%s\":{\"bytes\":%zu,\"view\":%.0f,\"file\":%.0f,", name[0] == 'o' ? "" : ",",
+            name, n, MIDDLE(a, per_second), MIDDLE(b, per_second));
+        put_ratio(a, b, 0.7);
+        printf(",\"cpuUs\":{\"view\":%.1f,\"file\":%.1f}}", MIDDLE(a, server_us),
+            MIDDLE(b, server_us));
+}
+
+static void bench_reads(struct steno_store *store)
+{
+        struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};
+        struct steno_conv *conv;
+        size_t size;
+        const char *file = find_static(&size);
+        if (steno_conv_create(store, "default", "read", NULL, &conv, NULL))
+                fail("steno_conv_create");
+        for (size_t i = 0; i <= size / MESSAGE; i++)
+                if (steno_append(conv, message, MESSAGE, &opt, NULL, NULL))
+                        fail("steno_append");
+        steno_conv_close(conv);
+        printf("{\"reads\":{");
+        bench_view("openai", "format=openai&tokens=false", file, size);
+        bench_view("withTokens", "format=openai", file, size);
+        bench_view("chat", "tokens=false", file, size);
+        printf("}}\n");
 }
 
 /* ---- probes: other requests, meanwhile ---- */
@@ -300,7 +518,7 @@ static void probe(double *p50, double *p99)
         *p99 = quantile(v, PROBES, 0.99);
 }
 
-/* ---- 2. readers of a run ---- */
+/* ---- 3. readers of a run ---- */
 
 static bool take_until(int fd, const char *word, double until)
 {
@@ -396,7 +614,7 @@ static void bench_followers(struct steno_store *store, int most)
         printf("]}\n");
 }
 
-/* ---- 3. slow headers ---- */
+/* ---- 4. slow headers ---- */
 
 static void bench_slow(int count)
 {
@@ -424,12 +642,12 @@ static void bench_slow(int count)
         for (int i = 0; i < count; i++)
                 close(fds[i]);
         free(fds);
-        printf(",\"slow\":{\"connections\":%d,\"p99Ms\":%.2f,\"p99BeforeMs\":%.2f,\"p50Ms\":%.2f,"
+        printf("{\"slow\":{\"connections\":%d,\"p99Ms\":%.2f,\"p99BeforeMs\":%.2f,\"p50Ms\":%.2f,"
                "\"p50BeforeMs\":%.2f,\"ratio\":%.2f,\"aim\":3}",
             count, slow99, p99, slow50, p50, slow99 / p99);
 }
 
-/* ---- 4. readers that do not read ---- */
+/* ---- 5. readers that do not read ---- */
 
 static void bench_stuck(struct steno_store *store, int count)
 {
@@ -488,7 +706,7 @@ int main(int argc, char **argv)
 {
         const char *base = argc > 1 ? argv[1] : getenv("STENO_BENCH_DIR");
         const char *build = getenv("STENO_BUILD"), *steno = getenv("STENO");
-        const char *by = getenv("STENO_BENCH_SCALE");
+        const char *by = getenv("STENO_BENCH_SCALE"), *part = argc > 2 ? argv[2] : "";
         char program[512], name[64], text[4096], library_path[600];
         struct steno_store *library, *shared;
         const struct fs *fs = env_real()->fs;
@@ -513,11 +731,16 @@ int main(int argc, char **argv)
             steno_open(server.store, NULL, &shared, NULL))
                 fail("steno_open");
         ask("POST", "/api/chat-sessions", "{\"id\":\"probe\"}", text, sizeof text);
-        bench_appends(library);
-        bench_slow(2000 / scale);
-        bench_readers(shared, 10000 / scale, true);
-        bench_stuck(shared, 100 / scale ? 100 / scale : 5);
-        bench_followers(shared, 10000 / scale);
+        if (!*part || strcmp(part, "appends") == 0)
+                bench_appends(library);
+        if (!*part || strcmp(part, "reads") == 0)
+                bench_reads(shared);
+        if (!*part || strcmp(part, "rest") == 0) {
+                bench_slow(2000 / scale);
+                bench_readers(shared, 10000 / scale, true);
+                bench_stuck(shared, 100 / scale ? 100 / scale : 5);
+                bench_followers(shared, 10000 / scale);
+        }
         steno_close(library);
         steno_close(shared);
         kill(server.pid, SIGTERM);
