@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "http/fault.h"
 #include "http/walk.h"
 #include "model/event.h"
 
@@ -258,41 +259,16 @@ static int take_meta(struct entry *e, const struct steno_record *r)
 
 /* ---- the walk ---- */
 
-/* Is it a line that Steno has put into an excerpt? */
-static bool is_stenos(struct str line)
+static void failure_free(struct digest_failure *f)
 {
-        static const char *const BEGIN[] = {"[INCOMPLETE:", "--- ", "tool: ", "More: "};
-        for (size_t i = 0; i < sizeof BEGIN / sizeof *BEGIN; i++)
-                if (str_starts(line, BEGIN[i]))
-                        return true;
-        return false;
+        free(f->call);
+        free(f->name);
+        free(f->text);
+        free(f->ref);
 }
 
-/* The line of a text that says what is wrong: the first with a word of failure, else the last that
- * is not blank. */
-static struct str error_line(struct str text)
-{
-        static const char *const WORDS[] = {
-            "rror", "ERROR", "xception", "anic", "atal", "FAIL", "ailed", "Traceback"};
-        struct str last = STR("");
-        bool excerpt = str_starts(text, "[INCOMPLETE:");
-        for (size_t at = 0; at < text.n;) {
-                const char *nl = memchr(text.p + at, '\n', text.n - at);
-                size_t end = nl ? (size_t)(nl - text.p) : text.n;
-                struct str line = str_trim(str_span(text.p + at, end - at));
-                at = end + 1;
-                if (excerpt && is_stenos(line))
-                        continue;
-                for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-                        if (line.n && memmem(line.p, line.n, WORDS[i], strlen(WORDS[i])))
-                                return line;
-                if (line.n)
-                        last = line;
-        }
-        return last;
-}
-
-static void add_failure(struct entry *e, struct digest_failure f, struct str call, struct str text)
+static void add_failure(struct entry *e, struct digest_failure f, struct str call, struct str ref,
+    const struct fault *fault)
 {
         struct digest *d = &e->d;
         struct digest_day *day = day_of(e, f.at);
@@ -309,14 +285,15 @@ static void add_failure(struct entry *e, struct digest_failure f, struct str cal
         d->failures = grown;
         f.call = copy(call, 1200);
         f.name = strdup(f.name ? f.name : "");
-        f.text = copy(error_line(text), LINE_MAX_BYTES);
-        if (f.call && f.name && f.text) {
+        f.text = copy(fault->text, LINE_MAX_BYTES);
+        f.ref = copy(ref, NAME_MAX_BYTES);
+        memcpy(f.lines, fault->lines, sizeof f.lines);
+        f.line_count = fault->count;
+        if (f.call && f.name && f.text && f.ref) {
                 d->failures[d->failure_count++] = f;
                 return;
         }
-        free(f.call);
-        free(f.name);
-        free(f.text);
+        failure_free(&f);
         e->failed = true;
 }
 
@@ -433,9 +410,13 @@ static int take_message(void *ctx, const struct walk_message *m)
                         take_said_usage(e, m);
         }
         take_time(e, m->at);
-        if (m->failed)
+        if (m->failed) {
+                struct fault fault;
+                fault_find(m->error.n ? m->error : m->text, false, &fault);
+                fault.count = 0; /* a reply has no output */
                 add_failure(e, (struct digest_failure){.seq = m->seq, .at = m->at}, STR(""),
-                    m->error.n ? m->error : m->text);
+                    STR(""), &fault);
+        }
         return e->failed;
 }
 
@@ -491,14 +472,17 @@ static int take_result(void *ctx, const struct walk_result *r)
                 tool->kept += r->kept;
                 tool->ms += r->duration > 0 ? (uint64_t)r->duration : 0;
         }
-        if (failed)
+        if (failed) {
+                struct fault fault;
+                fault_find(r->text, r->excerpt, &fault);
                 add_failure(e,
                     (struct digest_failure){.seq = o ? o->seq : r->seq,
                         .name = tool ? tool->name : NULL,
                         .at = r->at,
                         .has_exit = r->has_exit,
                         .exit = r->exit},
-                    r->call, r->text);
+                    r->call, r->ref, &fault);
+        }
         if (o)
                 close_call(e, o);
         return e->failed;
@@ -584,11 +568,8 @@ static void names_free(struct digest_count *list, size_t n)
 static void forget(struct entry *e)
 {
         struct digest *d = &e->d;
-        for (size_t i = 0; i < d->failure_count; i++) {
-                free(d->failures[i].call);
-                free(d->failures[i].name);
-                free(d->failures[i].text);
-        }
+        for (size_t i = 0; i < d->failure_count; i++)
+                failure_free(&d->failures[i]);
         free(d->failures);
         names_free(d->tools, d->tool_count);
         names_free(d->models, d->model_count);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "http/fault.h"
 #include "steno.h"
 
 struct digests;
@@ -24,7 +25,10 @@ struct digest_failure {
         uint64_t seq; /* of the message that made the call, or is the error */
         char *call;
         char *name;
-        char *text; /* the first line that says what is wrong */
+        char *text;                  /* the first line that says what is wrong */
+        char *ref;                   /* of the output, or empty */
+        uint64_t lines[FAULT_LINES]; /* of the output: those that say what is wrong */
+        size_t line_count;
         int64_t at;
         int64_t exit;
         bool has_exit;

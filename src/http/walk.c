@@ -18,16 +18,16 @@ struct telling {
         struct json own; /* the message as it was stored, where `j` is another format's */
         int64_t at;
         bool error; /* Steno's mark on the record */
+        size_t max; /* bytes of a text */
 };
 
 /* ---- texts ---- */
 
 /* The inside of a string token, cut so that neither an escape nor a character is split. */
-static struct str cut_inner(struct str s)
+static struct str cut_inner(struct str s, size_t n)
 {
-        if (s.n <= WALK_TEXT_MAX)
+        if (s.n <= n)
                 return s;
-        size_t n = WALK_TEXT_MAX;
         for (size_t i = n - 12; i < n; i++) {
                 if (s.p[i] == '\\') {
                         n = i;
@@ -46,7 +46,7 @@ static struct str text_of(struct telling *t, json_ref r)
         if (json_type(&t->j, r) != JSON_STRING)
                 return STR("");
         buf_init(&b, 0);
-        json_unescape(cut_inner(json_inner(&t->j, r)), &b, NULL);
+        json_unescape(cut_inner(json_inner(&t->j, r), t->max), &b, NULL);
         struct str out = arena_dup(&t->arena, buf_str(&b));
         buf_release(&b);
         return out.p ? out : STR("");
@@ -60,11 +60,10 @@ static struct str value_of(struct telling *t, json_ref r)
         if (r == JSON_NONE)
                 return STR("");
         struct str raw = json_raw(&t->j, r);
-        if (raw.n > WALK_TEXT_MAX)
-                raw.n = WALK_TEXT_MAX;
-        while (raw.n && raw.n == WALK_TEXT_MAX && ((unsigned char)raw.p[raw.n] & 0xc0) == 0x80)
-                raw.n--;
-        return raw;
+        size_t n = raw.n < t->max ? raw.n : t->max;
+        while (n && n < raw.n && ((unsigned char)raw.p[n] & 0xc0) == 0x80)
+                n--;
+        return str_span(raw.p, n);
 }
 
 /* The first text of a content: a string, or a list of parts. */
@@ -136,11 +135,11 @@ const char *walk_state_name(enum walk_state state)
 static int tell_result(struct telling *t, json_ref m, struct str call, json_ref said, bool failed)
 {
         const struct json *j = &t->j;
-        struct walk_result r = {.seq = steno_record_seq(t->record),
-            .at = t->at,
-            .call = call,
-            .duration = -1,
-            .text = content_of(t, said)};
+        struct walk_result r = {
+            .seq = steno_record_seq(t->record), .at = t->at, .call = call, .duration = -1};
+        t->max = failed ? WALK_FAILURE_MAX : WALK_TEXT_MAX;
+        r.text = content_of(t, said);
+        t->max = WALK_TEXT_MAX;
         json_ref ref = json_get(j, m, "ref");
         json_i64(j, json_get(j, m, "duration"), &r.duration);
         r.has_exit = json_i64(j, json_get(j, m, "exitCode"), &r.exit);
@@ -149,7 +148,8 @@ static int tell_result(struct telling *t, json_ref m, struct str call, json_ref 
         uint64_t shown = size_of(j, said);
         if (!r.bytes)
                 r.bytes = shown;
-        else if (r.ref.n && str_starts(r.text, "[INCOMPLETE:") && r.bytes > shown)
+        r.excerpt = r.ref.n && str_starts(r.text, "[INCOMPLETE:");
+        if (r.excerpt && r.bytes > shown)
                 r.kept = r.bytes - shown;
         r.state = state_of(j, m, failed, r.text);
         return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
@@ -320,7 +320,7 @@ static int tell_record(struct telling *t, struct steno_error *err)
 
 int walk_record(const struct walk *to, const struct steno_record *r, struct steno_error *err)
 {
-        struct telling t = {.to = to, .record = r};
+        struct telling t = {.to = to, .record = r, .max = WALK_TEXT_MAX};
         const char *at = steno_record_at(r);
         if (strcmp(steno_record_kind(r), "message") != 0)
                 return 0;

@@ -3,7 +3,7 @@
  * it, whatever format a message was stored in.
  *
  * Texts are decoded, cut to WALK_TEXT_MAX bytes between characters, and live until the callback
- * returns.
+ * returns. What a failed call has said is cut to WALK_FAILURE_MAX, which no excerpt reaches.
  */
 #ifndef HTTP_WALK_H
 #define HTTP_WALK_H
@@ -12,6 +12,7 @@
 #include "steno.h"
 
 #define WALK_TEXT_MAX 4096
+#define WALK_FAILURE_MAX 65536
 
 struct walk_message {
         uint64_t seq;
@@ -50,6 +51,7 @@ struct walk_result {
         struct str ref; /* of the whole output */
         uint64_t bytes; /* of it */
         uint64_t kept;  /* of it that no model sees, because a stub stands there */
+        bool excerpt;   /* `text` is what a stub shows of the output */
         struct str text;
 };
 

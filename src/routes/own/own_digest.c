@@ -68,6 +68,13 @@ void own_digest_put_failure(struct jsonw *w, const struct digest_failure *f, siz
         jsonw_field_i64(w, "at", f->at);
         if (f->has_exit)
                 jsonw_field_i64(w, "exit", f->exit);
+        if (f->ref[0])
+                jsonw_field_cstr(w, "ref", f->ref);
+        jsonw_key(w, "lines");
+        jsonw_array(w);
+        for (size_t i = 0; i < f->line_count; i++)
+                jsonw_u64(w, f->lines[i]);
+        jsonw_array_end(w);
         jsonw_object_end(w);
 }
 

@@ -12,7 +12,7 @@
 void own_digest_put_tokens(struct jsonw *w, const char *name, const struct digest_tokens *t);
 /* "totals":{...} */
 void own_digest_put_totals(struct jsonw *w, const struct digest *d);
-/* {"n","seq","call","name","text","at","exit"?}; `n` counts from 1. */
+/* {"n","seq","call","name","text","at","exit"?,"ref"?,"lines"}; `n` counts from 1. */
 void own_digest_put_failure(struct jsonw *w, const struct digest_failure *f, size_t n);
 /* "prices":{...}, the configuration's, where it has some. */
 void own_digest_put_prices(struct jsonw *w, struct request *r);
