@@ -41,13 +41,14 @@ struct entry {
         size_t open_count;
         int64_t before_at;      /* of the record before */
         int64_t reply_at;       /* of the last reply */
-        int64_t worked_to;      /* work before this is counted */
         uint64_t reply;         /* hash of the reply whose usage was taken last, */
         uint64_t reply_message; /* and of the record that it was taken from */
         uint64_t unnamed;       /* hash of the last reply's id, when its model is not known */
         size_t model;           /* that spoke last, behind the models: none */
-        char last_run[80];      /* whose journal was read */
+        char last_run[80];      /* whose journal was read to its end */
         bool run_open;          /* the next was not over, and its journal is still to be read */
+        char open_run[80];      /* that one, */
+        uint64_t open_seq;      /* and up to where it was read */
         bool failed;            /* out of memory on the way */
         size_t bytes;           /* about; under the table's mutex */
 };
@@ -336,13 +337,14 @@ static void tape_add(struct digest *d, char kind, uint64_t ms)
 /* Time that was worked, of which what overlaps counts once. */
 static void take_work(struct entry *e, int64_t from, int64_t to, char kind)
 {
-        if (from < e->worked_to)
-                from = e->worked_to;
-        tape_add(&e->d, kind, to > from ? (uint64_t)(to - from) : 1);
+        struct digest *d = &e->d;
+        if (from < d->worked_to)
+                from = d->worked_to;
+        tape_add(d, kind, to > from ? (uint64_t)(to - from) : 1);
         if (to > from)
-                e->d.work_ms += to - from;
-        if (to > e->worked_to)
-                e->worked_to = to;
+                d->work_ms += to - from;
+        if (to > d->worked_to)
+                d->worked_to = to;
 }
 
 static void take_time(struct entry *e, int64_t at)
@@ -503,15 +505,16 @@ static int take_record(void *ctx, const struct steno_record *r)
         return rc;
 }
 
-/* ---- the journals of runs, which have the tokens of their replies ---- */
+/* ---- the journals of runs: tokens of their replies, and what they do just now ---- */
 
 static int take_event(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
 {
         struct entry *e = ctx;
         struct json j;
-        (void)seq;
-        (void)at;
+        e->open_seq = seq;
+        if (doing_take(&e->d.doing, type, at, data, n))
+                return e->failed = true;
         if (event_find(type) != STENO_EVENT_REPLY_USAGE)
                 return 0;
         json_init(&j);
@@ -521,7 +524,26 @@ static int take_event(
         return e->failed;
 }
 
-/* Reads the journals of runs that have finished since the last time, oldest first. */
+/* Reads a run's journal from where it was read last. What it does is of interest while it lives. */
+static void read_run(struct entry *e, struct steno_store *store, const char *project,
+    const char *id, const struct json *j, json_ref run)
+{
+        bool over = json_is(j, json_get(j, run, "state"), "finished");
+        if (strlen(id) >= sizeof e->open_run)
+                return;
+        if (strcmp(e->open_run, id) != 0) {
+                doing_clear(&e->d.doing);
+                memcpy(e->open_run, id, strlen(id) + 1);
+                e->open_seq = 0;
+        }
+        steno_run_read(store, project, id, e->open_seq, take_event, e, NULL);
+        if (!json_is(j, json_get(j, run, "state"), "running"))
+                doing_clear(&e->d.doing);
+        if (over)
+                memcpy(e->last_run, id, strlen(id) + 1);
+}
+
+/* Reads what the journals of runs have got since the last time, oldest first. */
 static void read_runs(struct entry *e, struct steno_store *store, struct steno_conv *conv)
 {
         struct json j;
@@ -538,19 +560,13 @@ static void read_runs(struct entry *e, struct steno_store *store, struct steno_c
                                     e->last_run[0] ? e->last_run : " "))
                 fresh++;
         e->run_open = false;
-        for (uint32_t i = fresh; i > 0; i--) {
+        for (uint32_t i = fresh; i > 0 && !e->run_open; i--) {
                 json_ref run = json_at(&j, items, i - 1);
                 char *id = json_dup_string(&j, json_get(&j, run, "id"));
-                bool over = json_is(&j, json_get(&j, run, "state"), "finished");
-                if (id && over && strlen(id) < sizeof e->last_run) {
-                        steno_run_read(store, steno_conv_project(conv), id, 0, take_event, e, NULL);
-                        memcpy(e->last_run, id, strlen(id) + 1);
-                }
+                if (id)
+                        read_run(e, store, steno_conv_project(conv), id, &j, run);
+                e->run_open = !json_is(&j, json_get(&j, run, "state"), "finished");
                 free(id);
-                if (!over) {
-                        e->run_open = true;
-                        break;
-                }
         }
         json_release(&j);
         steno_free(text);
@@ -575,13 +591,15 @@ static void forget(struct entry *e)
         names_free(d->models, d->model_count);
         free(d->days);
         free(d->usage);
+        doing_clear(&d->doing);
         *d = (struct digest){0};
         free(e->open);
         e->open = NULL;
         e->open_count = 0;
-        e->before_at = e->reply_at = e->worked_to = 0;
+        e->before_at = e->reply_at = 0;
         e->reply = e->reply_message = e->unnamed = 0;
-        e->last_run[0] = '\0';
+        e->last_run[0] = e->open_run[0] = '\0';
+        e->open_seq = 0;
         e->run_open = false;
         e->model = COUNTS_MAX;
         e->failed = false;
@@ -737,7 +755,7 @@ static size_t weigh(const struct entry *e)
         return sizeof *e + d->failure_count * (sizeof *d->failures + 320) +
                (d->tool_count + d->model_count) * (sizeof *d->tools + 40) +
                d->usage_count * sizeof *d->usage + d->day_count * sizeof *d->days +
-               e->open_count * sizeof *e->open;
+               (e->open_count * sizeof *e->open) + d->doing.count * sizeof *d->doing.calls;
 }
 
 static void leave(struct digests *all, struct entry *e, size_t bytes)
@@ -795,6 +813,21 @@ void digests_close(struct digests *all, const struct digest *d)
         size_t bytes = weigh(e);
         pthread_mutex_unlock(&e->mutex);
         leave(all, e, bytes);
+}
+
+void digest_now(const struct digest *d, int64_t now, struct digest_now *out)
+{
+        struct digest copy = *d; /* its lists are not touched */
+        int64_t from, to;
+        char kind = doing_work(&d->doing, now, &from, &to);
+        if (from < d->worked_to)
+                from = d->worked_to;
+        if (kind && to > from) {
+                tape_add(&copy, kind, (uint64_t)(to - from));
+                copy.work_ms += to - from;
+        }
+        *out = (struct digest_now){.work_ms = copy.work_ms, .tape_count = copy.tape_count};
+        memcpy(out->tape, copy.tape, sizeof out->tape);
 }
 
 bool digest_usage_of(const struct digest *d, const char *message, struct digest_tokens *out)

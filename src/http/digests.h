@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "http/doing.h"
 #include "http/fault.h"
 #include "steno.h"
 
@@ -82,6 +83,15 @@ struct digest {
         size_t day_count;
         struct digest_usage *usage; /* of single replies */
         size_t usage_count;
+        struct doing doing; /* of the run that is at work, if one is */
+        int64_t worked_to;  /* work before this is in `work_ms` and `tape` */
+};
+
+/* The work up to now: what is in the log, and what goes on. */
+struct digest_now {
+        int64_t work_ms;
+        struct digest_piece tape[DIGEST_TAPE];
+        size_t tape_count;
 };
 
 #define DIGEST_FAILURES_MAX 20000
@@ -103,6 +113,7 @@ const struct digest *digests_known(
     struct digests *all, const char *project, const char *id, uint64_t seq);
 void digests_close(struct digests *all, const struct digest *d);
 
+void digest_now(const struct digest *d, int64_t now, struct digest_now *out);
 /* Tokens of one reply; false: not known. */
 bool digest_usage_of(const struct digest *d, const char *message, struct digest_tokens *out);
 

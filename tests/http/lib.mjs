@@ -397,6 +397,7 @@ export class Model {
     await said.hold;
     clearInterval(beat);
     send({}, finish);
+    if (said.usage) r.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", model: "m", choices: [], usage: said.usage })}\n\n`);
     r.end("data: [DONE]\n\n");
   }
   #responses(r, request, said) {

@@ -38,6 +38,7 @@ static void put_counts(struct jsonw *w, const char *name, const struct digest_co
 
 void own_digest_put_totals(struct jsonw *w, const struct digest *d)
 {
+        struct digest_now now;
         jsonw_key(w, "totals");
         jsonw_object(w);
         jsonw_field_u64(w, "messages", d->messages);
@@ -47,7 +48,8 @@ void own_digest_put_totals(struct jsonw *w, const struct digest *d)
         jsonw_field_u64(w, "failed", d->failed);
         jsonw_field_i64(w, "firstAt", d->first_at);
         jsonw_field_i64(w, "lastAt", d->last_at);
-        jsonw_field_i64(w, "workMs", d->work_ms);
+        digest_now(d, env_real()->now(env_real()), &now);
+        jsonw_field_i64(w, "workMs", now.work_ms);
         jsonw_field_u64(w, "kept", d->kept);
         own_digest_put_tokens(w, "tokens", &d->tokens);
         jsonw_field_u64(w, "seq", d->seq);
@@ -161,7 +163,7 @@ static bool has_contents(const struct own_filter *f, const struct digest *d)
 /* The tape: kinds and widths, of which a tape that is full has about TAPE_WIDTH. */
 #define TAPE_WIDTH 240
 
-static void put_tape(struct jsonw *w, const struct digest *d)
+static void put_tape(struct jsonw *w, const struct digest_now *d)
 {
         char text[DIGEST_TAPE * 8 + 1] = "";
         size_t n = 0;
@@ -177,15 +179,34 @@ static void put_tape(struct jsonw *w, const struct digest *d)
         jsonw_field_str(w, "tape", str_span(text, n));
 }
 
+/* What is at work: the model, or the tool that has been running for longest. */
+static void put_doing(struct jsonw *w, const struct doing *d)
+{
+        const struct doing_call *call = doing_first(d);
+        if (!call && !d->asked_at)
+                return;
+        jsonw_key(w, "doing");
+        jsonw_object(w);
+        jsonw_field_cstr(w, "k", call ? "call" : "reply");
+        if (call)
+                jsonw_field_cstr(w, "name", call->name);
+        jsonw_field_i64(w, "since", call ? call->at : d->asked_at);
+        jsonw_object_end(w);
+}
+
 static void put_figures(struct jsonw *w, const struct digest *d, enum runner_state state)
 {
+        struct digest_now now;
         static const char *const STATES[] = {"idle", "running", "waiting"};
         jsonw_field_cstr(w, "state", STATES[state]);
         jsonw_field_u64(w, "calls", d->calls);
         jsonw_field_u64(w, "failed", d->failed);
         own_digest_put_tokens(w, "tokens", &d->tokens);
         jsonw_field_bool(w, "whole", d->whole);
-        put_tape(w, d);
+        digest_now(d, env_real()->now(env_real()), &now);
+        jsonw_field_i64(w, "workMs", now.work_ms);
+        put_tape(w, &now);
+        put_doing(w, &d->doing);
         if (d->title[0])
                 jsonw_field_cstr(w, "first", d->title);
         if (d->failure_count) {
