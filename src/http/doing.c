@@ -151,6 +151,11 @@ const struct doing_call *doing_find(const struct doing *d, struct str message, s
         return NULL;
 }
 
+bool doing_is_of(const struct doing *d, struct str message)
+{
+        return d->count && d->calls[0].message == hash_64(message.p, message.n);
+}
+
 const struct doing_call *doing_first(const struct doing *d)
 {
         const struct doing_call *first = NULL;

@@ -43,6 +43,8 @@ int doing_take(struct doing *d, const char *type, const char *at, const char *da
 char doing_work(const struct doing *d, int64_t now, int64_t *from, int64_t *to);
 /* NULL: the run knows no such call, or its result is in the log. */
 const struct doing_call *doing_find(const struct doing *d, struct str message, struct str call);
+/* Is the run at work on calls of that reply? */
+bool doing_is_of(const struct doing *d, struct str message);
 /* The call that has been running for longest, or NULL. */
 const struct doing_call *doing_first(const struct doing *d);
 

@@ -182,21 +182,39 @@ static int take_record(void *ctx, const struct steno_record *r)
         return rc;
 }
 
+/* The state of a row. A call without a result is open, and one that a run has not begun yet is
+ * queued; *at becomes the time at which it began, where that is known. */
+static const char *state_of(
+    const struct timeline *t, const struct row *r, const struct digest *d, int64_t *at)
+{
+        if (r->kind != ROW_CALL || r->state)
+                return r->state ? r->state : "open";
+        struct str reply = t->rows[r->reply].id;
+        const struct doing_call *c = doing_find(&d->doing, reply, r->id);
+        if (c && c->at)
+                *at = c->at;
+        /* Calls are told one after the other: those behind one that waits are not known yet. */
+        bool queued = c ? c->phase == DOING_QUEUED : doing_is_of(&d->doing, reply);
+        return queued ? "queued" : "open";
+}
+
 static void put_row(
     struct jsonw *w, const struct timeline *t, const struct row *r, const struct digest *d)
 {
         static const char *const KINDS[] = {"user", "reply", "call"};
         struct digest_tokens tokens;
+        int64_t at = r->at;
+        const char *state = state_of(t, r, d, &at);
         jsonw_object(w);
         jsonw_field_cstr(w, "k", KINDS[r->kind]);
         jsonw_field_u64(w, "seq", r->seq);
         jsonw_field_str(w, "id", r->id);
-        jsonw_field_i64(w, "at", r->at);
+        jsonw_field_i64(w, "at", at);
         if (r->ms >= 0)
                 jsonw_field_i64(w, "ms", r->ms);
         jsonw_field_str(w, r->kind == ROW_CALL ? "name" : "model", r->name);
         jsonw_field_str(w, "hint", r->hint);
-        jsonw_field_cstr(w, "state", r->state ? r->state : "open");
+        jsonw_field_cstr(w, "state", state);
         if (r->kind == ROW_CALL) {
                 jsonw_field_str(w, "reply", t->rows[r->reply].id);
                 jsonw_field_u64(w, "bytes", r->bytes);
