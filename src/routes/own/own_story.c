@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -101,26 +102,81 @@ static int take_message(void *ctx, const struct walk_message *m)
         return 0;
 }
 
-/* What a person would recognise the call by. */
-static struct str hint_of(struct timeline *t, struct str arguments)
+/* Does a tool of this name run commands? Other tools may call an argument "command" and mean
+ * anything. The page has the same list (ui/src/shells.ts). */
+static bool runs_commands(struct str name)
 {
-        static const char *const NAMES[] = {"shell", "command", "cmd", "file_path", "path", "file",
-            "pattern", "query", "url", "ref", "name", "title"};
+        static const char *const SHELLS[] = {"execute_command", "bash", "shell", "sh", "exec",
+            "run_command", "run_shell_command", "run_terminal_cmd", "local_shell", "terminal"};
+        for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++) {
+                size_t n = strlen(SHELLS[i]), before = name.n - n;
+                if (name.n >= n && strncasecmp(name.p + before, SHELLS[i], n) == 0 &&
+                    (!before || memchr("._/-", name.p[before - 1], 4)))
+                        return true;
+        }
+        return false;
+}
+
+static void put_words(const struct json *j, json_ref list, struct buf *out)
+{
+        for (json_ref a = json_child(j, list); a != JSON_NONE && out->n < HINT_MAX;
+             a = json_next(j, list, a)) {
+                if (out->n)
+                        buf_putc(out, ' ');
+                json_string(j, a, out, NULL);
+        }
+}
+
+static void put_command(const struct json *j, struct buf *out)
+{
+        static const char *const NAMES[] = {"shell", "command", "cmd", "script"};
+        json_ref list = json_get(j, 0, "argv");
+        if (json_type(j, list) != JSON_ARRAY)
+                list = json_get(j, 0, "command");
+        if (json_type(j, list) == JSON_ARRAY)
+                put_words(j, list, out);
+        for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !out->n; i++)
+                json_string(j, json_get(j, 0, NAMES[i]), out, NULL);
+}
+
+/* Every argument with its name, as "path: x.c  lines: 3". */
+static void put_arguments(const struct json *j, struct buf *out)
+{
+        for (json_ref k = json_child(j, 0); k != JSON_NONE && out->n < HINT_MAX;
+             k = json_next_key(j, 0, k)) {
+                json_ref v = json_value(j, k);
+                if (out->n)
+                        buf_puts(out, "  ");
+                json_string(j, k, out, NULL);
+                buf_puts(out, ": ");
+                if (json_type(j, v) == JSON_ARRAY)
+                        buf_printf(out, "[%u]", (unsigned)json_count(j, v));
+                else if (json_type(j, v) == JSON_OBJECT)
+                        buf_printf(out, "{%u}", (unsigned)json_count(j, v));
+                else if (json_type(j, v) == JSON_STRING)
+                        json_string(j, v, out, NULL);
+                else
+                        buf_put_str(out, json_raw(j, v));
+        }
+}
+
+/* What a person would recognise the call by. */
+static struct str hint_of(struct timeline *t, struct str name, struct str arguments)
+{
+        static const char *const NAMES[] = {
+            "file_path", "path", "file", "pattern", "query", "url", "ref", "name", "title"};
         struct json j;
         struct buf b;
         json_init(&j);
         buf_init(&b, 0);
         struct str hint = STR("");
         if (json_parse(&j, arguments.p, arguments.n, NULL, NULL) == 0) {
-                json_ref argv = json_get(&j, 0, "argv");
-                for (json_ref a = json_child(&j, argv); a != JSON_NONE && b.n < HINT_MAX;
-                     a = json_next(&j, argv, a)) {
-                        if (b.n)
-                                buf_putc(&b, ' ');
-                        json_string(&j, a, &b, NULL);
-                }
+                if (runs_commands(name))
+                        put_command(&j, &b);
                 for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !b.n; i++)
                         json_string(&j, json_get(&j, 0, NAMES[i]), &b, NULL);
+                if (!b.n && json_type(&j, 0) == JSON_OBJECT)
+                        put_arguments(&j, &b);
                 if (b.n)
                         hint = keep(t, buf_str(&b), HINT_MAX);
         }
@@ -141,7 +197,7 @@ static int take_call(void *ctx, const struct walk_call *c)
         r->seq = c->seq;
         r->id = keep(t, c->id, 1200);
         r->name = keep(t, c->name, HINT_MAX);
-        r->hint = hint_of(t, c->arguments);
+        r->hint = hint_of(t, c->name, c->arguments);
         r->at = c->at;
         r->reply = t->reply;
         t->open++;
