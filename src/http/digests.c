@@ -30,6 +30,10 @@ struct open_call {
         size_t tool;
 };
 
+/* What a conversation without a title is called by. The words of the user are best, then those of
+ * a reply, the first tool, what the system says, and that there is an image at all. */
+enum title_rank { TITLE_NONE, TITLE_PART, TITLE_SYSTEM, TITLE_TOOL, TITLE_REPLY, TITLE_USER };
+
 struct entry {
         struct digest d; /* the first member: a digest is its entry */
         struct entry *next, *newer, *older;
@@ -49,8 +53,9 @@ struct entry {
         bool run_open;          /* the next was not over, and its journal is still to be read */
         char open_run[80];      /* that one, */
         uint64_t open_seq;      /* and up to where it was read */
-        bool failed;            /* out of memory on the way */
-        size_t bytes;           /* about; under the table's mutex */
+        enum title_rank title_rank;
+        bool failed;  /* out of memory on the way */
+        size_t bytes; /* about; under the table's mutex */
 };
 
 #define BUCKETS 4096
@@ -368,16 +373,31 @@ static void take_tool_time(struct entry *e, const struct walk_result *r)
         take_time(e, r->at);
 }
 
-static void take_title(struct digest *d, struct str text)
+static void take_title(struct entry *e, enum title_rank rank, struct str text)
 {
+        struct digest *d = &e->d;
         size_t n = 0;
         text = str_trim(text);
+        if (rank <= e->title_rank || !text.n)
+                return;
+        e->title_rank = rank;
         for (size_t i = 0; i < text.n && n < sizeof d->title - 1; i++)
                 d->title[n++] = (unsigned char)text.p[i] < 0x20 ? ' ' : text.p[i];
         if (n < text.n)
                 while (n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
                         n--;
         d->title[n] = '\0';
+}
+
+static void take_title_of(struct entry *e, const struct walk_message *m)
+{
+        bool reply = strcmp(m->role, "assistant") == 0, user = strcmp(m->role, "user") == 0;
+        bool image = m->part.n && memmem(m->part.p, m->part.n, "image", 5);
+        take_title(e, user ? TITLE_USER : reply ? TITLE_REPLY : TITLE_SYSTEM, m->text);
+        if (reply)
+                take_title(e, TITLE_REPLY, m->error);
+        if (m->part.n && !m->text.n)
+                take_title(e, TITLE_PART, image ? STR("Image") : STR("File"));
 }
 
 static int take_message(void *ctx, const struct walk_message *m)
@@ -391,9 +411,8 @@ static int take_message(void *ctx, const struct walk_message *m)
                 d->turns++;
                 if (day)
                         day->turns++;
-                if (!d->title[0])
-                        take_title(d, m->text);
         }
+        take_title_of(e, m);
         if (reply) {
                 d->replies++;
                 e->model = COUNTS_MAX;
@@ -427,6 +446,7 @@ static int take_call(void *ctx, const struct walk_call *c)
         struct entry *e = ctx;
         size_t tool = count_of(e, &e->d.tools, &e->d.tool_count, c->name);
         e->d.calls++;
+        take_title(e, TITLE_TOOL, c->name);
         if (tool < COUNTS_MAX)
                 e->d.tools[tool].calls++;
         if (e->open_count == OPEN_MAX)
@@ -602,6 +622,7 @@ static void forget(struct entry *e)
         e->open_seq = 0;
         e->run_open = false;
         e->model = COUNTS_MAX;
+        e->title_rank = TITLE_NONE;
         e->failed = false;
 }
 

@@ -67,7 +67,7 @@ struct digest_piece {
 struct digest {
         uint64_t seq;             /* read up to here */
         bool whole;               /* that is the end */
-        char title[DIGEST_TITLE]; /* the first words of the user */
+        char title[DIGEST_TITLE]; /* the first words of the user, or what else names it */
         uint64_t messages, turns, replies, calls, failed;
         int64_t first_at, last_at;
         int64_t work_ms;                       /* in which a model or a tool was at work */

@@ -69,6 +69,8 @@ static struct str value_of(struct telling *t, json_ref r)
 /* The first text of a content: a string, or a list of parts. */
 static struct str content_of(struct telling *t, json_ref content)
 {
+        if (json_type(&t->j, content) == JSON_NULL)
+                return STR("");
         if (json_type(&t->j, content) != JSON_ARRAY)
                 return value_of(t, content);
         for (json_ref p = json_child(&t->j, content); p != JSON_NONE;
@@ -240,6 +242,7 @@ static int tell_message(struct telling *t, json_ref m, const char *role)
             .id = steno_record_id(t->record),
             .role = role,
             .text = content_of(t, json_get(j, m, "content")),
+            .part = text_of(t, json_get(j, json_at(j, json_get(j, m, "content"), 0), "type")),
             .model = model_of(t),
             .failed = json_type(j, error) == JSON_OBJECT,
             .error = STR(""),

@@ -20,6 +20,7 @@ struct walk_message {
         const char *id;
         const char *role; /* never "tool": results come as such */
         struct str text;
+        struct str part;  /* the type of its first part, where it has parts */
         struct str model; /* that said it; empty: not known */
         bool failed;      /* a reply that is an error */
         struct str error;
