@@ -30,9 +30,10 @@
         ROW(TOOL_CALL_STEP, "tool_call_step", 1, "toolCallId, text, progress?, total?",            \
             "the tool reports progress")                                                           \
         ROW(TOOL_CALL_APPROVAL, "tool_call_approval", 1,                                           \
-            "toolCallId, toolName, arguments, approval, state",                                    \
+            "toolCallId, toolName, arguments, approval, state, limits?, environment?",             \
             "the call waits for permission or was decided: state is pending, allowed or denied, "  \
-            "approval is the hash of the exact call")                                              \
+            "approval is the hash of the exact call; limits (seconds, outputBytes, memoryBytes, "  \
+            "cpuSeconds) and environment (names of variables) are what a pending one will have")   \
         ROW(TOOL_CALL_COMPLETE, "tool_call_complete", 1,                                           \
             "toolCallId, toolName, serverName?, state, content, ref?, exitCode?, duration, "       \
             "resultId",                                                                            \

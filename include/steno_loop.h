@@ -132,6 +132,9 @@ struct steno_permission_request {
                                  approval of this one call is bound to */
         const struct steno_stop *stop;
         const char *repeat; /* SHA-256 of tool and bytes: the same when the call is repeated */
+        /* What will hold for the call: {"seconds","outputBytes"?,"memoryBytes"?,"cpuSeconds"?}, */
+        const char *limits;
+        const char *environment; /* and the names of the variables it gets, a JSON array, or NULL */
 };
 
 /* Decides one call: enum steno_permission. `reason` (may be left empty) is told to the model. */

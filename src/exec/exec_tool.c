@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "exec/exec.h"
 #include "exec/exec_args.h"
@@ -170,6 +171,44 @@ static int execute(const struct tool *self, struct steno_tool_call *call,
         return rc;
 }
 
+static int put_names(char **env, struct buf *out, struct steno_error *err)
+{
+        struct jsonw w = jsonw_to(out);
+
+        jsonw_array(&w);
+        for (size_t i = 0; env[i]; i++)
+                jsonw_str(&w, str_span(env[i], strcspn(env[i], "=")));
+        jsonw_array_end(&w);
+        return buf_check(out, err);
+}
+
+/* Arguments that cannot be read are refused when they are run. */
+static int terms(
+    const struct tool *self, struct str args, struct tool_terms *t, struct steno_error *err)
+{
+        const struct exec_tool_options *o = self->ctx;
+        struct exec_args a;
+        char **env = NULL;
+        uint64_t asked = 0;
+
+        if (exec_args_parse(&a, args, NULL) == 0) {
+                asked = a.seconds * 1000;
+                exec_args_release(&a);
+        }
+        if (o->timeout_ms && o->timeout_ms < t->ms)
+                t->ms = o->timeout_ms;
+        if (asked && asked < t->ms)
+                t->ms = asked;
+        t->output_bytes = COMMAND_OUTPUT_MAX;
+        t->memory_bytes = o->memory_bytes;
+        t->cpu_seconds = o->cpu_seconds;
+        int rc = exec_env(o->env, o->environment, NULL, &env, err);
+        if (rc == 0)
+                rc = put_names(env, &t->environment, err);
+        exec_env_free(env);
+        return rc;
+}
+
 int exec_tool_add(
     struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err)
 {
@@ -191,6 +230,7 @@ int exec_tool_add(
             .schema = str_of(exec_args_schema),
             .flags = TOOL_TERMINAL | (opt->visitors ? TOOL_VISITORS : 0u),
             .call = execute,
+            .terms = terms,
             .ctx = copy};
         return toolset_add(set, &tool, err);
 }

@@ -146,6 +146,10 @@ static char *describe_asked(const struct live *l, const struct steno_permission_
         if (directory)
                 jsonw_field_cstr(&w, "directory", directory);
         free(directory);
+        if (q->limits)
+                jsonw_field_raw(&w, "limits", str_of(q->limits));
+        if (q->environment)
+                jsonw_field_raw(&w, "environment", str_of(q->environment));
         jsonw_field_cstr(&w, "since", since);
         jsonw_object_end(&w);
         char *json = out.failed ? NULL : buf_take(&out, NULL);

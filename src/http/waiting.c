@@ -119,6 +119,14 @@ static struct place *place_of(struct waiting *all, const char *project)
 
 /* ---- the journal of a run ---- */
 
+/* Journals of older versions do not have it. */
+static void copy_member(struct jsonw *w, const struct json *j, const char *name)
+{
+        json_ref v = json_get(j, 0, name);
+        if (v != JSON_NONE)
+                jsonw_field_copy(w, name, j, v);
+}
+
 static char *describe(const struct far *f, const struct json *j, const char *at)
 {
         struct buf out;
@@ -131,6 +139,8 @@ static char *describe(const struct far *f, const struct json *j, const char *at)
         jsonw_field_cstr(&w, "conversation", f->conversation);
         jsonw_field_copy(&w, "tool", j, json_get(j, 0, "toolName"));
         jsonw_field_copy(&w, "arguments", j, json_get(j, 0, "arguments"));
+        copy_member(&w, j, "limits");
+        copy_member(&w, j, "environment");
         jsonw_field_cstr(&w, "since", at);
         jsonw_field_bool(&w, "elsewhere", true);
         jsonw_object_end(&w);

@@ -19,8 +19,8 @@ void waiting_free(struct waiting *all);
 
 /*
  * {"items":[{"run","call","approval","conversation","tool","server"?,"arguments","directory"?,
- * "since","elsewhere"?}]}. `arguments` is a string, byte for byte; `elsewhere` is true where
- * another process runs it.
+ * "limits"?,"environment"?,"since","elsewhere"?}]}. `arguments` is a string, byte for byte;
+ * `elsewhere` is true where another process runs it.
  */
 void waiting_put(struct waiting *all, const char *project, struct buf *out);
 /* What a conversation does, at this server or elsewhere. */

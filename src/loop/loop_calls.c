@@ -147,6 +147,11 @@ static int tell_approval(struct work *w, struct slot *s,
         jsonw_field_str(&e.w, "arguments", str_span(request->args, request->args_n));
         jsonw_field_cstr(&e.w, "approval", request->approval);
         jsonw_field_cstr(&e.w, "state", state);
+        if (strcmp(state, "pending") == 0) {
+                jsonw_field_raw(&e.w, "limits", str_of(request->limits));
+                if (request->environment)
+                        jsonw_field_raw(&e.w, "environment", str_of(request->environment));
+        }
         journal_event_end(&e, j);
         return journal_check(j, err);
 }
@@ -154,6 +159,67 @@ static int tell_approval(struct work *w, struct slot *s,
 static struct str args_of(const struct reply_call *call)
 {
         return call->args.n ? buf_str(&call->args) : STR("{}");
+}
+
+static uint64_t limit_of(const struct loop *c, const struct tool *tool)
+{
+        return tool->limit_ms ? tool->limit_ms : c->opt.tool_ms;
+}
+
+/* What will hold for the call, so that whoever is asked knows it. */
+static int put_terms(const struct work *w, const struct slot *s, struct str args,
+    struct buf *limits, struct tool_terms *t, struct steno_error *err)
+{
+        t->ms = limit_of(w->c, s->tool);
+        int rc = s->tool->terms ? s->tool->terms(s->tool, args, t, err) : 0;
+        struct jsonw j = jsonw_to(limits);
+        jsonw_object(&j);
+        jsonw_field_u64(&j, "seconds", (t->ms + 999) / 1000);
+        if (t->output_bytes)
+                jsonw_field_u64(&j, "outputBytes", t->output_bytes);
+        if (t->memory_bytes)
+                jsonw_field_u64(&j, "memoryBytes", t->memory_bytes);
+        if (t->cpu_seconds)
+                jsonw_field_u64(&j, "cpuSeconds", t->cpu_seconds);
+        jsonw_object_end(&j);
+        return rc ? rc : buf_check(limits, err);
+}
+
+static int ask_somebody(struct work *w, struct slot *s, struct steno_permission_request *request,
+    int *decision, char reason[240], struct steno_error *err)
+{
+        const struct steno_loop_options *opt = &w->c->opt;
+        struct tool_terms terms = {0};
+        struct buf limits;
+        buf_init(&limits, 4 * KIB);
+        buf_init(&terms.environment, 64 * KIB);
+        int rc = put_terms(w, s, str_span(request->args, request->args_n), &limits, &terms, err);
+        request->limits = buf_cstr(&limits);
+        request->environment = terms.environment.n ? buf_cstr(&terms.environment) : NULL;
+        if (rc == 0)
+                rc = loop_mail_expect(w->c, request, err);
+        if (rc)
+                goto out;
+        rc = tell_approval(w, s, request, "pending", err);
+        if (rc) {
+                loop_mail_answer(w->c);
+                goto out;
+        }
+        *decision = STENO_DENY;
+        if (opt->ask)
+                *decision = opt->ask(opt->ask_ctx, request, reason);
+        else
+                snprintf(reason, 240, "nobody was there to ask");
+        int elsewhere = loop_mail_answer(w->c);
+        if (elsewhere != STENO_ASK) {
+                *decision = elsewhere;
+                reason[0] = '\0';
+        }
+        rc = tell_approval(w, s, request, *decision == STENO_ALLOW ? "allowed" : "denied", err);
+out:
+        buf_release(&terms.environment);
+        buf_release(&limits);
+        return rc;
 }
 
 /* 0 with *allowed; `reason` holds words when it is denied. */
@@ -186,26 +252,7 @@ static int permit(
         };
         int decision = opt->permit ? opt->permit(opt->permit_ctx, &request, reason) : STENO_ASK;
         if (decision == STENO_ASK) {
-                int rc = loop_mail_expect(w->c, &request, err);
-                if (rc)
-                        return rc;
-                rc = tell_approval(w, s, &request, "pending", err);
-                if (rc) {
-                        loop_mail_answer(w->c);
-                        return rc;
-                }
-                decision = STENO_DENY;
-                if (opt->ask)
-                        decision = opt->ask(opt->ask_ctx, &request, reason);
-                else
-                        snprintf(reason, 240, "nobody was there to ask");
-                int elsewhere = loop_mail_answer(w->c);
-                if (elsewhere != STENO_ASK) {
-                        decision = elsewhere;
-                        reason[0] = '\0';
-                }
-                rc = tell_approval(
-                    w, s, &request, decision == STENO_ALLOW ? "allowed" : "denied", err);
+                int rc = ask_somebody(w, s, &request, &decision, reason, err);
                 if (rc)
                         return rc;
         }
@@ -217,7 +264,7 @@ static int permit(
 
 static int64_t deadline_of(const struct loop *c, const struct tool *tool, int64_t now)
 {
-        int64_t end = now + (tool->limit_ms ? tool->limit_ms : c->opt.tool_ms);
+        int64_t end = now + (int64_t)limit_of(c, tool);
         return c->deadline && c->deadline < end ? c->deadline : end;
 }
 

@@ -88,6 +88,16 @@ struct tool_result {
         struct buf extra;
 };
 
+/* What will hold for a call. It is told to whoever is asked for permission. 0: no limit. */
+struct tool_terms {
+        uint64_t ms; /* the loop's limit, which a tool may make shorter */
+        uint64_t output_bytes;
+        uint64_t memory_bytes;
+        uint64_t cpu_seconds;
+        struct buf
+            environment; /* names of variables, a JSON array; empty: there are none to tell */
+};
+
 struct tool {
         const char *name;        /* offered to the model: [a-zA-Z0-9_-]{1,64}, unique in a set */
         const char *alias;       /* another name a model may use for it, or NULL */
@@ -99,6 +109,9 @@ struct tool {
         uint32_t limit_ms;       /* time limit of a call; 0: the loop's */
         int (*call)(const struct tool *self, struct steno_tool_call *call,
             struct tool_result *result, struct steno_error *err);
+        /* NULL: only the time is limited. */
+        int (*terms)(const struct tool *self, struct str args, struct tool_terms *terms,
+            struct steno_error *err);
         steno_tool_fn fn; /* of a tool that a C program registered, else NULL */
         /* The source's. A copy of this struct is what `self` points at: keep state behind ctx. */
         void *ctx;
