@@ -35,7 +35,10 @@ struct steno_search_options {
  * text of the message or of the bytes of the output, `matches` of the snippet. `missing` counts
  * conversations that are not indexed yet, or not to their end: what is in them is not found.
  * "denied" is true where they cannot be, because the store may not be written to.
- * "partial" is true where an expression ran out of time; the cursor goes on.
+ * "partial" is true where an expression ran out of time; the cursor goes on. Else it is the number
+ * of outputs that the question is about and that are indexed only at their beginning and end; it is
+ * absent where there are none. "more" of an item is true where its message or output has further
+ * matches.
  *
  * The index (search/ in the store) only proposes: every hit was read from the files. It can be
  * deleted at any time. Deleted and replaced messages are not found; a purge takes their words out

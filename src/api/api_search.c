@@ -387,6 +387,7 @@ struct item {
         char *json;
         bool together;
         bool output;
+        bool more; /* it is found again in the same message or output */
         size_t order;
 };
 
@@ -407,6 +408,9 @@ struct answer {
         char last_conv[ID_MAX + 2];
         uint64_t last_seq;
         char last_ref[48];
+        uint64_t last_at;       /* where its block begins */
+        uint64_t in_part;       /* outputs that are not indexed whole */
+        uint64_t in_part_place; /* rows of them that were looked at */
         struct steno_error *err;
 };
 
@@ -543,6 +547,15 @@ static bool on_one_line(struct str text, const struct matched *m)
         return true;
 }
 
+/* How many matches make a hit: one of each term, and of the expression. */
+static size_t needed(const struct query *q)
+{
+        size_t n = q->expression ? 1 : 0;
+        for (size_t i = 0; i < q->count; i++)
+                n += !q->terms[i].without;
+        return n;
+}
+
 static int put_item(
     struct answer *a, const struct search_hit *h, const struct looked *l, const struct matched *m)
 {
@@ -592,9 +605,29 @@ static int put_item(
         buf_release(&b);
         if (!json)
                 return error_nomem(a->err);
-        a->items[a->count] = (struct item){json, on_one_line(text, m), *h->ref != '\0', a->count};
+        a->items[a->count] = (struct item){
+            json, on_one_line(text, m), *h->ref != '\0', m->count > needed(a->q), a->count};
         a->count++;
         return 0;
+}
+
+/* A further block of what the last hit is about. Blocks overlap, so that only a match before that
+ * block is another one. */
+static int look_for_more(struct answer *a, const struct search_hit *h)
+{
+        struct item *last = &a->items[a->count - 1];
+        struct looked l = {.a = a};
+        struct matched m;
+        if (last->more || h->at >= a->last_at ||
+            api_search_source_open(&a->source, h->project, h->id))
+                return 0;
+        int rc = read_block(a, h, &l);
+        if (rc == 1)
+                rc = match_text(a->q, &a->split, buf_str(&a->text.text), &m);
+        if (rc == STENO_ENOMEM)
+                return error_nomem(a->err);
+        last->more = rc == 1 && (!m.count || h->at + m.spans[0].from < a->last_at);
+        return rc < 0 ? rc : 0;
 }
 
 static int take_hit(void *ctx, const struct search_hit *h)
@@ -602,6 +635,11 @@ static int take_hit(void *ctx, const struct search_hit *h)
         struct answer *a = ctx;
         struct looked l = {.a = a};
         struct matched m;
+        if (a->count && a->last_seq == h->seq && strcmp(a->last_conv, h->id) == 0 &&
+            strcmp(a->last_ref, h->ref) == 0) {
+                a->last_place = h->place;
+                return look_for_more(a, h);
+        }
         if (a->count == a->limit) {
                 a->full = true;
                 return 1;
@@ -610,10 +648,8 @@ static int take_hit(void *ctx, const struct search_hit *h)
                 a->partial = a->full = true;
                 return 1;
         }
-        bool same = a->last_seq == h->seq && strcmp(a->last_conv, h->id) == 0 &&
-                    strcmp(a->last_ref, h->ref) == 0;
         a->last_place = h->place;
-        if (same || api_search_source_open(&a->source, h->project, h->id))
+        if (api_search_source_open(&a->source, h->project, h->id))
                 return 0;
         int rc = read_block(a, h, &l);
         if (rc == 1)
@@ -623,6 +659,7 @@ static int take_hit(void *ctx, const struct search_hit *h)
         if (rc != 1)
                 return rc < 0 ? rc : 0;
         a->last_seq = h->seq;
+        a->last_at = h->at;
         snprintf(a->last_conv, sizeof a->last_conv, "%s", h->id);
         snprintf(a->last_ref, sizeof a->last_ref, "%s", h->ref);
         return put_item(a, h, &l, &m);
@@ -671,6 +708,47 @@ static int ask_all(struct answer *a, bool *outputs, uint64_t below)
         return rc == 1 ? 0 : rc;
 }
 
+/* Whether there is more is known only when the item is written. */
+static void put_answer_item(struct jsonw *w, const struct item *i)
+{
+        if (i->more)
+                i->json[strlen(i->json) - 1] = '\0';
+        jsonw_raw(w, str_of(i->json));
+        if (i->more)
+                buf_puts(w->b, ",\"more\":true}");
+}
+
+/* ---- what is not indexed whole ---- */
+
+#define IN_PART_LOOKS 1000
+
+static int count_in_part(void *ctx, const struct search_hit *h)
+{
+        struct answer *a = ctx;
+        if (a->in_part_place++ == IN_PART_LOOKS)
+                return 1;
+        bool same = strcmp(a->last_conv, h->id) == 0 && strcmp(a->last_ref, h->ref) == 0;
+        if (same || api_search_source_open(&a->source, h->project, h->id) ||
+            api_search_source_output(&a->source, h->ref))
+                return 0;
+        a->in_part++;
+        snprintf(a->last_conv, sizeof a->last_conv, "%s", h->id);
+        snprintf(a->last_ref, sizeof a->last_ref, "%s", h->ref);
+        return 0;
+}
+
+/* Counts the outputs that the question is about and of which the middle was not looked at. */
+static int ask_in_part(struct answer *a)
+{
+        struct search_ask ask = a->q->ask;
+        ask.match = "\"" API_SEARCH_IN_PART "\"";
+        ask.outputs = true;
+        ask.below = UINT64_MAX;
+        a->last_conv[0] = a->last_ref[0] = '\0';
+        int rc = backend_search_each(a->store->backend, &ask, count_in_part, a, a->err);
+        return rc < 0 ? rc : 0;
+}
+
 static int write_answer(struct answer *a, bool outputs, uint64_t missing, char **json)
 {
         struct buf b;
@@ -682,7 +760,7 @@ static int write_answer(struct answer *a, bool outputs, uint64_t missing, char *
         jsonw_key(&w, "items");
         jsonw_array(&w);
         for (size_t i = 0; i < a->count; i++)
-                jsonw_raw(&w, str_of(a->items[i].json));
+                put_answer_item(&w, &a->items[i]);
         jsonw_array_end(&w);
         if (a->full) {
                 char cursor[24];
@@ -692,6 +770,8 @@ static int write_answer(struct answer *a, bool outputs, uint64_t missing, char *
         }
         if (a->partial)
                 jsonw_field_bool(&w, "partial", true);
+        else if (a->in_part)
+                jsonw_field_u64(&w, "partial", a->in_part);
         jsonw_field_u64(&w, "missing", missing);
         if (missing && __atomic_load_n(&a->store->index_denied, __ATOMIC_RELAXED))
                 jsonw_field_bool(&w, "denied", true);
@@ -759,6 +839,8 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         a.deadline = time_monotonic_ms() + EXPRESSION_MS;
         if (rc == 0)
                 rc = ask_all(&a, &outputs, below);
+        if (rc == 0)
+                rc = ask_in_part(&a);
         if (rc == 0)
                 rc = write_answer(&a, outputs, missing, json);
         release(&q, &a);

@@ -9,6 +9,10 @@
 
 /* Of an output so much is indexed at its beginning and at its end. */
 #define API_SEARCH_OUTPUT_MAX ((uint64_t)64 * 1024 * 1024)
+/* An output of which the middle is left out has an empty block with this word. No text has it, for
+ * it is longer than any word that is indexed. */
+#define API_SEARCH_IN_PART                                                                         \
+        "indexed_in_part_indexed_in_part_indexed_in_part_indexed_in_part_indexed_in_part"
 
 struct api_search_text {
         struct buf text; /* what it says, calls and returns, in lines */

@@ -356,6 +356,11 @@ static int add_output(void *ctx, struct str ref)
         int rc = add_range(x, reader, 0, head);
         if (rc == 0)
                 rc = add_range(x, reader, tail, size);
+        if (rc == 0 && tail > head) {
+                x->block.at = x->block.len = 0;
+                x->block.words = STR(API_SEARCH_IN_PART);
+                rc = backend_search_add(x->store->backend, &x->block, x->err);
+        }
         backend_reader_close(reader);
         x->block.ref = STR("");
         return rc;

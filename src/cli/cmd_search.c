@@ -110,6 +110,13 @@ static int print_answer(struct cli *c, const char *text, bool projects)
         else if (missing > 0 && !c->quiet)
                 fprintf(stderr, "steno: search: %llu conversation%s not indexed yet\n",
                     (unsigned long long)missing, missing == 1 ? " is" : "s are");
+        uint64_t in_part = 0;
+        json_u64(&j, json_get(&j, 0, "partial"), &in_part);
+        if (in_part > 0 && !c->quiet)
+                fprintf(stderr,
+                    "steno: search: %llu output%s larger than 128 MiB; only the first and the last "
+                    "64 MiB are searched\n",
+                    (unsigned long long)in_part, in_part == 1 ? " is" : "s are");
         json_release(&j);
         return rc;
 }

@@ -20,7 +20,8 @@
 
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
-#define VERSION 3 /* 2: what failures say is indexed; 3: every tool of a message */
+#define VERSION                                                                                    \
+        4 /* 2: what failures say is indexed; 3: every tool of a message; 4: what is in part */
 #define SHARDS_MAX 4096
 #define PLACE_BITS 44 /* of a row; the rest is the shard */
 
@@ -181,7 +182,7 @@ static int open_db(
                 if (rc == 0)
                         rc = run(*out, SCHEMA, err);
                 if (rc == 0)
-                        rc = run(*out, "PRAGMA user_version=3; COMMIT", err);
+                        rc = run(*out, "PRAGMA user_version=4; COMMIT", err);
         }
         if (rc == 0 && number_of(*out, "PRAGMA user_version") != VERSION)
                 rc = error_set(err, STENO_ECORRUPT, "the index of words has another version");
