@@ -5,11 +5,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { connection } from "./api";
 import { answer, answered, type Approval } from "./approvals";
-import { clock, count, plural, utf8Size } from "./format";
+import { bytes, clock, count, duration, plural, utf8Size } from "./format";
 import { readJson, type Json } from "./json";
 import { quoted } from "./shells";
 import { Tree } from "./Value";
-import { plain, show } from "./text";
+import { exact, plain, show } from "./text";
 
 const FOCUS_MS = 500;
 
@@ -26,8 +26,8 @@ function Exactly({ text }: { text: string }) {
   });
   return <>{rows.map((r, i) => <span key={r.n} class="exact-row" data-n={r.n}>
     {r.blank && r.blank > 2 ? <span class="exact-text odd-lines">{count(r.blank)} empty lines</span>
-      : r.blank ? <span class="exact-text">{show(r.text.replace(/ /g, "␠").replace(/\t/g, "␉"))}{r.blank === 2 ? <span class="odd">↵</span> : null}</span>
-        : <span class="exact-text">{show(r.text)}</span>}{i < rows.length - 1 ? "\n" : ""}</span>)}</>;
+      : r.blank ? <span class="exact-text">{exact(r.text.length > 8 ? r.text : r.text.replace(/ /g, "␠"))}{r.blank === 2 ? <span class="odd">↵</span> : null}</span>
+        : <span class="exact-text">{exact(r.text)}</span>}{i < rows.length - 1 ? "\n" : ""}</span>)}</>;
 }
 
 interface Parts { command: string; how: string; rest: [string, Json][]; directory?: string; env?: Json }
@@ -50,6 +50,8 @@ function partsOf(a: { tool: string; server?: string; arguments: string }): Parts
   }
   return p;
 }
+
+const limitsOf = (l: NonNullable<Approval["limits"]>) => [l.seconds && duration(l.seconds * 1000), l.cpuSeconds && `${duration(l.cpuSeconds * 1000)} of a processor`, l.memoryBytes && `${bytes(l.memoryBytes)} of memory`, l.outputBytes && `${bytes(l.outputBytes)} of output`].filter(Boolean).join(", ") || "none";
 
 export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentChildren }) {
   const problem = useSignal("");
@@ -100,7 +102,9 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
     <dl class="facts">
       {parts && <><dt>Runs as</dt><dd>{parts.how}</dd></>}
       {a.directory && !a.server && a.tool === "execute_command" && <><dt>Directory</dt><dd class="mono">{show(a.directory)}{parts?.directory ? <> / {show(parts.directory)}</> : null}</dd></>}
-      {parts?.env && <><dt>Environment</dt><dd><Tree value={parts.env} /></dd></>}
+      {parts?.env && <FactRow name="Environment" value={parts.env} />}
+      {a.environment && <><dt>Environment</dt><dd class="mono">{exact(a.environment.join(" "))}</dd></>}
+      {a.limits && <><dt>Limits</dt><dd>{limitsOf(a.limits)}</dd></>}
       {parts?.rest.map(([k, v], i) => <FactRow key={i} name={k} value={v} />)}
     </dl>
     {parts ? <details class="bytes"><summary>Arguments, byte for byte · {plural(size, "byte")}</summary><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /></pre></details>
@@ -116,4 +120,5 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
   </div>;
 }
 
-const FactRow = ({ name, value }: { name: string; value: Json }) => <><dt>{show(name)}</dt><dd class="mono">{value.t === "string" || value.t === "number" || value.t === "word" ? show(String(value.v)) : <Tree value={value} />}</dd></>;
+const worded = (v: Json): v is Exclude<Json, { t: "array" | "object" }> => v.t !== "array" && v.t !== "object";
+const FactRow = ({ name, value: v }: { name: string; value: Json }) => <><dt>{show(name)}</dt><dd class="mono">{worded(v) ? exact(String(v.v)) : v.t === "array" && v.v.every(worded) ? exact(v.v.map((x) => x.v).join(" ")) : <Tree value={v} />}</dd></>;

@@ -6,7 +6,7 @@ import { StateIcon, Problem } from "./icons";
 import { nameOf, titleOf, type Item } from "./list";
 import { hrefOf } from "./route";
 import { Strip } from "./Strip";
-import { cut, plain, show } from "./text";
+import { cut, exact, plain, show } from "./text";
 import { commandOf } from "./Tool";
 import { Bars } from "./Transcript";
 import { Days, narrow, useHome, UsedTable, type Home as Figures } from "./Usage";
@@ -35,6 +35,12 @@ function RunRow({ item: i, words, failed }: { item: Item; words?: string; failed
     <Strip of={i} /><span class="home-count">{plural(i.calls ?? 0, "call")}</span><span class="home-when" title={clock(i.updatedAt ?? "")}>{ago(i.updatedAt ?? "")}</span></a></li>;
 }
 
+// The first line of what is asked, and how much follows: the card has the rest.
+function Beginning({ text }: { text: string }) {
+  const line = cut(text.split("\n", 1)[0]!, 200), rest = text.length - line.length;
+  return <><code>{exact(line)}</code>{rest > 0 && <span class="odd">… {plural(rest, "more character")}</span>}</>;
+}
+
 export function HomeView() {
   const { home, problem } = useHome(14);
   const h = home.value;
@@ -45,7 +51,7 @@ export function HomeView() {
     <h2 class="home-head">{first}</h2>
     <p class="home-sub">{then}</p>
     {h.waiting.items.length > 0 && <><h3>Needs you</h3><ul class="needs">{h.waiting.items.map((a) => <li key={a.approval}>
-      <StateIcon status="waiting" /><div><code>{show(cut(plain(commandOf(a.tool, a.arguments) ?? `${a.tool} ${a.arguments}`, 200), 200))}</code>
+      <StateIcon status="waiting" /><div><Beginning text={commandOf(a.tool, a.arguments) ?? `${a.tool} ${a.arguments}`} />
         <p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 100))}</a> · asked {ago(a.since)} ago</p></div>
       <button type="button" data-act="look" onClick={() => { trayOpen.value = true; }}>Look at it</button></li>)}</ul></>}
     {h.running.some(works) && <><h3>At work <span class="quiet">{count(h.running.filter(works).length)}</span></h3><ul class="home-rows">{h.running.filter(works).map((i) => <RunRow key={i.id} item={i} words="" />)}</ul></>}

@@ -8,7 +8,7 @@ import { toast } from "./toast";
 
 export interface Approval {
   run: string; call: string; approval: string; conversation: string; tool: string; server?: string;
-  arguments: string; directory?: string; since: string;
+  arguments: string; directory?: string; environment?: string[]; limits?: { seconds?: number; outputBytes?: number; memoryBytes?: number; cpuSeconds?: number }; since: string;
   elsewhere?: boolean; // another server, or a terminal, asks
 }
 

@@ -7,24 +7,29 @@ import { count, plural } from "./format";
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]+/gu;
 
+// The same, and blanks that could hide what is behind them: long runs, and those that are no space.
+const BLANKS = new RegExp(`${ODD.source}| {9,}|[\\t\\xa0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]+`, "gu");
+
 function nameOf(c: string): string {
   const n = c.codePointAt(0)!;
   if (n < 0x20) return String.fromCharCode(0x2400 + n);
   if (n === 0x7f) return "␡";
+  if (n === 0xa0) return "NBSP";
   return `U+${n.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 function oddMark(run: string): ComponentChildren {
+  if (run[0] === " ") return <span class="odd">{count(run.length)} blanks</span>;
   const all = [...run];
   const shown = all.slice(0, 6).map(nameOf).join(" ");
   return <span class="odd">{shown}{all.length > 6 ? ` ×${count(all.length)}` : ""}</span>;
 }
 
-export function show(text: string): ComponentChildren {
+export function show(text: string, odd = ODD): ComponentChildren {
   text = text.replace(/\r\n/g, "\n");
   const out: ComponentChildren[] = [];
   let at = 0;
-  for (const m of text.matchAll(ODD)) {
+  for (const m of text.matchAll(odd)) {
     if (m.index > at) out.push(text.slice(at, m.index));
     out.push(oddMark(m[0]));
     at = m.index + m[0].length;
@@ -33,6 +38,8 @@ export function show(text: string): ComponentChildren {
   if (at < text.length) out.push(text.slice(at));
   return out;
 }
+
+export const exact = (text: string) => show(text, BLANKS);
 
 // One line, for attributes and headings: no marks, nothing odd.
 export const plain = (text: string, most = 300) => text.slice(0, most * 2).replace(ODD, "�").replace(/\s+/g, " ").slice(0, most);
