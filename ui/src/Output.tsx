@@ -13,7 +13,7 @@ import { useRoving } from "./roving";
 import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
 import { FoldedJson } from "./Folded";
 import { Scroll } from "./scroll";
-import { ansi, cut, redrawn, show } from "./text";
+import { ansi, cut, redrawn, show, type Paint } from "./text";
 import { copied, LINKED, toast } from "./toast";
 import { ERRORS } from "./Tool";
 
@@ -102,8 +102,19 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const standing = () => route.peek().line ?? Math.floor(scroll.top(box.current!)) + 1;
 
   // ---- search: from where one stands, both ways; the server counts all of them ----
+  // Then the match is to be seen, also where its line is wider than the window.
+  const aim = useRef(false);
+  const aimed = () => {
+    const el = box.current, m = aim.current && el?.querySelector<HTMLElement>(".here mark");
+    if (!el || !m) return;
+    aim.current = false;
+    const left = m.getBoundingClientRect().left - el.getBoundingClientRect().left + el.scrollLeft;
+    el.scrollLeft = left + m.offsetWidth + 40 < el.clientWidth ? 0 : left - el.clientWidth / 3;
+  };
+  useLayoutEffect(aimed);
   const arrive = (f: Found, i: number) => {
     found.value = f;
+    aim.current = true;
     const match = f.matches[i]!;
     current.value = { match, index: (f.matches_before ?? 0) + i, total: f.total_matches };
     none.value = false;
@@ -245,7 +256,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
 
   const at = current.value;
   const hits = new Map(found.value?.matches.map((m) => [m.line, m]));
-  const literal = found.value && /^[^\\^$.|?*+()[\]{}]+$/.test(pattern.value) ? pattern.value : "";
+  const pick = found.value && matcherOf(pattern.value, cased.value), put = marks(pick);
   const digits = String(total).length;
   const range = total ? `Lines ${count(Math.floor(top) + 1)} to ${count(Math.min(total, Math.floor(top) + shown))} of ${count(total)}` : "Lines";
   return <section class="output" aria-label="Full output">
@@ -289,14 +300,14 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
             return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={wrapped ? {} : { top: `${(n - 1) * ROW - scroll.offset}px` }}>
               <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits + 1}ch` }}
                 onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{n}</a>
-              <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} literal={literal} cased={cased.value} />
-                : hit && literal ? marked(l.text, literal, cased.value) : redrawn(l.text)}</span>
+              <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} put={put} drawn={aimed} />
+                : hit && pick ? put(l.text) : redrawn(l.text)}</span>
             </div>;
           })}</div>
         </div>
       </div>
       {at && found.value && <Rail lines={found.value.matches} at={at.match.line} total={total} />}
-      {at && found.value && <Matches found={found.value} now={at} context={context.value} literal={literal} cased={cased.value} errors={pattern.value === ERRORS}
+      {at && found.value && <Matches found={found.value} now={at} context={context.value} pick={pick} errors={pattern.value === ERRORS}
         setContext={(n) => { context.value = n; void seek(pattern.peek(), at.match.line, false); }} choose={(i) => arrive(found.peek()!, i)} />}
     </div>
     {lines.growing.value && !live.value && <button type="button" class="jump" data-act="live" onClick={() => { live.value = true; toEnd(); }}>Jump to live ↓</button>}
@@ -307,25 +318,27 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
 const cameFrom = (id: string) => history.length > 1 && cameFromConversation(id);
 
 // A line that is longer than anybody reads: a window around the match, or around where one moved it.
-function LongLine({ lines, n, line, match, literal, cased }: { lines: Lines; n: number; line: Line; match: Match | undefined; literal: string; cased: boolean }) {
-  const [view, setView] = useState<{ text: string; before: number; after: number; at: number } | null>(null);
+function LongLine({ lines, n, line, match, put, drawn }: { lines: Lines; n: number; line: Line; match: Match | undefined; put: Paint; drawn: () => void }) {
+  const [view, setView] = useState<{ text: string; before: number; after: number; at: number; of: Match | undefined } | null>(null);
   const [moved, setMoved] = useState<number | null>(null);
+  const there = view && view.of === match; // not the window of the match before
+  useLayoutEffect(() => { if (there) drawn(); }, [there]);
   useEffect(() => { setMoved(null); }, [match?.byte_offset]);
   useEffect(() => {
     let gone = false;
     void (async () => {
       const begin = await lines.offsetOf(n);
       const next = n < lines.total.peek() ? await lines.offsetOf(n + 1) - 1 : lines.bytes.peek();
-      const want = moved ?? (match ? Math.max(begin, match.byte_offset - WINDOW / 4) : begin);
+      const want = moved ?? (match ? Math.max(begin, match.byte_offset - WINDOW / 8) : begin);
       const p = await lines.piece(Math.max(begin, Math.min(want, Math.max(begin, next - 64))), Math.min(WINDOW, next - begin));
-      if (!gone) setView({ text: p.text.replace(/\n[^]*$/, ""), before: p.offset - begin, after: Math.max(0, next - p.end), at: p.offset });
+      if (!gone) setView({ text: p.text.replace(/\n[^]*$/, ""), before: p.offset - begin, after: Math.max(0, next - p.end), at: p.offset, of: match });
     })().catch(() => {});
     return () => { gone = true; };
   }, [n, match?.byte_offset, moved, lines.total.value]);
-  const shown = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
+  const shown: { text: string; before: number; after: number; at: number } = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
   return <>
     {shown.before > 0 && <button type="button" class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
-    {literal && match ? marked(shown.text, literal, cased) : show(shown.text)}
+    {there && match ? put(shown.text) : show(shown.text)}
     {shown.after > 0 && <button type="button" class="letters" data-act="letters-after" onClick={() => setMoved(shown.at + WINDOW)}>{plural(shown.after, "byte")} after</button>}
   </>;
 }
@@ -336,21 +349,26 @@ function Rail({ lines, at, total }: { lines: Match[]; at: number; total: number 
   return <div class="rail" aria-hidden="true">{[...seen].map(([y, now]) => <i key={y} class={now ? "now" : ""} style={{ top: `${(y / 400) * 100}%` }} />)}</div>;
 }
 
-function marked(text: string, literal: string, cased: boolean) {
-  const hay = cased ? text : text.toLowerCase(), needle = cased ? literal : literal.toLowerCase();
-  if (hay.length !== text.length) return show(text);
-  const out = [];
-  let from = 0;
-  for (let i = hay.indexOf(needle); i >= 0 && out.length < 100; i = hay.indexOf(needle, from)) {
-    out.push(show(text.slice(from, i)), <mark>{show(text.slice(i, i + needle.length))}</mark>);
-    from = i + needle.length;
-  }
-  out.push(show(text.slice(from)));
-  return out;
+// What the server found is looked for again in what is shown, to be marked. The browser's own search
+// has no bounds, so that a pattern that could take it long is not tried.
+function matcherOf(pattern: string, cased: boolean): RegExp | null {
+  const bare = pattern.replace(/\\\W/g, "_");
+  if (bare.split(/[*+{]/).length > 2 || bare.split("?").length > 9 || /\)[*+{]|\\[1-9k]/.test(bare)) return null;
+  try { return new RegExp(pattern, cased ? "g" : "gi"); } catch { return null; }
 }
+const marks = (pick: RegExp | null): Paint => (text) => {
+  const out: preact.ComponentChildren[] = [];
+  let from = 0;
+  for (const m of pick ? text.matchAll(pick) : []) {
+    if (!m[0] || out.length > 200) break;
+    out.push(show(text.slice(from, m.index)), <mark>{show(m[0])}</mark>);
+    from = m.index + m[0].length;
+  }
+  return [...out, show(text.slice(from))];
+};
 
-function Matches({ found, now, context, literal, cased, errors, setContext, choose }: {
-  found: Found; now: Here; context: number; literal: string; cased: boolean; errors: boolean; setContext: (n: number) => void; choose: (i: number) => void;
+function Matches({ found, now, context, pick, errors, setContext, choose }: {
+  found: Found; now: Here; context: number; pick: RegExp | null; errors: boolean; setContext: (n: number) => void; choose: (i: number) => void;
 }) {
   const first = found.matches_before ?? 0;
   return <aside class="matches" aria-label="Matches">
@@ -359,12 +377,12 @@ function Matches({ found, now, context, literal, cased, errors, setContext, choo
     <ol tabIndex={0} aria-label="List of matches">{found.matches.map((m, i) => <li key={i} class={m === now.match ? "current" : ""}>
       <button type="button" tabIndex={-1} onClick={() => choose(i)}><span class="no">{count(m.line)}</span>
         <span class="snippet">{(m.before ?? []).map((b, k) => <span key={`b${k}`} class="near">{show(cut(b, 300))}{"\n"}</span>)}
-          <span>{literal ? marked(around(m.content, literal, cased), literal, cased) : ansi(cut(m.content, 300))}</span>
+          <span>{pick ? marks(pick)(around(m.content, pick)) : ansi(cut(m.content, 300))}</span>
           {(m.after ?? []).map((b, k) => <span key={`a${k}`} class="near">{"\n"}{show(cut(b, 300))}</span>)}</span></button></li>)}</ol>
   </aside>;
 }
 
-function around(text: string, literal: string, cased: boolean) {
-  const i = cased ? text.indexOf(literal) : text.toLowerCase().indexOf(literal.toLowerCase());
+function around(text: string, pick: RegExp) {
+  const i = text.search(pick);
   return i > 120 ? `…${cut(text.slice(i - 60), 240)}` : cut(text, 300);
 }

@@ -18,6 +18,8 @@ function nameOf(c: string): string {
   return `U+${n.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
+export type Paint = (text: string) => ComponentChildren;
+
 function oddMark(run: string): ComponentChildren {
   if (run[0] === " ") return <span class="odd">{count(run.length)} blanks</span>;
   const all = [...run];
