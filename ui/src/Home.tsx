@@ -2,13 +2,12 @@
 import { trayOpen } from "./approvals";
 import { Composer } from "./Composer";
 import { ago, clock, count, plural } from "./format";
-import { StateIcon, Problem } from "./icons";
+import { Problem, StateIcon, Unloaded } from "./icons";
 import { nameOf, titleOf, type Item } from "./list";
 import { hrefOf } from "./route";
 import { Strip } from "./Strip";
 import { cut, exact, plain, show } from "./text";
 import { commandOf } from "./Tool";
-import { Bars } from "./Transcript";
 import { Days, narrow, useHome, UsedTable, type Home as Figures } from "./Usage";
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
@@ -44,7 +43,7 @@ function Beginning({ text }: { text: string }) {
 export function HomeView() {
   const { home, problem } = useHome(14);
   const h = home.value;
-  if (!h) return <section class="home" aria-label="Home">{problem.value ? <Problem of={problem} /> : <Bars />}</section>;
+  if (!h) return <section class="home" aria-label="Home">{problem.value ? <Problem of={problem} /> : <Unloaded />}</section>;
   const [first, then] = sentence(h);
   const turns = h.days.reduce((n, d) => n + d.turns, 0);
   return <section class="home" id="home" aria-label="Home" tabIndex={0}>

@@ -1,5 +1,5 @@
 // Search over everything: hits by conversation, each a link to the very line.
-import { Problem } from "./icons";
+import { Bars, Problem } from "./icons";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
@@ -8,7 +8,6 @@ import { nameOf } from "./list";
 import { go, hrefOf, route, type Route } from "./route";
 import { useRoving } from "./roving";
 import { cut, show } from "./text";
-import { Bars } from "./Transcript";
 
 interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; call?: string }
 interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean }
@@ -40,7 +39,8 @@ const FACETS = [["", "Everything"], ["in:output", "Outputs"], ["role:user", "Wha
 
 export function SearchView() {
   const q = route.value.query ?? "";
-  const found = useSignal<Hit[] | null>(null);
+  const answer = useSignal<{ q: string; hits: Hit[] } | null>(null);
+  const found = answer.value?.q === q ? answer.value.hits : null; // what is known of other words is no answer
   const cursor = useSignal("");
   const missing = useSignal(0);
   const problem = useSignal("");
@@ -51,36 +51,36 @@ export function SearchView() {
   const look = async (more: boolean) => {
     stop.current?.abort();
     const s = stop.current = new AbortController();
-    if (!q.trim()) { found.value = []; return; }
+    if (!q.trim()) { answer.value = { q, hits: [] }; return; }
     busy.value = true;
     problem.value = "";
     try {
       const a = await get<Answer>(`/api/search?q=${encodeURIComponent(q)}&limit=60${more && cursor.peek() ? `&cursor=${encodeURIComponent(cursor.peek())}` : ""}`, s.signal);
-      found.value = more ? [...(found.peek() ?? []), ...a.items] : a.items;
+      answer.value = { q, hits: more ? [...(found ?? []), ...a.items] : a.items };
       cursor.value = a.next_cursor ?? "";
       missing.value = a.missing;
     } catch (e) { if (!s.signal.aborted) problem.value = (e as Error).message; } finally { if (stop.current === s) busy.value = false; }
   };
-  useEffect(() => { found.value = null; void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
+  useEffect(() => { void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
   const groups = new Map<string, Hit[]>();
-  for (const h of found.value ?? []) groups.set(h.conversation, [...(groups.get(h.conversation) ?? []), h]);
+  for (const h of found ?? []) groups.set(h.conversation, [...(groups.get(h.conversation) ?? []), h]);
   const facet = q.split(/\s+/).find((w) => FACETS.some(([f]) => f === w) || w.startsWith("tool:")) ?? "";
   const bare = q.split(/\s+/).filter((w) => w && w !== facet).join(" ");
   // How many of them each button would leave, of what was found without one.
-  if (!facet && found.value && !busy.value) counted.current = { bare, hits: found.value, more: !!cursor.value };
+  if (!facet && found && !busy.value) counted.current = { bare, hits: found, more: !!cursor.value };
   const all = counted.current.bare === bare ? counted.current.hits : [];
   const tools = [...all.reduce((m, h) => (toolsOf(h).forEach((t) => m.set(t, (m.get(t) ?? 0) + 1)), m), new Map<string, number>())].sort((a, b) => b[1] - a[1]).slice(0, 4);
   const facets: [string, string][] = [...FACETS.map(([f, w]) => [f, w] as [string, string]), ...tools.map(([t]): [string, string] => [`tool:${t}`, t])];
   const left = (f: string) => { const n = all.filter((h) => !f || (f === "in:output" ? h.ref : f === "is:error" ? h.error : f.startsWith("tool:") ? toolsOf(h).includes(f.slice(5)) : h.role === f.slice(5) && !h.ref)).length; return all.length ? ` ${count(n)}${counted.current.more ? "+" : ""}` : ""; };
   return <section class="search-view" aria-label="Search" tabIndex={0}>
-    <h2 aria-live="polite">{!q.trim() ? "Search everything" : found.value ? groups.size ? `${count(found.value.length)}${cursor.value ? "+" : ""} ${found.value.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : "Searching…"}</h2>
+    <h2 aria-live="polite">{!q.trim() ? "Search everything" : found ? groups.size ? `${count(found.length)}${cursor.value ? "+" : ""} ${found.length === 1 ? "place" : "places"} in ${plural(groups.size, "conversation")}` : "Nothing was found" : problem.value ? "Not searched" : "Searching…"}</h2>
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
     <div class="seg facets" ref={buttons} role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
-    {missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
+    {found && missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
     <Problem of={problem} />
-    {busy.value && !found.value && <Bars />}
+    {busy.value && !found && <Bars />}
     {[...groups].map(([id, hits]) => <Group key={id} id={id} hits={hits} q={q} bare={bare} />)}
-    {cursor.value && <button type="button" class="more" disabled={busy.value} onClick={() => void look(true)}>More</button>}
+    {found && cursor.value && <button type="button" class="more" disabled={busy.value} onClick={() => void look(true)}>More</button>}
   </section>;
 }
 

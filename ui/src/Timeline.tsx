@@ -7,7 +7,7 @@ import { approvals } from "./approvals";
 import type { Conversation } from "./conversation";
 import { bytes, clock, cost, costOfAll, count, dollars, duration, now, plural, short, type Prices, type Tokens } from "./format";
 import type { Status } from "./history";
-import { Glyph, StateIcon, WORDS } from "./icons";
+import { Glyph, StateIcon, Unloaded, WORDS } from "./icons";
 import { go, hrefOf } from "./route";
 import { cut, plain, show } from "./text";
 import { useRoving } from "./roving";
@@ -275,10 +275,10 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     requestAnimationFrame(() => el.querySelector<HTMLElement>(`[data-index="${focus.peek()}"]`)?.focus({ preventScroll: true }));
   };
   return <section class={`timeline${wide ? " wide" : ""}`} aria-label="Timeline" ref={all}>
-    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{plural(calls, "call")}, {plural(replies, "reply", "replies")}{c.times.more.value ? ", the first of more" : ""}</span>
+    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{c.times.totals.value && `${plural(calls, "call")}, ${plural(replies, "reply", "replies")}${c.times.more.value ? ", the first of more" : ""}`}</span>
       <span class="seg" role="group" aria-label="Order of rows">{(wide ? ["time", "order", "slowest", "costliest", "failed"] : ["time", "order", "slowest", "failed"]).map((s) => <button key={s} type="button" aria-pressed={sort.value === s} onClick={() => { sort.value = s as Sort; focus.value = 0; box.current!.scrollTop = 0; }}>{s[0]!.toUpperCase() + s.slice(1)}</button>)}</span></header>
     <div class="timeline-rows" ref={box} role="treegrid" aria-label="Replies and calls" aria-rowcount={list.length} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key} tabIndex={-1}>
-      {list.length === 0 && <div role="row"><p role="gridcell" class="edge">{sort.value === "failed" ? "Nothing has failed." : "Nothing has been called yet."}</p></div>}
+      {list.length === 0 && <div role="row"><p role="gridcell" class="edge">{!c.times.totals.value ? <Unloaded /> : sort.value === "failed" ? "Nothing has failed." : "Nothing has been called yet."}</p></div>}
       <div class="timeline-space" role="presentation" style={{ height: `${list.length * ROW}px` }}>
         {list.slice(from, to).map((r, k) => {
           const i = from + k, b = bars.get(r), status = b?.status ?? "done";

@@ -5,6 +5,7 @@ import { ask, send } from "./api";
 import type { Conversation } from "./conversation";
 import { clock, count, plural } from "./format";
 import type { Call, Message, Row } from "./history";
+import { Unloaded } from "./icons";
 import { readJson } from "./json";
 import { imageOf, Tree } from "./Value";
 import { kerning, Prose } from "./Prose";
@@ -228,7 +229,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
       <div class="rows">
         {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(end)} of {count(all)}</p>}
         {c.problem.value && <p class="problem" role="alert">{c.problem} <button type="button" class="small" data-act="again" onClick={() => { c.problem.value = ""; void c.again!(); }}>Try again</button></p>}
-        {!rows.length && !c.problem.value && !c.atEnd.value && <Bars />}
+        {!rows.length && !c.problem.value && !c.atEnd.value && <Unloaded />}
         {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">Nothing has been said yet.</p>}
         {rows.map((r) => <RowView key={r.key} row={r} conversation={c} from={first} all={all} marked={!!target && (r.kind === "message" && (r.id === target || r.calls.some((x) => x.id === target)))} />)}
         {c.sending.value && !rows.some((r) => r.kind === "message" && r.live) && <article class="message user sending" data-row="sending" tabIndex={-1} aria-label="Being sent">
@@ -239,8 +240,6 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     {away.value && <button type="button" class="jump" onClick={() => void toEnd()}>Jump to latest ↓</button>}
   </div>;
 }
-
-export const Bars = () => <div class="bars" role="status" aria-label="Loading"><i /><i /><i /></div>;
 
 function RunState({ conversation: c }: { conversation: Conversation }) {
   const run = c.run.value;

@@ -1,6 +1,6 @@
 // The states of a call: shape, colour and word. Colour never says anything alone.
-import type { Signal } from "@preact/signals";
-import { comebacks } from "./api";
+import { computed, type ReadonlySignal } from "@preact/signals";
+import { comebacks, connection } from "./api";
 import type { Status } from "./history";
 
 export const WORDS: Record<Status, string> = {
@@ -41,5 +41,11 @@ const GLYPHS = {
 export const Glyph = ({ name }: { name: keyof typeof GLYPHS }) =>
   <svg class="icon glyph" viewBox="0 0 16 16" width="15" height="15" fill="none" aria-hidden="true">{GLYPHS[name]}</svg>;
 
+export const Bars = () => <div class="bars" role="status" aria-label="Loading"><i /><i /><i /></div>;
+
 // What went wrong in a view, and its second chance: everything that waits for the server asks again.
-export const Problem = ({ of }: { of: Signal<string> }) => of.value ? <p class="problem" role="alert">{of} <button type="button" class="small" data-act="again" onClick={() => { comebacks.value++; }}>Try again</button></p> : null;
+export const Problem = ({ of }: { of: ReadonlySignal<string> }) => of.value ? <p class="problem" role="alert">{of} <button type="button" class="small" data-act="again" onClick={() => { comebacks.value++; }}>Try again</button></p> : null;
+
+// Instead of what was never loaded: bars while it comes, and the cause while it cannot come.
+const away = computed(() => (connection.value === "lost" ? "Not loaded: the server cannot be reached. It is asked again by itself." : ""));
+export const Unloaded = () => away.value ? <Problem of={away} /> : <Bars />;

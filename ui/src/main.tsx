@@ -11,7 +11,7 @@ import { clock, count, now, plural } from "./format";
 import { HomeView } from "./Home";
 import { Glyph, StateIcon } from "./icons";
 import { Help, helpOpen, startKeys } from "./keys";
-import { nameOf, startList } from "./list";
+import { items, nameOf, startList } from "./list";
 import { startLive } from "./live";
 import { Missing, named } from "./Missing";
 import { Output } from "./Output";
@@ -42,8 +42,8 @@ effect(() => {
 function State() {
   const c = connection.value;
   const away = c === "lost" ? Math.max(0, Math.round((now.value - heardAt.value) / 1000)) : 0;
-  const words = { live: "Connected", lost: `Not connected${away >= 3 ? ` for ${away} s` : ""}`, refused: "Token not accepted" }[c];
-  return <span class={`state state-${c}`} id="connection" role="status" data-state={c} title={c === "lost" ? `What you see is from ${clock(heardAt.value)}.` : undefined}><span class="dot" aria-hidden="true" /><span>{words}</span></span>;
+  const words = { live: "Connected", lost: `Not connected${away >= 3 ? ` for ${away} s` : ""}. What you see is from ${clock(heardAt.value)}.`, refused: "Token not accepted" }[c];
+  return <span class={`state state-${c}`} id="connection" role="status" data-state={c}><span class="dot" aria-hidden="true" /><span>{words}</span></span>;
 }
 
 function SignIn() {
@@ -133,13 +133,14 @@ function Talk({ id }: { id: string }) {
   // Another place in the same conversation.
   useEffect(() => { if (c && c.id === id && r.from && c.pages.peek().length) void c.show(r.from); }, [r.message, r.call, r.from]);
   const s = c?.session.value;
-  const title = !s ? "" : s.title?.trim() ? s.title : nameOf(s.id);
+  // The list may know its name before it has come.
+  const title = s?.title?.trim() ? s.title : s || items.value?.some((x) => x.id === id) ? nameOf(id) : "";
   useEffect(() => { named.value = plain(title, 80); }, [title]);
   if (!c || c.id !== id) return null;
   if (c.missing.value) return <Missing what="conversation"><a class="button" href={hrefOf({ view: "trash", id: "" })}>Look in the trash</a></Missing>;
   const wide = r.view === "timeline";
   return <section class="talk" aria-label="Conversation" data-id={id}>
-    <Header conversation={c} title={title || "…"} />
+    <Header conversation={c} title={title || (connection.value === "lost" ? "Not loaded" : "…")} />
     <Vitals conversation={c} />
     {wide ? <Waterfall conversation={c} wide /> : <div class="talk-body"><div class="talk-main"><Transcript key={id} conversation={c} /><Composer conversation={c} /></div>{pane.value === "on" && <Waterfall conversation={c} wide={false} />}</div>}
   </section>;
