@@ -33,6 +33,7 @@ export class Times {
   readonly prices = signal<Prices | undefined>(undefined);
   readonly skew = signal(0); // the server's clock minus ours
   readonly more = signal(false);
+  readonly whole = signal(false); // all rows have come once
   private seq = -1;
   private busy: Promise<void> | null = null;
   private dirty = false;
@@ -67,6 +68,7 @@ export class Times {
     }
     this.more.value = from !== undefined;
     this.rows.value = rows;
+    this.whole.value = true;
     // The sums of a long one may take longer than its rows.
     const t = this.totals.peek();
     if (t && !t.whole && t.seq !== this.summed) { this.summed = t.seq; this.dirty = true; await sleep(200); }
@@ -130,19 +132,20 @@ const css = (name: string) => getComputedStyle(document.documentElement).getProp
 const colourOf = (b: Bar) => (b.status === "error" ? "--bar-err" : b.status === "waiting" ? "--wait" : b.status === "running" ? "--run" : b.status === "denied" || b.status === "indeterminate" ? "--odd" : b.row.k === "reply" ? "--bar-model" : "--bar-tool");
 
 // The tape: the worst state of each pixel wins.
-function Tape({ scale, choose, at }: { scale: Scale; choose: (b: Bar) => void; at: number }) {
+// While rows are still coming they have only their part of it.
+function Tape({ scale, choose, at, part, calls, all }: { scale: Scale; choose: (b: Bar) => void; at: number; part: number; calls: number; all: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const bars = scale.bars;
   const [wide, setWide] = useState(0);
   useEffect(() => { const w = new ResizeObserver(() => setWide(canvas.current?.clientWidth ?? 0)); w.observe(canvas.current!); return () => w.disconnect(); }, []);
   useEffect(() => {
-    const c = canvas.current!, ratio = devicePixelRatio || 1, W = c.clientWidth, H = 34;
-    c.width = Math.max(1, W * ratio); c.height = H * ratio;
+    const c = canvas.current!, ratio = devicePixelRatio || 1, full = c.clientWidth, W = full * part, H = 34;
+    c.width = Math.max(1, full * ratio); c.height = H * ratio;
     const g = c.getContext("2d");
     if (!g) return;
     g.scale(ratio, ratio);
     g.fillStyle = css("--sunken");
-    g.fillRect(0, 0, W, H);
+    g.fillRect(0, 0, full, H);
     const step = Math.min(5, 24 / scale.lanes);
     const colours = new Map<string, string>();
     const colour = (name: string) => { let c = colours.get(name); if (c === undefined) colours.set(name, c = css(name)); return c; };
@@ -157,17 +160,17 @@ function Tape({ scale, choose, at }: { scale: Scale; choose: (b: Bar) => void; a
     g.strokeStyle = css("--edge");
     g.setLineDash([2, 2]);
     for (const k of scale.breaks) { g.beginPath(); g.moveTo(k.at * W, 0); g.lineTo(k.at * W, H); g.stroke(); }
-  }, [scale, wide]);
+  }, [scale, wide, part]);
   const here = bars[at];
-  const words = here ? `${here.row.k === "call" ? `Call ${bars.slice(0, at + 1).filter((b) => b.row.k === "call").length} of ${bars.filter((b) => b.row.k === "call").length}` : "Reply"}, ${WORDS[here.status].toLowerCase()}: ${plain(here.row.hint || here.row.name || here.row.model || "", 80)}` : "nothing yet";
+  const words = here ? `${here.row.k === "call" ? `Call ${bars.slice(0, at + 1).filter((b) => b.row.k === "call").length} of ${calls}` : "Reply"}, ${WORDS[here.status].toLowerCase()}: ${plain(here.row.hint || here.row.name || here.row.model || "", 80)}` : "nothing yet";
   const move = (i: number) => { const b = bars[Math.max(0, Math.min(bars.length - 1, i))]; if (b) choose(b); };
-  return <canvas ref={canvas} class="tape" height={34} role="slider" tabIndex={0} aria-label="Tape of the run" aria-valuemin={0} aria-valuemax={Math.max(0, bars.length - 1)} aria-valuenow={Math.max(0, at)} aria-valuetext={words} title={words}
+  return <canvas ref={canvas} class="tape" height={34} role="slider" tabIndex={0} aria-label="Tape of the run" aria-valuemin={0} aria-valuemax={Math.max(0, all - 1)} aria-valuenow={Math.max(0, at)} aria-valuetext={words} title={words}
     onKeyDown={(e) => {
       const by = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : e.key === "PageDown" ? 20 : e.key === "PageUp" ? -20 : 0;
       if (by) { e.preventDefault(); move(at + by); } else if (e.key === "Home") move(0); else if (e.key === "End") move(bars.length - 1);
     }}
     onClick={(e) => {
-      const x = e.offsetX / e.currentTarget.clientWidth;
+      const x = e.offsetX / e.currentTarget.clientWidth / part;
       let best = 0, far = Infinity;
       bars.forEach((b, i) => { const d = (x < b.from ? b.from - x : x > b.to ? x - b.to : 0) - (RANK[b.status] ?? 0) * 0.002; if (d < far) { far = d; best = i; } });
       move(best);
@@ -198,6 +201,8 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const waits = approvals.value.some((a) => a.conversation === c.id);
   const state: Status = waits ? "waiting" : live ? "running" : "done";
   const money = costOfAll(c.times.prices.value, t.models);
+  const whole = c.times.whole.value, calls = scale.bars.filter((b) => b.row.k === "call").length;
+  const all = whole ? scale.bars.length : Math.max(scale.bars.length, t.calls + t.replies);
   const choose = (b: Bar) => { chosen.value = scale.bars.indexOf(b); goTo(c, b.row, true); };
   return <div class="vitals">
     <p class="facts-line"><span class={`state-word s-${state}`}><StateIcon status={state} />{waits ? "Waits for you" : live ? "At work" : "At rest"}</span>
@@ -208,7 +213,7 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
       {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} stand in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}
       {t.models.slice(0, 2).map((m) => <span key={m.name}>{show(cut(m.name, 40))}</span>)}
     </p>
-    {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen.value} />}
+    {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen.value} part={whole ? 1 : scale.bars.length / all} calls={whole ? calls : t.calls} all={all} />}
     {scale.bars.length > 0 && <p class="tape-scale" aria-hidden="true"><span>{clock(t.firstAt)}</span>{scale.breaks.length > 0 && <span>{plural(scale.breaks.length, "pause")} folded, {duration(scale.breaks.reduce((n, b) => n + b.ms, 0))}</span>}<span>{live ? "now" : clock(t.lastAt)}</span></p>}
   </div>;
 }
@@ -243,7 +248,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const focus = useSignal(0);
-  const rows = c.times.rows.value;
+  const rows = c.times.rows.value, t = c.times.totals.value;
   // Breaks that cannot be told apart are one.
   const breaks = useMemo(() => [...new Map(scale.breaks.map((x) => [Math.round(x.at * 60), x])).values()], [scale]);
   const bars = useMemo(() => new Map(scale.bars.map((b) => [b.row, b])), [scale]);
@@ -275,10 +280,10 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     requestAnimationFrame(() => el.querySelector<HTMLElement>(`[data-index="${focus.peek()}"]`)?.focus({ preventScroll: true }));
   };
   return <section class={`timeline${wide ? " wide" : ""}`} aria-label="Timeline" ref={all}>
-    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{c.times.totals.value && `${plural(calls, "call")}, ${plural(replies, "reply", "replies")}${c.times.more.value ? ", the first of more" : ""}`}</span>
+    <header class="timeline-head"><h3>Timeline</h3><span class="quiet">{!c.times.whole.value ? t && `loading: ${count(calls)} of ${plural(t.calls, "call")}` : t && `${plural(calls, "call")}, ${plural(replies, "reply", "replies")}${c.times.more.value ? ", the first of more" : ""}`}</span>
       <span class="seg" role="group" aria-label="Order of rows">{(wide ? ["time", "order", "slowest", "costliest", "failed"] : ["time", "order", "slowest", "failed"]).map((s) => <button key={s} type="button" aria-pressed={sort.value === s} onClick={() => { sort.value = s as Sort; focus.value = 0; box.current!.scrollTop = 0; }}>{s[0]!.toUpperCase() + s.slice(1)}</button>)}</span></header>
-    <div class="timeline-rows" ref={box} role="treegrid" aria-label="Replies and calls" aria-rowcount={list.length} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key} tabIndex={-1}>
-      {list.length === 0 && <div role="row"><p role="gridcell" class="edge">{!c.times.totals.value ? <Unloaded /> : sort.value === "failed" ? "Nothing has failed." : "Nothing has been called yet."}</p></div>}
+    <div class="timeline-rows" ref={box} role="treegrid" aria-label="Replies and calls" aria-rowcount={c.times.whole.value ? list.length : -1} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key} tabIndex={-1}>
+      {list.length === 0 && <div role="row"><p role="gridcell" class="edge">{!c.times.whole.value ? <Unloaded /> : sort.value === "failed" ? "Nothing has failed." : "Nothing has been called yet."}</p></div>}
       <div class="timeline-space" role="presentation" style={{ height: `${list.length * ROW}px` }}>
         {list.slice(from, to).map((r, k) => {
           const i = from + k, b = bars.get(r), status = b?.status ?? "done";
