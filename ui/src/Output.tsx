@@ -131,6 +131,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
       let f = await lines.grep(text, { ...how, from: beyond ? lines.total.peek() : from, back }, stop.signal);
       // Round the end.
       if (!f.matches.length && f.total_matches) f = await lines.grep(text, { ...how, from: back ? lines.total.peek() : 1, back }, stop.signal);
+      if (stop.signal.aborted) return;
       if (text === ERRORS) errorCount.value = f.total_matches;
       if (!f.matches.length) { found.value = null; current.value = null; none.value = true; owed.current = 0; return; }
       arrive(f, back ? f.matches.length - 1 : 0);
@@ -153,6 +154,8 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   // A search that the server's absence broke off is made again.
   const again = useRef<(() => void) | null>(null);
   useEffect(() => { const f = again.current; again.current = null; f?.(); }, [comebacks.value]);
+
+  useEffect(() => () => searching.current?.abort(), []);
 
   const search = (text: string) => {
     pattern.value = typed.value = text;

@@ -36,7 +36,8 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   // The first row that begins on the screen; where one row fills it, that one. What grows above it
   // then moves nothing that is read.
   const remember = () => {
-    const el = box.current!;
+    const el = box.current;
+    if (!el) return; // the reader has left meanwhile
     const edge = el.getBoundingClientRect();
     let filling: HTMLElement | null = null;
     for (const row of el.querySelectorAll<HTMLElement>("article, .mark, .tool")) {
@@ -174,6 +175,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   // To the next failure, wherever it is: the server has the list of them all.
   const toFailure = async (by: 1 | -1) => {
     await c.failures.look(c.session.peek()?.lastSeq ?? 0).catch(() => {});
+    if (!box.current) return;
     const row = document.activeElement?.closest<HTMLElement>("#transcript [data-seq]") ?? null;
     let seq = by > 0 ? 0 : Infinity, call: string | undefined;
     if (row) { seq = Number(row.dataset.seq); call = row.dataset.call ?? ""; }
