@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { comebacks, connection, get } from "./api";
 import { watch } from "./live";
 import type { Failure } from "./errors";
-import type { Tokens } from "./format";
+import { clock, type Tokens } from "./format";
 
 export interface Item {
   id: string; project?: string; title?: string; first?: string; createdAt?: string; updatedAt?: string; messages?: number; bytes?: number;
@@ -81,9 +81,10 @@ export function startList() {
   watch("approvals", 0, listSoon);
 }
 
-// The title, or the first words of the user, or, where nothing was said yet, the id.
-export const titleOf = (i: { title?: string; first?: string; id: string }) =>
-  (typeof i.title === "string" && i.title.trim() ? i.title : i.first?.trim() ? cutWords(i.first) : i.id);
+// The title, or the first words of the user, or, where there are none, when it was begun.
+const says = (s: string | undefined): s is string => typeof s === "string" && /[^\s\p{C}]/u.test(s);
+export const titleOf = (i: { title?: string; first?: string; createdAt?: string }) =>
+  (says(i.title) ? i.title : says(i.first) ? cutWords(i.first) : `Untitled${i.createdAt ? `, ${clock(i.createdAt)}` : ""}`);
 const cutWords = (s: string) => { const t = [...s.trim().replace(/\s+/g, " ")]; return t.length > 60 ? `${t.slice(0, 60).join("").trimEnd()}…` : t.join(""); };
 
 // The same of any conversation: one that the list does not have is asked for once.
@@ -101,7 +102,7 @@ async function learn(id: string) {
   let name = id;
   try {
     const i = await get<Item>(path);
-    name = titleOf(i.title?.trim() ? i : { id, ...await get<{ first?: string }>(`${path}/errors?limit=1`) });
+    name = titleOf(says(i.title) ? i : { ...i, ...await get<{ first?: string }>(`${path}/errors?limit=1`) });
   } catch { /* not there: its id */ }
   names.value = new Map(names.peek()).set(id, name);
 }
