@@ -302,7 +302,7 @@ scenario("see every colour and mark that a terminal would have shown", async (pa
     ["38:5:196", "", "color: rgb(255, 0, 0);"], ["38:2::1:2:3", "", "color: rgb(1, 2, 3);"], ["4:3", "sgr-underline", ""],
     ["1;2;31;41;0", null, null], ["1;2;22", null, null], ["31;39;41;49", null, null], ["3;23;4;24;7;27;9;29", null, null], ["", null, null], ["77", null, null],
   ];
-  const { path } = await artifact("Colours", `${marks.map(([m]) => `\x1b[${m}mx`).join("\n")}\n${"pad\n".repeat(4000)}`);
+  const { path } = await artifact("Colours", `${marks.map(([m]) => `\x1b[0m\x1b[${m}mx`).join("\n")}\x1b[0m\n${"pad\n".repeat(4000)}`);
   await to(path);
   await holds(async () => {
     const got = await page.evaluate((n) => Array.from({ length: n }, (_, i) => {

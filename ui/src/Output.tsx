@@ -13,7 +13,7 @@ import { useRoving } from "./roving";
 import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
 import { FoldedJson } from "./Folded";
 import { Scroll } from "./scroll";
-import { ansi, cut, redrawn, show, type Paint } from "./text";
+import { ansi, cut, lastDrawn, Pen, redrawn, show, type Paint } from "./text";
 import { copied, LINKED, toast } from "./toast";
 import { ERRORS } from "./Tool";
 
@@ -260,6 +260,9 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const at = current.value;
   const hits = new Map(found.value?.matches.map((m) => [m.line, m]));
   const pick = found.value && matcherOf(pattern.value, cased.value), put = marks(pick);
+  // A colour may have begun above what is shown.
+  const pen = new Pen();
+  for (let n = Math.max(1, from - 300); n < from; n++) pen.pass(lines.line(n)?.text ?? "");
   const digits = String(total).length;
   const range = total ? `Lines ${count(Math.floor(top) + 1)} to ${count(Math.min(total, Math.floor(top) + shown))} of ${count(total)}` : "Lines";
   return <section class="output" aria-label="Full output">
@@ -299,12 +302,13 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
             const n = from + i;
             const l = lines.line(n);
             const hit = hits.get(n);
-            const long = l && (l.cut || l.text.length > LONG);
+            const long = l && (l.cut || lastDrawn(l.text).length > LONG);
+            if (long) pen.pass(l.text);
             return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={wrapped ? {} : { top: `${(n - 1) * ROW - scroll.offset}px` }}>
               <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits + 1}ch` }}
                 onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{n}</a>
               <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} put={put} drawn={aimed} />
-                : hit && pick ? put(l.text) : redrawn(l.text)}</span>
+                : redrawn(l.text, hit ? put : show, pen)}</span>
             </div>;
           })}</div>
         </div>
@@ -341,7 +345,7 @@ function LongLine({ lines, n, line, match, put, drawn }: { lines: Lines; n: numb
   const shown: { text: string; before: number; after: number; at: number } = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
   return <>
     {shown.before > 0 && <button type="button" class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
-    {there && match ? put(shown.text) : show(shown.text)}
+    {redrawn(shown.text, there && match ? put : show)}
     {shown.after > 0 && <button type="button" class="letters" data-act="letters-after" onClick={() => setMoved(shown.at + WINDOW)}>{plural(shown.after, "byte")} after</button>}
   </>;
 }

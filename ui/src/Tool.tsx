@@ -12,7 +12,7 @@ import { StateIcon, WORDS } from "./icons";
 import { readJson } from "./json";
 import type { Found } from "./lines";
 import { go, hrefOf, sharedLink } from "./route";
-import { ansi, cut, Long, plain, show } from "./text";
+import { cut, Long, Pen, plain, redrawn, show } from "./text";
 import { quoted, SHELLS } from "./shells";
 import { statusOf, type TimeRow } from "./Timeline";
 import { changeOf, Diff, Tree, Value } from "./Value";
@@ -175,7 +175,7 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
     <pre class="wrong-lines" tabIndex={0} aria-label="What is wrong">{found.rows.map((r) => {
       const gap = before && r.n > before + 1 ? r.n - before - 1 : 0;
       before = r.n;
-      return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{withPaths(cut(r.text, 1000), conversation.id) || " "}</span></div></>;
+      return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{withPaths(cut(r.text, r.text.includes("\r") ? 20_000 : 1000), conversation.id) || " "}</span></div></>;
     })}</pre>
     <p class="tool-acts">{c.ref && <a class="button primary" data-wrong href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id, line: found.first })}>Open the output at line {count(found.first)}</a>}
       <span class="quiet">{found.total ? plural(found.total, "line that says so", "lines that say so") : "its last lines"}{c.ref ? ` · ${bytes(c.ref.byteSize)} stored` : ""}</span></p>
@@ -184,7 +184,7 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
 
 // path:line searches for that path in this conversation.
 function withPaths(text: string, id: string): preact.ComponentChildren {
-  if (text.includes("\x1b")) return ansi(text);
+  if (/[\x1b\r\b]/.test(text)) return redrawn(text);
   const out: preact.ComponentChildren[] = [];
   let at = 0;
   for (const m of text.matchAll(/(?:[\w.@+-]*\/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5}(?=[:(]\d)/g)) {
@@ -216,10 +216,10 @@ function Result({ call: c }: { call: Call }) {
 }
 
 function Stub({ text }: { text: string }) {
-  const lines = text.split("\n");
+  const lines = text.split("\n"), pen = new Pen();
   return <div class="stub"><pre class="text" tabIndex={0} aria-label="Excerpt of the output">{lines.slice(0, 400).map((l, i) => {
     const part = i === 0 || /^--- .* ---$/.test(l);
-    return <div key={i} class={part ? "stub-part" : undefined}>{show(cut(l, 2000)) || " "}</div>;
+    return <div key={i} class={part ? "stub-part" : undefined}>{l ? redrawn(cut(l, l.includes("\r") ? 20_000 : 2000), show, pen) : " "}</div>;
   })}</pre></div>;
 }
 

@@ -1,7 +1,7 @@
 // A value of a tool, in the shape that fits it: tree, diff, list of todos, image, coloured text.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { ansi, cut, Long, show } from "./text";
+import { cut, Long, show, terminal } from "./text";
 import { patchOf } from "./diff";
 import { count, plural } from "./format";
 import { readJson, type Json } from "./json";
@@ -161,7 +161,7 @@ export function Value({ value, display, label }: { value: unknown; display?: unk
   const canSwitch = raw || (seen !== null && exact !== "");
   return <div class="value">
     {canSwitch && <button type="button" class="switch" aria-pressed={raw} onClick={() => setRaw(!raw)}>{raw ? "Rendered" : "As it is"}</button>}
-    {seen ?? <pre class="text" tabIndex={0} aria-label={label}>{exact ? <Long text={exact} as={ansi} /> : <span class="quiet">(empty)</span>}</pre>}
+    {seen ?? <pre class="text" tabIndex={0} aria-label={label}>{exact ? <Long text={exact} as={terminal} /> : <span class="quiet">(empty)</span>}</pre>}
   </div>;
 }
 
@@ -174,7 +174,7 @@ function shape(value: unknown, display: unknown): ComponentChildren | null {
     const change = changeOf(v);
     if (change) return <Diff text={change.patch} name={change.name} />;
   }
-  if (typeof display === "string" && display) return looksLikeDiff(display) ? <Diff text={display} /> : <pre class="text" tabIndex={0} aria-label="Display"><Long text={display} as={ansi} /></pre>;
+  if (typeof display === "string" && display) return looksLikeDiff(display) ? <Diff text={display} /> : <pre class="text" tabIndex={0} aria-label="Display"><Long text={display} as={terminal} /></pre>;
   if (typeof value === "string") {
     if (looksLikeDiff(value)) return <Diff text={value} />;
     const img = imageOf(value);
@@ -194,6 +194,6 @@ function shapeOf(v: object, exact?: string): ComponentChildren {
     return j ? <Tree value={j} /> : treeOf(v);
   }
   const words = parts.filter((p) => typeof (p as { text?: unknown })?.text === "string").map((p) => (p as { text: string }).text);
-  return <>{words.map((w, i) => <pre key={i} class="text" tabIndex={0} aria-label="Text"><Long text={w} as={ansi} /></pre>)}
+  return <>{words.map((w, i) => <pre key={i} class="text" tabIndex={0} aria-label="Text"><Long text={w} as={terminal} /></pre>)}
     {pictures.slice(0, 20).map((p, i) => <img key={i} class="picture" src={p} alt="Image returned by the tool" />)}</>;
 }

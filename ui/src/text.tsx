@@ -63,11 +63,17 @@ const codesOf = (s: string) => s.split(";").flatMap((p) => {
   return (/^[34]8:/.test(p) ? all : [all[0]]).map(Number);
 });
 
-export function ansi(text: string): ComponentChildren {
-  if (!text.includes("\x1b")) return show(text);
-  const on = new Set<string | undefined>();
-  const colour = ["", ""]; // of the letters, and behind them
-  const take = (codes: number[]) => {
+const SGR = /\x1b\[([\d;:]{0,40})m/g;
+// Other sequences: of erasing the rest of a line and of modes nothing is to be seen.
+const CSI = /(\x1b\[[\d;?]{0,20}[@-ln-~])/;
+const LINK = /\x1b\]8;[^\x07\x1b]*(\x07|\x1b\\)/g;
+
+// The colours and marks that are on. They go on from line to line.
+export class Pen {
+  private on = new Set<string | undefined>();
+  private colour = ["", ""]; // of the letters, and behind them
+  take(sequence: string) {
+    const { on, colour } = this, codes = codesOf(sequence);
     for (let k = 0; k < codes.length; k++) {
       const c = codes[k]!, digit = c % 10, ten = (c - digit) / 10;
       if (!c) { on.clear(); colour.fill(""); }
@@ -80,27 +86,50 @@ export function ansi(text: string): ComponentChildren {
         if (digit === 8) k += rgb ? 4 : 2;
       }
     }
-  };
-  return text.split(/\x1b\[([\d;:]{0,40})m/).map((piece, i) => {
-    if (i % 2) { take(codesOf(piece)); return null; }
-    const shown = show(piece.replaceAll("\x1b", "␛"));
-    const marks = [...on].filter((x) => x).map((m) => `sgr-${m}`);
-    const [color, backgroundColor] = colour.map((c, k) => {
+  }
+  // A text that is not shown.
+  pass(text: string) { for (const m of text.matchAll(SGR)) this.take(m[1]!); }
+  draw(shown: ComponentChildren): ComponentChildren {
+    const marks = [...this.on].filter((x) => x).map((m) => `sgr-${m}`);
+    const [color, backgroundColor] = this.colour.map((c, k) => {
       if (c.startsWith("rgb")) return c;
       if (c) marks.push(`${k ? "bg" : "fg"}-${c}`);
       return undefined;
     });
-    return !piece || (!marks.length && !color && !backgroundColor) ? shown : <span class={marks.join(" ")} style={{ color, backgroundColor }}>{shown}</span>;
-  });
+    return !marks.length && !color && !backgroundColor ? shown : <span class={marks.join(" ")} style={{ color, backgroundColor }}>{shown}</span>;
+  }
+}
+
+// What is written behind a backspace stands in the place of the letter before.
+function overwritten(text: string): string {
+  const out: string[] = [];
+  let at = 0;
+  for (const c of text) if (c === "\b") at = Math.max(0, at - 1); else out[at++] = c;
+  return out.join("");
+}
+
+function piece(text: string, put: Paint): ComponentChildren {
+  if (text.includes("\b")) text = overwritten(text);
+  return !text.includes("\x1b[") ? put(text) : text.split(CSI).map((t, i) => (i % 2 === 0 ? t && put(t) : /[Khl]$/.test(t) ? null : <span class="odd">{/J$/.test(t) ? "screen cleared" : `␛${t.slice(1)}`}</span>));
+}
+
+export function ansi(text: string, put: Paint = show, pen = new Pen()): ComponentChildren {
+  return text.replace(LINK, "").split(SGR).map((t, i) => (i % 2 ? pen.take(t) : t && pen.draw(piece(t, put))) ?? null);
 }
 
 // As a terminal would have left it: of a line that was drawn over and over, the last that was drawn.
-export function redrawn(text: string): ComponentChildren {
-  const line = text.endsWith("\r") ? text.slice(0, -1) : text;
-  if (!line.includes("\r")) return ansi(line);
-  const drawn = line.split("\r").filter((x) => x !== "");
-  const last = drawn.at(-1) ?? "";
-  return <>{ansi(last)}{drawn.length > 1 && <span class="odd redraws">{plural(drawn.length - 1, "redraw")} folded into the last</span>}</>;
+export function redrawn(text: string, put: Paint = show, pen = new Pen()): ComponentChildren {
+  if (!text.includes("\r")) return ansi(text, put, pen);
+  const drawn = text.split("\r").filter((x) => x.replace(CSI, ""));
+  const last = drawn.pop() ?? "";
+  pen.pass(drawn.join(""));
+  return <>{ansi(last, put, pen)}{drawn.length > 0 && <span class="odd redraws">{plural(drawn.length, "redraw")} folded into the last</span>}</>;
+}
+// What of a line is left to be seen.
+export const lastDrawn = (text: string) => text.slice(text.lastIndexOf("\r", text.length - 2) + 1);
+export function terminal(text: string): ComponentChildren {
+  const pen = new Pen();
+  return text.split("\n").map((l, i) => <>{i ? "\n" : ""}{redrawn(l, show, pen)}</>);
 }
 
 // Cuts between characters.
