@@ -1,8 +1,8 @@
 // What a person or a model writes, as Markdown: tokens of marked's lexer become nodes, never markup.
 //
 // The lexer runs in a worker that is killed when a text takes longer than a moment, because there
-// are texts on which every Markdown reader takes minutes. Until its answer is there, and for a text
-// that is too long, it is plain text.
+// are texts on which every Markdown reader takes minutes. The part of the text that it was at stays
+// plain then. So is a text until its answer is there, and one that is too long.
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import lexerUrl from "./lexer?worker&url";
@@ -29,7 +29,9 @@ interface Cell { text: string; tokens: Token[] }
 // ---- the worker ----
 let worker: Worker | null = null;
 let last = 0;
-interface Job { id: number; text: string; tries: number; done: (t: Token[] | null) => void }
+interface Job { id: number; text: string; tries: number; skip: number[]; made?: Token[]; done: (t: Token[] | null) => void }
+const SKIP_MOST = 8;
+let reached = -1; // the part that the worker is at
 const queue: Job[] = [];
 const known = new Map<string, Token[] | null>();
 let timer = 0;
@@ -38,7 +40,8 @@ function next() {
   const job = queue[0];
   if (!job) return;
   worker ??= begin();
-  worker.postMessage({ id: job.id, text: job.text });
+  reached = -1;
+  worker.postMessage({ id: job.id, text: job.text, skip: job.skip });
   // A worker has to be loaded before it can begin.
   timer = window.setTimeout(late, Math.max(TIME_MS[job.tries]!, warm ? 0 : TIME_MS[1]!));
 }
@@ -46,7 +49,8 @@ function late() {
   worker?.terminate();
   worker = null;
   const job = queue[0];
-  if (!job || ++job.tries >= TIME_MS.length) { finish(null); return; }
+  if (job && !job.tries && reached >= 0 && job.skip.length < SKIP_MOST) job.skip.push(reached);
+  else if (!job || job.made || ++job.tries >= TIME_MS.length) { finish(job?.made ?? null); return; }
   queue.push(queue.shift()!);
   next();
 }
@@ -58,18 +62,20 @@ function finish(tokens: Token[] | null) {
     known.set(job.text, tokens);
     if (known.size > KEPT) known.delete(known.keys().next().value!);
     job.done(tokens);
+    // Shown without some of its parts: they have a second chance.
+    if (tokens && job.skip.length) { queue.push(job); job.made = tokens; job.skip = []; job.tries = 1; }
   }
   next();
 }
 function begin() {
   const w = new Worker(scriptUrl(lexerUrl) as string, { type: "module" });
   warm = false;
-  w.onmessage = (m: MessageEvent<{ id: number; tokens: Token[] | null }>) => { warm = true; if (queue[0]?.id === m.data.id) finish(m.data.tokens); };
+  w.onmessage = ({ data: d }: MessageEvent<{ id: number; at?: number; tokens: Token[] | null }>) => { warm = true; if (queue[0]?.id === d.id) { if (d.at !== undefined) reached = d.at; else finish(d.tokens); } };
   w.onerror = () => { w.terminate(); if (worker === w) worker = null; finish(null); };
   return w;
 }
 function lex(text: string, done: (t: Token[] | null) => void): () => void {
-  const job: Job = { id: ++last, text, tries: 0, done };
+  const job: Job = { id: ++last, text, tries: 0, skip: [], done };
   queue.push(job);
   if (queue.length === 1) next();
   return () => { job.done = () => {}; };
