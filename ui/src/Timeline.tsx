@@ -14,7 +14,7 @@ import { useRoving } from "./roving";
 import { SHELLS } from "./shells";
 
 export interface TimeRow {
-  k: "user" | "reply" | "call"; seq: number; id: string; at: number; ms?: number; name?: string; model?: string; hint: string; state: string;
+  k: "user" | "reply" | "call"; seq: number; id: string; at: number; ms?: number; name?: string; model?: string; hint: string; state: string; phase?: "queued" | "waiting" | "running";
   reply?: string; bytes?: number; ref?: string; exit?: number; tokens?: Tokens;
 }
 export interface Totals {
@@ -81,16 +81,28 @@ interface Scale { bars: Bar[]; breaks: { at: number; ms: number }[]; span: numbe
 
 export const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status =>
   r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted" : r.state === "cut" ? "cut"
-    : asked.has(r.id) ? "waiting" : live ? "running" : "unrecorded";
+    : asked.has(r.id) ? "waiting" : !live ? "unrecorded" : r.phase ?? "running";
+
+// A server that does not tell which calls have begun: behind one that has not ended they have not.
+function statusesOf(rows: TimeRow[], asked: Set<string>, live: boolean): Status[] {
+  const busy = new Set<string>(), told = rows.some((r) => r.phase);
+  return rows.map((r) => {
+    const s = statusOf(r, asked, live);
+    if (r.k !== "call" || r.state !== "open" || !r.reply || told) return s;
+    if (s === "running" && busy.has(r.reply)) return "queued";
+    busy.add(r.reply);
+    return s;
+  });
+}
 
 function scaleOf(rows: TimeRow[], asked: Set<string>, live: boolean, at: number, order: boolean): Scale {
   const bars: Bar[] = [];
-  const timed = rows.filter((r) => r.k !== "user");
+  const timed = rows.filter((r) => r.k !== "user"), all = statusesOf(timed, asked, live);
   if (order) {
-    timed.forEach((row, i) => bars.push({ row, from: i / timed.length, to: (i + 1) / timed.length, status: statusOf(row, asked, live), lane: row.k === "reply" ? 0 : 1 }));
+    timed.forEach((row, i) => bars.push({ row, from: i / timed.length, to: (i + 1) / timed.length, status: all[i]!, lane: row.k === "reply" ? 0 : 1 }));
     return { bars, breaks: [], span: 0, lanes: 2 };
   }
-  const ends = timed.map((r) => ({ r, status: statusOf(r, asked, live) })).map(({ r, status }) => ({ r, status, from: r.at, to: r.at + Math.max(1, r.ms ?? (status === "running" || status === "waiting" ? at - r.at : 1)) }));
+  const ends = timed.map((r, i) => ({ r, status: all[i]! })).map(({ r, status }) => ({ r, status, from: r.at, to: r.at + Math.max(1, r.ms ?? (status === "running" || status === "waiting" ? at - r.at : 1)) }));
   // Pieces of time in which something was at work; a call that waits for a person is none.
   const pieces = ends.filter((e) => e.status !== "waiting").map((e) => [e.from, e.to] as [number, number]).sort((a, b) => a[0] - b[0]);
   for (const e of ends) if (e.status === "waiting") pieces.push([e.from, e.from + 1]);

@@ -25,7 +25,7 @@ const PREPARE_MS = 400;
 const textsOf = (p: Page) => p.rows.flatMap((r) => (r.kind === "message" && r.text ? [r.text] : []));
 const weight = (rows: Row[]) => rows.reduce((n, r) => n + 1 + (r.kind === "message" ? r.calls.length : 0), 0);
 
-const OPEN = new Set(["running", "waiting", "unrecorded", "indeterminate", "not_dispatched"]);
+const OPEN = new Set(["running", "waiting", "queued", "unrecorded", "indeterminate", "not_dispatched"]);
 
 export class Conversation {
   readonly session = signal<Session | null>(null);

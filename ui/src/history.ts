@@ -2,7 +2,7 @@
 export interface Ref { id: string; mimeType?: string; byteSize: number; createdAt?: number; hint?: string }
 export interface Step { text: string; progress?: number; total?: number }
 export interface Attachment { type?: string; [key: string]: unknown }
-export type Status = "waiting" | "running" | "done" | "error" | "denied" | "interrupted" | "cut" | "not_dispatched" | "indeterminate" | "unrecorded";
+export type Status = "waiting" | "running" | "queued" | "done" | "error" | "denied" | "interrupted" | "cut" | "not_dispatched" | "indeterminate" | "unrecorded";
 
 export interface Call {
   id: string;
@@ -88,7 +88,7 @@ const DENIED = /^Permission denied: the call was not run\./;
 export function statusOf(state: string, said: unknown): Status {
   if (state === "error") return typeof said === "string" && DENIED.test(said) ? "denied" : "error";
   if (state === "complete" || state === "done") return "done";
-  if (state === "denied" || state === "interrupted" || state === "indeterminate" || state === "not_dispatched" || state === "cut" || state === "running" || state === "waiting") return state;
+  if (state === "denied" || state === "interrupted" || state === "indeterminate" || state === "not_dispatched" || state === "cut" || state === "running" || state === "waiting" || state === "queued") return state;
   return "unrecorded";
 }
 
@@ -115,7 +115,8 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
   if (repair) {
     call.repair = repair;
     if (repair.class === "renamed") { /* its state is its own */ }
-    else if (repair.class === "running" || repair.class === "waiting") { call.status = repair.class; delete call.repair; }
+    // One that has not been started waits for a person only if an approval says so.
+    else if (repair.class === "running" || repair.class === "waiting") { call.status = repair.class === "running" ? "running" : "queued"; delete call.repair; }
     else call.status = statusOf(repair.class, undefined);
   }
   return call;

@@ -4,13 +4,14 @@ import { comebacks, connection } from "./api";
 import type { Status } from "./history";
 
 export const WORDS: Record<Status, string> = {
-  waiting: "Needs you", running: "Running", done: "Done", error: "Failed", denied: "Denied", interrupted: "Stopped",
+  waiting: "Needs you", running: "Running", queued: "Queued", done: "Done", error: "Failed", denied: "Denied", interrupted: "Stopped",
   cut: "Cut off", not_dispatched: "Never started", indeterminate: "Outcome unknown", unrecorded: "No result stored",
 };
 
 const SHAPES: Record<Status, preact.JSX.Element> = {
   waiting: <><path class="fill" d="M8 .8 15.2 8 8 15.2.8 8Z" /><path class="cut" d="M6.5 5.5v5M9.5 5.5v5" /></>,
   running: <path d="M8 2a6 6 0 1 1-5.6 3.9" />,
+  queued: <><circle cx="8" cy="8" r="5.5" /><path d="M8 5v3h2.500" /></>,
   done: <path d="m2.5 8.5 3.5 3.5 7.5-8" />,
   error: <><path class="fill" d="M5 .8h6L15.2 5v6L11 15.2H5L.8 11V5Z" /><path class="cut" d="m5.3 5.3 5.4 5.4m0-5.4-5.4 5.4" /></>,
   denied: <><circle cx="8" cy="8" r="6" /><path d="m3.8 3.8 8.4 8.4" /></>,

@@ -63,7 +63,7 @@ export class Run {
     const id = String(d.toolCallId ?? "");
     let c = m.calls.find((x) => x.id === id);
     if (!c) {
-      c = { id, name: "", arguments: "", status: "running", failed: false, steps: [], startedAt: Date.now() };
+      c = { id, name: "", arguments: "", status: "queued", failed: false, steps: [] };
       m.calls.push(c);
     }
     if (typeof d.toolName === "string") c.name = d.toolName;
@@ -75,6 +75,7 @@ export class Run {
   private take(e: HubEvent) {
     if (e.type === "gone") { this.over.value = "gone"; this.off(); this.told("run_finished"); return; }
     this.apply(e.type as EventName, (e.data ?? {}) as Record<string, unknown>);
+    for (const m of this.made) begin(m.calls);
     this.touch();
     if (e.type === "run_finished") this.off();
     if (e.type === "run_started" || e.type === "run_finished" || e.type === "tool_call_approval") this.told(e.type);
@@ -92,7 +93,7 @@ export class Run {
       case "tool_call_approval": {
         const c = this.call(d);
         if (d.state === "pending") { c.status = "waiting"; c.approval = String(d.approval ?? ""); }
-        else { c.status = d.state === "denied" ? "denied" : "running"; delete c.approval; c.startedAt = Date.now(); }
+        else { c.status = d.state === "denied" ? "denied" : "queued"; delete c.approval; }
         break;
       }
       case "tool_call_complete": this.end(this.call(d), d, false); break;
@@ -118,6 +119,16 @@ export class Run {
     if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
     delete c.approval;
     this.tell(`${c.name} ${WORDS[c.status].toLowerCase()}${c.exitCode ? `, exit ${c.exitCode}` : ""}`);
+  }
+}
+
+// No event says that a tool has begun. Of a reply the first call that has no result is at work, and
+// whichever reports; the others wait for their turn.
+function begin(calls: Call[]) {
+  let busy = false;
+  for (const c of calls) {
+    if (c.status === "queued" && (!busy || c.steps.length)) { c.status = "running"; c.startedAt = Date.now(); }
+    busy ||= c.status === "running" || c.status === "waiting";
   }
 }
 
