@@ -174,7 +174,7 @@ function Tape({ scale, choose, at, part, calls, all }: { scale: Scale; choose: (
     for (const k of scale.breaks) { g.beginPath(); g.moveTo(k.at * W, 0); g.lineTo(k.at * W, H); g.stroke(); }
   }, [scale, wide, part]);
   const here = bars[at];
-  const words = here ? `${here.row.k === "call" ? `Call ${bars.slice(0, at + 1).filter((b) => b.row.k === "call").length} of ${calls}` : "Reply"}, ${WORDS[here.status].toLowerCase()}: ${plain(here.row.hint || here.row.name || here.row.model || "", 80)}` : "nothing yet";
+  const words = here ? `${here.row.k === "call" ? `Call ${bars.slice(0, at + 1).filter((b) => b.row.k === "call").length} of ${calls}` : "Reply"}, ${WORDS[here.status].toLowerCase()}: ${plain(here.row.hint || here.row.name || here.row.model || "", 80)}` : `${plural(calls, "call")}, ${plural(all - calls, "reply", "replies")}`;
   const move = (i: number) => { const b = bars[Math.max(0, Math.min(bars.length - 1, i))]; if (b) choose(b); };
   return <canvas ref={canvas} class="tape" height={34} role="slider" tabIndex={0} aria-label="Tape of the run" aria-valuemin={0} aria-valuemax={Math.max(0, all - 1)} aria-valuenow={Math.max(0, at)} aria-valuetext={words} title={words}
     onKeyDown={(e) => {
@@ -207,7 +207,8 @@ function useScale(c: Conversation, order: boolean): Scale {
 export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const scale = useScale(c, false);
   const t = c.times.totals.value;
-  const chosen = useSignal(-1);
+  const here = c.here.value;
+  const chosen = useMemo(() => scale.bars.findIndex((b) => isHere(b.row, here)), [scale, here]);
   if (!t) return <div class="vitals" aria-hidden="true"><p class="facts-line">&nbsp;</p></div>;
   const live = !!c.run.value && !c.run.value.over.value;
   const waits = approvals.value.some((a) => a.conversation === c.id);
@@ -215,7 +216,7 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const money = costOfAll(c.times.prices.value, t.models);
   const whole = c.times.whole.value, calls = scale.bars.filter((b) => b.row.k === "call").length;
   const all = whole ? scale.bars.length : Math.max(scale.bars.length, t.calls + t.replies);
-  const choose = (b: Bar) => { chosen.value = scale.bars.indexOf(b); goTo(c, b.row, true); };
+  const choose = (b: Bar) => goTo(c, b.row, true);
   return <div class="vitals">
     <p class="facts-line"><span class={`state-word s-${state}`}><StateIcon status={state} />{waits ? "Waits for you" : live ? "At work" : "At rest"}</span>
       {t.workMs > 0 && <span title={plural(Math.round(t.workMs), "millisecond")}>{duration(t.workMs)} at work</span>}
@@ -225,12 +226,15 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
       {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} stand in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}
       {t.models.slice(0, 2).map((m) => <span key={m.name}>{show(cut(m.name, 40))}</span>)}
     </p>
-    {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen.value} part={whole ? 1 : scale.bars.length / all} calls={whole ? calls : t.calls} all={all} />}
+    {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen} part={whole ? 1 : scale.bars.length / all} calls={whole ? calls : t.calls} all={all} />}
     {scale.bars.length > 0 && <p class="tape-scale" aria-hidden="true"><span>{clock(t.firstAt)}</span>{scale.breaks.length > 0 && <span>{plural(scale.breaks.length, "pause")} folded, {duration(scale.breaks.reduce((n, b) => n + b.ms, 0))}</span>}<span>{live ? "now" : clock(t.lastAt)}</span></p>}
   </div>;
 }
 
+const isHere = (r: TimeRow, h: Conversation["here"]["value"]) => !!h && r.seq === h.seq && (r.k === "call" ? r.id === h.call : h.call === undefined);
+
 function goTo(c: Conversation, r: TimeRow, replace = false) {
+  c.here.value = { seq: r.seq, call: r.k === "call" ? r.id : undefined };
   go({ view: "conversation", id: c.id, from: r.seq, ...(r.k === "call" ? { call: r.id } : { message: r.id }) }, replace);
 }
 
@@ -275,6 +279,15 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     const slow = times.length >= 5 ? Math.max(1, times[Math.floor(times.length * 0.9)]!) : Infinity;
     return { list, hints: hintsOf(list), slow, calls: times.length, replies: rows.filter((r) => r.k === "reply").length };
   }, [rows, sort.value, prices]);
+  // The selected row is where the reader is.
+  const here = c.here.value;
+  useEffect(() => {
+    const el = box.current!, i = here ? list.findIndex((r) => isHere(r, here)) : -1;
+    if (i < 0 || i === focus.peek() || el.contains(document.activeElement)) return;
+    focus.value = i;
+    const y = i * ROW - el.scrollTop;
+    if (y < 0 || y > el.clientHeight - ROW) el.scrollTop = i * ROW - el.clientHeight / 3;
+  }, [here, list]);
   const high = box.current?.clientHeight ?? 600;
   const from = Math.max(0, Math.floor(top / ROW) - 8), to = Math.min(list.length, Math.ceil((top + high) / ROW) + 8);
   const key = (e: KeyboardEvent) => {

@@ -222,6 +222,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
       const row = (e.target as Element).closest<HTMLElement>("[data-row]");
       if (!row) return;
       last.current = row.dataset.row!;
+      if (row.dataset.seq) c.here.value = { seq: Number(row.dataset.seq), call: row.dataset.call };
       // What can be done with a message is a stop of the Tab key while one is at it.
       const at = row.closest("article");
       if (at === acts.current) return;

@@ -39,6 +39,7 @@ export class Conversation {
   readonly failure = signal("");
   readonly failures: Failures;
   readonly times: Times;
+  readonly here = signal<{ seq: number; call?: string | undefined } | null>(null); // the row where the reader is
   readonly failure_at = signal(0); // which of them one looks at, from 1
   private stop = new AbortController();
   private busy = false;
