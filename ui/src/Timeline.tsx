@@ -238,19 +238,19 @@ function goTo(c: Conversation, r: TimeRow, replace = false) {
   go({ view: "conversation", id: c.id, from: r.seq, ...(r.k === "call" ? { call: r.id } : { message: r.id }) }, replace);
 }
 
-// What siblings share at the front says nothing about one of them.
+// What siblings share at the front says nothing about one of them: the first of them has it.
 function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
   const out = new Map<TimeRow, string>();
-  const groups = new Map<string, TimeRow[]>();
-  for (const r of rows) if (r.k === "call") { const g = `${r.reply}\n${r.name}\n${r.hint.split(" ", 2).join(" ")}`; const all = groups.get(g); if (all) all.push(r); else groups.set(g, [r]); }
-  for (const all of groups.values()) {
-    let n = 0;
-    if (all.length > 2) {
+  for (const words of [1, 2]) {
+    const groups = new Map<string, TimeRow[]>();
+    for (const r of rows) if (r.k === "call" && !out.has(r)) { const g = `${r.reply}\n${r.name}\n${r.hint.split(/[\s/]+/, words).join(" ")}`; const all = groups.get(g); if (all) all.push(r); else groups.set(g, [r]); }
+    for (const all of groups.values()) if (all.length > 2) {
       const first = all[0]!.hint;
+      let n = 0;
       while (n < first.length && all.every((r) => r.hint[n] === first[n])) n++;
-      n = first.lastIndexOf(" ", n) + 1;
+      n = /^.*\s(?=-\S*$)|^.*[^a-z0-9]|^/i.exec(first.slice(0, n))![0].length;
+      if (n > 6) all.forEach((r, i) => out.set(r, i ? `… ${r.hint.slice(n)}` : r.hint));
     }
-    for (const r of all) out.set(r, n > 8 ? `… ${r.hint.slice(n)}` : r.hint);
   }
   return out;
 }
@@ -315,7 +315,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
           return <div key={`${r.seq}:${r.id}`} class={`time-row k-${r.k} s-${status}${took(r) >= slow && r.k === "call" ? " slow" : ""}`} role="row" tabIndex={focus.value === i ? 0 : -1} aria-rowindex={i + 1} aria-level={r.k === "call" ? 2 : 1} aria-selected={focus.value === i} data-index={i} data-time={r.id} style={{ top: `${i * ROW}px` }}
             onClick={() => { focus.value = i; goTo(c, r); }}>
             <span class="time-name" role="gridcell">{r.k === "user" ? <Glyph name="person" /> : r.k === "reply" ? <Glyph name="model" /> : <StateIcon status={status} word />}
-              <span class="time-hint">{r.k === "call" ? <>{(hints.get(r) ?? "").startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? "", 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
+              <span class="time-hint">{r.k === "call" ? <>{hints.get(r)?.startsWith("…") || (r.hint && SHELLS.test(r.name ?? "")) ? null : <b>{show(cut(r.name ?? "", 60))} </b>}{show(cut(plain(hints.get(r) ?? r.hint, 120), 120))}</> : r.k === "reply" ? show(cut(r.model || "Reply", 60)) : show(cut(plain(r.hint, 90), 90))}</span></span>
             <span class="time-track" role="gridcell">{b && <i class={`tbar b-${r.k}`} style={{ left: `${b.from * 100}%`, width: `max(2px, ${(b.to - b.from) * 100}%)` }} />}
               {sort.value === "time" && breaks.map((x, n) => <i key={n} class="break" style={{ left: `${x.at * 100}%` }} title={`${duration(x.ms)} idle`} />)}</span>
             <span class="time-took" role="gridcell">{wide && r.tokens && <span class="quiet" title={`${count(r.tokens[0])} in, ${count(r.tokens[1])} out`}>{short(r.tokens[0] + r.tokens[1])} tok</span>}{wide && r.tokens && cost(prices, r.model ?? "", r.tokens) !== undefined && <span class="quiet">{dollars(cost(prices, r.model ?? "", r.tokens)!)}</span>}{wide && r.bytes ? <span class="quiet">{bytes(r.bytes)}</span> : null}
