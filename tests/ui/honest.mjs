@@ -1,0 +1,215 @@
+// What the page says is so: nothing hides in a call that wants permission, what was not loaded is not
+// called empty, what has not begun is not called running, and what was searched for is on the screen.
+import { assert, equal, holds, Model, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
+
+const model = await new Model().start();
+const server = new Server("honest", model);
+server.config = { permissions: [{ action: "allow", tool: "execute_command", argvPrefix: ["echo"] }] };
+let me;
+const scenario = (name, f) => test(name, async () => {
+  if (!me) { await server.start(); me = await openWindow(server, { path: "/", width: 1440, height: 900 }); }
+  await server.atRest();
+  model.plays.length = 0;
+  await f(me.page);
+});
+const E = encodeURIComponent;
+const talk = (id) => `/c/${E(id)}`;
+const to = (path, page = me.page) => page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [server.token, path]);
+const call = (id, name, args = {}) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } });
+const asks = (content, ...calls) => ({ role: "assistant", content, tool_calls: calls });
+const gives = (id, content, more = {}) => ({ role: "tool", tool_call_id: id, content, ...more });
+const texts = (page, selector) => page.$$eval(selector, (all) => all.map((e) => e.textContent));
+const shown = async (id, page = me.page) => { await to(talk(id), page); await page.waitForSelector(`.talk[data-id="${id}"] #transcript article`); };
+const blur = (page) => page.evaluate(() => document.activeElement?.blur());
+const artifact = async (title, text, more = {}) => {
+  const id = await server.conversation(title, [{ role: "user", content: "go" }, asks("", call("big", "execute_command", { argv: ["make", "all"] })), gives("big", text, more)]);
+  const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
+  return { id, ref, path: `${talk(id)}/o/${ref}` };
+};
+async function waiting(title, args, ...more) {
+  const id = await server.conversation(title, []);
+  model.play(async (_, r) => { r.call("execute_command", args); for (const a of more) r.call("execute_command", a); r.end(); });
+  model.says("Thank you.");
+  void server.api("POST", "/api/chatbot", { sessionId: id, message: "run it", stream: false }).catch(() => {});
+  const a = await until("it waits", async () => (await server.api("GET", "/api/approvals")).items.find((x) => x.conversation === id));
+  return { ...a, id, over: async () => { await server.api("POST", `/api/runs/${a.run}/approvals/${a.call}`, { approved: false, approval: a.approval }); await server.atRest(); } };
+}
+// Holds the requests for an address until they are let go.
+async function hold(page, address) {
+  const held = [];
+  let open = false;
+  await page.route(address, async (r) => { if (!open) await new Promise((go) => held.push(go)); await r.continue().catch(() => {}); });
+  return { held, go: async () => { open = true; held.forEach((f) => f()); await page.unrouteAll({ behavior: "wait" }); } };
+}
+
+// ---- what hides in a call ----
+scenario("see every wrapped row of a command marked as a part of its line, and blanks counted and named", async (page) => {
+  const w = await waiting("Blanks", { shell: `echo ${"x".repeat(500)}\necho safe${" ".repeat(400)}rm\u00a0-rf\t/` });
+  await shown(w.id);
+  await page.waitForSelector(".tool .approval .exact-row");
+  await holds(async () => { const said = await page.innerText(".tool .approval .exact"); for (const word of ["400 blanks", "NBSP", "␉"]) assert(said.includes(word), `${word} in ${said}`); });
+  // The ground at the right end of a row, where no letter is.
+  const box = await page.$eval(".approval .exact-text", (e) => { e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return { right: r.right, top: r.top, row: parseFloat(getComputedStyle(e).lineHeight), rows: Math.round(r.height / parseFloat(getComputedStyle(e).lineHeight)) }; });
+  assert(box.rows >= 4, `${box.rows} rows`);
+  const ground = async (i) => (await page.screenshot({ clip: { x: Math.round(box.right - 7), y: Math.round(box.top + (i + 0.5) * box.row - 2), width: 4, height: 4 } })).toString("base64");
+  const [first, ...rest] = await Promise.all([0, 1, 2, 3].map(ground));
+  rest.forEach((g, i) => { assert(g !== first, `row ${i + 2} is marked`); equal(g, rest[0], `row ${i + 2} as the second`); });
+  await w.over();
+});
+scenario("read at home that more follows than the first line of a command, and what is invisible in it", async (page) => {
+  const w = await waiting("More follows", { shell: "echo a\u200bb\nrm -rf ~" });
+  await to("/");
+  await until("it needs me", async () => (await texts(page, ".needs li")).join().includes("More follows"));
+  await holds(async () => { const said = await page.innerText(".needs li"); assert(said.includes("U+200B") && said.includes("9 more characters") && !said.includes("rm -rf"), said); });
+  await w.over();
+});
+
+// ---- what was searched for ----
+const inside = (page) => page.evaluate(() => { const m = document.querySelector(".line-row.here mark"), b = document.querySelector("#lines"); if (!m) return false; const r = m.getBoundingClientRect(), e = b.getBoundingClientRect(), no = document.querySelector(".line-row.here .no").getBoundingClientRect(); return r.left >= no.right && r.right <= e.right && r.top >= e.top && r.bottom <= e.bottom; });
+scenario("see the match of a search in a JSON of one line, and in ordinary lines on a phone", async (page) => {
+  const one = await artifact("One line of JSON", `{"records":[${Array.from({ length: 5000 }, (_, i) => `{"id":${i},"v":"x"}`).join(",")},{"id":"timeout-here"}${`,"rest"`.repeat(5000)}]}`);
+  await to(`${one.path}/L1/q/timeout-here`);
+  await until("it is on the screen", () => inside(page));
+  await holds(async () => equal(await page.textContent(".line-row mark"), "timeout-here"));
+  const many = await artifact("Ordinary lines", `${"a line of the log that has eighty columns, at the end of which something stands\n".repeat(3000)}${"-".repeat(70)} needle 42\n`);
+  for (const q of ["needle", "need[l]e \\d+"]) {
+    const w = await openWindow(server, { path: `${many.path}/L1/q/${E(q)}`, width: 390, height: 844, hasTouch: true });
+    await until(`${q} is on the screen of a phone`, () => inside(w.page));
+    await w.close();
+  }
+});
+
+// ---- what was not loaded ----
+scenario("learn why nothing is there when I open a conversation while the server is away", async (page) => {
+  const id = await server.conversation("Opened while away", [{ role: "user", content: "hello" }]);
+  await to("/search/hello");
+  await until("something was searched", async () => /place|Nothing/.test(await page.textContent(".search-view h2").catch(() => "")));
+  await page.context().setOffline(true);
+  await to(talk(id));
+  await until("the cause, and a second chance", async () => (await page.textContent("#transcript").catch(() => "")).includes("the server cannot be reached") && page.$("#transcript [data-act=again]"));
+  await holds(async () => {
+    assert(/What you see is from \d\d:\d\d:\d\d\./.test(await page.textContent("#connection")), await page.textContent("#connection"));
+    const pane = await page.textContent(".timeline");
+    assert(!/0 calls|Nothing has been called/.test(pane), pane);
+    assert(["Opened while away", "Not loaded"].includes(await page.textContent(".bar h2")), "its name, or that it has none yet");
+  });
+  await to("/search/other");
+  await until("not searched", async () => (await page.textContent(".search-view h2").catch(() => "")) === "Not searched");
+  assert(!/\d/.test(await page.textContent(".facets")), "no counts of the search before");
+  await to(talk(id));
+  await page.context().setOffline(false);
+  await until("it comes by itself", () => page.$("#transcript article"));
+});
+scenario("read no count of calls as a fact while the timeline is still loading", async (page) => {
+  const n = 300;
+  const id = await server.conversation("Long to load", Array.from({ length: n }, (_, i) => [asks("", call(`l${i}`, "t")), gives(`l${i}`, "ok", i % 250 ? {} : { isError: true })]).flat());
+  let go;
+  await page.route("**/timeline?from=*", async (r) => { if (!r.request().url().endsWith("from=1")) await new Promise((done) => { go = done; }); await r.continue().catch(() => {}); });
+  await to(talk(id));
+  await until("the second part is asked for", () => go);
+  await holds(async () => {
+    const said = await page.textContent(".timeline-head");
+    assert(/loading: \d+ of 300 calls/.test(said), said);
+    equal(await page.getAttribute("canvas.tape", "aria-valuemax"), String(2 * n - 1), "the end of the slider");
+  });
+  go();
+  await until("all of it", async () => (await page.textContent(".timeline-head")).includes("300 calls, 300 replies"));
+  await holds(async () => equal(await page.getAttribute("canvas.tape", "aria-valuemax"), String(2 * n - 1), "the same end"));
+  await page.unrouteAll({ behavior: "wait" });
+});
+scenario("leave a conversation right after e, and an output while it is searched, without being called back", async (page) => {
+  const { id, path } = await artifact("Left quickly", "a line\n".repeat(3000), { isError: true });
+  const errors = await hold(page, "**/errors?*");
+  await shown(id);
+  await blur(page);
+  await page.keyboard.press("e");
+  await to("/");
+  await page.waitForSelector("#home");
+  await errors.go();
+  await to(path);
+  await page.waitForSelector(".line-row");
+  const grep = await hold(page, "**/grep?*");
+  await page.fill("#find", "line");
+  await page.press("#find", "Enter");
+  await until("it is searched", () => grep.held.length);
+  await to("/usage");
+  await page.waitForSelector("#stats");
+  await grep.go();
+  await sleep(100);
+  assert((await page.evaluate(() => location.hash)).endsWith("/usage"), "still there");
+  equal(me.complaints.filter((c) => /TypeError/.test(c)).join(), "");
+});
+scenario("know a conversation without words by its time, not by an id", async (page) => {
+  const picture = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }];
+  const made = [];
+  for (const m of [{ role: "user", content: picture }, { role: "user", content: " \n" }, { role: "assistant", content: "Nobody asked." }]) {
+    const { id } = await server.api("POST", "/api/chat-sessions", {});
+    await server.append(id, [m]);
+    made.push(id);
+  }
+  await to("/");
+  for (const id of made) await until("in the list", async () => /^Untitled, \d\d:\d\d:\d\d$|^Nobody asked/.test(await page.textContent(`[data-conversation="${id}"] .entry-title`).catch(() => "")));
+  await shown(made[0]);
+  await until("in its header", async () => /^Untitled, /.test(await page.textContent(".bar h2")));
+});
+
+// ---- as a terminal left it ----
+const DRAWN = `${Array.from({ length: 101 }, (_, i) => `\rdownloading ${i}%`).join("")}\n\x1b[31mred\nstill red\x1b[0m\nwro\b\b\bright \x1b]8;;http://x.example\x1b\\link\x1b]8;;\x1b\\\x1b[2Jend\n`;
+scenario("read a result in the transcript and a match in an output as a terminal left them", async (page) => {
+  const small = await server.conversation("Drawn over", [{ role: "user", content: "go" }, asks("", call("d", "t")), gives("d", DRAWN)]);
+  await shown(small);
+  await page.click("[data-call=d] .tool-head");
+  await page.waitForSelector("[data-call=d] .tool-body pre");
+  await holds(async () => {
+    const said = await page.textContent("[data-call=d] .tool-body");
+    assert(said.includes("downloading 100%100 redraws") && !said.includes("downloading 99%"), said);
+    equal((await texts(page, "[data-call=d] .fg-red")).join("|"), "red|still red");
+    assert(said.includes("right linkscreen clearedend"), said);
+  });
+  const { path } = await artifact("Drawn over, large", `${DRAWN}${"pad\n".repeat(4000)}`);
+  await to(`${path}/L1/q/downloading`);
+  await until("the match", () => page.$(".line-row[data-line='1'] mark"));
+  await holds(async () => {
+    const said = await page.textContent(".line-row[data-line='1'] .content");
+    assert(said.startsWith("downloading 100%") && said.includes("100 redraws"), said);
+    equal(await page.textContent(".line-row[data-line='3'] .fg-red"), "still red");
+    assert((await page.textContent(".line-row[data-line='4'] .content")).includes("right linkscreen clearedend"), "controls");
+  });
+});
+scenario("read the Markdown of a message although one of its paragraphs cannot be read in time", async (page) => {
+  const id = await server.conversation("One bad part", [{ role: "user", content: "go" }, { role: "assistant", content: `# H\n\n**b1**\n\n${"_a*".repeat(1300)}\n\n**b2**\n\n- x` }]);
+  await shown(id);
+  await until("all that can be read", async () => (await texts(page, "article.assistant strong")).join() === "b1,b2" && page.$("article.assistant li") && page.$("article.assistant .heading"));
+  assert((await page.textContent("article.assistant")).includes("_a*_a*_a*"), "and the rest as it is");
+});
+
+// ---- what has not begun ----
+scenario("tell a call that waits for its turn from one that runs", async (page) => {
+  const w = await waiting("One after the other", { argv: ["printf", "first"] }, { argv: ["echo", "second"] });
+  await shown(w.id);
+  await until("the second is queued", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "waiting,queued");
+  await holds(async () => {
+    equal((await texts(page, "#transcript .status-word")).join(), "Needs you,Queued");
+    equal((await page.$$("#transcript [data-status=queued] .took")).length, 0, "no clock");
+    equal((await page.$$(".time-row.s-queued")).length, 1, "in the timeline");
+  });
+  await w.over();
+  await until("it had its turn", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "denied,done");
+});
+
+// ---- where I am ----
+scenario("see in the timeline and on the tape where e has taken me, among calls that differ at their end only", async (page) => {
+  const n = 140;
+  const id = await server.conversation("Many of a kind", [{ role: "user", content: "go" }, asks("", ...Array.from({ length: n }, (_, i) => call(`m${i}`, "read_file", { path: `src/modules/part_${i}.ts` }))), ...Array.from({ length: n }, (_, i) => gives(`m${i}`, "ok", i === 132 ? { isError: true } : {}))]);
+  await shown(id);
+  await until("how many there are", async () => /140 calls/.test(await page.getAttribute("canvas.tape", "aria-valuetext").catch(() => "")));
+  await until("what differs", async () => (await texts(page, ".time-hint")).includes("… 7.ts"));
+  await holds(async () => assert((await texts(page, ".time-hint")).some((t) => t.includes("read_file") && t.includes("src/modules/part_0.ts")), "the first has all of it"));
+  await blur(page);
+  await until("one failed", () => page.$("[data-act=failures]"));
+  await page.keyboard.press("e");
+  await until("the row", async () => (await page.$eval(".time-row[aria-selected=true]", (e) => e.dataset.time).catch(() => "")) === "m132");
+  await holds(async () => assert((await page.getAttribute("canvas.tape", "aria-valuetext")).startsWith("Call 133 of 140, failed"), await page.getAttribute("canvas.tape", "aria-valuetext")));
+});
+
+await runTests();
