@@ -1,6 +1,6 @@
 // A tool call: one line that says how it went, and everything behind it. One that failed opens at
 // what is wrong.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { get } from "./api";
 import { Card } from "./Approval";
@@ -8,9 +8,9 @@ import { approvals } from "./approvals";
 import type { Conversation } from "./conversation";
 import { bytes, count, duration, now, plural, utf8Size } from "./format";
 import type { Call, Ref } from "./history";
-import { StateIcon, WORDS } from "./icons";
+import { Bars, StateIcon, WORDS } from "./icons";
 import { readJson } from "./json";
-import type { Found } from "./lines";
+import { textOf, type Found } from "./lines";
 import { go, hrefOf, sharedLink } from "./route";
 import { cut, Long, Pen, plain, redrawn, show } from "./text";
 import { quoted, SHELLS } from "./shells";
@@ -107,7 +107,7 @@ function ToolBody({ call: c, conversation, seq }: { call: Call; conversation: Co
   const said = c.result !== undefined || c.status === "done";
   return <div class="tool-body">
     {c.repair && <p class="note">Repaired in this view: {REPAIRS[c.repair.class] ?? c.repair.class}.</p>}
-    {failed && <><Wrong call={c} conversation={conversation} /><Next call={c} conversation={conversation} seq={seq} /></>}
+    {failed && <><Wrong call={c} conversation={conversation} seq={seq} /><Next call={c} conversation={conversation} seq={seq} /></>}
     <h3>Arguments</h3>
     <Arguments call={c} />
     <Steps call={c} last={50} />
@@ -128,7 +128,7 @@ function Folded({ words, children }: { words: string; children: preact.Component
 }
 
 // ---- what is wrong ----
-interface Wrongs { rows: { n: number; text: string; hit: boolean }[]; first: number; total: number }
+interface Wrongs { rows: { n: number; text: string; hit: boolean }[]; first: number; total?: number }
 
 // Three before, eight behind, joined where they meet.
 function rowsOf(hits: { line: number; content: string; before: string[]; after: string[] }[]): Wrongs["rows"] {
@@ -153,7 +153,18 @@ function wrongsOf(text: string): Wrongs {
   return { rows, first: some.length ? some[0]! + 1 : Math.max(1, lines.length - 19), total: hits.length };
 }
 
-function Wrong({ call: c, conversation }: { call: Call; conversation: Conversation }) {
+// The lines around those that the server says are wrong.
+async function linesAt(path: string, numbers: number[], stop: AbortSignal): Promise<Wrongs> {
+  const hits = await Promise.all(numbers.map(async (line) => {
+    const from = Math.max(1, line - 3), at = line - from;
+    const all = textOf(await get<{ content: string }>(`${path}/read?line=${from}&count=${at + 9}`, stop)).replace(/\n$/, "").split("\n");
+    return { line, content: all[at] ?? "", before: all.slice(0, at), after: all.slice(at + 1) };
+  }));
+  return { rows: rowsOf(hits), first: numbers[0]! };
+}
+
+function Wrong({ call: c, conversation, seq }: { call: Call; conversation: Conversation; seq: number }) {
+  const numbers = conversation.failures.all.value.find((f) => f.call === c.id && f.seq === seq)?.lines ?? [];
   const text = typeof c.result === "string" ? c.result : c.result === undefined ? "" : JSON.stringify(c.result);
   const [found, setFound] = useState<Wrongs | null>(c.ref ? null : wrongsOf(text));
   useEffect(() => {
@@ -161,14 +172,21 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
     const stop = new AbortController();
     const path = `/api/chat-sessions/${encodeURIComponent(conversation.id)}/context/${encodeURIComponent(c.ref.id)}`;
     void (async () => {
+      if (numbers.length) { setFound(await linesAt(path, numbers, stop.signal)); return; }
       const f = await get<Found>(`${path}/grep?pattern=${encodeURIComponent(ERRORS)}&max_results=3&context_lines=8`, stop.signal);
       if (f.matches.length) { setFound({ rows: rowsOf(f.matches.map((m) => ({ ...m, before: m.before ?? [], after: m.after ?? [] }))), first: f.matches[0]!.line, total: f.total_matches }); return; }
       const t = await get<{ content: string; first_line: number | null }>(`${path}/tail?lines=20`, stop.signal);
       setFound({ rows: t.content.replace(/\n$/, "").split("\n").map((x, i) => ({ n: (t.first_line ?? 1) + i, text: x, hit: false })), first: t.first_line ?? 1, total: 0 });
     })().catch(() => { if (!stop.signal.aborted) setFound(wrongsOf(text)); });
     return () => stop.abort();
-  }, [c.ref?.id, text]);
-  if (!found) return <div class="wrong-lines loading" aria-hidden="true" />;
+  }, [c.ref?.id, text, numbers.join()]);
+  const place = (line?: number) => ({ view: "output" as const, id: conversation.id, ref: c.ref?.id ?? "", ...(line ? { line } : {}) });
+  // Opened before the line is known: when it is.
+  const owed = useRef(false);
+  useEffect(() => { if (found && owed.current) go(place(found.first)); }, [found]);
+  const first = found?.first ?? numbers[0];
+  const open = c.ref && <a class="button primary" data-wrong href={hrefOf(place(first))} onClick={(e) => { if (!first) { e.preventDefault(); owed.current = true; } }}>Open the output at {first ? `line ${count(first)}` : "its error"}</a>;
+  if (!found) return <div class="wrong"><div class="wrong-lines"><Bars /></div><p class="tool-acts">{open}</p></div>;
   if (found.rows.every((r) => !r.text)) return <p class="quiet wrong-nothing">It printed nothing.</p>;
   let before = 0;
   return <div class="wrong">
@@ -177,8 +195,8 @@ function Wrong({ call: c, conversation }: { call: Call; conversation: Conversati
       before = r.n;
       return <>{gap > 0 && <div class="gap">{plural(gap, "line")}</div>}<div class={r.hit ? "wrong-row hit" : "wrong-row"}><span class="no">{count(r.n)}</span><span class="wrong-text">{withPaths(cut(r.text, r.text.includes("\r") ? 20_000 : 1000), conversation.id) || " "}</span></div></>;
     })}</pre>
-    <p class="tool-acts">{c.ref && <a class="button primary" data-wrong href={hrefOf({ view: "output", id: conversation.id, ref: c.ref.id, line: found.first })}>Open the output at line {count(found.first)}</a>}
-      <span class="quiet">{found.total ? plural(found.total, "line that says so", "lines that say so") : "its last lines"}{c.ref ? ` · ${bytes(c.ref.byteSize)} stored` : ""}</span></p>
+    <p class="tool-acts">{open}
+      <span class="quiet">{found.total ? plural(found.total, "error line") : found.total === 0 ? "its last lines" : ""}{c.ref ? ` · ${bytes(c.ref.byteSize)} stored` : ""}</span></p>
   </div>;
 }
 

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { get, sleep } from "./api";
 
-export interface Failure { n: number; seq: number; call: string; name: string; text: string; at: number; exit?: number }
+export interface Failure { n: number; seq: number; call: string; name: string; text: string; at: number; exit?: number; lines?: number[] }
 interface Answer { total: number; items: Failure[]; next?: number; seq: number; whole: boolean }
 
 export class Failures {

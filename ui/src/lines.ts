@@ -20,7 +20,7 @@ export interface Found { matches: Match[]; total_matches: number; matches_before
 // A child of a JSON value: where it stands and how it begins.
 export interface Child { key?: string; key_content?: string; type: string; offset: number; bytes: number; content: string }
 
-function textOf(r: { content: string; encoding?: string }): string {
+export function textOf(r: { content: string; encoding?: string }): string {
   if (r.encoding !== "base64") return r.content;
   return new TextDecoder().decode(Uint8Array.from(atob(r.content), (c) => c.charCodeAt(0)));
 }
