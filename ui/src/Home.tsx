@@ -53,7 +53,7 @@ export function HomeView() {
       <StateIcon status="waiting" /><div><Beginning text={commandOf(a.tool, a.arguments) ?? `${a.tool} ${a.arguments}`} />
         <p class="quiet"><a href={hrefOf({ view: "conversation", id: a.conversation })}>{show(cut(nameOf(a.conversation), 100))}</a> · asked {ago(a.since)} ago</p></div>
       <button type="button" data-act="look" onClick={() => { trayOpen.value = true; }}>Look at it</button></li>)}</ul></>}
-    {h.running.some(works) && <><h3>At work <span class="quiet">{count(h.running.filter(works).length)}</span></h3><ul class="home-rows">{h.running.filter(works).map((i) => <RunRow key={i.id} item={i} words="" />)}</ul></>}
+    {h.running.some(works) && <><h3>At work <span class="quiet">{count(h.running.filter(works).length)}</span></h3><ul class="home-rows">{h.running.filter(works).map((i) => <RunRow key={i.id} item={i} words={i.doing ? `${i.doing.name ?? "the model"} for ${ago(i.doing.since)}` : ""} />)}</ul></>}
     {h.failed.length > 0 && <><h3>Failed lately {h.failedCount > h.failed.length && <button type="button" class="more" onClick={() => narrow("", "error")}>All {count(h.failedCount)} of two weeks</button>}</h3><ul class="home-rows">{h.failed.map((i) => <RunRow key={i.id} item={i} failed />)}</ul></>}
     {h.conversations === 0 && <div class="welcome"><p>There is nothing here yet. Write below to start a conversation, run <code>steno chat</code>, point an agent at this server, or bring in what you have with <code>steno import</code>.</p></div>}
     {turns > 0 && <div class="home-two"><div><h3>Turns a day <span class="quiet">{count(turns)} in 14 days</span></h3><Days days={h.days} /></div>

@@ -7,7 +7,7 @@ import { clock, type Tokens } from "./format";
 
 export interface Item {
   id: string; project?: string; title?: string; first?: string; createdAt?: string; updatedAt?: string; messages?: number; bytes?: number;
-  state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; tape?: string; lastFailure?: Failure;
+  state?: "idle" | "running" | "waiting"; calls?: number; failed?: number; tokens?: Tokens; whole?: boolean; tape?: string; lastFailure?: Failure; doing?: { k: string; name?: string; since: number | string };
 }
 interface List { items: Item[]; next_cursor?: string; catching_up?: boolean }
 
