@@ -691,6 +691,7 @@ scenario("see the name of an output, or its id until the name has come", async (
   const { path, ref } = await artifact("Named", "a line\n".repeat(3000));
   let go;
   await page.route("**/context?limit=200", async (r) => { await new Promise((done) => { go = done; }); await r.continue(); });
+  await page.route("**/timeline?*", (r) => r.abort());
   await to(path, page);
   await page.waitForSelector(".line-row");
   await until("asked", () => go);

@@ -36,7 +36,7 @@ const artifact = async (title, text, more = {}) => {
   const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0]?.id;
   return { id, ref, path: `${talk(id)}/o/${ref}` };
 };
-const here = (page) => page.$eval(".line-row.here .no", (e) => Number(e.textContent)).catch(() => 0);
+const here = (page) => page.$eval(".line-row.here .no", (e) => Number(e.textContent.replace(/,/g, ""))).catch(() => 0);
 const settled = (page) => until("the button works", () => page.$("[data-act=approve]:not(:disabled)"));
 async function waiting(title, args = { argv: ["printf", "it ran"] }) {
   const id = await server.conversation(title, []);

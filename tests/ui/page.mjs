@@ -310,13 +310,13 @@ scenario("go to the next and the previous match of a search, with context", asyn
   await w.page.fill("#find", "line 39\\d\\d");
   await w.page.press("#find", "Enter");
   const here = () => w.page.textContent(".line-row.here .no").catch(() => "");
-  await until("the first match", async () => (await here()) === "3900");
+  await until("the first match", async () => (await here()) === "3,900");
   await until("how many", async () => (await w.page.textContent(".hits")).startsWith("1 of 100"));
   await w.page.click("[aria-label='Next match']");
-  await until("the next", async () => (await here()) === "3901");
+  await until("the next", async () => (await here()) === "3,901");
   await w.page.click("[aria-label='Previous match']");
   await w.page.click("[aria-label='Previous match']");
-  await until("round to the last", async () => (await here()) === "3999");
+  await until("round to the last", async () => (await here()) === "3,999");
   await w.page.selectOption(".matches select", "1");
   await until("context", async () => (await w.page.$$(".matches .near")).length > 0);
   await w.close();

@@ -5,7 +5,8 @@ import { useSignal } from "@preact/signals";
 import { comebacks, get, Unreachable } from "./api";
 import { bytes, count, plural } from "./format";
 import type { Ref } from "./history";
-import { Missing } from "./Missing";
+import { StateIcon, WORDS } from "./icons";
+import { Missing, named } from "./Missing";
 import { Lines, type Found, type Line, type Match } from "./lines";
 import { nameOf } from "./list";
 import { wrap } from "./prefs";
@@ -13,8 +14,10 @@ import { useRoving } from "./roving";
 import { cameFromConversation, go, hrefOf, route, sharedLink, type Route } from "./route";
 import { FoldedJson } from "./Folded";
 import { Scroll } from "./scroll";
-import { ansi, cut, lastDrawn, Pen, redrawn, show, type Paint } from "./text";
+import { SHELLS } from "./shells";
+import { ansi, cut, lastDrawn, Pen, plain, redrawn, show, type Paint } from "./text";
 import { copied, LINKED, toast } from "./toast";
+import { statusOf, Times, type TimeRow } from "./Timeline";
 import { ERRORS } from "./Tool";
 
 const ROW = 20;
@@ -22,25 +25,32 @@ const OVER = 12;
 const LONG = 4096; // letters; a longer line is a window
 const WINDOW = 2048;
 const COPY_MOST = 4_000_000;
+const COUNT_MOST = 300_000_000; // bytes in which errors are counted unasked
 
 export function Output({ id, refId }: { id: string; refId: string }) {
   const [lines, setLines] = useState<Lines | null>(null);
   const hint = useSignal(refId);
+  const row = useSignal<TimeRow | null>(null); // the call that has printed it
   useEffect(() => {
     const l = new Lines(id, refId);
     setLines(l);
     get<{ items: Ref[] }>(`/api/chat-sessions/${encodeURIComponent(id)}/context?limit=200`).then((list) => {
       hint.value = list.items.find((r) => r.id === refId)?.hint ?? refId;
     }, () => {});
-    return () => l.close();
+    const times = new Times(id);
+    void times.look(0);
+    const off = times.rows.subscribe((all) => { const r = all.find((x) => x.ref === refId); if (r) { row.value = r; times.stopped = true; } });
+    return () => { l.close(); off(); times.stopped = true; };
   }, [id, refId]);
+  const r = row.value, name = !r ? hint.value : r.hint && SHELLS.test(r.name ?? "") ? r.hint : `${r.name} ${r.hint}`;
+  useEffect(() => { named.value = plain(name, 80); }, [name]);
   if (lines?.missing.value) return <Missing what="output"><a class="button" href={hrefOf({ view: "conversation", id })}>Go to its conversation</a></Missing>;
-  return lines ? <Viewer key={`${id}/${refId}`} lines={lines} id={id} refId={refId} name={hint.value} /> : null;
+  return lines ? <Viewer key={`${id}/${refId}`} lines={lines} id={id} refId={refId} name={name} row={r} /> : null;
 }
 
 interface Here { match: Match; index: number; total: number }
 
-function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: string; name: string }) {
+function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; refId: string; name: string; row: TimeRow | null }) {
   const box = useRef<HTMLDivElement>(null);
   const tools = useRoving<HTMLDivElement>("button");
   const scroll = useRef(new Scroll(ROW)).current;
@@ -53,6 +63,7 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   const wrong = useSignal("");
   const context = useSignal(0);
   const cased = useSignal(false);
+  const regex = useSignal(true);
   const taking = useSignal("");
   const folded = useSignal(false);
   const errorCount = useSignal<number | null>(null);
@@ -156,15 +167,23 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   useEffect(() => { const f = again.current; again.current = null; f?.(); }, [comebacks.value]);
 
   useEffect(() => () => searching.current?.abort(), []);
+  useEffect(() => {
+    if (!lines.ready.value || lines.bytes.peek() > COUNT_MOST) return;
+    const stop = new AbortController();
+    lines.grep(ERRORS, { most: 1 }, stop.signal).then((f) => { errorCount.value = f.total_matches; }, () => {});
+    return () => stop.abort();
+  }, [lines.ready.value, lines.growing.value]);
 
+  const patternOf = (text: string) => (regex.peek() ? text : text.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&"));
   const search = (text: string) => {
-    pattern.value = typed.value = text;
+    typed.value = text;
+    pattern.value = patternOf(text);
     found.value = null;
     current.value = null;
     none.value = false;
     owed.current = 0;
     if (!text) { wrong.value = ""; searching.current?.abort(); busy.value = false; go(here(place.line ? { line: place.line } : {}), true); return; }
-    void seek(text, standing(), false);
+    void seek(pattern.peek(), standing(), false);
   };
   const step = (by: 1 | -1) => {
     const now = current.peek(), f = found.peek();
@@ -263,22 +282,24 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
   // A colour may have begun above what is shown.
   const pen = new Pen();
   for (let n = Math.max(1, from - 300); n < from; n++) pen.pass(lines.line(n)?.text ?? "");
-  const digits = String(total).length;
+  const digits = count(total).length;
   const range = total ? `Lines ${count(Math.floor(top) + 1)} to ${count(Math.min(total, Math.floor(top) + shown))} of ${count(total)}` : "Lines";
   return <section class="output" aria-label="Full output">
     <header class="bar">
       <a class="button small" href={hrefOf({ view: "conversation", id })} data-act="back" onClick={(e) => { if (cameFrom(id)) { e.preventDefault(); history.back(); } }}>← Back</a>
       <h2 title={cut(name, 200)}><span class="quiet wide-only">{show(cut(nameOf(id), 60))} / </span><bdi>{show(cut(name, 200))}</bdi></h2>
+      {row && <span class="status">{[statusOf(row, new Set(), lines.growing.value)].map((s) => <><StateIcon status={s} /><span class={s === "error" ? "bad" : "quiet"}>{WORDS[s]}{row.exit ? `, exit ${row.exit}` : ""}</span></>)}</span>}
       <span class="figures" title={plural(lines.bytes.value, "byte")}>{plural(total, "line")} · {bytes(lines.bytes.value)}{lines.growing.value && <span class="flag live">growing</span>}</span>
     </header>
     <div class="bar tools" ref={tools} role="toolbar" aria-label="Output">
-      <form class="find" role="search" aria-label="This output" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (current.peek() && v === pattern.peek()) step(1); else search(v); }}>
-        <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder="Search (regex)…" value={typed.value} autocomplete="off" spellcheck={false}
+      <form class="find" role="search" aria-label="This output" onSubmit={(e) => { e.preventDefault(); const v = typed.peek(); if (current.peek() && patternOf(v) === pattern.peek()) step(1); else search(v); }}>
+        <input id="find" name="pattern" type="search" aria-label="Search in the output (regular expression)" placeholder={regex.value ? "Search (regex)…" : "Search…"} value={typed.value} autocomplete="off" spellcheck={false}
           onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={leave} />
-        <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (pattern.peek()) search(pattern.peek()); }} />Aa</label>
+        <label class="check"><input type="checkbox" checked={cased.value} onChange={(e) => { cased.value = e.currentTarget.checked; if (typed.peek()) search(typed.peek()); }} />Aa</label>
+        <label class="check" title="Regular expression"><input type="checkbox" data-act="regex" checked={regex.value} onChange={(e) => { regex.value = e.currentTarget.checked; if (typed.peek()) search(typed.peek()); }} />.*</label>
         <button type="button" aria-label="Previous match" disabled={!pattern.value || none.value} onClick={() => step(-1)}>↑</button>
         <button type="button" aria-label="Next match" disabled={!pattern.value || none.value} onClick={() => step(1)}>↓</button>
-        <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}</span>
+        <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}{regex.value && ". To search for these very letters switch off .*"}</span>
           : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
       <button type="button" data-act="errors" class={errorCount.value ? "bad" : ""} onClick={() => errors(1)}>Errors{errorCount.value !== null ? ` ${count(errorCount.value)}` : ""}</button>
@@ -305,8 +326,8 @@ function Viewer({ lines, id, refId, name }: { lines: Lines; id: string; refId: s
             const long = l && (l.cut || lastDrawn(l.text).length > LONG);
             if (long) pen.pass(l.text);
             return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={wrapped ? {} : { top: `${(n - 1) * ROW - scroll.offset}px` }}>
-              <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits + 1}ch` }}
-                onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{n}</a>
+              <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits}ch` }}
+                onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{count(n)}</a>
               <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} put={put} drawn={aimed} />
                 : redrawn(l.text, hit ? put : show, pen)}</span>
             </div>;

@@ -37,6 +37,7 @@ export class Times {
   private seq = -1;
   private busy: Promise<void> | null = null;
   private dirty = false;
+  stopped = false;
   private summed = -1;
 
   constructor(private id: string) {}
@@ -56,7 +57,7 @@ export class Times {
     let from: number | undefined = kept.length ? kept.at(-1)!.seq + 1 : 1;
     const rows = kept.slice();
     let told = rows.length;
-    while (from !== undefined && rows.length < ROWS_MOST) {
+    while (from !== undefined && rows.length < ROWS_MOST && !this.stopped) {
       const a: Answer = await get<Answer>(`/api/chat-sessions/${encodeURIComponent(this.id)}/timeline?from=${from}`);
       rows.push(...a.rows);
       this.totals.value = a.totals;

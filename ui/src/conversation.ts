@@ -57,7 +57,7 @@ export class Conversation {
     this.stop.signal.addEventListener("abort", () => { off(); deaf(); done(); });
   }
 
-  close() { this.stop.abort(); this.failures.close(); this.run.peek()?.leave(); }
+  close() { this.stop.abort(); this.times.stopped = true; this.failures.close(); this.run.peek()?.leave(); }
 
   private async view(query: string): Promise<View> {
     const v = await get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal);

@@ -163,7 +163,7 @@ const NAMES: Record<string, string> = { home: "", usage: "Usage", trash: "Trash"
 
 function App() {
   const v = route.value.view;
-  useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; else if (v === "output") named.value = "Output"; }, [v]);
+  useEffect(() => { if (v in NAMES) named.value = NAMES[v]!; }, [v]);
   const waits = approvals.value.length;
   const inside = currentToken() && connection.value !== "refused";
   const top = useRoving<HTMLElement>(".top a, .top > button:not(.tray-button)");
