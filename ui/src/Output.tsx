@@ -302,6 +302,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
         <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}{regex.value && ". To search for these very letters switch off .*"}</span>
           : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
+      <div class="acts">
       <button type="button" data-act="errors" class={errorCount.value ? "bad" : ""} onClick={() => errors(1)}>Errors{errorCount.value !== null ? ` ${count(errorCount.value)}` : ""}</button>
       <form class="line" onSubmit={(e) => { e.preventDefault(); const v = Number(String(new FormData(e.currentTarget).get("line")).replace(/\D/g, "")); if (v) { mark(v); box.current!.focus(); } }}>
         <input id="line" name="line" inputMode="numeric" aria-label="Go to line" placeholder="Line…" size={9} autocomplete="off" onKeyDown={leave} />
@@ -313,6 +314,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
       <button type="button" data-act="copy" onClick={() => void copy()}>Copy</button>
       <button type="button" data-act="download" disabled={!!taking.value} onClick={() => void download()}>{taking.value || "Download"}</button>
       <button type="button" data-act="link" onClick={link}>Link</button>
+      </div>
     </div>
     {lines.problem.value && <p class="problem" role="alert">{lines.problem}</p>}
     {folded.value && <FoldedJson lines={lines} />}

@@ -256,11 +256,12 @@ function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
   return out;
 }
 
-const ROW = 25;
+const PHONE = matchMedia("(max-width: 760px)");
 type Sort = "time" | "order" | "slowest" | "costliest" | "failed";
 export function Waterfall({ conversation: c, wide }: { conversation: Conversation; wide: boolean }) {
   const all = useRoving<HTMLElement>(".seg button, .time-row[aria-selected=true]", ".time-row");
   const sort = useSignal<Sort>("time");
+  const ROW = PHONE.matches ? 40 : 25;
   const scale = useScale(c, sort.value === "order");
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
