@@ -87,7 +87,7 @@ scenario("answer while a second person answers: one counts, and the other window
   const press = (p, act) => p.evaluate((a) => document.querySelector(`#tray [data-act=${a}]`)?.click(), act);
   await Promise.all([press(page, "approve"), press(other.page, "deny")]);
   for (const p of [page, other.page]) await until("gone in both", async () => !(await p.$("#tray [data-act=approve]")));
-  await until("one of them is told", async () => (await Promise.all([page, other.page].map((p) => p.evaluate(() => window.toasts.some((t) => /^execute_command: (Allowed|Denied) in another window\.$/.test(t)))))).filter((x) => x).length === 1);
+  await until("one of them is told", async () => (await Promise.all([page, other.page].map((p) => p.evaluate(() => window.toasts.some((t) => /^execute_command: (Allowed|Denied) in another window, \d\d:\d\d:\d\d\.$/.test(t)))))).filter((x) => x).length === 1);
   await until("decided once", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.at(-1).content === "Thank you.");
   await other.close();
 });

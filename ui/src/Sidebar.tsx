@@ -6,7 +6,7 @@ import { ask, send } from "./api";
 import { approvals } from "./approvals";
 import { ago, clock, plural } from "./format";
 import { Glyph, StateIcon } from "./icons";
-import { behind, filter, items, MOST, more, only, problem, refreshList, shown, STEP, titleOf, type Item } from "./list";
+import { behind, filter, items, MOST, more, only, problem, refreshList, shown, STEP, strangers, titleOf, type Item } from "./list";
 import { go, hrefOf, route } from "./route";
 import { useRoving } from "./roving";
 import { Strip } from "./Strip";
@@ -47,7 +47,7 @@ export function Sidebar() {
     {problem.value && <p class="problem" role="alert">{problem}</p>}
     <div class="list" tabIndex={-1}>
       {behind.value && <p class="edge" role="status">Catching up: this list may be out of date.</p>}
-      {list && !list.length && !behind.value && <p class="edge">{filter.value || only.value ? "Nothing matches." : <>No conversations yet. Start one with <b>+</b>, point an agent at this server, or run <code>steno import</code>.</>}</p>}
+      {list && !list.length && !behind.value && <p class="edge">{strangers(filter.value).length ? <>Nothing has {show(strangers(filter.value).join(" "))} in its title. The filters are tool: model: after: before: is:</> : filter.value || only.value ? "Nothing matches." : <>No conversations yet. Start one with <b>+</b>, point an agent at this server, or run <code>steno import</code>.</>}</p>}
       {groups.map(([d, all]) => <div key={d}><p class="day">{d}</p><ul>{all.map((i) => <Entry key={i.id} item={i} current={i.id === here} />)}</ul></div>)}
       {more.value && list && (shown.value < MOST
         ? <button type="button" class="more" onClick={() => { shown.value = Math.min(MOST, shown.value + STEP); void refreshList(); }}>Show more</button>

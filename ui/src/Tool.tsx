@@ -15,7 +15,7 @@ import { go, hrefOf, sharedLink } from "./route";
 import { cut, Long, Pen, plain, redrawn, show } from "./text";
 import { quoted, SHELLS } from "./shells";
 import { statusOf, type TimeRow } from "./Timeline";
-import { changeOf, Diff, Tree, Value } from "./Value";
+import { changeOf, Diff, Todos, todosOf, Tree, Value } from "./Value";
 import { opened } from "./opened";
 import { copied, LINKED } from "./toast";
 
@@ -90,11 +90,11 @@ export function Tool({ call: c, conversation, rowKey, seq, slow }: { call: Call;
 function Arguments({ call: c }: { call: Call }) {
   const raw = useSignal(false);
   const args = parse(c.arguments);
-  const change = changeOf(args);
+  const change = changeOf(args), todos = todosOf(args);
   const command = commandOf(c.name, c.arguments);
   if (/^\s*(\{\s*\})?\s*$/.test(c.arguments)) return <p class="quiet">none</p>;
   const tree = readJson(c.arguments);
-  const seen = raw.value ? null : change ? <Diff text={change.patch} name={change.name} /> : command !== null ? <pre class="text command-line" tabIndex={0} aria-label="Arguments"><Long text={command} /></pre>
+  const seen = raw.value ? null : todos ? <Todos list={todos} /> : change ? <Diff text={change.patch} name={change.name} /> : command !== null ? <pre class="text command-line" tabIndex={0} aria-label="Arguments"><Long text={command} /></pre>
     : tree && (tree.t === "object" || tree.t === "array") ? <Tree value={tree} /> : null;
   return <div class="value">
     {(raw.value || seen) && <button type="button" class="switch" aria-pressed={raw.value} onClick={() => { raw.value = !raw.value; }}>{raw.value ? "Rendered" : "As it is"}</button>}

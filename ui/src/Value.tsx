@@ -123,7 +123,7 @@ export function todosOf(value: unknown): Todo[] | null {
 
 const TODO_WORDS: Record<string, string> = { completed: "done", done: "done", in_progress: "in progress", active: "in progress", cancelled: "cancelled" };
 
-function Todos({ list }: { list: Todo[] }) {
+export function Todos({ list }: { list: Todo[] }) {
   return <ul class="todos">{list.slice(0, 200).map((t, i) => {
     const word = TODO_WORDS[t.status] ?? "open";
     return <li key={i} class={`todo-${word.replace(" ", "-")}`}><span class="box" role="img" aria-label={word} /><span><Long text={t.content} most={1000} /></span></li>;

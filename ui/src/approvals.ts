@@ -1,6 +1,7 @@
 // The calls that wait for permission, in all conversations, and answering one.
 import { signal } from "@preact/signals";
 import { send } from "./api";
+import { clock } from "./format";
 import { watch } from "./live";
 import { notify } from "./prefs";
 import { plain } from "./text";
@@ -29,7 +30,7 @@ function note(of: Approval, word: string) {
 function learn(a: Approval) {
   note(a, "No longer asked");
   let here = false;
-  const say = (word: string) => { off(); note(a, word); toast(`${plain(a.tool, 60)}: ${word}.`); };
+  const say = (word: string) => { off(); note(a, word); toast(`${plain(a.tool, 60)}: ${word}, ${clock(Date.now())}.`); };
   const off = watch(`r/${encodeURIComponent(a.run)}`, 0, (e) => {
     const d = (e.data ?? {}) as Record<string, unknown>;
     if (d.approval === a.approval) here = true;

@@ -34,6 +34,9 @@ export function queryOf(words: string): URLSearchParams {
   return q;
 }
 
+// What looks like a filter and is none.
+export const strangers = (words: string) => words.match(/(^|\s)(?!(tool|model|after|before|is):)[a-z]+:\S/g)?.map((w) => w.trim().slice(0, -1)) ?? [];
+
 let asked = 0;
 export async function refreshList() {
   const mine = ++asked;

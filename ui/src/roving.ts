@@ -10,7 +10,7 @@ export function useRoving<T extends HTMLElement>(which: string, first: string = 
     const all = () => [...el.querySelectorAll<HTMLElement>(which)].filter((x) => x.offsetParent);
     const tidy = () => {
       const list = all();
-      const stop = list.find((x) => x === last) ?? list.find((x) => x.matches(first)) ?? list[0];
+      const stop = list.find((x) => x === last) ?? list.find((x) => x.matches(first) && x.ariaCurrent) ?? list.find((x) => x.matches(first)) ?? list[0];
       for (const x of list) x.tabIndex = x === stop ? 0 : -1;
     };
     const focused = (e: Event) => { const at = all().find((x) => x === e.target); if (at) { last = at; tidy(); } };
@@ -21,7 +21,7 @@ export function useRoving<T extends HTMLElement>(which: string, first: string = 
       if (next) { e.preventDefault(); next.focus(); }
     };
     const watch = new MutationObserver(tidy);
-    watch.observe(el, { childList: true, subtree: true, attributes: true, attributeFilter: ["hidden", "class"] });
+    watch.observe(el, { childList: true, subtree: true, attributes: true, attributeFilter: ["hidden", "class", "aria-current"] });
     addEventListener("resize", tidy);
     el.addEventListener("focusin", focused);
     el.addEventListener("keydown", walk);
