@@ -9,8 +9,8 @@ import { go, hrefOf, route, type Route } from "./route";
 import { useRoving } from "./roving";
 import { cut, show } from "./text";
 
-interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; call?: string }
-interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean }
+interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; more?: boolean; call?: string }
+interface Answer { items: Hit[]; next_cursor?: string; missing: number; outputsInPart?: number }
 
 const words = (q: string) => q.replace(/\S+:\S+/g, " ").replace(/[/"*-]/g, " ").trim().split(/\s+/)[0] ?? "";
 
@@ -43,6 +43,7 @@ export function SearchView() {
   const found = answer.value?.q === q ? answer.value.hits : null; // what is known of other words is no answer
   const cursor = useSignal("");
   const missing = useSignal(0);
+  const partial = useSignal(false);
   const problem = useSignal("");
   const busy = useSignal(false);
   const buttons = useRoving<HTMLDivElement>("button");
@@ -59,6 +60,7 @@ export function SearchView() {
       answer.value = { q, hits: more ? [...(found ?? []), ...a.items] : a.items };
       cursor.value = a.next_cursor ?? "";
       missing.value = a.missing;
+      partial.value = !!a.outputsInPart;
     } catch (e) { if (!s.signal.aborted) problem.value = (e as Error).message; } finally { if (stop.current === s) busy.value = false; }
   };
   useEffect(() => { void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
@@ -77,6 +79,7 @@ export function SearchView() {
     {!q.trim() && <p class="quiet">Words, "phrases", prefixes (wor*), -words that must not occur, /expressions/, and tool: model: role: after: before: conversation: is:error in:output.</p>}
     <div class="seg facets" ref={buttons} role="group" aria-label="Where">{facets.map(([f, w]) => <button key={f} type="button" aria-pressed={facet === f} onClick={() => go({ view: "search", id: "", query: `${bare} ${f}`.trim() }, true)}>{show(cut(w, 40))}<span class="quiet">{left(f)}</span></button>)}</div>
     {found && missing.value > 0 && <p class="note">{plural(missing.value, "conversation is", "conversations are")} still being read. What stands there is not in these results yet.</p>}
+    {found && partial.value && <p class="note">Only the first and last 64 MiB of a large output are searched.</p>}
     <Problem of={problem} />
     {busy.value && !found && <Bars />}
     {[...groups].map(([id, hits]) => <Group key={id} id={id} hits={hits} q={q} bare={bare} />)}
@@ -89,7 +92,7 @@ function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare
     <h3><a href={hrefOf({ view: "conversation", id })}><bdi>{show(cut(nameOf(id), 120))}</bdi></a> <span class="quiet">{ago(hits[0]!.at)}</span>
       {hits.length > 3 && !q.includes("conversation:") && <button type="button" class="more" onClick={() => go({ view: "search", id: "", query: `${bare} conversation:${id}` })}>{plural(hits.length, "place")}</button>}</h3>
     <ul>{hits.slice(0, q.includes("conversation:") ? 200 : 3).map((h, i) => <li key={i}><a class="hit-link" data-hit href={hrefOf(placeOf(h, q))}>
-      <span class="hit-where"><b>{h.ref ? "Output" : WHERE[h.role] ?? h.role}</b>{h.tool && <code>{show(cut(h.tool, 60))}</code>}{h.error && <span class="bad">failed</span>}<span class="quiet">{h.ref ? `line ${count(h.line)}` : clock(h.at)}</span></span>
+      <span class="hit-where"><b>{h.ref ? "Output" : WHERE[h.role] ?? h.role}</b>{h.tool && <code>{show(cut(h.tool, 60))}</code>}{h.error && <span class="bad">failed</span>}<span class="quiet">{h.ref ? `line ${count(h.line)}${h.more ? ", and more" : ""}` : clock(h.at)}</span></span>
       <Snippet hit={h} /></a></li>)}</ul>
   </section>;
 }
