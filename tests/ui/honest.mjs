@@ -1,6 +1,6 @@
 // What the page says is so: nothing hides in a call that wants permission, what was not loaded is not
 // called empty, what has not begun is not called running, and what was searched for is on the screen.
-import { assert, equal, holds, Model, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
+import { adopt, assert, equal, holds, Model, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("honest", model);
@@ -62,6 +62,22 @@ scenario("read at home that more follows than the first line of a command, and w
   await until("it needs me", async () => (await texts(page, ".needs li")).join().includes("More follows"));
   await holds(async () => { const said = await page.innerText(".needs li"); assert(said.includes("U+200B") && said.includes("9 more characters") && !said.includes("rm -rf"), said); });
   await w.over();
+});
+scenario("read on the card which variables and limits a call gets", async () => {
+  // The stream of a server that says so, read by the page itself.
+  const w = await adopt(me.context, server);
+  const asked = { run: "run_x", call: "call_x", approval: "a".repeat(64), conversation: "conv_x", tool: "execute_command", arguments: '{"argv":["make"]}', directory: "/tmp", since: new Date().toISOString(),
+    environment: ["HOME", "PATH"], limits: { seconds: 600, memoryBytes: 4e9, outputBytes: 5e8, cpuSeconds: 60 } };
+  await w.page.addInitScript(() => { delete window.SharedWorker; });
+  await w.page.route("**/api/watch**", (r) => r.fulfill(r.request().method() === "POST"
+    ? { contentType: "text/event-stream", body: `event: watch\ndata: {"id":"w"}\n\nevent: approvals\ndata: ${JSON.stringify({ items: [asked] })}\n\n` } : { json: {} }));
+  await w.page.goto(server.address("/"));
+  await w.page.click("[data-act=tray]:not([hidden])");
+  await holds(async () => {
+    const facts = await w.page.innerText("#tray .facts");
+    for (const words of ["HOME PATH", "10 min 0 s", "4.0 GB of memory", "500 MB of output", "1 min 0 s of a processor"]) assert(facts.includes(words), `${words} in ${facts}`);
+  });
+  await w.page.close();
 });
 
 // ---- what was searched for ----
@@ -128,7 +144,7 @@ scenario("leave a conversation right after e, and an output while it is searched
   await errors.go();
   await to(path);
   await page.waitForSelector(".line-row");
-  const grep = await hold(page, "**/grep?*");
+  const grep = await hold(page, "**/grep?pattern=line&*");
   await page.fill("#find", "line");
   await page.press("#find", "Enter");
   await until("it is searched", () => grep.held.length);
@@ -210,6 +226,92 @@ scenario("see in the timeline and on the tape where e has taken me, among calls 
   await page.keyboard.press("e");
   await until("the row", async () => (await page.$eval(".time-row[aria-selected=true]", (e) => e.dataset.time).catch(() => "")) === "m132");
   await holds(async () => assert((await page.getAttribute("canvas.tape", "aria-valuetext")).startsWith("Call 133 of 140, failed"), await page.getAttribute("canvas.tape", "aria-valuetext")));
+});
+
+// ---- what is wrong, and what of ----
+scenario("open a large output at its error, also before its lines have come", async (page) => {
+  const { id } = await artifact("Fails at its end", `${Array.from({ length: 6000 }, (_, i) => (i === 4000 ? "src/heap.c:41: error: out of heap" : `compiling file ${i}`)).join("\n")}\n`, { isError: true, exitCode: 1 });
+  const lines = await hold(page, /\/(grep|read)\?/);
+  await shown(id);
+  await page.waitForSelector("[data-call=big] .wrong .bars i");
+  await page.focus("[data-call=big]");
+  await page.keyboard.press("o");
+  await lines.go();
+  await until("at the line", () => page.evaluate(() => location.hash.endsWith("/L4001")));
+});
+scenario("read at home what a run is doing now", async (page) => {
+  await page.route("**/api/home?*", async (r) => {
+    const answer = await r.fetch();
+    const home = await answer.json();
+    await r.fulfill({ response: answer, json: { ...home, running: [{ id: "conv_x", title: "Busy", state: "running", calls: 1, updatedAt: new Date().toISOString(), doing: { k: "call", name: "execute_command", since: Date.now() - 36_000 } }] } });
+  });
+  await to("/usage");
+  await page.waitForSelector("#stats");
+  await to("/");
+  await until("the tool and its time", async () => /execute_command for \d+ s/.test(await page.textContent(".home-rows").catch(() => "")));
+  await page.unrouteAll({ behavior: "wait" });
+});
+scenario("know an output by its command and how it ended, count its errors, and search for letters as they are", async (page) => {
+  const { path } = await artifact("Many errors", `${"fine\n".repeat(4000)}error: foo(bar\n${"error: again\n".repeat(30)}`, { isError: true, exitCode: 2 });
+  await to(path);
+  await until("its command", async () => (await page.textContent(".output h2 bdi").catch(() => "")) === "make all");
+  await until("how it ended", async () => (await page.textContent(".output .status")) === "Failed, exit 2");
+  await until("in the tab", async () => (await page.title()) === "make all · Steno");
+  await until("how many errors", async () => (await page.textContent("[data-act=errors]")) === "Errors 31");
+  await page.fill("#find", "foo(bar");
+  await page.press("#find", "Enter");
+  await until("why not, and what to do", async () => /switch off \.\*/.test(await page.textContent(".hits")));
+  await page.uncheck("[data-act=regex]");
+  await until("found", async () => (await page.textContent(".hits")) === "1 of 1");
+  await holds(async () => { equal(await page.textContent(".line-row.here mark"), "foo(bar"); equal(await page.textContent(".line-row.here .no"), "4,001"); });
+});
+scenario("use the timeline, the settings, an output and the figures on a phone without a word cut off", async () => {
+  const { id, path } = await artifact("On a phone", "a line\n".repeat(3000), { duration: 12_345 });
+  const w = await openWindow(server, { path: `${talk(id)}/timeline`, width: 390, height: 844, hasTouch: true });
+  await w.page.waitForSelector(".time-row.k-call");
+  await holds(async () => {
+    const [row, name, track] = await w.page.$eval(".time-row.k-call", (e) => [e, e.querySelector(".time-name"), e.querySelector(".time-track")].map((x) => { const r = x.getBoundingClientRect(); return { top: r.top, bottom: r.bottom, width: r.width, height: r.height }; }));
+    equal(row.height, 40);
+    assert(track.top >= name.bottom - 1 && track.width > 340, "the bar has a line of its own");
+  });
+  await to("/settings", w.page);
+  await w.page.waitForSelector("#settings [data-act=leave]");
+  for (const b of ["copy-address", "leave"]) { const r = await (await w.page.$(`[data-act=${b}]`)).boundingBox(); assert(r.x + r.width <= 390, `${b} ends at ${r.x + r.width}`); }
+  await to(path, w.page);
+  await w.page.waitForSelector(".line-row");
+  await holds(async () => { const r = await (await w.page.$(".tools")).boundingBox(); assert(r.height < 120, `the buttons take ${r.height}`); });
+  await to("/usage", w.page);
+  await w.page.waitForSelector("#stats .used td");
+  await holds(async () => { for (const t of await w.page.$$eval("#stats .table-wrap", (all) => all.map((e) => e.scrollWidth - e.clientWidth))) equal(t, 0, "cut off"); });
+  await w.close();
+});
+
+// ---- small things ----
+scenario("be told that a filter is not known, and enter the list at what is open", async (page) => {
+  const id = await server.conversation("Somewhere in the list", [{ role: "user", content: "hello" }]);
+  await server.conversation("Above it", [{ role: "user", content: "hello" }]);
+  await to("/");
+  await page.reload();
+  await shown(id);
+  await until("it is in the list", () => page.$(`[data-conversation="${id}"] a[aria-current]`));
+  await holds(async () => equal((await page.$$eval(".sidebar li > a[tabindex='0']", (all) => all.map((e) => e.closest("li").dataset.conversation))).join(), id));
+  await page.fill("#filter", "project:other");
+  await until("what is wrong with it", async () => /Nothing has project: in its title. The filters are tool: /.test(await page.textContent(".list")));
+  await page.fill("#filter", "");
+  await until("all again", async () => (await texts(page, ".list li")).length > 3);
+});
+scenario("read todos of arguments as a list, and many marks over a letter within their message", async (page) => {
+  const id = await server.conversation("Small things", [{ role: "user", content: `z${"\u0301".repeat(300)}` }, asks("", call("todo", "todo_write", { todos: [{ content: "dig", status: "completed" }, { content: "fill", status: "pending" }] })), gives("todo", "ok")]);
+  await shown(id);
+  await page.click("[data-call=todo] .tool-head");
+  await until("a list", async () => (await texts(page, "[data-call=todo] .todos li")).join() === "dig,fill");
+  equal(await page.$eval("article.user .prose", (e) => getComputedStyle(e).overflow), "clip");
+});
+scenario("learn that only both ends of a large output are searched", async (page) => {
+  await page.route("**/api/search?*", (r) => r.fulfill({ json: { items: [], missing: 0, outputsInPart: 2 } }));
+  await to("/search/middle");
+  await until("the note", async () => (await page.textContent(".search-view").catch(() => "")).includes("Only the first and last 64 MiB of a large output are searched."));
+  await page.unrouteAll({ behavior: "wait" });
 });
 
 await runTests();
