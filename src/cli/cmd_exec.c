@@ -100,6 +100,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
         char *store = realpath(cli_store_path(c), NULL);
         char *config = config_home_make((const char *const *)environ);
         const char *hidden[] = {store, config, NULL};
+        exec_conceal();
         int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
         if (rc == 0) {
                 struct exec_spec spec = {.argv = (const char *const *)argv,

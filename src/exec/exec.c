@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,8 +28,9 @@
 
 #define PIPE_BYTES (1 * MIB) /* what an unprivileged process may ask for */
 #define READ_BYTES (256 * KIB)
-#define POLL_MS 50    /* how long a stop may go unnoticed */
-#define LINGER_MS 300 /* for the output of processes that the command left behind */
+#define POLL_MS 50      /* how long a stop may go unnoticed */
+#define LINGER_MS 300   /* for the output of processes that the command left behind */
+#define OVERDUE_MS 3000 /* beyond what a supervisor takes at most */
 
 /* ---- before the fork ---- */
 
@@ -303,6 +305,15 @@ static void note(struct exec_process *p, const struct exec_word *w)
         }
 }
 
+static void count_as_killed(struct exec_process *p)
+{
+        p->gone = true;
+        if (!p->exited) {
+                p->exited = true;
+                p->status = SIGKILL;
+        }
+}
+
 void exec_notice(struct exec_process *p)
 {
         struct exec_word w;
@@ -312,17 +323,15 @@ void exec_notice(struct exec_process *p)
         if (p->gone || errno == EAGAIN)
                 return;
         /* The supervisor was killed; its child went with it. */
-        p->gone = true;
-        if (!p->exited) {
-                p->exited = true;
-                p->status = SIGKILL;
-        }
+        count_as_killed(p);
 }
 
 static void order(struct exec_process *p, char c)
 {
         if (p->control < 0 || p->gone)
                 return;
+        if (!p->until)
+                p->until = time_monotonic_ms() + EXEC_GRACE_MS + EXEC_DEFIANT_MS + OVERDUE_MS;
         while (send(p->control, &c, 1, MSG_NOSIGNAL) < 0 && errno == EINTR)
                 continue;
 }
@@ -332,19 +341,35 @@ void exec_terminate(struct exec_process *p)
         order(p, EXEC_ORDER_TERMINATE);
 }
 
+bool exec_is_overdue(const struct exec_process *p)
+{
+        return p->until && time_monotonic_ms() >= p->until;
+}
+
 void exec_finish(struct exec_process *p)
 {
-        struct exec_word w;
-
         if (p->control < 0)
                 return;
         order(p, EXEC_ORDER_KILL);
-        while (!p->gone && hear(p->control, 0, &w))
-                note(p, &w);
+        while (!p->gone && !exec_is_overdue(p)) {
+                struct pollfd fd = {p->control, POLLIN, 0};
+                poll(&fd, 1, POLL_MS);
+                exec_notice(p);
+        }
+        /* Its child goes with it, and in a PID namespace all the others. */
+        if (!p->gone) {
+                kill(p->supervisor, SIGKILL);
+                count_as_killed(p);
+        }
         close(p->control);
         p->control = -1;
         while (waitpid(p->supervisor, NULL, 0) < 0 && errno == EINTR)
                 continue;
+}
+
+void exec_conceal(void)
+{
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /* ---- a command ---- */
@@ -445,7 +470,7 @@ static bool turn(struct run *r)
 
         bool moved = r->out >= 0 && fds[0].revents && move_output(r);
         if (!p->exited)
-                return true;
+                return !exec_is_overdue(p);
         if (r->out < 0)
                 return false;
         /* A process that the command left behind still holds the pipe. We read what it writes for a

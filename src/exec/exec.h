@@ -22,6 +22,8 @@
 
 /* From SIGTERM to SIGKILL; below the two seconds after which the loop leaves a call behind. */
 #define EXEC_GRACE_MS 1500
+/* How long after SIGKILL a supervisor waits for processes that do not end. */
+#define EXEC_DEFIANT_MS 10000
 
 struct exec_spec {
         const char *const *argv;   /* NULL-terminated; NULL when `shell` is set */
@@ -45,6 +47,7 @@ struct exec_process {
         int status;        /* as of waitpid, once exited */
         bool gone;         /* no process of its tree is left */
         unsigned leftover; /* processes that were still there after it had exited, and were ended */
+        int64_t until;     /* when the supervisor must have ended after its order; 0: none yet */
 };
 
 /*
@@ -56,8 +59,18 @@ int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct sten
 void exec_notice(struct exec_process *p);
 /* SIGTERM to the whole tree; whoever is left after EXEC_GRACE_MS gets SIGKILL. Does not wait. */
 void exec_terminate(struct exec_process *p);
-/* Ends what is left of the tree at once, waits for it, and frees what `p` holds. */
+/* Should the supervisor have ended by now? Then it was tampered with, and is not waited for. */
+bool exec_is_overdue(const struct exec_process *p);
+/* Ends what is left of the tree at once, waits for it, and frees what `p` holds. The wait ends
+ * whatever became of the supervisor, which is ended itself when it takes too long. */
 void exec_finish(struct exec_process *p);
+
+/*
+ * For programs that run commands: the files of the calling process in /proc belong to root from now
+ * on, so that no command of the same user can change through them how the kernel treats it, or read
+ * its memory where Landlock is absent. It leaves no core dump either, and only root can debug it.
+ */
+void exec_conceal(void);
 
 /* ---- a command from start to end ---- */
 

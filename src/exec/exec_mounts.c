@@ -196,6 +196,9 @@ bool exec_mounts_enter(const struct exec_shield_plan *plan, bool root)
         bool proc = mount("proc", "/proc", "proc", QUIET, NULL) == 0;
         if (!root) {
                 (void)mount_terminals(); /* docs/security.md: not promised */
+                /* A user may have control groups of their own, and can end or freeze what is in
+                 * them. Where /sys has no such group there is nothing to lock. */
+                (void)lock_tree("/sys");
                 return true;
         }
         if (!proc)

@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "exec/exec_filter.h"
 #include "exec/exec_mounts.h"
 
 #define NR_LANDLOCK_CREATE 444
@@ -34,8 +35,9 @@
 
 /* EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_*, MAKE_*: the first version of the ABI. */
 #define ACCESS_V1 ((UINT64_C(1) << 13) - 1)
-#define ACCESS_REFER (UINT64_C(1) << 13)    /* version 2 */
-#define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* version 3 */
+#define ACCESS_REFER (UINT64_C(1) << 13)                                     /* version 2 */
+#define ACCESS_TRUNCATE (UINT64_C(1) << 14)                                  /* version 3 */
+#define ACCESS_READ (UINT64_C(1) << 0 | UINT64_C(1) << 2 | UINT64_C(1) << 3) /* and EXECUTE */
 /* What a rule on something that is not a directory may name. */
 #define ACCESS_OF_FILE (UINT64_C(7) | ACCESS_TRUNCATE)
 
@@ -146,7 +148,9 @@ static int allow_beside(
                         continue;
                 switch (relate_all(plan, child)) {
                 case APART:
-                        allow_at(ruleset, access, dirfd(dir), entry->d_name);
+                        allow_at(ruleset,
+                            strcmp(child, "/sys") == 0 ? access & ACCESS_READ : access, dirfd(dir),
+                            entry->d_name);
                         break;
                 case ABOVE:
                         rc = allow_beside(plan, ruleset, access, child);
@@ -193,10 +197,11 @@ static bool works_above(const struct exec_shield_plan *plan, const char *directo
 
 /* Which ways to try, best first. A user namespace shows root's files as nobody's, which ssh and
  * others mind: without privileges it is taken first only where Landlock would break ordinary work
- * or could not hold off signals. */
+ * or could not hold off signals and what else reaches other processes. */
 static void choose_ways(struct exec_shield_plan *plan, const char *directory)
 {
-        bool user_first = !plan->scoped || works_above(plan, directory ? directory : ".") ||
+        bool user_first = !plan->scoped || !plan->filtered ||
+                          works_above(plan, directory ? directory : ".") ||
                           works_above(plan, "/tmp");
 
         if (geteuid() == 0)
@@ -229,6 +234,7 @@ int exec_shield_plan(struct exec_shield_plan *plan, const char *const *hidden,
         memset(plan, 0, sizeof(*plan));
         plan->strict = plan->loose = -1;
         plan->scoped = version >= 6;
+        plan->filtered = exec_filter_possible();
         plan->own_pid_max = has_own_pid_max();
         rc = resolve_hidden(plan, hidden, err);
         if (rc < 0)
@@ -242,9 +248,10 @@ int exec_shield_plan(struct exec_shield_plan *plan, const char *const *hidden,
         plan->loose = ruleset_new(access, plan->scoped);
         if (plan->loose >= 0)
                 allow_at(plan->loose, access, AT_FDCWD, "/");
-        if (plan->count == 0)
-                return 0;
         plan->strict = ruleset_new(access, plan->scoped);
+        /* Where nothing is hidden, the root folder can be listed like every other. */
+        if (plan->strict >= 0 && plan->count == 0)
+                allow_at(plan->strict, access & ACCESS_READ, AT_FDCWD, "/");
         rc = plan->strict >= 0 ? allow_beside(plan, plan->strict, access, "/") : 0;
         if (rc < 0) {
                 exec_shield_release(plan);
@@ -295,7 +302,9 @@ static bool write_file(const char *path, const char *text)
 
 bool exec_shield_enter(const struct exec_shield_plan *plan, enum exec_way way)
 {
-        return way != EXEC_WAY_USER || (write_file("/proc/self/setgroups", "deny") &&
+        /* The files of a process that is not dumpable belong to root, these too. */
+        return way != EXEC_WAY_USER || (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0 &&
+                                           write_file("/proc/self/setgroups", "deny") &&
                                            write_file("/proc/self/uid_map", plan->user_map) &&
                                            write_file("/proc/self/gid_map", plan->group_map));
 }
@@ -351,14 +360,14 @@ static int apply_namespace(const struct exec_shield_plan *plan, enum exec_way wa
         return EXEC_SHIELD_NAMESPACE;
 }
 
-int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
+static int apply_way(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
 {
         *gaps = 0;
         if (exec_shield_has_pids(way))
                 return apply_namespace(plan, way, gaps);
         *gaps = EXEC_GAP_PROCESSES;
         if (way == EXEC_WAY_LANDLOCK) {
-                if (!enforce(plan->count ? plan->strict : plan->loose))
+                if (!enforce(plan->strict))
                         return -1;
                 if (geteuid() == 0 && !drop_capabilities())
                         return -1;
@@ -369,4 +378,15 @@ int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, un
         *gaps |= EXEC_GAP_SIGNALS | EXEC_GAP_FILES;
         *gaps |= geteuid() == 0 ? EXEC_GAP_MACHINE : 0;
         return EXEC_SHIELD_NONE;
+}
+
+int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
+{
+        int shield = apply_way(plan, way, gaps);
+
+        /* In a PID namespace a child finds no process but its supervisor, which is all that the
+         * namespace lives by. */
+        if (shield >= 0 && !exec_filter_apply() && !exec_shield_has_pids(way))
+                *gaps |= EXEC_GAP_LIMITS;
+        return shield;
 }

@@ -16,10 +16,14 @@
  *   landlock   an allow-list of everything beside the path to each guarded directory. Landlock has
  *              no "all but", so the folders on that path lose what belongs to themselves: they
  *              cannot be listed, and names that are made in them later cannot be used. Signals are
- *              confined from version 6 of Landlock on.
+ *              confined from version 6 of Landlock on. /sys can be read only, because its control
+ *              groups can end or freeze processes of the same user.
  *
- * In the first two the child ends in a Landlock domain as well, where the kernel has one. Where a
- * promise cannot be kept, the gaps say which (exec_shield_gaps).
+ * In the first two the child ends in a Landlock domain as well, where the kernel has one. In all of
+ * them a filter of system calls (exec_filter.h) keeps limits and priorities of other processes.
+ * What the files of a process in /proc can change is closed by a process that is not dumpable, as
+ * the supervisor and Steno's own programs are: they belong to root then. Where a promise cannot be
+ * kept, the gaps say which (exec_shield_gaps).
  */
 #ifndef EXEC_EXEC_SHIELD_H
 #define EXEC_EXEC_SHIELD_H
@@ -45,6 +49,7 @@ enum exec_gap {
         EXEC_GAP_SIGNALS = 2,   /* it can signal processes of its user, its supervisor's too */
         EXEC_GAP_PROCESSES = 4, /* how many processes it starts; they end with it all the same */
         EXEC_GAP_MACHINE = 8,   /* root's: the devices of the machine and settings of its kernel */
+        EXEC_GAP_LIMITS = 16,   /* it can change limits and priorities of processes of its user */
 };
 
 /* How a child is started; a plan has the ways to try, best first. */
@@ -60,9 +65,10 @@ enum exec_way {
 struct exec_shield_plan {
         char hidden[EXEC_HIDDEN_MAX][PATH_MAX]; /* resolved */
         size_t count;
-        int strict;  /* Landlock rules: all but the hidden ones; -1 where there is no Landlock */
-        int loose;   /* Landlock rules: all */
-        bool scoped; /* those rules confine signals */
+        int strict;    /* Landlock rules: all but the hidden ones; -1 where there is no Landlock */
+        int loose;     /* Landlock rules: all */
+        bool scoped;   /* those rules confine signals */
+        bool filtered; /* system calls can be filtered */
         bool own_pid_max; /* the kernel has a limit of processes for each PID namespace */
         enum exec_way ways[EXEC_WAYS];
         size_t way_count;

@@ -6,7 +6,10 @@
  *   2. The supervisor holds no descriptor of ours but the control socket, so that no lock or
  *      pipe of ours lives longer because of it.
  *   3. It ends only when it has no descendants left, or when they are still there 10 s after
- * SIGKILL.
+ *      SIGKILL.
+ *   4. What it needs to find and end descendants was opened before the child ran. A look at /proc
+ *      that fails means that somebody may be there: the process group and the children that the
+ *      kernel lists for it are signalled all the same.
  */
 #include "exec/exec_super.h"
 
@@ -26,12 +29,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "exec/exec.h"
 
-#define DEFIANT_MS 10000
 #define SWEEP_MS 10
 
 /* ---- descriptors ---- */
@@ -255,6 +258,8 @@ static pid_t start_child(const struct exec_launch *l, struct report *r)
 /* ---- descendants ---- */
 
 struct family {
+        int proc;     /* /proc */
+        int children; /* the kernel's list of our own children; -1 where it keeps none */
         struct {
                 pid_t pid;
                 pid_t parent;
@@ -262,9 +267,11 @@ struct family {
         } * list;
         size_t count;
         size_t cap;
+        bool partly; /* some could not be looked at (4) */
 };
 
-static bool read_parent(int proc, const char *name, pid_t *parent)
+/* False: it is gone, or could not be looked at, which `partly` says. */
+static bool read_parent(int proc, const char *name, pid_t *parent, bool *partly)
 {
         char path[32];
         char text[512];
@@ -275,8 +282,10 @@ static bool read_parent(int proc, const char *name, pid_t *parent)
         memcpy(path, name, n);
         memcpy(path + n, "/stat", 6);
         int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) {
+                *partly = *partly || (errno != ENOENT && errno != ESRCH);
                 return false;
+        }
         ssize_t got = read(fd, text, sizeof(text) - 1);
         close(fd);
         if (got <= 0)
@@ -293,7 +302,7 @@ static bool read_parent(int proc, const char *name, pid_t *parent)
         return true;
 }
 
-static void family_add(struct family *f, int proc, const char *name)
+static void family_add(struct family *f, const char *name)
 {
         pid_t pid = 0;
 
@@ -302,10 +311,12 @@ static void family_add(struct family *f, int proc, const char *name)
                         return;
                 pid = pid * 10 + (*p - '0');
         }
-        if (f->count == f->cap)
+        if (f->count == f->cap) {
+                f->partly = true;
                 return;
+        }
         pid_t parent;
-        if (!read_parent(proc, name, &parent))
+        if (!read_parent(f->proc, name, &parent, &f->partly))
                 return;
         f->list[f->count].pid = pid;
         f->list[f->count].parent = parent;
@@ -315,24 +326,43 @@ static void family_add(struct family *f, int proc, const char *name)
 static void family_read(struct family *f)
 {
         char entries[8192];
-        int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         f->count = 0;
-        if (proc < 0)
-                return;
-        for (;;) {
-                long n = syscall(SYS_getdents64, proc, entries, sizeof(entries));
+        f->partly = f->proc < 0 || lseek(f->proc, 0, SEEK_SET) < 0;
+        while (!f->partly) {
+                long n = syscall(SYS_getdents64, f->proc, entries, sizeof(entries));
+                f->partly = n < 0;
                 if (n <= 0)
                         break;
                 for (long at = 0; at < n;) {
                         const char *e = entries + at;
                         unsigned short length;
                         memcpy(&length, e + offsetof(struct dirent64, d_reclen), sizeof(length));
-                        family_add(f, proc, e + offsetof(struct dirent64, d_name));
+                        family_add(f, e + offsetof(struct dirent64, d_name));
                         at += length;
                 }
         }
-        close(proc);
+}
+
+/* Orphans become our children, so that ending these again and again ends all. Reading the list
+ * takes no new descriptor. */
+static unsigned signal_children(const struct family *f, int signal)
+{
+        char text[4096];
+        unsigned found = 0;
+        pid_t pid = 0;
+        ssize_t n = f->children >= 0 ? pread(f->children, text, sizeof(text), 0) : 0;
+
+        for (ssize_t i = 0; i < n; i++) {
+                if (text[i] >= '0' && text[i] <= '9') {
+                        pid = pid * 10 + (text[i] - '0');
+                        continue;
+                }
+                if (pid > 0 && kill(pid, signal) == 0)
+                        found++;
+                pid = 0;
+        }
+        return found;
 }
 
 static bool is_ours(const struct family *f, pid_t pid)
@@ -353,6 +383,8 @@ static unsigned signal_all(struct family *f, pid_t child, int signal)
         if (child > 0)
                 kill(-child, signal);
         family_read(f);
+        if (f->partly)
+                found = signal_children(f, signal);
         while (grew) {
                 grew = false;
                 for (size_t i = 0; i < f->count; i++) {
@@ -465,7 +497,13 @@ static void watch_tree(struct watch *w)
                 struct signalfd_siginfo info;
                 int wait = w->phase == RUNNING ? -1 : w->phase == KILLING ? SWEEP_MS : 50;
 
-                poll(fds, 2, wait);
+                /* It fails where a limit of descriptors was taken from us (4): then all is looked
+                 * at, now and then. */
+                if (poll(fds, 2, wait) < 0 && errno != EINTR) {
+                        struct timespec pause = {0, SWEEP_MS * 1000000L};
+                        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+                        fds[0].revents = fds[1].revents = POLLIN;
+                }
                 if (fds[1].revents)
                         while (read(w->signals, &info, sizeof(info)) > 0)
                                 continue;
@@ -474,10 +512,17 @@ static void watch_tree(struct watch *w)
                 if (!reap(w))
                         break;
                 advance(w);
-                if (w->phase == KILLING && time_monotonic_ms() - w->since > DEFIANT_MS)
+                if (w->phase == KILLING && time_monotonic_ms() - w->since > EXEC_DEFIANT_MS)
                         break;
         }
         say(w->control, EXEC_GONE, (int32_t)w->leftover, 0);
+}
+
+/* (4) */
+static void family_open(struct family *f)
+{
+        f->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        f->children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 }
 
 static bool watch_init(struct watch *w, int control)
@@ -492,6 +537,7 @@ static bool watch_init(struct watch *w, int control)
                 return false;
         w->family.list = memory;
         w->family.cap = cap;
+        family_open(&w->family);
         w->control = control;
         sigfillset(&set);
         sigprocmask(SIG_SETMASK, &set, NULL);
@@ -523,14 +569,14 @@ _Noreturn void exec_supervise(const struct exec_launch *l)
         if (!watch_init(&w, l->control))
                 goto failed;
         w.has_pids = exec_shield_has_pids(l->way);
-        w.child = start_child(l, &r);
-        if (w.child < 0)
-                goto failed;
         /* Our copy of the environment is not for the child; without Landlock this hides it. Not
          * earlier: a user namespace's maps belong to root while we are not dumpable. */
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-        int second[] = {w.control, w.signals};
-        close_all_but(second, 2);
+        w.child = start_child(l, &r);
+        if (w.child < 0)
+                goto failed;
+        int second[] = {w.control, w.signals, w.family.proc, w.family.children};
+        close_all_but(second, sizeof(second) / sizeof(*second));
         fill_standard();
         say(w.control, EXEC_STARTED, r.shield, (int32_t)r.gaps);
         watch_tree(&w);

@@ -57,6 +57,7 @@ static void warn_of_gaps(struct session *s)
         } rows[] = {
             {EXEC_GAP_FILES, "the store and the configuration, which only file modes protect"},
             {EXEC_GAP_SIGNALS, "signals to other processes of the same user, steno included"},
+            {EXEC_GAP_LIMITS, "limits and priorities of these processes"},
             {EXEC_GAP_MACHINE, "the devices of this machine and the settings of its kernel"},
         };
         static const char *const argv[] = {"true", NULL};
@@ -95,6 +96,7 @@ static int add_commands(
             .cpu_seconds = c->limits.command_cpu_seconds,
             .visitors = permission_rules_open(&s->permission.rules),
         };
+        exec_conceal();
         warn_of_gaps(s);
         return exec_tool_add(&s->tools, &commands, err);
 }
@@ -126,6 +128,7 @@ static int add_servers(struct session *s, struct buf *warnings, struct steno_err
         int rc = s->config.servers.count ? hand_over_servers(s, &servers, err) : 0;
         if (rc || !servers)
                 return rc;
+        exec_conceal();
         struct mcp_tools_options opt = {
             .servers = servers->list,
             .count = servers->count,
