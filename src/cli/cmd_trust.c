@@ -60,11 +60,14 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
         const struct trust_opts *o = opts;
         struct steno_error err = {0};
         char *home = NULL, *named = NULL, *path = NULL, *hash = NULL;
+        char *folder = realpath(argc ? argv[0] : ".", NULL);
         int rc = 0;
-        if (asprintf(&named, "%s/steno.json", argc ? argv[0] : ".") < 0)
+        if (asprintf(&named, "%s/steno.json", argc ? argv[0] : ".") < 0 ||
+            (folder &&
+                asprintf(&path, "%s/steno.json", strcmp(folder, "/") == 0 ? "" : folder) < 0))
                 return cli_refuse(c, EXIT_IO, "out of memory");
-        path = realpath(named, NULL);
-        if (!path)
+        /* The file itself is not resolved: where it is a link, trust_record says so. */
+        if (!path || access(path, F_OK) < 0)
                 rc = cli_refuse(c, EXIT_NOT_FOUND, "there is no %s", named);
         else if (config_home((const char *const *)environ, &home, &err) ||
                  (o->forget ? trust_forget(home, path, &err)
@@ -80,6 +83,7 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
                 warn_of_mistakes(c, path);
         free(home);
         free(named);
+        free(folder);
         free(path);
         free(hash);
         return rc;

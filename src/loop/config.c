@@ -436,6 +436,15 @@ static void name_keys(const struct json *j, struct buf *names)
                 buf_printf(names, "%sunknown keys", names->n ? " and " : "");
 }
 
+/* What to do about a file that does not count. */
+static const char *trust_advice(const char *path)
+{
+        return trust_is_link(path)
+                   ? "it is a symbolic link, which cannot be trusted: put a copy of "
+                     "the file in its place, look at it, then run `steno trust`"
+                   : "look at it, then run `steno trust`";
+}
+
 static int ignore_file(const char *path, struct str text, char **warnings, struct steno_error *err)
 {
         struct json j;
@@ -452,10 +461,8 @@ static int ignore_file(const char *path, struct str text, char **warnings, struc
         }
         const char *list = buf_cstr(&names);
         if (rc == 0 && names.n &&
-            (!list || asprintf(warnings,
-                          "%s is not trusted, so these are ignored: %s; look at it, then run "
-                          "`steno trust`",
-                          path, list) < 0))
+            (!list || asprintf(warnings, "%s is not trusted, so these are ignored: %s; %s", path,
+                          list, trust_advice(path)) < 0))
                 rc = error_nomem(err);
         buf_release(&names);
         json_release(&j);

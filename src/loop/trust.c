@@ -57,13 +57,37 @@ static json_ref list_files(const struct list *l)
         return l->text ? json_get(&l->j, 0, "files") : JSON_NONE;
 }
 
+bool trust_is_link(const char *path)
+{
+        struct stat st;
+
+        return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* The folder's real path with the file's own name behind it. With realpath() of the whole a link
+ * would have the trust of the file that it leads to. */
 static char *resolve(const char *path, struct steno_error *err)
 {
-        char *real = realpath(path, NULL);
+        const char *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+        char *real = folder ? realpath(folder, NULL) : NULL;
+        char *whole = NULL;
 
         if (!real)
                 error_sys(err, errno, "%.160s", path);
-        return real;
+        else if (trust_is_link(path))
+                error_set(err, STENO_EDENIED,
+                    "%.120s is a symbolic link, which cannot be trusted; put a copy of the file in "
+                    "its place",
+                    path);
+        else if (access(path, F_OK) < 0)
+                error_sys(err, errno, "%.160s", path);
+        else if (asprintf(&whole, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+                whole = NULL;
+        free(folder);
+        free(real);
+        return whole;
 }
 
 bool trust_holds(const char *home, const char *path, struct str text, struct steno_error *err)
@@ -168,6 +192,8 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
         size_t n;
         char *real = resolve(path, err);
 
+        if (!real && trust_is_link(path))
+                return STENO_EDENIED;
         if (!real)
                 return err && err->sys == ENOENT
                            ? error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path)
@@ -195,7 +221,8 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
 
 int trust_forget(const char *home, const char *path, struct steno_error *err)
 {
-        char *real = realpath(path, NULL);
+        struct steno_error ignored = {0};
+        char *real = resolve(path, &ignored);
         int rc = change(home, real ? real : path, NULL, err);
 
         free(real);

@@ -3,7 +3,8 @@
  *
  * trusted.json in Steno's configuration directory (0600) holds {"files":{PATH:SHA256}}. Trust is in
  * these very bytes at this very path: a file that was changed, moved or copied is not trusted any
- * more.
+ * more. A symbolic link in place of the file is never trusted: the programs that it names would be
+ * those of another folder than the one that somebody looked at. Folders above it may be links.
  */
 #ifndef LOOP_TRUST_H
 #define LOOP_TRUST_H
@@ -12,6 +13,9 @@
 
 #include "base/str.h"
 #include "steno.h"
+
+/* Is this file name a symbolic link, which cannot be trusted? */
+bool trust_is_link(const char *path);
 
 /* Is `text`, found at `path`, trusted? `home` is what config_home() gave. No on any doubt. */
 bool trust_holds(const char *home, const char *path, struct str text, struct steno_error *err);

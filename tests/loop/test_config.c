@@ -301,6 +301,54 @@ static void trust_is_in_one_path_and_can_be_taken_back(void **state)
         world_release(&w);
 }
 
+/* A clone can bring a link to a file that was trusted elsewhere; its programs would be the clone's.
+ */
+static void a_link_to_a_trusted_file_is_not_trusted(void **state)
+{
+        (void)state;
+        struct world w;
+        char good[160], trusted[200];
+
+        world_init(&w, NULL, NULL);
+        snprintf(good, sizeof(good), "%s/good", w.root);
+        mkdir(good, 0700);
+        snprintf(trusted, sizeof(trusted), "%s/steno.json", good);
+        put_file(trusted, hostile);
+        assert_int_equal(trust_record(w.home, trusted, NULL, &w.err), 0);
+        assert_int_equal(symlink(trusted, w.file), 0);
+        assert_false(trust_holds(w.home, w.file, str_of(hostile), &w.err));
+        assert_int_equal(world_load(&w), 0);
+        assert_int_equal(w.config.servers.count, 0);
+        assert_non_null(strstr(w.config.warnings, "symbolic link"));
+        assert_int_equal(trust_record(w.home, w.file, NULL, &w.err), STENO_EDENIED);
+        assert_non_null(strstr(w.err.msg, "put a copy of the file in its place"));
+        assert_int_equal(world_load(&w), 0);
+        assert_int_equal(w.config.servers.count, 0);
+        world_release(&w);
+}
+
+static void a_linked_folder_has_the_trust_of_the_folder_that_it_is(void **state)
+{
+        (void)state;
+        struct world w;
+        char linked[160], file[200];
+
+        world_init(&w, NULL, hostile);
+        snprintf(linked, sizeof(linked), "%s/linked", w.root);
+        assert_int_equal(symlink(w.project, linked), 0);
+        snprintf(file, sizeof(file), "%s/steno.json", linked);
+        assert_false(trust_holds(w.home, file, str_of(hostile), &w.err));
+        assert_int_equal(trust_record(w.home, file, NULL, &w.err), 0);
+        assert_true(trust_holds(w.home, file, str_of(hostile), &w.err));
+        assert_true(trust_holds(w.home, w.file, str_of(hostile), &w.err));
+        struct config_sources from = {w.env, linked, w.provider};
+        assert_int_equal(config_load(&w.config, &from, &w.err), 0);
+        assert_int_equal(w.config.servers.count, 1);
+        assert_int_equal(trust_forget(w.home, file, &w.err), 0);
+        assert_false(trust_holds(w.home, w.file, str_of(hostile), &w.err));
+        world_release(&w);
+}
+
 static void a_damaged_trust_file_trusts_nobody(void **state)
 {
         (void)state;
@@ -418,6 +466,8 @@ int main(void)
             cmocka_unit_test(strict_is_set_by_the_strongest_layer),
             cmocka_unit_test(a_trusted_folder_counts_until_a_byte_changes),
             cmocka_unit_test(trust_is_in_one_path_and_can_be_taken_back),
+            cmocka_unit_test(a_link_to_a_trusted_file_is_not_trusted),
+            cmocka_unit_test(a_linked_folder_has_the_trust_of_the_folder_that_it_is),
             cmocka_unit_test(a_damaged_trust_file_trusts_nobody),
             cmocka_unit_test(servers_are_read_in_the_usual_shape),
             cmocka_unit_test(mistakes_are_answered_with_file_key_and_suggestion),
