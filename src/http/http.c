@@ -72,6 +72,8 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         buf_init(&r->body, SERVER_BODY_MAX);
         buf_init(&r->reply, 0);
         id_make(env_real(), "req_", r->id);
+        r->target = uri;
+        r->target_end = uri + strlen(uri);
         const char *q = strchr(uri, '?');
         size_t n = q ? (size_t)(q - uri) : strlen(uri);
         r->path = arena_dup(&r->arena, str_span(uri, n));
@@ -433,7 +435,7 @@ static bool token_fits(const struct request *r)
         return (!r->who.lent || gateway) && (!r->path_token.n || path);
 }
 
-static enum MHD_Result check(struct request *r, const char *method)
+static enum MHD_Result check(struct request *r, const char *method, const char *version)
 {
         struct server *s = r->server;
         const char *why = NULL;
@@ -442,7 +444,10 @@ static enum MHD_Result check(struct request *r, const char *method)
         r->method = arena_dup(&r->arena, str_of(method)).p;
         if (r->refused)
                 return refuse(r, 414, "uri_too_long", "the address is too long");
-        int status = http_check_headers(s, r, method, &why);
+        int status = http_check_line(r, method, version, &why);
+        if (status)
+                return refuse(r, status, "bad_request", why);
+        status = http_check_headers(s, r, method, &why);
         if (status)
                 return refuse(r, status, "bad_headers", why);
         status = http_check_origin(s, r, &why);
@@ -579,12 +584,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         struct server *s = cls;
         struct request *r = *req_cls;
         (void)url;
-        (void)version;
         if (!r)
                 return MHD_NO;
         if (!r->checked) {
                 connections_settled(connection);
-                return check(r, method);
+                return check(r, method, version);
         }
         if (*data_size)
                 return take_body(r, data, data_size);

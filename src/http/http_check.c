@@ -93,6 +93,28 @@ static bool is_number(const char *z)
         return true;
 }
 
+/* Are there only blanks between the end of a word of the request line and the next word? The
+ * library ended the first with a NUL in place of one. */
+static bool is_gap(const char *end, const char *next)
+{
+        if ((uintptr_t)next <= (uintptr_t)end || (size_t)(next - end) > SERVER_CONNECTION_MEMORY)
+                return false;
+        for (const char *p = end + 1; p < next; p++)
+                if (*p != ' ' && *p != '\t')
+                        return false;
+        return true;
+}
+
+/* Its words are C strings here: what follows a NUL in one is not seen by us but by others. */
+int http_check_line(
+    const struct request *r, const char *method, const char *version, const char **why)
+{
+        if (is_gap(method + strlen(method), r->target) && is_gap(r->target_end, version))
+                return 0;
+        *why = "a request line with characters that are not allowed";
+        return 400;
+}
+
 int http_check_headers(struct server *s, struct request *r, const char *method, const char **why)
 {
         struct header_count c = {0};

@@ -46,6 +46,8 @@ struct request {
         char id[40]; /* request id, also in X-Request-Id */
         const char *method;
         struct str path;                   /* raw, without path_token */
+        const char *target;                /* of the request line, in the library's memory, */
+        const char *target_end;            /* where it ends for us */
         struct str path_token;             /* of /~TOKEN/..., for SCOPE_GATEWAY and SCOPE_PATH */
         struct str params[REQUEST_PARAMS]; /* of the pattern, decoded, NUL-terminated */
         struct buf body;                   /* of a route with ROUTE_SPOOL: its end (spool.h) */

@@ -77,6 +77,9 @@ struct server {
 
 /* http_check.c: 0, or the status to answer with `why` set. Looks at headers only. `method` is the
  * library's own, because it stands at the beginning of the request's bytes. */
+/* Method and version are those of the library, which point into the request line. */
+int http_check_line(
+    const struct request *r, const char *method, const char *version, const char **why);
 int http_check_headers(struct server *s, struct request *r, const char *method, const char **why);
 /* Host and Origin. */
 int http_check_origin(struct server *s, struct request *r, const char **why);
