@@ -111,6 +111,43 @@ void http_request_free(struct request *r)
         free(r);
 }
 
+static int hex_digit(char c)
+{
+        static const char digits[] = "0123456789abcdef";
+        const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + ('a' - 'A') : c) : NULL;
+        return at ? (int)(at - digits) : -1;
+}
+
+/* The first character, escaped or not, and how many bytes it takes; 0: none is left. An escape may
+ * be escaped itself, as often as somebody likes. */
+static size_t first_character(struct str s, char *c)
+{
+        size_t n = 1;
+        if (s.n == 0)
+                return 0;
+        *c = s.p[0];
+        if (*c != '%')
+                return 1;
+        while (n + 2 < s.n && s.p[n] == '2' && s.p[n + 1] == '5')
+                n += 2;
+        int high = n < s.n ? hex_digit(s.p[n]) : -1, low = n + 1 < s.n ? hex_digit(s.p[n + 1]) : -1;
+        if (high < 0 || low < 0)
+                return 1;
+        *c = (char)(high << 4 | low);
+        return n + 2;
+}
+
+static bool begins_like(struct str s, const char *head)
+{
+        for (char c; *head; head++) {
+                size_t n = first_character(s, &c);
+                if (!n || c != *head)
+                        return false;
+                s = str_span(s.p + n, s.n - n);
+        }
+        return true;
+}
+
 /* A token in the path may stand where we do not look for it: what begins like one is not told. */
 static void put_logged_path(struct jsonw *w, struct str path)
 {
@@ -118,9 +155,9 @@ static void put_logged_path(struct jsonw *w, struct str path)
         buf_init(&b, 0);
         for (size_t i = 0; i < path.n; i++) {
                 struct str rest = str_span(path.p + i, path.n - i);
-                bool tilde = rest.p[0] == '~' || str_starts(rest, "%7e") || str_starts(rest, "%7E");
-                buf_putc(&b, tilde ? '~' : path.p[i]);
-                while (tilde && i + 1 < path.n && path.p[i + 1] != '/')
+                bool token = begins_like(rest, "~") || begins_like(rest, TOKEN_PREFIX);
+                buf_putc(&b, token ? '~' : path.p[i]);
+                while (token && i + 1 < path.n && path.p[i + 1] != '/')
                         i++;
         }
         jsonw_str(w, buf_str(&b));

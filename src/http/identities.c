@@ -409,8 +409,7 @@ int identities_add(struct identities *ids, const char *project, const char *sess
         char secret[65], id[40];
         id_make(ids->env, "tok_", id);
         random_hex(ids->env, secret, 24);
-        /* Acontext's clients accept only tokens that begin like this. Other clients accept any. */
-        snprintf(token, TOKEN_TEXT, "sk-ac-%s", secret);
+        snprintf(token, TOKEN_TEXT, TOKEN_PREFIX "%s", secret);
         return make(ids, project, session, label, id, token, err);
 }
 

@@ -18,6 +18,8 @@
 #include "steno.h"
 
 #define TOKEN_TEXT 80 /* a token with its NUL */
+/* Acontext's clients accept only tokens that begin like this. Other clients accept any. */
+#define TOKEN_PREFIX "sk-ac-"
 
 struct identity {
         bool known;
