@@ -3,12 +3,14 @@
  */
 #include "gateway/upstreams.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_keys.h"
 
 static const struct {
         const char *name;
@@ -121,6 +123,8 @@ static int set_switches(
 static int configure_one(struct upstreams *u, const struct json *j, json_ref key,
     const char *const *env, struct steno_error *err)
 {
+        static const char *const members[] = {
+            "url", "key", "stubs", "contextTools", "whenGone", "bestEffort", NULL};
         char *name = json_dup_string(j, key);
         json_ref value = json_value(j, key);
         char *url = json_dup_string(j, json_get(j, value, "url"));
@@ -132,6 +136,11 @@ static int configure_one(struct upstreams *u, const struct json *j, json_ref key
                 rc = error_set(err, STENO_EINVAL,
                     "upstreams: \"%.40s\" is not one of openai, anthropic, gemini, chat",
                     name ? name : "");
+        if (rc == 0) {
+                char where[40];
+                snprintf(where, sizeof where, "upstreams.%s", up->name);
+                rc = json_keys_check(j, value, members, where, err);
+        }
         if (rc == 0 && url)
                 rc = set_url(up, url, err);
         if (rc == 0 && secret)
