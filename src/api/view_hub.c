@@ -16,6 +16,7 @@ void view_hub_init(struct view_hub *v)
         json_init(&v->tape);
         buf_init(&v->text, 0);
         buf_init(&v->out, 0);
+        v->charge = (struct format_charge){0};
         v->h = (struct history){0};
         v->cap = 0;
         v->items = NULL;
@@ -34,6 +35,7 @@ void view_hub_release(struct view_hub *v)
 void view_hub_forget(struct view_hub *v)
 {
         arena_reset(&v->arena);
+        v->charge = (struct format_charge){0};
         v->h.count = 0;
 }
 
@@ -249,6 +251,18 @@ static struct str copy_of(struct view_hub *v, struct str s)
         return s.n ? arena_dup(&v->arena, s) : STR("");
 }
 
+/* Short parts cost far more than their bytes: many of them in many messages would take more memory
+ * than anybody expects of a history of that size. */
+static int charge(struct view_hub *v)
+{
+        if (!format_charge(&v->charge, &v->tape, 0))
+                return 0;
+        return error_set(v->err, STENO_ELIMIT,
+            "%zu parts in %zu messages of %zu bytes are too many for one view; read them page by "
+            "page (limit, then after), or in the format stored",
+            v->charge.parts, v->h.count + 1, v->charge.bytes);
+}
+
 int view_hub_add(struct view_hub *v, const struct feed_item *item)
 {
         struct carry_out carried;
@@ -268,6 +282,8 @@ int view_hub_add(struct view_hub *v, const struct feed_item *item)
         struct message *to = &v->h.list[v->h.count];
         if (from)
                 rc = json_parse(&v->tape, m.p, m.n, NULL, v->err);
+        if (from && !rc && (rc = charge(v)))
+                return rc;
         if (from && !rc)
                 rc = format_read_message(from, &v->tape, 0, item->seq, &v->arena, to, v->err);
         if (rc == STENO_ENOMEM)

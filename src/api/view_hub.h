@@ -36,6 +36,7 @@ struct view_hub {
         struct steno_error *err;
         /* the rest is its own */
         struct arena arena;
+        struct format_charge charge; /* of what it holds */
         struct json tape;
         struct buf text;
         struct history h;

@@ -38,6 +38,12 @@
  * value, so that a small body could take much memory. */
 #define PARTS_MAX 10000            /* of one message, calls included */
 #define MESSAGE_VALUES_MAX 1000000 /* JSON values of one message, keys included */
+/* A view that holds all of its messages may take 16 times their bytes, and 32 MB where these are
+ * few. Half of that is for the texts. The other half is for the parts, whose cost does not depend
+ * on how long they are, and is charged before they are read. */
+#define VIEW_PART_BYTES 768
+#define VIEW_PARTS_SHARE 8 /* times the bytes */
+#define VIEW_PARTS_FREE (32 * MIB / VIEW_PART_BYTES)
 
 /* A log line; tokens beyond TOKEN_INLINE_MAX leave the line for artifacts/parts */
 #define LINE_MAX_BYTES (1 * MIB)

@@ -108,17 +108,34 @@ static size_t count_parts(const struct json *j, json_ref list)
         return n;
 }
 
-int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
+size_t format_parts(const struct json *j, json_ref msg)
 {
-        size_t parts = 0, values = msg < j->count ? j->nodes[msg].next - msg : 0;
-        if (values > MESSAGE_VALUES_MAX)
-                return error_set(err, STENO_ELIMIT, "%zu JSON values; a message has at most %d",
-                    values, MESSAGE_VALUES_MAX);
+        size_t parts = 0;
         if (json_type(j, msg) != JSON_OBJECT)
                 return 0;
         for (json_ref key = json_child(j, msg); key != JSON_NONE; key = json_next_key(j, msg, key))
                 if (holds_parts(j, key))
                         parts += count_parts(j, json_value(j, key));
+        return parts;
+}
+
+int format_charge(struct format_charge *c, const struct json *j, json_ref msg)
+{
+        c->parts += format_parts(j, msg);
+        c->bytes += json_raw(j, msg).n;
+        return c->parts > VIEW_PARTS_FREE &&
+                       c->parts - VIEW_PARTS_FREE > c->bytes * VIEW_PARTS_SHARE / VIEW_PART_BYTES
+                   ? STENO_ELIMIT
+                   : 0;
+}
+
+int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
+{
+        size_t values = msg < j->count ? j->nodes[msg].next - msg : 0;
+        if (values > MESSAGE_VALUES_MAX)
+                return error_set(err, STENO_ELIMIT, "%zu JSON values; a message has at most %d",
+                    values, MESSAGE_VALUES_MAX);
+        size_t parts = format_parts(j, msg);
         return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
                                        "%zu parts; a message has at most %d", parts, PARTS_MAX)
                                  : 0;
@@ -190,8 +207,14 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
         struct history h = {.list = arena_alloc(arena, (count + 1) * sizeof *h.list)};
         if (!h.list)
                 return error_nomem(err);
+        struct format_charge charge = {0};
         json_ref e = many ? json_child(j, list) : list;
         for (; e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
+                if (format_charge(&charge, j, e))
+                        return error_set(err, STENO_ELIMIT,
+                            "the first %zu messages have %zu parts in %zu bytes, which is too much "
+                            "to hold at once; take fewer messages at a time",
+                            h.count + 1, charge.parts, charge.bytes);
                 int rc = format_read_message(f, j, e, h.count + 1, arena, &h.list[h.count], err);
                 if (rc)
                         return error_prefix(err, rc, "message %zu", h.count + 1);

@@ -159,6 +159,15 @@ int format_unknown(const char *name, struct steno_error *err);
 int format_read_history(const struct format *f, const struct json *j, json_ref list,
     struct arena *arena, struct history *out, struct steno_error *err);
 
+/* How many parts a message has, calls and those inside of results included. */
+size_t format_parts(const struct json *j, json_ref msg);
+/* What messages that are held together cost, by their parts (limits.h). */
+struct format_charge {
+        size_t parts;
+        size_t bytes;
+};
+/* Adds a message before it is read; STENO_ELIMIT when they are too many. */
+int format_charge(struct format_charge *c, const struct json *j, json_ref msg);
 /* Has it no more parts and values than a message may have (limits.h)? 0 or STENO_ELIMIT. */
 int format_measure(const struct json *j, json_ref msg, struct steno_error *err);
 
