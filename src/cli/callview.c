@@ -230,7 +230,10 @@ static void put_circumstances(struct whole *w, struct str args)
 void callview_put_whole(struct buf *b, const char *tool, struct str args, unsigned columns)
 {
         struct buf safe;
-        struct whole w = {.b = b, .columns = columns > 20 ? columns : 80};
+        /* Of a narrow terminal each row is as wide as it is, however many that makes. A character
+         * may take two columns. */
+        unsigned least = BAR_COLUMNS + 2;
+        struct whole w = {.b = b, .columns = !columns ? 80 : columns > least ? columns : least};
         buf_init(&safe, 0);
         callview_put(&safe, tool, args);
         put_barred(&w, buf_str(&safe));
