@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "loop/config.h"
 #include "exec/exec.h"
+#include "exec/exec_modes.h"
 
 struct exec_opts {
         struct opt_number seconds;
@@ -100,8 +101,11 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
         char *store = realpath(cli_store_path(c), NULL);
         char *config = config_home_make((const char *const *)environ);
         const char *hidden[] = {store, config, NULL};
+        struct exec_modes *modes = NULL;
         exec_conceal();
-        int rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
+        int rc = exec_modes_note(hidden, &modes, &err);
+        if (rc == 0)
+                rc = exec_env((const char *const *)environ, NULL, NULL, &env, &err);
         if (rc == 0) {
                 struct exec_spec spec = {.argv = (const char *const *)argv,
                     .directory = o->directory,
@@ -113,6 +117,9 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                     .stop_fd = -1,
                     .stopped = stopped};
                 rc = exec_run(&spec, &opt, result, &err);
+                if (result->shield != EXEC_SHIELD_NAMESPACE && exec_modes_restore(modes))
+                        cli_say(c, "the command had changed modes of the store or the "
+                                   "configuration; they were put back");
                 if (r->err.code)
                         err = r->err; /* storing the output failed: that is why it was ended */
         }
@@ -125,6 +132,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                 rc = 0;
         }
         exec_env_free(env);
+        exec_modes_free(modes);
         free(store);
         free(config);
         if (r->err.code == STENO_EQUOTA) { /* its output says so, and is stored up to there */

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "exec/exec.h"
 #include "exec/exec_args.h"
+#include "exec/exec_modes.h"
 
 static const char description[] =
     "Runs a command and returns its output (stdout and stderr together), exit code and duration. "
@@ -67,6 +68,22 @@ static uint64_t time_limit(const struct exec_tool_options *o, const struct exec_
         if (left >= 0 && (limit == 0 || (uint64_t)left < limit))
                 limit = left > 1 ? (uint64_t)left : 1;
         return limit;
+}
+
+static void put_modes_back(
+    const struct exec_tool_options *o, struct steno_tool_call *call, const struct exec_result *r)
+{
+        char text[160];
+        unsigned changed = r->shield == EXEC_SHIELD_NAMESPACE ? 0 : exec_modes_restore(o->modes);
+
+        if (!changed)
+                return;
+        snprintf(text, sizeof(text),
+            "it had changed the modes of %u files of the store or the configuration, which were "
+            "put "
+            "back",
+            changed);
+        tool_call_step(call, text, 0, 0, NULL);
 }
 
 static void report_oddities(struct steno_tool_call *call, const struct exec_result *r)
@@ -144,6 +161,7 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
                     .stopped = call_is_over,
                     .stopped_ctx = call};
                 rc = exec_run(&spec, &opt, &r, err);
+                put_modes_back(o, call, &r);
                 if (rc == 0)
                         rc = conclude(call, &r, limit, result, err);
                 else if (rc == STENO_ENOTFOUND || rc == STENO_EDENIED)
@@ -209,6 +227,11 @@ static int terms(
         return rc;
 }
 
+static void free_modes(void *modes)
+{
+        exec_modes_free(modes);
+}
+
 int exec_tool_add(
     struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err)
 {
@@ -218,6 +241,12 @@ int exec_tool_add(
                 return error_nomem(err);
         *copy = *opt;
         int rc = toolset_own(set, copy, free, err);
+        if (rc < 0)
+                return rc;
+        copy->modes = NULL;
+        rc = exec_modes_note(opt->hidden, &copy->modes, err);
+        if (rc == 0)
+                rc = toolset_own(set, copy->modes, free_modes, err);
         if (rc < 0)
                 return rc;
         copy->directory = opt->directory ? toolset_strdup(set, str_of(opt->directory)) : NULL;
