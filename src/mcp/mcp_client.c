@@ -418,6 +418,10 @@ static int add_tool(struct listing *l, const struct json *j, json_ref tool, stru
         /* A tool without a name cannot be called; the others still can. */
         if (json_type(j, name) != JSON_STRING)
                 return 0;
+        /* A server that sends its pages again and again has no more tools by that. */
+        for (size_t i = 0; i < l->count; i++)
+                if (json_is(j, name, l->list[i].name))
+                        return 0;
         if (l->count == TOOLS_MAX) {
                 l->more = true;
                 return 0;
