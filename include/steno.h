@@ -769,12 +769,26 @@ STENO_API int steno_fork(struct steno_conv *conv, const struct steno_fork_option
  * noted. Into the folder of an earlier backup it copies what changed, and removes what the store
  * purged or lost since. The copy is in the format of a store; complete.json is written last. Tokens
  * of projects and settings are in it, the server's own token and derived files are not. *report
- * (may be NULL): {"at","conversations","trashed","records","copied"}; `copied` counts bytes.
+ * (may be NULL): {"at","conversations","trashed","records","copied","damaged","findings"?};
+ * `copied` counts bytes. `damaged` counts what was found damaged or lost in the store while it was
+ * copied, and was not accepted as lost; the first 100 are
+ * {"project","conversation","what","trash"?} in `findings`. Damaged bytes are copied as they are
+ * where the backup has no better ones.
  *
  * STENO_ECONFLICT: the folder is not empty, and no backup.
  */
 STENO_API int steno_backup(struct steno_store *store, const char *path, steno_progress progress,
     void *progress_ctx, char **report, struct steno_error *err);
+struct steno_backup_options {
+        size_t size;
+        steno_progress progress;
+        void *progress_ctx;
+        bool verify; /* read every file that an earlier backup copied, and copy again what is
+                        damaged there; else what nobody has written to since is left alone. The
+                        report then has "mended", how many these were */
+};
+STENO_API int steno_backup_with(struct steno_store *store, const char *path,
+    const struct steno_backup_options *opt, char **report, struct steno_error *err);
 /*
  * The same as one stream, a .tar.zst, which plain `tar --zstd` opens: always all of it.
  * Conversations are copied one after the other into the folder `scratch`, which is empty or not

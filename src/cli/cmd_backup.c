@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/named_file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -123,6 +124,24 @@ static int check_place(struct cli *c, const char *path)
             "%s exists and is not a backup of Steno: name another file, or remove it first", path);
 }
 
+/* Prints it. What is damaged in the store is a reason to look after it, as for check. */
+static int print_report(struct cli *c, char *report)
+{
+        struct json j;
+        uint64_t damaged = 0;
+
+        json_init(&j);
+        if (report && json_parse(&j, report, strlen(report), NULL, NULL) == 0)
+                json_u64(&j, json_get(&j, 0, "damaged"), &damaged);
+        json_release(&j);
+        int rc = cli_print_json(c, report);
+        if (damaged > 0)
+                cli_say(c, "%llu thing%s in the store %s damaged or lost: see steno check",
+                    (unsigned long long)damaged, damaged == 1 ? "" : "s",
+                    damaged == 1 ? "is" : "are");
+        return rc == EXIT_DONE && damaged > 0 ? EXIT_CORRUPT : rc;
+}
+
 static int backup_to_file(struct cli *c, const char *path)
 {
         int refused = check_place(c, path);
@@ -151,7 +170,7 @@ static int backup_to_file(struct cli *c, const char *path)
         int closed = named_file_end(&f, rc == 0);
         scratch_free(&s);
         if (rc == 0 && closed == 0 && strcmp(path, "-") != 0)
-                return cli_print_json(c, report);
+                return print_report(c, report);
         steno_free(report);
         if (sys != 0 || closed != 0)
                 return cli_refuse(
@@ -159,14 +178,22 @@ static int backup_to_file(struct cli *c, const char *path)
         return rc == 0 ? EXIT_DONE : cli_fail(c, &err);
 }
 
+struct backup_opts {
+        bool verify;
+};
+
 static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 {
+        const struct backup_opts *o = opts;
+        struct steno_backup_options opt = {.size = sizeof(opt), .verify = o->verify};
         struct steno_error err = {0};
         struct term_progress bar;
         char *report = NULL;
-        int rc = cli_open_store(c, CLI_MUST_EXIST);
 
-        (void)opts, (void)argc;
+        (void)argc;
+        if (o->verify && is_file(argv[0]))
+                return cli_usage(c, "--verify goes with a folder: a file is always made anew");
+        int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
         if (is_inside(cli_store_path(c), argv[0]))
@@ -175,10 +202,18 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
         if (is_file(argv[0]))
                 return backup_to_file(c, argv[0]);
         term_progress_init(&bar, c->quiet);
-        rc = steno_backup(c->store, argv[0], term_progress_step, &bar, &report, &err);
+        opt.progress = term_progress_step;
+        opt.progress_ctx = &bar;
+        rc = steno_backup_with(c->store, argv[0], &opt, &report, &err);
         term_progress_end(&bar);
-        return rc < 0 ? cli_fail(c, &err) : cli_print_json(c, report);
+        return rc < 0 ? cli_fail(c, &err) : print_report(c, report);
 }
+
+static const struct opt backup_table[] = {
+    {"verify", 0, OPT_FLAG, NULL, offsetof(struct backup_opts, verify),
+        "read all that an earlier backup copied, and copy again what is damaged there"},
+    {NULL, 0, OPT_FLAG, NULL, 0, NULL},
+};
 
 const struct command cmd_backup = {
     .name = "backup",
@@ -189,11 +224,17 @@ const struct command cmd_backup = {
         "Everything that was acknowledged before it began is in the copy, and every ref has\n"
         "its bytes. Made again into the same folder it copies what changed, and removes what\n"
         "was purged. steno --store DIR check verifies it; steno restore makes a store of it.\n"
+        "What is damaged or lost in the store is in the report, and the exit code is 4. A bit "
+        "that\n"
+        "flips in the backup itself changes no time: only --verify and check find it.\n"
         "\n"
         "A name that ends in .zst, or a file that is there, gets all of it as one .tar.zst; - is\n"
         "standard output. It needs room beside the file for the largest conversation.",
     .example = "steno backup /mnt/backup/steno\n"
+               "steno backup --verify /mnt/backup/steno\n"
                "steno backup monday.tar.zst",
+    .opts = backup_table,
+    .opts_size = sizeof(struct backup_opts),
     .min_args = 1,
     .max_args = 1,
     .run = run_backup,

@@ -317,11 +317,10 @@ struct steno_backend {
             struct backend_conv **out, struct steno_error *err);
         int (*incoming_install)(struct backend_incoming *in, uint32_t number, struct str project,
             struct str id, struct steno_error *err);
-        int (*backup)(struct backend_store *store, const char *path, steno_progress progress,
-            void *progress_ctx, char **report, struct steno_error *err);
+        int (*backup)(struct backend_store *store, const char *path,
+            const struct backend_backup *asked, char **report, struct steno_error *err);
         int (*backup_stream)(struct backend_store *store, const char *scratch, steno_sink sink,
-            void *ctx, steno_progress progress, void *progress_ctx, char **report,
-            struct steno_error *err);
+            void *ctx, const struct backend_backup *asked, char **report, struct steno_error *err);
         int (*check)(
             struct backend_store *store, struct backend_check *check, struct steno_error *err);
         int (*lock)(struct backend_store *store, const char *name, struct backend_lock **out,

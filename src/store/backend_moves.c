@@ -85,19 +85,18 @@ int backend_incoming_install(struct backend_incoming *in, uint32_t number, struc
         return BACKEND_CALL(in, incoming_install, number, project, id, err);
 }
 
-int backend_backup(struct backend_store *store, const char *path, steno_progress progress,
-    void *progress_ctx, char **report, struct steno_error *err)
+int backend_backup(struct backend_store *store, const char *path,
+    const struct backend_backup *asked, char **report, struct steno_error *err)
 {
-        return BACKEND_CALL(store, backup, path, progress, progress_ctx, report, err);
+        return BACKEND_CALL(store, backup, path, asked, report, err);
 }
 
 int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
-    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+    void *ctx, const struct backend_backup *asked, char **report, struct steno_error *err)
 {
         if (!store->ops->backup_stream)
                 return backend_lacks(err, store->ops, "backup");
-        return store->ops->backup_stream(
-            store, scratch, sink, ctx, progress, progress_ctx, report, err);
+        return store->ops->backup_stream(store, scratch, sink, ctx, asked, report, err);
 }
 
 int backend_check(struct backend_store *store, struct backend_check *check, struct steno_error *err)

@@ -93,13 +93,6 @@ int backend_incoming_install(struct backend_incoming *in, uint32_t number, struc
 
 /* ---- copies and checks ---- */
 
-/* A copy of the whole store in a folder, while it is written; a copy that is there is brought up
- * to date. *report is JSON. */
-int backend_backup(struct backend_store *store, const char *path, steno_progress progress,
-    void *progress_ctx, char **report, struct steno_error *err);
-/* The same as one stream, as steno_backup_stream describes it. */
-int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
-    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
 struct check_finding {
         const char *project; /* NULL: it is about the store */
         const char *conversation;
@@ -116,6 +109,23 @@ struct check_finding {
 
 /* A non-zero return stops the check, which returns it. */
 typedef int (*check_fn)(void *ctx, const struct check_finding *f);
+
+struct backend_backup {
+        bool verify; /* also read what an earlier backup copied, and copy again what is damaged */
+        steno_progress progress;
+        void *progress_ctx;
+        /* May be NULL. Is damage that was met a loss that somebody has accepted? */
+        bool (*is_accepted)(void *ctx, const struct check_finding *f);
+        void *ctx;
+};
+
+/* A copy of the whole store in a folder, while it is written; a copy that is there is brought up
+ * to date. *report is JSON. */
+int backend_backup(struct backend_store *store, const char *path,
+    const struct backend_backup *asked, char **report, struct steno_error *err);
+/* The same as one stream, as steno_backup_stream describes it. */
+int backend_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
+    void *ctx, const struct backend_backup *asked, char **report, struct steno_error *err);
 
 struct backend_check {
         bool repair;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "store/files/artifact.h"
+#include "store/files/backup_files.h"
 #include "store/files/backup_stamp.h"
 #include "store/files/conv.h"
 #include "store/files/manifest.h"
@@ -32,10 +34,14 @@ struct copying {
         uint64_t ino;
         uint64_t end;
         uint64_t last_seq;
+        struct timespec now; /* when it was noted */
+        bool verify;         /* what is known of the copies does not count */
         uint64_t copied;
+        uint64_t mended;           /* copies whose bytes had changed by themselves */
         char stamp[SHA256_HEX];    /* of the conversation, "": none that counts */
-        struct artifact_info *old; /* outputs that the copy had, by id */
-        size_t old_count;
+        struct backup_files files; /* that need not be read */
+        struct buf damaged;        /* what is, a sentence each, ended by NUL */
+        bool log_damaged;          /* as the note of the last backup says */
         struct steno_error *err;
 };
 
@@ -46,11 +52,24 @@ static int failed(struct copying *c, int sys, const char *name)
 
 /* ---- files ---- */
 
+/* Something in the conversation is not what it should be, in the words that a check has for it. */
+static void tell(struct copying *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void tell(struct copying *c, const char *fmt, ...)
+{
+        char what[400];
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(what, sizeof what, fmt, args);
+        va_end(args);
+        buf_put(&c->damaged, what, strlen(what) + 1);
+}
+
 struct writing {
         struct copying *c;
         int fd;
         uint64_t at;
         int sys;
+        struct sha256 *sha; /* may be NULL */
 };
 
 static int write_piece(void *ctx, const void *p, size_t n)
@@ -59,13 +78,16 @@ static int write_piece(void *ctx, const void *p, size_t n)
         w->sys = fs_pwrite_all(w->c->fs, w->fd, p, n, (off_t)w->at);
         w->at += n;
         w->c->copied += n;
+        if (w->sha)
+                hash_sha256_update(w->sha, p, n);
         return w->sys;
 }
 
-/* Appends [at, size) of an open file to another. */
-static int copy_bytes(struct copying *c, int from, uint64_t at, uint64_t size, int to)
+/* Appends [at, size) of an open file to another; `sha` (may be NULL) gets them too. */
+static int copy_bytes(
+    struct copying *c, int from, uint64_t at, uint64_t size, int to, struct sha256 *sha)
 {
-        struct writing w = {.c = c, .fd = to, .at = at};
+        struct writing w = {.c = c, .fd = to, .at = at, .sha = sha};
         int rc = fs_copy_out(c->fs, from, at, size - at, write_piece, &w, NULL);
         if (rc == 1)
                 rc = w.sys;
@@ -75,14 +97,15 @@ static int copy_bytes(struct copying *c, int from, uint64_t at, uint64_t size, i
 }
 
 /* A new file with the first `size` bytes of an open one, under a name that may be taken. */
-static int copy_file(struct copying *c, int from, uint64_t size, int dir, const char *name)
+static int copy_file(
+    struct copying *c, int from, uint64_t size, int dir, const char *name, struct sha256 *sha)
 {
         char aside[160];
         snprintf(aside, sizeof aside, ".%s.new", name);
         int fd = c->fs->open(c->fs, dir, aside, O_RDWR | O_CREAT | O_TRUNC, 0600);
         if (fd < 0)
                 return fd;
-        int rc = copy_bytes(c, from, 0, size, fd);
+        int rc = copy_bytes(c, from, 0, size, fd, sha);
         c->fs->close(c->fs, fd);
         if (rc == 0)
                 rc = c->fs->rename(c->fs, dir, aside, dir, name);
@@ -96,6 +119,119 @@ static bool has_size(struct copying *c, int dir, const char *name, uint64_t size
         struct stat st;
         return c->fs->stat(c->fs, dir, name, &st) == 0 && S_ISREG(st.st_mode) &&
                (uint64_t)st.st_size == size;
+}
+
+static int hash_piece(void *ctx, const void *p, size_t n)
+{
+        hash_sha256_update(ctx, p, n);
+        return 0;
+}
+
+/* Is `sum` the SHA-256 of an open file? */
+static int has_sum(struct copying *c, int fd, const char *sum, bool *yes)
+{
+        unsigned char raw[SHA256_SIZE];
+        char hex[SHA256_HEX];
+        struct sha256 sha;
+        if (hash_sha256_init(&sha))
+                return -ENOMEM;
+        int rc = fs_copy_out(c->fs, fd, 0, UINT64_MAX, hash_piece, &sha, NULL);
+        hash_sha256_finish(&sha, raw);
+        hash_hex(raw, sizeof raw, hex);
+        *yes = strcmp(hex, sum) == 0;
+        return rc;
+}
+
+/* Have two open files the same first `size` bytes? */
+static int has_bytes(struct copying *c, int a, int b, uint64_t size, bool *yes)
+{
+        char x[8192], y[sizeof x];
+        *yes = true;
+        for (uint64_t at = 0; *yes && at < size;) {
+                size_t want = size - at < sizeof x ? (size_t)(size - at) : sizeof x;
+                ssize_t n = fs_pread_all(c->fs, a, x, want, (off_t)at);
+                ssize_t m = fs_pread_all(c->fs, b, y, want, (off_t)at);
+                if (n < 0 || m < 0)
+                        return n < 0 ? (int)n : (int)m;
+                *yes = n == m && (size_t)n == want && memcmp(x, y, want) == 0;
+                at += want;
+        }
+        return 0;
+}
+
+/* ---- files that are compared with their copies ---- */
+
+struct item {
+        const char *folder;
+        const char *name;
+        const char *sum; /* SHA-256 that its bytes should have; NULL: nobody knows */
+        int fd;          /* of the conversation's, */
+        struct stat st;  /* which looked so before it was read */
+        uint64_t size;   /* how much of it is wanted */
+        int to;          /* folder of the copy */
+};
+
+static void note_item(struct copying *c, const struct item *it, const char *path)
+{
+        struct stat copy;
+        bool old = fs_stamp_is(fs_stamp_of(it->st.st_ctim, c->now), it->st.st_ctim);
+        if (old && c->fs->stat(c->fs, it->to, it->name, &copy) == 0)
+                backup_files_note(&c->files, path, &it->st, &copy);
+}
+
+/* Has the copy the bytes already (K5)? */
+static int is_there(struct copying *c, const struct item *it, const char *path, bool *yes)
+{
+        struct stat copy;
+        *yes = false;
+        if (c->fs->stat(c->fs, it->to, it->name, &copy) || !S_ISREG(copy.st_mode))
+                return 0;
+        if (!c->verify && backup_files_know(&c->files, path, &it->st, &copy)) {
+                *yes = true;
+                return 0;
+        }
+        int rc = 0, fd = -1;
+        if ((uint64_t)copy.st_size == it->size)
+                rc = fd = c->fs->open(c->fs, it->to, it->name, O_RDONLY | O_NONBLOCK, 0);
+        if (fd >= 0) {
+                rc = it->sum ? has_sum(c, fd, it->sum, yes)
+                             : has_bytes(c, it->fd, fd, it->size, yes);
+                c->fs->close(c->fs, fd);
+        }
+        if (rc == -EIO) { /* the disk has lost it */
+                rc = 0;
+                *yes = false;
+        }
+        c->mended += rc == 0 && !*yes && backup_files_know(&c->files, path, &it->st, NULL);
+        return rc;
+}
+
+/* Brings the copy of a file up to date. *whole says that it has the sum it should have. */
+static int bring(struct copying *c, const struct item *it, bool *whole)
+{
+        char path[320], hex[SHA256_HEX];
+        unsigned char raw[SHA256_SIZE];
+        struct sha256 sha;
+        bool there;
+        snprintf(path, sizeof path, "%s/%s", it->folder, it->name);
+        *whole = true;
+        int rc = is_there(c, it, path, &there);
+        if (rc == 0 && there)
+                note_item(c, it, path);
+        if (rc || there)
+                return rc;
+        uint64_t before = c->copied;
+        if (hash_sha256_init(&sha))
+                return -ENOMEM;
+        rc = copy_file(c, it->fd, it->size, it->to, it->name, &sha);
+        hash_sha256_finish(&sha, raw);
+        hash_hex(raw, sizeof raw, hex);
+        *whole = !it->sum || strcmp(hex, it->sum) == 0;
+        if (rc == 0 && *whole)
+                note_item(c, it, path);
+        else
+                c->copied = before;
+        return rc;
 }
 
 /* ---- the note ---- */
@@ -114,8 +250,9 @@ static int hash_tail(struct copying *c, int fd, uint64_t end, char hex[SHA256_HE
         return rc;
 }
 
-/* How much of the log is in the copy already, 0: nothing that can be used. */
-static uint64_t known_end(struct copying *c)
+/* How much of the log is in the copy already, 0: nothing that can be used. *differs: the last of it
+ * is not what the log has in that place now. */
+static uint64_t known_end(struct copying *c, bool *differs)
 {
         char *text = NULL, hex[SHA256_HEX];
         size_t n = 0;
@@ -127,7 +264,9 @@ static uint64_t known_end(struct copying *c)
                   json_u64(&j, json_get(&j, 0, "inode"), &ino) && ino == c->ino &&
                   json_u64(&j, json_get(&j, 0, "end"), &end) && end <= c->end &&
                   has_size(c, c->to, "messages.jsonl", end) && end &&
-                  hash_tail(c, c->log, end, hex) == 0 && json_is(&j, json_get(&j, 0, "tail"), hex);
+                  hash_tail(c, c->log, end, hex) == 0;
+        *differs = ok && !json_is(&j, json_get(&j, 0, "tail"), hex);
+        c->log_damaged = ok && json_bool(&j, json_get(&j, 0, "damaged"), false);
         json_release(&j);
         free(text);
         return ok ? end : 0;
@@ -148,14 +287,17 @@ static int write_note(struct copying *c)
         jsonw_field_u64(&w, "end", c->end);
         jsonw_field_cstr(&w, "tail", hex);
         jsonw_field_u64(&w, "records", c->last_seq);
-        if (*c->stamp && backup_stamp(c->fs, c->to, NULL, copy) == 0) {
+        if (c->log_damaged)
+                jsonw_field_bool(&w, "damaged", true);
+        /* What is damaged is looked at again, and told of again. */
+        if (*c->stamp && !c->damaged.n && backup_stamp(c->fs, c->to, NULL, copy) == 0) {
                 jsonw_field_cstr(&w, "source", c->stamp);
                 jsonw_field_cstr(&w, "copy", copy);
         }
         jsonw_object_end(&w);
         rc = b.failed ? -ENOMEM : fs_replace(c->fs, c->to, BACKUP_NOTE, b.p, b.n);
         buf_release(&b);
-        return rc ? failed(c, rc, BACKUP_NOTE) : 0;
+        return rc ? failed(c, rc, BACKUP_NOTE) : buf_check(&c->damaged, c->err);
 }
 
 bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records)
@@ -225,19 +367,70 @@ static int note_end(struct copying *c)
         return 0;
 }
 
+/* Places of a log that cannot be read, and where the first is. */
+static int count_damage(
+    struct copying *c, int fd, uint64_t at, uint64_t end, uint64_t *count, uint64_t *first)
+{
+        struct log_cursor cursor;
+        struct log_line line;
+        int rc;
+        *count = 0;
+        log_cursor_init(&cursor, c->fs, fd, at, end);
+        while ((rc = log_next(&cursor, &line, c->err)) == 1) {
+                *first = line.damaged && !*count ? line.at : *first;
+                *count += line.damaged;
+        }
+        log_cursor_release(&cursor);
+        return rc;
+}
+
+/* Does what the copy has of the log count? Where the two differ, one of them has rotted, and the
+ * copy stays when it is that of the conversation. */
+static int verify_log(struct copying *c, uint64_t *known)
+{
+        bool same = false;
+        uint64_t here = 0, there = 0, at = 0;
+        int fd = c->fs->open(c->fs, c->to, "messages.jsonl", O_RDONLY, 0);
+        int sys = fd < 0 ? fd : has_bytes(c, c->log, fd, *known, &same);
+        int rc = sys && sys != -EIO ? failed(c, sys, "messages.jsonl") : 0;
+        if (rc == 0 && sys == 0 && !same) {
+                rc = count_damage(c, c->log, 0, *known, &here, &at);
+                if (rc == 0)
+                        rc = count_damage(c, fd, 0, *known, &there, &at);
+                same = here && !there;
+        }
+        if (fd >= 0)
+                c->fs->close(c->fs, fd);
+        if (rc == 0 && !same)
+                *known = 0;
+        return rc;
+}
+
 static int copy_log(struct copying *c)
 {
-        uint64_t from = known_end(c);
-        int sys;
+        bool differs;
+        uint64_t known = known_end(c, &differs), from = known, count = 0, at = 0;
+        int sys, rc = from && (c->verify || differs) ? verify_log(c, &from) : 0;
+        if (rc)
+                return rc;
+        c->mended += known && !from && !differs;
         if (from) {
                 int fd = c->fs->open(c->fs, c->to, "messages.jsonl", O_RDWR, 0);
-                sys = fd < 0 ? fd : copy_bytes(c, c->log, from, c->end, fd);
+                sys = fd < 0 ? fd : copy_bytes(c, c->log, from, c->end, fd, NULL);
                 if (fd >= 0)
                         c->fs->close(c->fs, fd);
         } else {
-                sys = copy_file(c, c->log, c->end, c->to, "messages.jsonl");
+                sys = copy_file(c, c->log, c->end, c->to, "messages.jsonl", NULL);
         }
-        return sys ? failed(c, sys, "messages.jsonl") : 0;
+        if (sys)
+                return failed(c, sys, "messages.jsonl");
+        bool all = c->verify || differs || c->log_damaged;
+        rc = count_damage(c, c->log, all ? 0 : from, c->end, &count, &at);
+        c->log_damaged = count;
+        if (rc == 0 && count)
+                tell(c, "%llu place%s of messages.jsonl cannot be read (the first at byte %llu)",
+                    (unsigned long long)count, count == 1 ? "" : "s", (unsigned long long)at);
+        return rc;
 }
 
 /* ---- small files ---- */
@@ -267,6 +460,9 @@ struct folder {
         struct copying *c;
         int from; /* -1: there is none */
         int to;
+        const char *path;
+        const struct artifact_info *listed; /* outputs that the conversation should have */
+        size_t listed_count;
         int sys;
 };
 
@@ -280,7 +476,7 @@ static int drop_folder(struct copying *c, const char *path)
 static int open_both(struct copying *c, const char *path, struct folder *f)
 {
         char name[32];
-        *f = (struct folder){.c = c, .from = -1, .to = -1};
+        *f = (struct folder){.c = c, .from = -1, .to = -1, .path = path};
         const char *slash = strchr(path, '/');
         f->from = c->fs->open(c->fs, c->conv->dir, path, O_RDONLY | O_DIRECTORY, 0);
         if (f->from == -ENOENT)
@@ -304,31 +500,52 @@ static void close_both(struct folder *f)
                 f->c->fs->close(f->c->fs, f->to);
 }
 
+/* An output that was not purged, and is missing all the same: then the copy may be all there is. */
+static bool is_lost(const struct folder *f, const char *name)
+{
+        for (size_t i = 0; i < f->listed_count; i++)
+                if (f->listed[i].state == ARTIFACT_CLOSED && strcmp(f->listed[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 /* Names of the copy that the conversation no longer has. */
 static int drop_stale(void *ctx, const char *name, unsigned char type)
 {
         struct folder *f = ctx;
         struct stat st;
         (void)type;
-        if (f->c->fs->stat(f->c->fs, f->from, name, &st) == -ENOENT)
+        if (f->c->fs->stat(f->c->fs, f->from, name, &st) == -ENOENT && !is_lost(f, name))
                 f->sys = f->c->fs->unlink(f->c->fs, f->to, name, 0);
         return f->sys;
+}
+
+static bool is_part(const struct folder *f, const char *name)
+{
+        return strcmp(f->path, "artifacts/parts") == 0 && strlen(name) == SHA256_HEX - 1;
 }
 
 static int copy_part(void *ctx, const char *name, unsigned char type)
 {
         struct folder *f = ctx;
         struct copying *c = f->c;
-        struct stat st;
+        bool whole = true;
         (void)type;
         if (name[0] == '.')
                 return 0;
-        int fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0);
-        f->sys = fd < 0 ? fd : c->fs->fstat(c->fs, fd, &st);
-        if (f->sys == 0 && S_ISREG(st.st_mode) && !has_size(c, f->to, name, (uint64_t)st.st_size))
-                f->sys = copy_file(c, fd, (uint64_t)st.st_size, f->to, name);
-        if (fd >= 0)
-                c->fs->close(c->fs, fd);
+        struct item it = {.folder = f->path,
+            .name = name,
+            .sum = is_part(f, name) ? name : NULL,
+            .fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0),
+            .to = f->to};
+        f->sys = it.fd < 0 ? it.fd : c->fs->fstat(c->fs, it.fd, &it.st);
+        it.size = f->sys ? 0 : (uint64_t)it.st.st_size;
+        if (f->sys == 0 && S_ISREG(it.st.st_mode))
+                f->sys = bring(c, &it, &whole);
+        if (it.fd >= 0)
+                c->fs->close(c->fs, it.fd);
+        if (!whole)
+                tell(c, "part %.16s... has other bytes than its name says", name);
         f->sys = f->sys == -ENOENT ? 0 : f->sys; /* purged: the log tells (K2) */
         return f->sys;
 }
@@ -338,25 +555,25 @@ static int copy_run(void *ctx, const char *run)
         struct folder *f = ctx;
         struct copying *c = f->c;
         char name[96];
-        struct stat st;
         struct buf line;
         struct run_event e;
-        uint64_t end = 0;
+        bool whole;
         snprintf(name, sizeof name, "%s.jsonl", run);
-        int fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0);
-        if (fd < 0)
-                return fd == -ENOENT ? 0 : failed(c, fd, name);
+        struct item it = {.folder = f->path, .name = name, .to = f->to};
+        it.fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0);
+        if (it.fd < 0)
+                return it.fd == -ENOENT ? 0 : failed(c, it.fd, name);
         buf_init(&line, 0);
-        int sys = c->fs->fstat(c->fs, fd, &st);
-        int rc = sys ? failed(c, sys, name)
-                     : run_last_line(c->fs, fd, (uint64_t)st.st_size, &line, &e, &end, c->err);
-        /* Journals only grow, until a purge replaces them by smaller ones. */
-        if (rc >= 0 && !has_size(c, f->to, name, end)) {
-                sys = copy_file(c, fd, end, f->to, name);
+        int sys = c->fs->fstat(c->fs, it.fd, &it.st);
+        int rc =
+            sys ? failed(c, sys, name)
+                : run_last_line(c->fs, it.fd, (uint64_t)it.st.st_size, &line, &e, &it.size, c->err);
+        if (rc >= 0) {
+                sys = bring(c, &it, &whole);
                 rc = sys ? failed(c, sys, name) : 0;
         }
         buf_release(&line);
-        c->fs->close(c->fs, fd);
+        c->fs->close(c->fs, it.fd);
         return rc < 0 ? rc : 0;
 }
 
@@ -383,36 +600,37 @@ static int copy_folder(struct copying *c, const char *path, bool runs)
 
 /* ---- outputs ---- */
 
-static int by_id(const void *a, const void *b)
+static int copy_output(struct copying *c, const struct artifact_info *info, struct folder *f)
 {
-        return strcmp(((const struct artifact_info *)a)->id, ((const struct artifact_info *)b)->id);
-}
-
-/* Is an output in the copy already, with these bytes? Names come again after a purge. */
-static bool is_there(struct copying *c, const struct artifact_info *info, int folder)
-{
-        const struct artifact_info *old =
-            c->old_count ? bsearch(info, c->old, c->old_count, sizeof *info, by_id) : NULL;
-        return info->state == ARTIFACT_CLOSED && old && old->state == ARTIFACT_CLOSED &&
-               strcmp(old->sha256, info->sha256) == 0 && strcmp(old->name, info->name) == 0 &&
-               has_size(c, folder, info->name, info->size);
-}
-
-static int copy_output(struct copying *c, const struct artifact_info *info, int folder)
-{
-        uint64_t size = 0;
-        int fd = -1;
-        if (info->state == ARTIFACT_DELETED || is_there(c, info, folder))
+        bool whole = true;
+        struct item it = {.folder = f->path, .name = info->name, .fd = -1, .to = f->to};
+        if (info->state == ARTIFACT_DELETED)
                 return 0;
-        int rc = artifact_open(c->conv, info, &fd, &size, c->err);
-        if (rc == STENO_ECORRUPT || (rc && files_is_foreign(-c->err->sys)))
-                return 0; /* lost, or purged a moment ago: then the log tells (K2) */
+        int rc = artifact_open(c->conv, info, &it.fd, &it.size, c->err);
+        if (rc == STENO_ECORRUPT || (rc && files_is_foreign(-c->err->sys))) {
+                /* Or it was purged a moment ago: then the log tells (K2). */
+                if (rc == STENO_ECORRUPT && info->state == ARTIFACT_CLOSED)
+                        tell(c, "artifact %s (%s) cannot be opened: %s", info->id, info->name,
+                            c->err->msg);
+                return 0;
+        }
         if (rc)
                 return rc;
-        if (info->state == ARTIFACT_CLOSED && size > info->size)
-                size = info->size;
-        int sys = copy_file(c, fd, size, folder, info->name);
-        c->fs->close(c->fs, fd);
+        uint64_t size = it.size;
+        if (info->state == ARTIFACT_CLOSED) {
+                it.sum = *info->sha256 ? info->sha256 : NULL;
+                it.size = size > info->size ? info->size : size;
+        }
+        int sys = c->fs->fstat(c->fs, it.fd, &it.st);
+        if (sys == 0)
+                sys = bring(c, &it, &whole);
+        c->fs->close(c->fs, it.fd);
+        if (!whole && size != info->size)
+                tell(c, "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id,
+                    info->name, (unsigned long long)size, (unsigned long long)info->size);
+        else if (!whole)
+                tell(c, "artifact %s (%s) has other bytes than the manifest says", info->id,
+                    info->name);
         return sys ? failed(c, sys, info->name) : 0;
 }
 
@@ -425,7 +643,9 @@ static int copy_outputs(
         int rc = open_both(c, path, &f);
         for (size_t i = 0; rc == 0 && f.from >= 0 && i < count; i++)
                 if (strcmp(list[i].kind, kind) == 0)
-                        rc = copy_output(c, &list[i], f.to);
+                        rc = copy_output(c, &list[i], &f);
+        f.listed = list;
+        f.listed_count = count;
         if (rc == 0 && f.from >= 0) {
                 int sys = c->fs->list(c->fs, f.to, drop_stale, &f);
                 if (sys == 0)
@@ -452,10 +672,6 @@ static int copy_artifacts(struct copying *c)
         buf_init(&lines, 0);
         rc = manifest_read(c->fs, f.from, &list, &count, c->err);
         if (rc == 0)
-                rc = manifest_read(c->fs, f.to, &c->old, &c->old_count, c->err);
-        if (c->old_count)
-                qsort(c->old, c->old_count, sizeof *c->old, by_id);
-        if (rc == 0)
                 rc = copy_outputs(c, "tool", list, count);
         if (rc == 0)
                 rc = copy_outputs(c, "terminal", list, count);
@@ -472,9 +688,6 @@ static int copy_artifacts(struct copying *c)
         }
         buf_release(&lines);
         free(list);
-        free(c->old);
-        c->old = NULL;
-        c->old_count = 0;
         close_both(&f);
         return rc;
 }
@@ -495,6 +708,9 @@ static int look_again(struct copying *c)
 
 static int copy_all(struct copying *c)
 {
+        int sys = backup_files_read(&c->files, c->fs, c->to);
+        if (sys)
+                return failed(c, sys, BACKUP_FILES);
         c->fs->unlink(c->fs, c->to, "ids.idx", 0); /* of whoever looked into an earlier copy */
         int rc = copy_log(c);
         if (rc == 0)
@@ -507,15 +723,16 @@ static int copy_all(struct copying *c)
                 rc = copy_folder(c, "runs", true);
         if (rc == 0)
                 rc = copy_folder(c, "seal", false);
-        return rc;
+        sys = rc ? 0 : backup_files_write(&c->files, c->fs, c->to);
+        return sys ? failed(c, sys, BACKUP_FILES) : rc;
 }
 
 /* Under the lock: the log must not grow behind the end that was noted before it is looked at. */
 static void take_stamp(struct copying *c, int64_t now_ms)
 {
-        struct timespec now = {
+        c->now = (struct timespec){
             .tv_sec = (time_t)(now_ms / 1000), .tv_nsec = (long)(now_ms % 1000) * 1000000};
-        if (backup_stamp(c->fs, c->conv->dir, &now, c->stamp))
+        if (backup_stamp(c->fs, c->conv->dir, &c->now, c->stamp))
                 *c->stamp = '\0';
 }
 
@@ -524,6 +741,7 @@ static int try_once(struct copying *c, bool hold)
 {
         const struct env *env = c->conv->store->env;
         c->log = -1;
+        buf_clear(&c->damaged);
         int rc = files_conv_lock(c->conv, c->err);
         if (rc)
                 return rc;
@@ -535,6 +753,7 @@ static int try_once(struct copying *c, bool hold)
                 files_conv_unlock(c->conv);
         if (rc == 0) {
                 rc = copy_all(c);
+                backup_files_release(&c->files);
                 if (hold)
                         files_conv_unlock(c->conv);
                 else if (rc == 0)
@@ -547,19 +766,26 @@ static int try_once(struct copying *c, bool hold)
         return rc;
 }
 
-int backup_conv(struct files_conv *conv, int to, const char *mark, struct backup_result *out,
-    struct steno_error *err)
+int backup_conv(struct files_conv *conv, int to, const char *mark, bool verify,
+    struct backup_result *out, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct copying c = {.conv = conv,
             .fs = conv->store->env->fs,
             .to = to,
             .mark = mark,
+            .verify = verify,
             .err = err ? err : &why};
         int rc = AGAIN;
+        buf_init(&c.damaged, 0);
         for (int i = 0; rc == AGAIN && i <= TRIES; i++)
                 rc = try_once(&c, i == TRIES);
-        if (rc == 0)
-                *out = (struct backup_result){.records = c.last_seq, .copied = c.copied};
+        if (rc == 0) {
+                *out = (struct backup_result){
+                    .records = c.last_seq, .copied = c.copied, .mended = c.mended};
+                out->damaged_size = c.damaged.n;
+                out->damaged = c.damaged.n ? buf_take(&c.damaged, NULL) : NULL;
+        }
+        buf_release(&c.damaged);
         return rc;
 }

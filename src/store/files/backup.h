@@ -14,6 +14,12 @@
  *       read or synced. The conversation's stamp is taken under the lock, before anything is
  *       copied, so that whatever changes while it is copied makes another one.
  *
+ *   K5  An output or large token is in the copy when its bytes there have the SHA-256 that the list
+ *       of outputs or its name says; a journal or seal when they are those of the conversation.
+ * What was found so is not read again while neither file was touched (backup_files.h), unless the
+ *       backup verifies. Bytes that do not have their sum after they were copied are told of; a
+ *       whole copy of them is never replaced.
+ *
  * The file .backup in the copy says which log it is of, how much of it is there, which backup made
  * it, and the stamps. Derived files are not copied.
  */
@@ -27,12 +33,16 @@
 
 struct backup_result {
         uint64_t records;
-        uint64_t copied; /* bytes */
+        uint64_t copied; /* bytes that are what they should be */
+        uint64_t mended; /* copies whose bytes had changed though nobody wrote to them */
+        char *damaged;   /* what is in the conversation: sentences, each ended by NUL; free() */
+        size_t damaged_size;
 };
 
-/* Into the folder `to`. `mark` names this backup. STENO_ENOTFOUND: it was removed meanwhile. */
-int backup_conv(struct files_conv *conv, int to, const char *mark, struct backup_result *out,
-    struct steno_error *err);
+/* Into the folder `to`. `mark` names this backup; `verify` reads what is there already.
+ * STENO_ENOTFOUND: it was removed meanwhile. */
+int backup_conv(struct files_conv *conv, int to, const char *mark, bool verify,
+    struct backup_result *out, struct steno_error *err);
 /* Is the copy in the folder `to` one of the conversation in `from` as it is now (K4)? Then *records
  * is what it has. */
 bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records);

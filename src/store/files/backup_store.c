@@ -27,6 +27,7 @@
 #define SMALL_MAX (64 * MIB)
 #define SEALS_MAX (1 * GIB)
 #define DEPTH_MAX 16
+#define FINDINGS_MAX 100 /* that a report names */
 
 /* Files of the root that are part of a backup. The server's own token, indexes and figures are
  * not. */
@@ -52,9 +53,11 @@ struct backing {
         uint64_t trashed;
         uint64_t records;
         uint64_t copied;
+        uint64_t mended;
+        uint64_t damaged;
+        struct buf findings;         /* about the first of these, as members of an array */
         struct archive_out *archive; /* NULL: the folder is the backup */
-        steno_progress progress;
-        void *progress_ctx;
+        const struct backend_backup *asked;
         struct steno_error *err;
 };
 
@@ -96,6 +99,8 @@ static int note_met(struct backing *b, const char *above, const char *folder)
 static bool is_unchanged(struct backing *b, const struct shelf *at, const char *folder)
 {
         uint64_t records = 0;
+        if (b->asked->verify)
+                return false;
         int from =
             at->from < 0 ? -1 : b->fs->open(b->fs, at->from, folder, O_RDONLY | O_DIRECTORY, 0);
         int to = from < 0 ? -1 : b->fs->open(b->fs, at->to, folder, O_RDONLY | O_DIRECTORY, 0);
@@ -108,6 +113,36 @@ static bool is_unchanged(struct backing *b, const struct shelf *at, const char *
         return same;
 }
 
+static void put_finding(struct backing *b, const struct check_finding *f)
+{
+        struct jsonw w = jsonw_to(&b->findings);
+        if (b->findings.n)
+                buf_putc(&b->findings, ',');
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "project", f->project);
+        jsonw_field_cstr(&w, "conversation", f->conversation);
+        jsonw_field_cstr(&w, "what", f->what);
+        if (f->trashed)
+                jsonw_field_bool(&w, "trash", true);
+        jsonw_object_end(&w);
+}
+
+static void note_damage(
+    struct backing *b, struct files_conv *conv, bool trashed, const struct backup_result *r)
+{
+        for (const char *what = r->damaged; what && what < r->damaged + r->damaged_size;
+             what += strlen(what) + 1) {
+                struct check_finding f = {.project = files_conv_project(conv),
+                    .conversation = files_conv_id(conv),
+                    .trashed = trashed,
+                    .what = what};
+                if (b->asked->is_accepted && b->asked->is_accepted(b->asked->ctx, &f))
+                        continue;
+                if (b->damaged++ < FINDINGS_MAX)
+                        put_finding(b, &f);
+        }
+}
+
 static int copy_conv(
     struct backing *b, struct files_conv *conv, const struct shelf *at, const char *folder)
 {
@@ -115,12 +150,15 @@ static int copy_conv(
         int to = fs_open_dir(b->fs, at->to, folder, true);
         if (to < 0)
                 return failed(b, to, folder);
-        int rc = backup_conv(conv, to, b->mark, &r, b->err);
+        int rc = backup_conv(conv, to, b->mark, b->asked->verify, &r, b->err);
         if (rc == 0 && b->archive)
                 rc = archive_out_move(b->archive, to, at->path, folder, b->err);
         b->fs->close(b->fs, to);
         b->records += r.records;
         b->copied += r.copied;
+        b->mended += r.mended;
+        note_damage(b, conv, at->to == b->trash, &r);
+        free(r.damaged);
         if (rc == STENO_ENOTFOUND) { /* removed meanwhile: it is in the trash, or gone */
                 fs_remove_tree(b->fs, at->to, folder);
                 return 0;
@@ -130,7 +168,8 @@ static int copy_conv(
 
 static int tell(struct backing *b)
 {
-        if (b->progress && b->progress(b->progress_ctx, "backup", b->conversations + b->trashed, 0))
+        if (b->asked->progress &&
+            b->asked->progress(b->asked->progress_ctx, "backup", b->conversations + b->trashed, 0))
                 return error_set(b->err, STENO_EINTERRUPTED, "stopped by the caller");
         return 0;
 }
@@ -397,6 +436,15 @@ static void put_report(const struct backing *b, struct buf *out)
         jsonw_field_u64(&w, "trashed", b->trashed);
         jsonw_field_u64(&w, "records", b->records);
         jsonw_field_u64(&w, "copied", b->copied);
+        if (b->asked->verify)
+                jsonw_field_u64(&w, "mended", b->mended);
+        jsonw_field_u64(&w, "damaged", b->damaged);
+        if (b->damaged) {
+                jsonw_key(&w, "findings");
+                buf_putc(out, '[');
+                buf_put_str(out, buf_str(&b->findings));
+                buf_putc(out, ']');
+        }
         jsonw_object_end(&w);
 }
 
@@ -415,7 +463,7 @@ static int complete(struct backing *b, char **report)
         drop_derived(b);
         buf_init(&out, 0);
         put_report(b, &out);
-        int rc = buf_check(&out, b->err);
+        int rc = buf_check(b->findings.failed ? &b->findings : &out, b->err);
         int sys = rc || b->archive ? 0 : fs_replace(b->fs, b->root, COMPLETE_FILE, out.p, out.n);
         if (rc == 0 && b->archive)
                 rc = archive_out_end(b->archive, b->root, buf_str(&out), b->err);
@@ -432,6 +480,7 @@ static int complete(struct backing *b, char **report)
 static int back_up(struct backing *b, const char *path, char **report)
 {
         id_make(b->store->env, "", b->mark);
+        buf_init(&b->findings, 0);
         int rc = open_target(b, path);
         if (rc == 0 && b->archive)
                 rc = archive_out_begin(b->archive, b->root, KIND_FILE, b->err);
@@ -454,6 +503,7 @@ static int back_up(struct backing *b, const char *path, char **report)
                 rc = complete(b, report);
         shelf_close(b, &b->shelf);
         tdestroy(b->met, free);
+        buf_release(&b->findings);
         if (b->trash >= 0)
                 b->fs->close(b->fs, b->trash);
         if (b->root >= 0)
@@ -461,8 +511,8 @@ static int back_up(struct backing *b, const char *path, char **report)
         return rc;
 }
 
-int backup_store(struct files_store *store, const char *path, steno_progress progress,
-    void *progress_ctx, char **report, struct steno_error *err)
+int backup_store(struct files_store *store, const char *path, const struct backend_backup *asked,
+    char **report, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct backing b = {.store = store,
@@ -470,14 +520,13 @@ int backup_store(struct files_store *store, const char *path, steno_progress pro
             .root = -1,
             .trash = -1,
             .shelf = {.from = -1, .to = -1},
-            .progress = progress,
-            .progress_ctx = progress_ctx,
+            .asked = asked,
             .err = err ? err : &why};
         return back_up(&b, path, report);
 }
 
 int backup_store_stream(struct files_store *store, const char *scratch, steno_sink sink, void *ctx,
-    steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+    const struct backend_backup *asked, char **report, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct archive_out archive;
@@ -487,8 +536,7 @@ int backup_store_stream(struct files_store *store, const char *scratch, steno_si
             .trash = -1,
             .shelf = {.from = -1, .to = -1},
             .archive = &archive,
-            .progress = progress,
-            .progress_ctx = progress_ctx,
+            .asked = asked,
             .err = err ? err : &why};
         int rc = archive_out_open(&archive, b.fs, sink, ctx, b.err);
         if (rc)

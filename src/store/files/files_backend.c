@@ -744,17 +744,17 @@ static int do_incoming_install(struct backend_incoming *in, uint32_t number, str
         return files_incoming_install((struct files_incoming *)in, number, project, id, err);
 }
 
-static int do_backup(struct backend_store *store, const char *path, steno_progress progress,
-    void *progress_ctx, char **report, struct steno_error *err)
+static int do_backup(struct backend_store *store, const char *path,
+    const struct backend_backup *asked, char **report, struct steno_error *err)
 {
-        return backup_store((struct files_store *)store, path, progress, progress_ctx, report, err);
+        return backup_store((struct files_store *)store, path, asked, report, err);
 }
 
 static int do_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink,
-    void *ctx, steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
+    void *ctx, const struct backend_backup *asked, char **report, struct steno_error *err)
 {
         return backup_store_stream(
-            (struct files_store *)store, scratch, sink, ctx, progress, progress_ctx, report, err);
+            (struct files_store *)store, scratch, sink, ctx, asked, report, err);
 }
 
 static int do_check(

@@ -113,10 +113,10 @@ int files_incoming_install(struct files_incoming *in, uint32_t number, struct st
 
 /* ---- backup_store.c and files_check_store.c: all of a store ---- */
 
-int backup_store(struct files_store *store, const char *path, steno_progress progress,
-    void *progress_ctx, char **report, struct steno_error *err);
+int backup_store(struct files_store *store, const char *path, const struct backend_backup *asked,
+    char **report, struct steno_error *err);
 int backup_store_stream(struct files_store *store, const char *scratch, steno_sink sink, void *ctx,
-    steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
+    const struct backend_backup *asked, char **report, struct steno_error *err);
 int backup_restore(const char *path, const char *where, char **report, struct steno_error *err);
 int backup_restore_stream(
     steno_source source, void *ctx, const char *where, char **report, struct steno_error *err);
