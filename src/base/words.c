@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "base/casefold.h"
+
 enum kind { SPACE, LETTER, ALONE };
 
 /* The character at `p`; *n is its length. Bytes that are not UTF-8 are characters of their own. */
@@ -41,36 +43,28 @@ static enum kind kind_of(uint32_t c)
         return LETTER;
 }
 
-static uint32_t fold(uint32_t c)
-{
-        if (c >= 'A' && c <= 'Z')
-                return c + 32;
-        if (c < 0xC0)
-                return c;
-        if (c <= 0xDE)
-                return c + 32;
-        if (c >= 0x100 && c <= 0x137)
-                return c | 1;
-        if (c >= 0x139 && c <= 0x148)
-                return c & 1 ? c + 1 : c;
-        if (c >= 0x14A && c <= 0x177)
-                return c | 1;
-        if ((c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F))
-                return c + 32;
-        if (c >= 0x400 && c <= 0x40F)
-                return c + 80;
-        return c;
-}
-
 static size_t encode(uint32_t c, char *out)
 {
-        if (c < 0x80) {
+        size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+        if (n == 1) {
                 out[0] = (char)c;
                 return 1;
         }
-        out[0] = (char)(0xC0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 0x3F));
-        return 2;
+        for (size_t i = n - 1; i > 0; i--, c >>= 6)
+                out[i] = (char)(0x80 | (c & 0x3F));
+        out[0] = (char)((0xF0 << (4 - n)) | c);
+        return n;
+}
+
+/* A character of `n` bytes as it is compared; how many bytes that takes, at most 4. */
+static size_t fold(uint32_t c, const unsigned char *p, size_t n, char *out)
+{
+        uint32_t folded = casefold(c);
+        if (folded != c && (c < 0x80) == (n == 1))
+                return encode(folded, out);
+        for (size_t i = 0; i < n; i++)
+                out[i] = (char)p[i];
+        return n;
 }
 
 /* Long runs with digits and letters of both cases in turns are data. */
@@ -105,16 +99,10 @@ bool words_next(struct words *w, struct word *out)
         bool fits = true;
         while (at < n) {
                 char bytes[4];
-                size_t k;
                 c = decode(p + at, n - at, &step);
                 if (kind_of(c) != kind)
                         break;
-                if (c < 0x800 && step <= 2) {
-                        k = encode(fold(c), bytes);
-                } else {
-                        for (k = 0; k < step; k++)
-                                bytes[k] = (char)p[at + k];
-                }
+                size_t k = fold(c, p + at, step, bytes);
                 fits = fits && out->n + k <= WORD_MAX;
                 for (size_t i = 0; fits && i < k; i++)
                         out->folded[out->n++] = bytes[i];

@@ -3,10 +3,10 @@
  *
  * The file .backup.files in the copy has a line for each output, large token, journal and seal that
  * was compared or copied: 32 hex digits, a blank, and its path. The digits are a hash of inode,
- * size, mtime and ctime of the file, and one of its copy. While both are the same, nobody has written to
- * either of them, and the next backup need not read them. A line is missing where the file was too
- * young to tell a second change from the first (as in backup_stamp.h), and where bytes are damaged:
- * those are looked at again by every backup.
+ * size, mtime and ctime of the file, and one of its copy. While both are the same, nobody has
+ * written to either of them, and the next backup need not read them. A line is missing where the
+ * file was too young to tell a second change from the first (as in backup_stamp.h), and where bytes
+ * are damaged: those are looked at again by every backup.
  *
  * It says nothing about bits that flip on a disk, which change no time. A backup that verifies does
  * not ask here.
@@ -22,8 +22,8 @@
 #define BACKUP_FILES ".backup.files"
 
 struct backup_files {
-        char *text;    /* as the last backup left it */
-        char **lines;  /* of it, sorted by path */
+        char *text;   /* as the last backup left it */
+        char **lines; /* of it, sorted by path */
         size_t count;
         struct buf now; /* as this one leaves it */
 };

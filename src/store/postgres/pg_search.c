@@ -16,6 +16,9 @@
 
 #define ROWS_MAX 300
 #define PAGE 200
+/* Added to the generation of a conversation in `indexed`, so that an index that was made by other
+ * rules of what a word is counts as one of another generation, and is made anew. */
+#define WORDS (UINT64_C(1) << 48)
 
 static struct pg_store *of(const struct backend_store *store)
 {
@@ -90,7 +93,7 @@ int pg_search_progress(
         pg_query_init(&q, "SELECT last FROM indexed WHERE project = $1 AND uid = $2 AND generation"
                           " = $3");
         pg_key(&q, c);
-        pg_u64(&q, generation);
+        pg_u64(&q, generation + WORDS);
         int rc = pg_run(c->store, &q, &r, err);
         if (rc)
                 return rc;
@@ -105,9 +108,10 @@ int pg_search_each_conv(
 {
         struct pg_query q;
         PGresult *r;
-        pg_query_init(&q, "SELECT c.project, c.id, i.generation, i.last FROM indexed i JOIN conv c"
+        pg_query_init(&q, "SELECT c.project, c.id, t.generation, i.last FROM indexed i JOIN conv c"
                           " USING (project, uid) JOIN tail t USING (project, uid) WHERE c.trash IS"
-                          " NULL AND t.generation = i.generation");
+                          " NULL AND t.generation + $1 = i.generation");
+        pg_u64(&q, WORDS);
         int rc = pg_run(of(store), &q, &r, err);
         if (rc)
                 return rc;
@@ -145,7 +149,7 @@ static int hold_row(struct pg_indexing *x, const struct pg_conv *c, struct steno
         pg_query_init(&q, "INSERT INTO indexed VALUES ($1, $2, $3, $4, 0) ON CONFLICT DO NOTHING");
         key(&q, x);
         pg_cstr(&q, c->id);
-        pg_u64(&q, x->generation);
+        pg_u64(&q, x->generation + WORDS);
         int rc = run(x, &q, err);
         if (rc)
                 return rc;
@@ -156,7 +160,7 @@ static int hold_row(struct pg_indexing *x, const struct pg_conv *c, struct steno
         if (rc)
                 return rc;
         bool there = libpq.ntuples(r) == 1;
-        bool older = there && pg_get_u64(r, 0, 1) != x->generation;
+        bool older = there && pg_get_u64(r, 0, 1) != x->generation + WORDS;
         bool ours = there && (older || pg_get_u64(r, 0, 0) == x->seen);
         libpq.clear(r);
         if (!ours)
@@ -266,7 +270,7 @@ int pg_search_commit(struct backend_store *store, uint64_t seq, struct steno_err
         pg_query_init(&q, "UPDATE indexed SET generation = $3, last = $4 WHERE project = $1 AND uid"
                           " = $2");
         key(&q, x);
-        pg_u64(&q, x->generation);
+        pg_u64(&q, x->generation + WORDS);
         pg_u64(&q, seq);
         if (rc == 0)
                 rc = run(x, &q, err);

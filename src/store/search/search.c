@@ -20,8 +20,9 @@
 
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
-#define VERSION                                                                                    \
-        4 /* 2: what failures say is indexed; 3: every tool of a message; 4: what is in part */
+/* 2: what failures say is indexed; 3: every tool of a message; 4: outputs know whether they are
+ * indexed in part, and case is folded in all scripts */
+#define VERSION 4
 #define SHARDS_MAX 4096
 #define PLACE_BITS 44 /* of a row; the rest is the shard */
 
