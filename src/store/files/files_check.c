@@ -245,6 +245,7 @@ int files_check_conv(
                 *k.err = k.refused;
         }
         free(k.artifacts);
+        files_check_origin_release(&k);
         if (k.planned)
                 purge_plan_release(&k.plan);
         return rc;

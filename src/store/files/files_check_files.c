@@ -320,22 +320,6 @@ int files_check_refs(struct check *k, uint64_t seq, const struct about *about, s
 
 /* ---- journals ---- */
 
-uint64_t files_check_forked_seq(struct check *k)
-{
-        char *text = NULL;
-        size_t n = 0;
-        uint64_t seq = 0;
-        struct json j;
-        if (fs_slurp(k->fs, k->conv->dir, "meta.json", META_MAX, &text, &n))
-                return 0;
-        json_init(&j);
-        if (json_parse(&j, text, n, NULL, NULL) == 0)
-                json_u64(&j, json_get(&j, json_get(&j, 0, "origin"), "seq"), &seq);
-        json_release(&j);
-        free(text);
-        return seq;
-}
-
 int files_check_journal_of(struct check *k, uint64_t seq, const struct about *about)
 {
         char name[PLAIN_NAME_MAX + 1];

@@ -23,7 +23,8 @@ struct log_check {
         bool mended;        /* damage was, in the log that has taken the place of this one */
         bool lost;          /* there is, or will be, a tombstone of what was damaged */
         uint64_t lost_from; /* the tombstones of lost records at work, 0: none, */
-        uint64_t lost_upto; /* one behind the other */
+        uint64_t lost_upto; /* one behind the other, */
+        bool lost_before;   /* and all of them from before the fork was made, or none */
         struct pairing *pairing;
         struct arena arena;
         struct buf line; /* of a record that is compared */
@@ -89,7 +90,7 @@ static int tell_lost(struct log_check *l)
         l->lost_from = l->lost_upto = 0;
         if (from == 0)
                 return 0;
-        if (upto <= files_check_forked_seq(l->k))
+        if (l->lost_before)
                 state = CHECK_LOST_BEFORE;
         if (from == upto)
                 return files_check_tell(l->k, from, state,
@@ -100,10 +101,13 @@ static int tell_lost(struct log_check *l)
             (unsigned long long)upto);
 }
 
-static int note_lost(struct log_check *l, uint64_t from, uint64_t upto)
+/* `before`: it came along when the fork was made. */
+static int note_lost(struct log_check *l, uint64_t from, uint64_t upto, bool before)
 {
-        int rc = l->lost_from && l->lost_upto + 1 != from ? tell_lost(l) : 0;
+        bool behind = l->lost_upto + 1 == from && l->lost_before == before;
+        int rc = l->lost_from && !behind ? tell_lost(l) : 0;
         l->lost = true;
+        l->lost_before = before;
         l->lost_from = l->lost_from ? l->lost_from : from;
         l->lost_upto = upto;
         return rc;
@@ -116,7 +120,8 @@ static int check_damage(struct log_check *l, const struct log_line *line)
         enum check_state state = files_check_repaired(l->k, l->mended);
         l->next = 0;
         l->batch_seq = 0;
-        int rc = l->mended && line->first_seq ? note_lost(l, line->first_seq, line->last_seq) : 0;
+        int rc =
+            l->mended && line->first_seq ? note_lost(l, line->first_seq, line->last_seq, false) : 0;
         if (rc)
                 return rc;
         if (line->first_seq == 0)
@@ -231,7 +236,8 @@ static int check_record(struct log_check *l, const struct log_line *line)
                     k, rec->seq, CHECK_STAYS, "what is said about it: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
-        rc = about.lost ? note_lost(l, rec->seq, rec->seq) : tell_lost(l);
+        rc = about.lost ? note_lost(l, rec->seq, rec->seq, files_check_lost_before(k, rec))
+                        : tell_lost(l);
         if (rc)
                 return rc;
         about.orphan = about.orphan || l->lost; /* its call may be in the records that were lost */
@@ -272,6 +278,17 @@ static int walk(struct log_check *l)
         return rc ? rc : tell_lost(l);
 }
 
+/* A fork has all that it took. */
+static int check_cut(struct log_check *l)
+{
+        uint64_t seq = files_check_forked_seq(l->k);
+        return seq <= l->at.last_seq
+                   ? 0
+                   : files_check_tell(l->k, 0, CHECK_STAYS,
+                         "meta.json says that it was forked at record %llu; the last one is %llu",
+                         (unsigned long long)seq, (unsigned long long)l->at.last_seq);
+}
+
 int files_check_log(struct check *k)
 {
         enum files_check_entry entry;
@@ -288,6 +305,8 @@ int files_check_log(struct check *k)
         rc = look_at_end(&l, entry == ENTRY_STAYS);
         if (rc == 0)
                 rc = walk(&l);
+        if (rc == 0)
+                rc = check_cut(&l);
         if (rc == 0 && l.ids_differ) {
                 if (k->repair)
                         rc = files_check_wrote(k, repair_ids(k));

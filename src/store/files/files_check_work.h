@@ -9,6 +9,21 @@
 #include "store/files/conv.h"
 #include "store/files/purge_plan.h"
 
+struct check_span {
+        uint64_t first;
+        uint64_t last;
+};
+
+/* What meta.json says of where a fork came from (files_check_origin.c). */
+struct check_origin {
+        bool read;
+        uint64_t seq;            /* the last record that was taken; 0: it is no fork */
+        bool listed;             /* it says which of them were lost */
+        struct check_span *lost; /* these */
+        size_t lost_count;
+        int64_t created; /* when it was made, in ms */
+};
+
 struct check {
         struct files_conv *conv;
         const struct fs *fs;
@@ -20,6 +35,7 @@ struct check {
         struct steno_error *err;
         struct steno_error refused; /* why repairing stopped; code 0: it goes on */
 
+        struct check_origin origin;
         struct artifact_info *artifacts; /* sorted by id */
         size_t artifact_count;
         bool no_manifest; /* something that is not a file stands in its place, and was told of */
@@ -71,8 +87,12 @@ int files_check_ids_file(struct check *k);
 /* files_check_files.c: the manifest and all it names; parts; journals. */
 int files_check_artifacts(struct check *k);
 int files_check_runs(struct check *k);
-/* The last record that a fork took from its origin, which has the journals of it; 0: it is none. */
+/* files_check_origin.c: the last record that a fork took from its origin, which has the journals of
+ * it; 0: it is none. */
 uint64_t files_check_forked_seq(struct check *k);
+/* Did a tombstone of a lost record come along when the fork was made? */
+bool files_check_lost_before(struct check *k, const struct record *rec);
+void files_check_origin_release(struct check *k);
 /* The journal of the run that wrote a record is there. */
 int files_check_journal_of(struct check *k, uint64_t seq, const struct about *about);
 /* What a record refers to, which has the message `m`, is there. */

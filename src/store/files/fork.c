@@ -18,6 +18,7 @@
 #include "store/files/rewrite.h"
 
 #define PATH_ROOM 160
+#define LOST_MAX 1000 /* runs of lost records that a fork lists */
 
 struct forking {
         struct files_conv *from;
@@ -271,7 +272,42 @@ static bool stays(const struct json *j, json_ref key)
         return false;
 }
 
-static void put_meta(struct forking *f, const struct json *old, const char *uid, struct buf *out)
+/*
+ * Which of the records were lost by now, as pairs of the first and the last: a check of the fork
+ * tells what came along from what it loses itself. Those behind the first thousand are not listed,
+ * and count as losses of the fork.
+ */
+static int put_lost(struct forking *f, struct jsonw *w)
+{
+        struct log_cursor cursor;
+        struct log_line line;
+        uint64_t from = 0, upto = 0, count = 0;
+        int rc;
+        jsonw_key(w, "lost");
+        jsonw_array(w);
+        log_cursor_init(&cursor, f->fs, f->from->log, 0, f->end);
+        do {
+                rc = log_next(&cursor, &line, f->err);
+                bool lost = rc == 1 && !line.damaged && about_is_lost(line.rec.x);
+                if (from && (!lost || line.rec.seq != upto + 1)) {
+                        jsonw_array(w);
+                        jsonw_u64(w, from);
+                        jsonw_u64(w, upto);
+                        jsonw_array_end(w);
+                        count++;
+                        from = 0;
+                }
+                if (lost) {
+                        from = from ? from : line.rec.seq;
+                        upto = line.rec.seq;
+                }
+        } while (rc == 1 && count < LOST_MAX);
+        log_cursor_release(&cursor);
+        jsonw_array_end(w);
+        return rc < 0 ? rc : 0;
+}
+
+static int put_meta(struct forking *f, const struct json *old, const char *uid, struct buf *out)
 {
         const struct env *env = f->from->store->env;
         char at[TIME_TEXT], own[META_UID];
@@ -289,12 +325,14 @@ static void put_meta(struct forking *f, const struct json *old, const char *uid,
         jsonw_field_cstr(&w, "conversation", f->from->id);
         jsonw_field_cstr(&w, "uid", uid);
         jsonw_field_u64(&w, "seq", f->seq);
+        int rc = put_lost(f, &w);
         jsonw_object_end(&w);
         for (json_ref k = json_child(old, 0); k != JSON_NONE; k = json_next_key(old, 0, k))
                 if (!stays(old, k))
                         jsonw_copy_member(&w, old, k);
         jsonw_object_end(&w);
         buf_putc(out, '\n');
+        return rc;
 }
 
 static int write_meta(struct forking *f)
@@ -314,7 +352,7 @@ static int write_meta(struct forking *f)
         if (rc == STENO_EPROTO)
                 rc = error_prefix(f->err, STENO_ECORRUPT, "meta.json");
         if (rc == 0)
-                put_meta(f, &j, uid, &out);
+                rc = put_meta(f, &j, uid, &out);
         if (rc == 0)
                 rc = buf_check(&out, f->err);
         int sys = rc ? 0 : fs_replace(f->fs, f->dir, "meta.json", out.p, out.n);
