@@ -161,9 +161,14 @@ int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct
 
 int conv_lacks_log(struct files_conv *c, uint64_t last_seq, struct steno_error *err)
 {
+        /* All that comes after the log; a seal, outputs and journals outlive a lost meta.json. */
+        static const char *const SIGNS[] = {"meta.json", "seal", "artifacts", "runs"};
         const struct fs *fs = c->store->env->fs;
         struct stat st;
-        if (last_seq || fs->stat(fs, c->dir, "meta.json", &st))
+        bool had = false;
+        for (size_t i = 0; !last_seq && !had && i < sizeof SIGNS / sizeof *SIGNS; i++)
+                had = fs->stat(fs, c->dir, SIGNS[i], &st) == 0;
+        if (!had)
                 return 0;
         return error_set(err, STENO_ECORRUPT,
             "messages.jsonl of conversation \"%.100s\" is missing; put it back, or start over with "
