@@ -20,6 +20,7 @@ struct checking {
         uint64_t repairable; /* of which so many can be, */
         uint64_t accepted;   /* losses that were noted */
         uint64_t trashed;    /* of them in the trash, where nothing is repaired */
+        bool tokens;         /* tokens.json is no file, which was told */
 };
 
 static void put_finding(struct cli *c, const struct json *j)
@@ -56,6 +57,17 @@ static void put_finding(struct cli *c, const struct json *j)
         buf_release(&b);
 }
 
+static bool is_tokens(const struct json *j)
+{
+        struct buf b;
+
+        buf_init(&b, 0);
+        json_string(j, json_get(j, 0, "what"), &b, NULL);
+        bool yes = str_starts(buf_str(&b), "tokens.json is ");
+        buf_release(&b);
+        return yes;
+}
+
 static int take_finding(void *ctx, const char *json)
 {
         struct checking *k = ctx;
@@ -66,12 +78,13 @@ static int take_finding(void *ctx, const char *json)
                 bool note = json_bool(&j, json_get(&j, 0, "note"), false);
                 bool accepted = json_bool(&j, json_get(&j, 0, "accepted"), false);
                 k->accepted += accepted;
-                if (!note && !accepted && !json_bool(&j, json_get(&j, 0, "repaired"), false))
-                        k->open++;
+                bool open =
+                    !note && !accepted && !json_bool(&j, json_get(&j, 0, "repaired"), false);
+                k->open += open;
                 if (json_bool(&j, json_get(&j, 0, "repairable"), false))
                         k->repairable++;
-                if (!note && json_bool(&j, json_get(&j, 0, "trash"), false))
-                        k->trashed++;
+                k->trashed += open && json_bool(&j, json_get(&j, 0, "trash"), false);
+                k->tokens = k->tokens || ((open || accepted) && is_tokens(&j));
                 if (!k->c->json)
                         put_finding(k->c, &j);
         }
@@ -134,7 +147,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         rc = steno_check(c->store, &opt, take_finding, &k, &err);
         term_progress_end(&bar);
         int findings = rc;
-        if (rc >= 0 && argc == 0)
+        if (rc >= 0 && argc == 0 && !k.tokens)
                 rc = check_tokens(&k, o->repair, &findings, &err);
         if (rc < 0)
                 return cli_fail(c, &err);

@@ -473,6 +473,20 @@ static int drop_folder(struct copying *c, const char *path)
         return sys && sys != -ENOENT ? failed(c, sys, path) : 0;
 }
 
+/* Tells of what is neither a file nor a folder where one should be. It stops nobody. */
+static bool is_strange(struct copying *c, const char *path, bool folder)
+{
+        struct stat st;
+        if (c->fs->stat(c->fs, c->conv->dir, path, &st) ||
+            (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
+                return false;
+        if (S_ISLNK(st.st_mode))
+                tell(c, "%s is a symbolic link, which is not followed", path);
+        else
+                tell(c, "%s is not a %s", path, folder ? "folder" : "file");
+        return true;
+}
+
 static int open_both(struct copying *c, const char *path, struct folder *f)
 {
         char name[32];
@@ -481,6 +495,10 @@ static int open_both(struct copying *c, const char *path, struct folder *f)
         f->from = c->fs->open(c->fs, c->conv->dir, path, O_RDONLY | O_DIRECTORY, 0);
         if (f->from == -ENOENT)
                 return drop_folder(c, path);
+        if (f->from < 0 && is_strange(c, path, true)) {
+                f->from = -1;
+                return 0;
+        }
         snprintf(
             name, sizeof name, "%.*s", (int)(slash ? slash - path : (ptrdiff_t)strlen(path)), path);
         int top = f->from < 0 ? f->from : fs_open_dir(c->fs, c->to, name, true);
@@ -530,8 +548,12 @@ static int copy_part(void *ctx, const char *name, unsigned char type)
         struct folder *f = ctx;
         struct copying *c = f->c;
         bool whole = true;
+        char path[320];
         (void)type;
         if (name[0] == '.')
+                return 0;
+        snprintf(path, sizeof path, "%s/%s", f->path, name);
+        if (is_strange(c, path, false))
                 return 0;
         struct item it = {.folder = f->path,
             .name = name,

@@ -119,12 +119,38 @@ static void put_finding(struct backing *b, const struct check_finding *f)
         if (b->findings.n)
                 buf_putc(&b->findings, ',');
         jsonw_object(&w);
-        jsonw_field_cstr(&w, "project", f->project);
-        jsonw_field_cstr(&w, "conversation", f->conversation);
+        if (f->project) {
+                jsonw_field_cstr(&w, "project", f->project);
+                jsonw_field_cstr(&w, "conversation", f->conversation);
+        }
         jsonw_field_cstr(&w, "what", f->what);
         if (f->trashed)
                 jsonw_field_bool(&w, "trash", true);
         jsonw_object_end(&w);
+}
+
+static void note_finding(struct backing *b, const struct check_finding *f)
+{
+        if (b->asked->is_accepted && b->asked->is_accepted(b->asked->ctx, f))
+                return;
+        if (b->damaged++ < FINDINGS_MAX)
+                put_finding(b, f);
+}
+
+/* Notes what is neither a file nor a folder where one should be. It stops nobody. */
+static bool is_strange(struct backing *b, const char *path, bool folder)
+{
+        struct stat st;
+        char what[100];
+        if (b->fs->stat(b->fs, b->store->root, path, &st) ||
+            (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
+                return false;
+        if (S_ISLNK(st.st_mode))
+                snprintf(what, sizeof what, "%s is a symbolic link, which is not followed", path);
+        else
+                snprintf(what, sizeof what, "%s is not a %s", path, folder ? "folder" : "file");
+        note_finding(b, &(struct check_finding){.what = what});
+        return true;
 }
 
 static void note_damage(
@@ -136,10 +162,7 @@ static void note_damage(
                     .conversation = files_conv_id(conv),
                     .trashed = trashed,
                     .what = what};
-                if (b->asked->is_accepted && b->asked->is_accepted(b->asked->ctx, &f))
-                        continue;
-                if (b->damaged++ < FINDINGS_MAX)
-                        put_finding(b, &f);
+                note_finding(b, &f);
         }
 }
 
@@ -163,7 +186,8 @@ static int copy_conv(
                 fs_remove_tree(b->fs, at->to, folder);
                 return 0;
         }
-        return rc ? rc : note_met(b, at->path, folder);
+        return rc ? error_prefix(b->err, rc, "%s/%s", files_conv_project(conv), files_conv_id(conv))
+                  : note_met(b, at->path, folder);
 }
 
 static int tell(struct backing *b)
@@ -402,7 +426,8 @@ static int copy_root_files(struct backing *b)
 {
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < sizeof ROOT_FILES / sizeof *ROOT_FILES; i++)
-                rc = copy_small(b, b->store->root, b->root, ROOT_FILES[i], SMALL_MAX);
+                if (!is_strange(b, ROOT_FILES[i], false))
+                        rc = copy_small(b, b->store->root, b->root, ROOT_FILES[i], SMALL_MAX);
         return rc;
 }
 
@@ -410,14 +435,18 @@ static int copy_root_files(struct backing *b)
  * Its checkpoints go before its lines, which only grow. */
 static int copy_seals(struct backing *b)
 {
-        static const char *const FILES[] = {"checkpoints", "log.jsonl", "names.jsonl"};
+        static const char *const FILES[] = {
+            "seal/checkpoints", "seal/log.jsonl", "seal/names.jsonl"};
+        if (is_strange(b, "seal", true))
+                return 0;
         int from = fs_open_dir(b->fs, b->store->root, "seal", false);
         if (from == -ENOENT)
                 return 0;
         int to = from < 0 ? from : fs_open_dir(b->fs, b->root, "seal", true);
         int rc = to < 0 ? failed(b, to, "seal") : 0;
         for (size_t i = 0; rc == 0 && i < sizeof FILES / sizeof *FILES; i++)
-                rc = copy_small(b, from, to, FILES[i], SEALS_MAX);
+                if (!is_strange(b, FILES[i], false))
+                        rc = copy_small(b, from, to, FILES[i] + sizeof "seal", SEALS_MAX);
         if (from >= 0)
                 b->fs->close(b->fs, from);
         if (to >= 0)

@@ -54,41 +54,64 @@ int files_check_tell(struct check *k, uint64_t seq, enum check_state state, cons
 
 /* ---- what stands where a file should, and is none ---- */
 
-static enum files_check_entry look_at_entry(const struct check *k, const char *path)
+static enum files_check_entry look_at_entry(const struct check *k, const char *path, bool folder)
 {
         struct stat st;
-        if (k->fs->stat(k->fs, k->conv->dir, path, &st) || S_ISREG(st.st_mode))
+        if (k->fs->stat(k->fs, k->conv->dir, path, &st) ||
+            (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
                 return ENTRY_FINE;
         return S_ISLNK(st.st_mode) ? ENTRY_LINK : ENTRY_STAYS;
 }
 
 /* It may have become a file since it was looked at: under the lock, once more. */
-static int move_aside(struct check *k, const char *path)
+static int move_aside(struct check *k, const char *path, bool folder)
 {
         int rc = files_conv_lock(k->conv, k->err);
         if (rc)
                 return rc;
-        if (look_at_entry(k, path) == ENTRY_STAYS)
-                rc = quarantine_entry(k->conv, path, "not a file", k->err);
+        if (look_at_entry(k, path, folder) == ENTRY_STAYS)
+                rc =
+                    quarantine_entry(k->conv, path, folder ? "not a folder" : "not a file", k->err);
         files_conv_unlock(k->conv);
         return rc;
 }
 
-int files_check_entry(struct check *k, const char *path, enum files_check_entry *out)
+static int check_entry(struct check *k, const char *path, bool folder, enum files_check_entry *out)
 {
         int rc = 0;
-        *out = look_at_entry(k, path);
+        *out = look_at_entry(k, path, folder);
         if (*out == ENTRY_FINE)
                 return 0;
         if (*out == ENTRY_LINK)
                 return files_check_tell(
                     k, 0, CHECK_STAYS, "%s is a symbolic link, which is not followed", path);
         if (k->repair)
-                rc = files_check_wrote(k, move_aside(k, path));
+                rc = files_check_wrote(k, move_aside(k, path, folder));
         if (rc == 0 && k->repair)
                 *out = ENTRY_GONE;
         return rc ? rc
-                  : files_check_tell(k, 0, files_check_repaired(k, true), "%s is not a file", path);
+                  : files_check_tell(k, 0, files_check_repaired(k, true), "%s is not a %s", path,
+                        folder ? "folder" : "file");
+}
+
+int files_check_entry(struct check *k, const char *path, enum files_check_entry *out)
+{
+        return check_entry(k, path, false, out);
+}
+
+/* What a seal says is for those who verify it. Here it only has to be what others can read and
+ * copy. */
+int files_check_seal(struct check *k)
+{
+        static const char *const FILES[] = {"seal/leaves", "seal/checkpoints", "seal/purged"};
+        enum files_check_entry entry;
+        int rc = check_entry(k, "seal", true, &entry);
+        for (size_t i = 0; rc == 0 && entry == ENTRY_FINE && i < sizeof FILES / sizeof *FILES;
+             i++) {
+                enum files_check_entry each;
+                rc = check_entry(k, FILES[i], false, &each);
+        }
+        return rc;
 }
 
 /* ---- meta.json and ids.idx ---- */
@@ -228,7 +251,8 @@ int files_check_conv(
     struct files_conv *conv, bool repair, check_fn each, void *ctx, struct steno_error *err)
 {
         static int (*const PARTS[])(struct check *) = {files_check_meta, files_check_ids_file,
-            files_check_artifacts, files_check_log, files_check_runs};
+            files_check_artifacts, files_check_run_files, files_check_log, files_check_runs,
+            files_check_seal};
         struct steno_error why = {0};
         struct check k = {.conv = conv,
             .fs = conv->store->env->fs,

@@ -346,19 +346,32 @@ static int repair_run(struct check *k, const char *name, bool *done)
         return rc < 0 ? rc : 0;
 }
 
+static int check_run_file(void *ctx, const char *name)
+{
+        char path[sizeof "runs/.jsonl" + PLAIN_NAME_MAX];
+        enum files_check_entry entry;
+        snprintf(path, sizeof path, "runs/%s.jsonl", name);
+        return files_check_entry(ctx, path, &entry);
+}
+
+/* Before the log is looked at, which tells of journals that are missing. */
+int files_check_run_files(struct check *k)
+{
+        return run_each_name(k->conv, check_run_file, k, k->err);
+}
+
 static int check_run(void *ctx, const char *name)
 {
         struct check *k = ctx;
         struct run_state s;
         struct run_damage d;
         char path[sizeof "runs/.jsonl" + PLAIN_NAME_MAX];
-        enum files_check_entry entry;
+        struct stat st;
         bool done = false;
         snprintf(path, sizeof path, "runs/%s.jsonl", name);
-        int rc = files_check_entry(k, path, &entry);
-        if (rc || entry != ENTRY_FINE)
-                return rc;
-        rc = run_look(k->conv, name, &s, k->err);
+        if (k->fs->stat(k->fs, k->conv->dir, path, &st) || !S_ISREG(st.st_mode))
+                return 0; /* files_check_run_files tells of it */
+        int rc = run_look(k->conv, name, &s, k->err);
         if (rc)
                 return rc;
         bool held = s.held, headless = strcmp(s.head, "{}") == 0;

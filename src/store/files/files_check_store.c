@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "store/files/conv.h"
 #include "store/files/files_backend.h"
 #include "store/files/incoming.h"
 #include "store/index/index.h"
@@ -198,6 +199,40 @@ static int check_places(struct checking *c)
         return rc ? rc : check_place(c, "trash", &c->trash);
 }
 
+static int check_root_file(struct checking *c, const char *name)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct stat st;
+        char what[100];
+        int rc = 0;
+        if (fs->stat(fs, c->store->root, name, &st) || S_ISREG(st.st_mode))
+                return 0;
+        if (S_ISLNK(st.st_mode)) {
+                snprintf(what, sizeof what, "%s is a symbolic link, which is not followed", name);
+                return tell(c, NULL, NULL, &(struct check_finding){.what = what});
+        }
+        if (c->asked->repair)
+                rc = quarantine_file(c->store, name, "not a file", c->err);
+        snprintf(what, sizeof what, "%s is not a file", name);
+        return tell_of_store(c, rc, name, what);
+}
+
+/* Files and folders beside those of conversations: what they say is for their readers, but they
+ * must be files and folders. */
+static int check_root(struct checking *c)
+{
+        static const char *const FILES[] = {"projects.json", "tokens.json", "accepted.jsonl",
+            "seal/checkpoints", "seal/log.jsonl", "seal/names.jsonl"};
+        bool seal, search;
+        int rc = check_place(c, "seal", &seal);
+        if (rc == 0)
+                rc = check_place(c, "search", &search);
+        for (size_t i = 0; rc == 0 && i < sizeof FILES / sizeof *FILES; i++)
+                if (seal || strncmp(FILES[i], "seal/", 5) != 0)
+                        rc = check_root_file(c, FILES[i]);
+        return rc;
+}
+
 static int check_settings(struct checking *c)
 {
         char *problem = c->asked->settings_problem;
@@ -265,6 +300,8 @@ static int check_all(struct checking *c, struct str project)
         int rc = check_places(c);
         if (rc == 0)
                 rc = check_settings(c);
+        if (rc == 0 && !c->only_project)
+                rc = check_root(c);
         if (rc == 0 && !c->only_project)
                 rc = check_incoming(c);
         if (rc == 0 && !c->only_project)

@@ -87,6 +87,9 @@ int files_check_ids_file(struct check *k);
 /* files_check_files.c: the manifest and all it names; parts; journals. */
 int files_check_artifacts(struct check *k);
 int files_check_runs(struct check *k);
+/* That journals are files, and so is what a seal consists of. */
+int files_check_run_files(struct check *k);
+int files_check_seal(struct check *k);
 /* files_check_origin.c: the last record that a fork took from its origin, which has the journals of
  * it; 0: it is none. */
 uint64_t files_check_forked_seq(struct check *k);
