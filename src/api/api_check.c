@@ -41,8 +41,7 @@ static int accept(struct checking *c, const struct check_finding *f, bool *yes)
 {
         struct accepted_loss loss = {f->project, f->conversation, f->seq, f->what};
         *yes = !f->repaired && !f->note && accepted_has(&c->accepted, &loss);
-        if (*yes || f->repaired || f->note || !c->asked.repair || f->trashed ||
-            (!c->accept && !f->copied))
+        if (*yes || f->repaired || f->note || !c->asked.repair || (!c->accept && !f->copied))
                 return 0;
         *yes = true;
         return accepted_add(&c->accepted, c->store->env, &loss, c->err);

@@ -19,7 +19,7 @@ struct checking {
         uint64_t open;       /* findings that were not repaired */
         uint64_t repairable; /* of which so many can be, */
         uint64_t accepted;   /* losses that were noted */
-        uint64_t trashed;    /* of them in the trash, where nothing is repaired */
+        uint64_t trashed;    /* of the open ones in the trash, where nothing is repaired */
         bool tokens;         /* tokens.json is no file, which was told */
 };
 
@@ -153,7 +153,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
                 return cli_fail(c, &err);
         if (findings == 0)
                 cli_say(c, "everything%s is in order", k.accepted > 0 ? " else" : "");
-        else if (k.open > 0)
+        else if (k.open > k.trashed)
                 cli_say(c, "%d finding%s; steno check --repair%s", findings,
                     findings == 1 ? "" : "s",
                     k.repairable > 0 ? " quarantines what is damaged"
@@ -164,7 +164,8 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         if (k.trashed > 0)
                 cli_say(c,
                     "what is in the trash is not repaired there: steno trash --restore it and "
-                    "check again, or steno purge it");
+                    "check again, steno purge it, or accept it with steno check --repair "
+                    "--accept");
         return k.open > 0 ? EXIT_CORRUPT : EXIT_DONE;
 }
 
