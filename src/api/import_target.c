@@ -633,6 +633,8 @@ static void put_origin(
         jsonw_field_cstr(w, "parent", parent);
         if (s->call.n)
                 jsonw_field_str(w, "call", s->call);
+        if (s->cut)
+                jsonw_field_u64(w, "before", s->cut_ordinal);
 }
 
 static void put_known(struct jsonw *w, const char *key, struct str s)

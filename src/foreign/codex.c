@@ -64,6 +64,8 @@ static int codex_identify(struct foreign *t, const struct foreign_probe *p)
         foreign_learn(t, &s->parent, j, json_get(j, payload, "forked_from_id"));
         if (s->parent.n && !s->origin)
                 s->origin = "fork";
+        s->cut =
+            json_u64(j, json_get(j, payload, "forked_from_ordinal_exclusive"), &s->cut_ordinal);
         return 0;
 }
 

@@ -44,6 +44,8 @@ struct foreign_session {
         struct str parent;  /* the session that this one was started by, or forked from */
         struct str call;    /* the call of the parent that started it */
         const char *origin; /* "subagent", "fork" or "sidechain", where there is a parent */
+        bool cut;           /* a fork has the entries of its parent before this ordinal */
+        uint64_t cut_ordinal;
 };
 
 struct foreign_item {
