@@ -202,6 +202,11 @@ scenario("read the Markdown of a message although one of its paragraphs cannot b
 // ---- what has not begun ----
 scenario("tell a call that waits for its turn from one that runs", async (page) => {
   const w = await waiting("One after the other", { argv: ["printf", "first"] }, { argv: ["echo", "second"] });
+  await page.route("**/timeline?*", async (r) => {
+    const answer = await r.fetch();
+    const t = await answer.json();
+    await r.fulfill({ response: answer, json: { ...t, rows: t.rows.map((row, i) => (i === 3 && row.state === "open" ? { ...row, state: "queued" } : row)) } });
+  });
   await shown(w.id);
   await until("the second is queued", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "waiting,queued");
   await holds(async () => {
@@ -209,6 +214,7 @@ scenario("tell a call that waits for its turn from one that runs", async (page) 
     equal((await page.$$("#transcript [data-status=queued] .took")).length, 0, "no clock");
     equal((await page.$$(".time-row.s-queued")).length, 1, "in the timeline");
   });
+  await page.unrouteAll({ behavior: "wait" });
   await w.over();
   await until("it had its turn", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "denied,done");
 });

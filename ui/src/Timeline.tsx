@@ -14,7 +14,7 @@ import { useRoving } from "./roving";
 import { SHELLS } from "./shells";
 
 export interface TimeRow {
-  k: "user" | "reply" | "call"; seq: number; id: string; at: number; ms?: number; name?: string; model?: string; hint: string; state: string; phase?: "queued" | "waiting" | "running";
+  k: "user" | "reply" | "call"; seq: number; id: string; at: number; ms?: number; name?: string; model?: string; hint: string; state: string;
   reply?: string; bytes?: number; ref?: string; exit?: number; tokens?: Tokens;
 }
 export interface Totals {
@@ -52,7 +52,7 @@ export class Times {
   // Rows that have their result do not change: only those from the first open one on are asked for.
   private async load() {
     const known = this.rows.peek();
-    const open = known.findIndex((r) => r.state === "open");
+    const open = known.findIndex((r) => r.state === "open" || r.state === "queued");
     const kept = open < 0 ? known : known.slice(0, known.findIndex((r) => r.seq === known[open]!.seq));
     let from: number | undefined = kept.length ? kept.at(-1)!.seq + 1 : 1;
     const rows = kept.slice();
@@ -82,23 +82,17 @@ interface Scale { bars: Bar[]; breaks: { at: number; ms: number }[]; span: numbe
 
 export const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status =>
   r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted" : r.state === "cut" ? "cut"
-    : asked.has(r.id) ? "waiting" : !live ? "unrecorded" : r.phase ?? "running";
+    : asked.has(r.id) ? "waiting" : !live ? "unrecorded" : r.state === "queued" ? "queued" : "running";
 
-// A server that does not tell which calls have begun: behind one that has not ended they have not.
-function statusesOf(rows: TimeRow[], asked: Set<string>, live: boolean): Status[] {
-  const busy = new Set<string>(), told = rows.some((r) => r.phase);
-  return rows.map((r) => {
-    const s = statusOf(r, asked, live);
-    if (r.k !== "call" || r.state !== "open" || !r.reply || told) return s;
-    if (s === "running" && busy.has(r.reply)) return "queued";
-    busy.add(r.reply);
-    return s;
-  });
+// The run may know better than the rows, which are older, that a call has begun.
+function statusesOf(rows: TimeRow[], asked: Set<string>, live: boolean, begun: string): Status[] {
+  const run = new Set(begun.split("\n"));
+  return rows.map((r) => { const s = statusOf(r, asked, live); return s === "queued" && run.has(r.id) ? "running" : s; });
 }
 
-function scaleOf(rows: TimeRow[], asked: Set<string>, live: boolean, at: number, order: boolean): Scale {
+function scaleOf(rows: TimeRow[], asked: Set<string>, live: boolean, begun: string, at: number, order: boolean): Scale {
   const bars: Bar[] = [];
-  const timed = rows.filter((r) => r.k !== "user"), all = statusesOf(timed, asked, live);
+  const timed = rows.filter((r) => r.k !== "user"), all = statusesOf(timed, asked, live, begun);
   if (order) {
     timed.forEach((row, i) => bars.push({ row, from: i / timed.length, to: (i + 1) / timed.length, status: all[i]!, lane: row.k === "reply" ? 0 : 1 }));
     return { bars, breaks: [], span: 0, lanes: 2 };
@@ -194,13 +188,13 @@ function useScale(c: Conversation, order: boolean): Scale {
   const rows = c.times.rows.value;
   const live = !!c.run.value && !c.run.value.over.value;
   const asked = new Set(approvals.value.filter((a) => a.conversation === c.id).map((a) => a.call));
-  const key = useRef<{ rows: TimeRow[]; live: boolean; asked: string; order: boolean; at: number; scale: Scale } | null>(null);
+  const key = useRef<{ rows: TimeRow[]; live: boolean; begun: string; asked: string; order: boolean; at: number; scale: Scale } | null>(null);
   // While something is open the scale grows in steps, not with every tick.
   const open = live && rows.some((r) => r.state === "open");
   const at = open ? Math.floor((now.value + c.times.skew.value) / 1000) * 1000 : 0;
-  const names = [...asked].join();
-  if (!key.current || key.current.rows !== rows || key.current.live !== live || key.current.asked !== names || key.current.order !== order || key.current.at !== at)
-    key.current = { rows, live, asked: names, order, at, scale: scaleOf(rows, asked, live, at || Date.now(), order) };
+  const names = [...asked].join(), begun = c.run.value?.begun.value ?? "";
+  if (!key.current || key.current.rows !== rows || key.current.live !== live || key.current.begun !== begun || key.current.asked !== names || key.current.order !== order || key.current.at !== at)
+    key.current = { rows, live, begun, asked: names, order, at, scale: scaleOf(rows, asked, live, begun, at || Date.now(), order) };
   return key.current.scale;
 }
 

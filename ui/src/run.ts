@@ -11,6 +11,7 @@ export class Run {
   private made: Message[] = [];
   readonly changed = signal(0);
   readonly over = signal("");
+  readonly begun = signal(""); // the calls that run, one a line
   error: { code: string; message: string } | undefined;
   model = "";
   private off: () => void;
@@ -76,6 +77,7 @@ export class Run {
     if (e.type === "gone") { this.over.value = "gone"; this.off(); this.told("run_finished"); return; }
     this.apply(e.type as EventName, (e.data ?? {}) as Record<string, unknown>);
     for (const m of this.made) begin(m.calls);
+    this.begun.value = this.made.flatMap((m) => m.calls).filter((c) => c.status === "running").map((c) => c.id).join("\n");
     this.touch();
     if (e.type === "run_finished") this.off();
     if (e.type === "run_started" || e.type === "run_finished" || e.type === "tool_call_approval") this.told(e.type);
@@ -122,13 +124,15 @@ export class Run {
   }
 }
 
-// No event says that a tool has begun. Of a reply the first call that has no result is at work, and
-// whichever reports; the others wait for their turn.
+// No event says that a tool has begun. All calls of a reply are decided before the first one starts;
+// then that one is at work, and whichever reports, and the others wait for their turn.
 function begin(calls: Call[]) {
-  let busy = false;
-  for (const c of calls) {
-    if (c.status === "queued" && (!busy || c.steps.length)) { c.status = "running"; c.startedAt = Date.now(); }
-    busy ||= c.status === "running" || c.status === "waiting";
+  let busy = calls.some((c) => c.status === "waiting");
+  for (const c of calls) if (c.status === "queued" || c.status === "running") {
+    const runs = !busy || c.steps.length > 0;
+    busy = true;
+    if (runs && c.status === "queued") c.startedAt = Date.now();
+    c.status = runs ? "running" : "queued";
   }
 }
 
