@@ -87,7 +87,7 @@ static void show_call(struct cli *c, const struct json *j)
         buf_init(&shown, 0);
         text_for_terminal(&shown, str_of(tool ? tool : ""), false);
         buf_putc(&shown, '\n');
-        callview_put_whole(&shown, tool ? tool : "", str_of(args ? args : ""), term_width());
+        callview_put_whole(&shown, tool ? tool : "", str_of(args ? args : ""), term_real_width());
         if (!c->quiet)
                 term_stderr(buf_str(&shown));
         buf_release(&shown);

@@ -149,7 +149,7 @@ static void put_question(
         buf_printf(b, "%s? May ", bold);
         text_for_decision(b, str_of(r->tool));
         buf_printf(b, " run this?%s\n", plain);
-        callview_put_whole(b, r->tool, str_span(r->args, r->args_n), term_width());
+        callview_put_whole(b, r->tool, str_span(r->args, r->args_n), term_real_width());
         put_id(b, "run", r->run);
         put_id(b, "call", r->call_id);
         buf_printf(b, "%s  [y]es, [a]lways this exact call, [N]o:%s ", bold, plain);

@@ -42,6 +42,18 @@ unsigned term_width(void)
         return n >= 20 && n <= 1000 ? (unsigned)n : 80;
 }
 
+/* The question may be on standard error while the output goes elsewhere. */
+unsigned term_real_width(void)
+{
+        unsigned least = 0;
+        struct winsize ws;
+
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+                if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col && (!least || ws.ws_col < least))
+                        least = ws.ws_col;
+        return least ? least : term_width();
+}
+
 static unsigned char_columns(uint32_t cp)
 {
         int w = cp < 0x7F ? 1 : wcwidth((wchar_t)cp);

@@ -16,6 +16,8 @@
 bool term_colours(int fd, const char *when);
 /* Columns of the terminal, $COLUMNS, or 80. */
 unsigned term_width(void);
+/* The same, however narrow a terminal is: for rows that it must not wrap itself. */
+unsigned term_real_width(void);
 /* Columns that a text without control characters takes. */
 unsigned term_columns(struct str s);
 /* Bytes of the longest beginning that fits in `columns`. */
