@@ -1,12 +1,14 @@
 /*
  * cmd_trust.c - steno trust: lets a folder's steno.json start programs and set rules.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "loop/config.h"
@@ -61,13 +63,14 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
         struct steno_error err = {0};
         char *home = NULL, *named = NULL, *path = NULL, *hash = NULL;
         char *folder = realpath(argc ? argv[0] : ".", NULL);
+        struct stat st;
         int rc = 0;
         if (asprintf(&named, "%s/steno.json", argc ? argv[0] : ".") < 0 ||
             (folder &&
                 asprintf(&path, "%s/steno.json", strcmp(folder, "/") == 0 ? "" : folder) < 0))
                 return cli_refuse(c, EXIT_IO, "out of memory");
         /* The file itself is not resolved: where it is a link, trust_record says so. */
-        if (!path || access(path, F_OK) < 0)
+        if (!path || fs_real()->stat(fs_real(), AT_FDCWD, path, &st) < 0)
                 rc = cli_refuse(c, EXIT_NOT_FOUND, "there is no %s", named);
         else if (config_home((const char *const *)environ, &home, &err) ||
                  (o->forget ? trust_forget(home, path, &err)

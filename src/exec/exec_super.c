@@ -500,8 +500,7 @@ static void watch_tree(struct watch *w)
                 /* It fails where a limit of descriptors was taken from us (4): then all is looked
                  * at, now and then. */
                 if (poll(fds, 2, wait) < 0 && errno != EINTR) {
-                        struct timespec pause = {0, SWEEP_MS * 1000000L};
-                        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+                        poll(NULL, 0, SWEEP_MS);
                         fds[0].revents = fds[1].revents = POLLIN;
                 }
                 if (fds[1].revents)
