@@ -720,7 +720,7 @@ scenario("read on a phone what stands beside a switch, and durations of years", 
   await w.page.waitForSelector("[data-time=c]");
   await holds(async () => {
     equal((await w.page.$$eval(".k-call .time-took", (all) => all.map((e) => e.innerText))).join("|"), "10 y|4 d 15 h|> 9,999 y");
-    for (const r of await w.page.$$eval(".k-call", (all) => all.map((e) => { const r = document.createRange(); r.selectNodeContents(e.querySelector(".time-took")); return [e.querySelector(".time-track").getBoundingClientRect().right, r.getBoundingClientRect().left]; }))) assert(r[0] <= r[1] + 1, `the words begin at ${r[1]}, the bar ends at ${r[0]}`);
+    for (const [bar, words] of await w.page.$$eval(".k-call", (all) => all.map((e) => { const r = document.createRange(); r.selectNodeContents(e.querySelector(".time-took")); return [e.querySelector(".time-track").getBoundingClientRect().top, r.getBoundingClientRect().bottom]; }))) assert(words <= bar + 1, `the words end at ${words}, the bar begins at ${bar}`);
   });
   await w.close();
 });

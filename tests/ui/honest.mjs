@@ -314,7 +314,7 @@ scenario("read todos of arguments as a list, and many marks over a letter within
   equal(await page.$eval("article.user .prose", (e) => getComputedStyle(e).overflow), "clip");
 });
 scenario("learn that only both ends of a large output are searched", async (page) => {
-  await page.route("**/api/search?*", (r) => r.fulfill({ json: { items: [], missing: 0, outputsInPart: 2 } }));
+  await page.route("**/api/search?*", (r) => r.fulfill({ json: { items: [], missing: 0, partial: 2 } }));
   await to("/search/middle");
   await until("the note", async () => (await page.textContent(".search-view").catch(() => "")).includes("Only the first and last 64 MiB of a large output are searched."));
   await page.unrouteAll({ behavior: "wait" });

@@ -10,7 +10,7 @@ import { useRoving } from "./roving";
 import { cut, show } from "./text";
 
 interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; more?: boolean; call?: string }
-interface Answer { items: Hit[]; next_cursor?: string; missing: number; outputsInPart?: number }
+interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean | number }
 
 const words = (q: string) => q.replace(/\S+:\S+/g, " ").replace(/[/"*-]/g, " ").trim().split(/\s+/)[0] ?? "";
 
@@ -60,7 +60,7 @@ export function SearchView() {
       answer.value = { q, hits: more ? [...(found ?? []), ...a.items] : a.items };
       cursor.value = a.next_cursor ?? "";
       missing.value = a.missing;
-      partial.value = !!a.outputsInPart;
+      partial.value = typeof a.partial === "number" && a.partial > 0;
     } catch (e) { if (!s.signal.aborted) problem.value = (e as Error).message; } finally { if (stop.current === s) busy.value = false; }
   };
   useEffect(() => { void look(false); return () => stop.current?.abort(); }, [q, comebacks.value]);
