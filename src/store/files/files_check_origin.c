@@ -22,9 +22,9 @@ static void read_lost(struct check_origin *o, const struct json *j, json_ref los
              e = json_next(j, lost, e)) {
                 json_ref first = json_child(j, e);
                 struct check_span *s = &o->lost[o->lost_count];
-                o->lost_count +=
-                    json_type(j, e) == JSON_ARRAY && json_count(j, e) == 2 &&
-                    json_u64(j, first, &s->first) && json_u64(j, json_next(j, e, first), &s->last);
+                o->lost_count += json_type(j, e) == JSON_ARRAY && json_count(j, e) == 2 &&
+                                 json_u64(j, first, &s->first) &&
+                                 json_u64(j, json_next(j, e, first), &s->last);
         }
 }
 
