@@ -1,7 +1,6 @@
 /*
  * cmd_trust.c - steno trust: lets a folder's steno.json start programs and set rules.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,20 +56,30 @@ static void put_line(struct cli *c, const char *path, const char *hash)
         out_puts(&c->out, "\n");
 }
 
+static bool has_file(const char *folder)
+{
+        const struct fs *fs = fs_real();
+        struct stat st;
+        int dir = fs->open_root(fs, folder, false);
+        bool there = dir >= 0 && fs->stat(fs, dir, "steno.json", &st) == 0;
+        if (dir >= 0)
+                fs->close(fs, dir);
+        return there;
+}
+
 static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct trust_opts *o = opts;
         struct steno_error err = {0};
         char *home = NULL, *named = NULL, *path = NULL, *hash = NULL;
         char *folder = realpath(argc ? argv[0] : ".", NULL);
-        struct stat st;
         int rc = 0;
         if (asprintf(&named, "%s/steno.json", argc ? argv[0] : ".") < 0 ||
             (folder &&
                 asprintf(&path, "%s/steno.json", strcmp(folder, "/") == 0 ? "" : folder) < 0))
                 return cli_refuse(c, EXIT_IO, "out of memory");
         /* The file itself is not resolved: where it is a link, trust_record says so. */
-        if (!path || fs_real()->stat(fs_real(), AT_FDCWD, path, &st) < 0)
+        if (!path || !has_file(folder))
                 rc = cli_refuse(c, EXIT_NOT_FOUND, "there is no %s", named);
         else if (config_home((const char *const *)environ, &home, &err) ||
                  (o->forget ? trust_forget(home, path, &err)
