@@ -155,7 +155,7 @@ scenario("leave a conversation right after e, and an output while it is searched
   assert((await page.evaluate(() => location.hash)).endsWith("/usage"), "still there");
   equal(me.complaints.filter((c) => /TypeError/.test(c)).join(), "");
 });
-scenario("know a conversation without words by its time, not by an id", async (page) => {
+scenario("know a conversation without a user's words by what it has, or by its time, not by an id", async (page) => {
   const picture = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }];
   const made = [];
   for (const m of [{ role: "user", content: picture }, { role: "user", content: " \n" }, { role: "assistant", content: "Nobody asked." }]) {
@@ -164,8 +164,9 @@ scenario("know a conversation without words by its time, not by an id", async (p
     made.push(id);
   }
   await to("/");
-  for (const id of made) await until("in the list", async () => /^Untitled, \d\d:\d\d:\d\d$|^Nobody asked/.test(await page.textContent(`[data-conversation="${id}"] .entry-title`).catch(() => "")));
-  await shown(made[0]);
+  const names = [/^Image$/, /^Untitled, \d\d:\d\d:\d\d$/, /^Nobody asked\.$/];
+  for (const [i, id] of made.entries()) await until("in the list", async () => names[i].test(await page.textContent(`[data-conversation="${id}"] .entry-title`).catch(() => "")));
+  await shown(made[1]);
   await until("in its header", async () => /^Untitled, /.test(await page.textContent(".bar h2")));
 });
 
