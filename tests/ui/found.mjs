@@ -171,6 +171,35 @@ scenario("find two failures among 5,000 messages with e and E, from wherever I a
   await page.keyboard.press("e");
   await toasted(page, "That was the last failure.");
 });
+scenario("stay where I jumped to when pages that were asked for before come late", async (page) => {
+  // Every page that scrolling asks for is held until the reader is somewhere else.
+  const pages = /\/messages\?.*&(before|after)=\d+&limit=/;
+  const seqs = () => page.$$eval("#transcript article[data-seq]", (all) => all.map((e) => Number(e.dataset.seq)));
+  const scrollTo = (share) => page.$eval("#transcript", (e, s) => { e.scrollTop = s * e.scrollHeight; }, share);
+  const jumps = [["e", "f700", 0], ["E", "f4200", 1]]; // from where, by what, and what was asked for before
+  await shown(page, await longId());
+  for (const [key, call, end] of jumps) {
+    await page.keyboard.press(end ? "G" : "g");
+    if (!end) await page.keyboard.press("g");
+    await until("the edge", async () => (await seqs()).includes(end ? 5000 : 1));
+    await still(() => page.$eval("#transcript", (e) => e.scrollHeight));
+    const held = [];
+    let asked = 0;
+    await page.route(pages, async (r) => { if (!asked++) await new Promise((go) => held.push(go)); await r.continue().catch(() => {}); });
+    await scrollTo(end ? 0 : 1);
+    await until("a page is asked for", () => held.length);
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press(key);
+    await until("the failure", async () => (await focused(page, "call")) === call && onScreen(page, `[data-call=${call}]`));
+    held.forEach((go) => go());
+    await page.unroute(pages);
+    await still(() => page.$eval("#transcript", (e) => e.scrollTop));
+    const now = await seqs();
+    assert(now.every((seq, i) => !i || seq > now[i - 1]) && now.at(-1) - now[0] <= now.length + 2, `one stretch, in order: ${now}`);
+    equal(await focused(page, "call"), call);
+    assert(await onScreen(page, `[data-call=${call}]`), "still on the screen");
+  }
+});
 scenario("open a failed call and read its error first, not the head of the log", async (page) => {
   const { id } = await artifact("Failed build", Array.from({ length: 6000 }, (_, i) => (i === 4000 ? "src/heap.c:41: error: out of heap" : `compiling file ${i}`)).join("\n"), { isError: true, exitCode: 1, duration: 5000 });
   await shown(page, id);

@@ -155,11 +155,12 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
 
   const toEnd = async () => {
     if (!c.atEnd.peek()) await c.loadEnd();
-    if (!box.current) return;
+    if (!box.current || !c.atEnd.peek()) return false; // the reader has gone elsewhere meanwhile
     if (route.peek().message || route.peek().call) go({ view: "conversation", id: c.id }, true);
     stick.current = true;
     box.current!.scrollTop = box.current!.scrollHeight;
     away.value = false;
+    return true;
   };
   const toStart = async () => {
     stick.current = false;
@@ -207,7 +208,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   };
   useEffect(() => {
     const el = box.current!;
-    const start = () => void toStart(), end = () => void toEnd().then(() => rowsOf(el).at(-1)?.focus({ preventScroll: true }));
+    const start = () => void toStart(), end = () => void toEnd().then((there) => { if (there) rowsOf(el).at(-1)?.focus({ preventScroll: true }); });
     const failure = (e: Event) => void toFailure((e as CustomEvent<1 | -1>).detail);
     el.addEventListener("steno-start", start);
     el.addEventListener("steno-end", end);

@@ -91,9 +91,15 @@ export class Conversation {
     this.problem.value = String((e as Error).message);
   }
 
+  // Answers come in any order. Of the jumps to another place the latest counts, and a page is added
+  // to the rows that it was asked for and to no others.
+  private jumps = 0;
+
   // The last page: where a reader begins.
   async loadEnd() {
+    const jump = ++this.jumps;
     const v = await this.view(`last=${PAGE}`);
+    if (jump !== this.jumps) return;
     batch(() => {
       this.pages.value = [pageOf(v)];
       this.atEnd.value = true;
@@ -102,7 +108,9 @@ export class Conversation {
   }
 
   async loadFrom(seq: number) {
+    const jump = ++this.jumps;
     const v = await this.view(`after=${Math.max(0, seq - 1)}&limit=${PAGE}`);
+    if (jump !== this.jumps) return;
     if (!v.messages.length && seq > 1) { toast("That place is not in this conversation."); return this.loadEnd(); }
     batch(() => {
       this.pages.value = [pageOf(v)];
@@ -128,6 +136,7 @@ export class Conversation {
       if (this.atStart.peek() || !first) return;
       const page = pageOf(await this.view(`before=${first}&limit=${PAGE}`));
       await prepare(textsOf(page), PREPARE_MS);
+      if (this.pages.peek()[0]?.first !== first) return;
       const kept = [page, ...this.pages.peek()];
       let dropped = false;
       while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.pop(); dropped = true; }
@@ -141,11 +150,12 @@ export class Conversation {
 
   later() {
     return this.once(async () => {
-      const last = this.pages.peek().at(-1)?.last ?? 0;
+      const last = this.lastKnown();
       if (this.atEnd.peek()) return;
       const v = await this.view(`after=${last}&limit=${PAGE}`);
       const page = pageOf(v);
       await prepare(textsOf(page), PREPARE_MS);
+      if (this.lastKnown() !== last) return;
       const kept = [...this.pages.peek(), page];
       let dropped = false;
       while (kept.length > 2 && weight(kept.flatMap((p) => p.rows)) > ROWS_MOST) { kept.shift(); dropped = true; }
@@ -160,11 +170,12 @@ export class Conversation {
   // What came behind the last page: it is fetched again, because results may have joined it.
   private async refreshNow() {
     if (!this.atEnd.peek()) return;
-    const pages = this.pages.peek();
-    const last = pages.at(-1);
+    const last = this.pages.peek().at(-1);
     const big = last && weight(last.rows) > PAGE * 2;
     const from = last ? (big ? last.last + 1 : last.first) : 1;
     const v = await this.view(`after=${Math.max(0, from - 1)}&limit=${PAGE * 3}`);
+    const pages = this.pages.peek();
+    if (pages.at(-1) !== last) return this.refreshNow();
     if (big && !v.messages.length) return;
     const kept = [...(big ? pages : pages.slice(0, -1)), pageOf(v)];
     let dropped = false;
