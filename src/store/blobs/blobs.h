@@ -23,9 +23,9 @@
  *   B2  A request that a server could not answer (no connection, 5xx, too many requests) is sent
  *       again, TRIES times in all. One that was refused is not.
  *   B3  A server that sends nothing for STALL seconds is an error.
- *   B4  Memory: one part of an upload (8 MiB, more for what is larger than 80 GB); nothing else
- * grows with the size. B5  All calls are thread-safe, but for those on an upload, which has one
- * user.
+ *   B4  Memory: three parts of an upload (8 MiB each, more for what is larger than 80 GB): one is
+ *       filled while two are sent. Nothing else grows with the size.
+ *   B5  All calls are thread-safe, but for those on an upload, which has one user.
  *
  * Errors: STENO_EDENIED wrong keys or no right to it; STENO_ENOTFOUND no such object, or no such
  * bucket; STENO_EIO anything else that a server says or does not say; the message names the request
